@@ -1,0 +1,185 @@
+//! The one error type: what went wrong, in which file and node, and what the caller can do about it.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The result of every fallible function of this library.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What kind of failure it was, which tells the caller what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The bytes are damaged, cut short or hostile: restore them from a copy.
+    Corrupt,
+    /// The file is sound but needs something this version lacks: use a newer version.
+    Unsupported,
+    /// The caller asked for something that makes no sense: change the call.
+    Invalid,
+    /// There is no such file, node, field or component: ask for another.
+    NotFound,
+    /// The file exists already, or another writer has it: choose another name, or wait.
+    Busy,
+    /// A limit on memory or size was passed: raise the limit or ask for less.
+    Limit,
+    /// The operating system refused: see the source.
+    Io,
+}
+
+/// An error with its place. Boxed, so that a `Result` stays one word wide.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    file: String,
+    node: String,
+    message: String,
+    source: Option<io::Error>,
+}
+
+impl Error {
+    /// An error of `kind`; `message` says what was expected, what was found and what to do.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            file: String::new(),
+            node: String::new(),
+            message: message.into(),
+            source: None,
+        }))
+    }
+
+    /// Damaged, cut short or hostile bytes.
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    /// Something this version cannot read or write.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// A call that makes no sense.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// Something that is not there.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::NotFound, message)
+    }
+
+    /// A name that is taken, or a lock that another process holds.
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Busy, message)
+    }
+
+    /// A limit that would be passed.
+    pub fn limit(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Limit, message)
+    }
+
+    /// An error of the operating system while doing `action` (a gerund: "reading the header").
+    pub fn io(source: io::Error, path: &Path, action: &str) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Io,
+        };
+        let mut error = Self::new(kind, format!("{action}: {source}")).in_file(path.display());
+        error.0.source = Some(source);
+        error
+    }
+
+    /// Names the file, unless an inner call named one already.
+    #[must_use]
+    pub fn in_file(mut self, file: impl fmt::Display) -> Self {
+        if self.0.file.is_empty() {
+            self.0.file = file.to_string();
+        }
+        self
+    }
+
+    /// Names the node (a group, an array, a record), unless an inner call named one already.
+    #[must_use]
+    pub fn at_node(mut self, node: impl fmt::Display) -> Self {
+        if self.0.node.is_empty() {
+            self.0.node = node.to_string();
+        }
+        self
+    }
+
+    /// What kind of failure it was.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The file it happened in; empty where none was involved.
+    pub fn file(&self) -> &str {
+        &self.0.file
+    }
+
+    /// The node it happened at; empty where none was involved.
+    pub fn node(&self) -> &str {
+        &self.0.node
+    }
+
+    /// What was expected, what was found, what to do; without file and node.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The operating system's error number, where there was one.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.0.source.as_ref().and_then(io::Error::raw_os_error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.file.is_empty() {
+            write!(f, "{}: ", self.0.file)?;
+        }
+        if !self.0.node.is_empty() {
+            write!(f, "{}: ", self.0.node)?;
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|e| e as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_names_file_and_node_once() {
+        let error = Error::corrupt("chunk 3: checksum differs; restore the file from a copy")
+            .at_node("/amr/density")
+            .at_node("/outer")
+            .in_file("run.ambar");
+        assert_eq!(
+            error.to_string(),
+            "run.ambar: /amr/density: chunk 3: checksum differs; restore the file from a copy"
+        );
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn io_errors_keep_their_number() {
+        let error = Error::io(io::Error::from_raw_os_error(28), Path::new("x"), "writing");
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert_eq!(error.raw_os_error(), Some(28));
+    }
+}

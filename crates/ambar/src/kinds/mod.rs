@@ -1,0 +1,3 @@
+//! The kinds: what a group of arrays means, and how parts of it are read.
+
+pub mod source;

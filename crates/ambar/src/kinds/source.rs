@@ -1,0 +1,43 @@
+//! Where a table's columns come from: a store, or memory. Every kind that selects rows reads this.
+
+use std::ops::Range;
+
+use crate::dtype::DataType;
+use crate::error::Result;
+
+/// Columns of equal length, cut into chunks of the same rows.
+///
+/// The store implements it over arrays; readers of other codes' files over columns in memory. All
+/// columns share one division into chunks: chunk `i` holds the rows
+/// `i * chunk_rows .. min((i + 1) * chunk_rows, rows)`.
+pub trait ColumnSource: Send + Sync {
+    /// Rows of every column.
+    fn rows(&self) -> u64;
+
+    /// Rows of a chunk, at least 1.
+    fn chunk_rows(&self) -> u64;
+
+    /// The columns' names, in their order in the file.
+    fn names(&self) -> &[String];
+
+    /// The type of the column `name`.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the columns there are.
+    fn dtype(&self, name: &str) -> Result<DataType>;
+
+    /// Reads `rows` of the column `name` into `out`, which has exactly their size, native byte
+    /// order. Runs on the calling thread; called from many threads at once. Decodes only the
+    /// chunks that `rows` touches.
+    ///
+    /// # Errors
+    /// `Corrupt` where a checksum differs, `NotFound`, `Io`.
+    fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()>;
+
+    /// Smallest and largest value of the column in each chunk, rounded outwards to f64, NaN left
+    /// out (a chunk without a number has `[inf, -inf]`). `None` where they were not recorded.
+    ///
+    /// # Errors
+    /// As `read`.
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>>;
+}

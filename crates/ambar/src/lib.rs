@@ -1,0 +1,15 @@
+//! ambar: one store for simulation output.
+//!
+//! Data's way in: reader or caller -> [`kinds`] (names the arrays, cuts the chunks) -> codec
+//! chain, in parallel -> shard -> container. Its way out is the same way back.
+
+pub mod dtype;
+pub mod error;
+pub mod kinds;
+pub mod limits;
+pub mod memory;
+
+pub use dtype::DataType;
+pub use error::{Error, ErrorKind, Result};
+pub use limits::Limits;
+pub use memory::Column;
