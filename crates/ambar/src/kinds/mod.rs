@@ -2,3 +2,4 @@
 
 pub mod amr;
 pub mod source;
+pub mod stored;
