@@ -1,4 +1,8 @@
 //! The kinds: what a group of arrays means, and how parts of it are read.
 
 pub mod amr;
+pub mod morton;
+pub(crate) mod numbers;
+pub mod predicate;
+pub mod region;
 pub mod source;
