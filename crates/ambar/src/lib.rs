@@ -3,6 +3,7 @@
 //! Data's way in: reader or caller -> [`kinds`] (names the arrays, cuts the chunks) -> codec
 //! chain, in parallel -> shard -> container. Its way out is the same way back.
 
+pub mod container;
 pub mod dtype;
 pub mod error;
 pub mod kinds;
