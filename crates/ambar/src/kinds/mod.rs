@@ -6,3 +6,4 @@ pub(crate) mod numbers;
 pub mod predicate;
 pub mod region;
 pub mod source;
+pub mod stored;
