@@ -202,7 +202,8 @@ pub(crate) fn gather(from: &[u8], size: usize, order: &[u32], to: &mut [u8]) {
 ///
 /// # Errors
 /// `Invalid` where a column has not as many rows as `order`; `Limit` where there is no memory.
-pub fn permute(columns: &mut [Column], order: &[u32]) -> Result<()> {
+pub fn permute<'a>(columns: impl IntoIterator<Item = &'a mut Column>, order: &[u32]) -> Result<()> {
+    let columns: Vec<&mut Column> = columns.into_iter().collect();
     if let Some(column) = columns.iter().find(|column| column.rows() != order.len()) {
         return Err(Error::invalid(format!(
             "a column of {} rows cannot be put in an order of {}",

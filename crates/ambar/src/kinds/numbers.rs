@@ -217,7 +217,9 @@ mod tests {
             let values: Vec<f32> = (0..n).map(|i| ((i * 7) % n) as f32).collect();
             let range = range(&DataType::Float32, bytemuck::cast_slice(&values));
             assert!(range[0] >= 0.0 && range[1] <= f64::from(n - 1));
-            let slow = values.iter().fold((f32::MAX, f32::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
+            let slow = values
+                .iter()
+                .fold((f32::MAX, f32::MIN), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
             assert_eq!(range, [f64::from(slow.0), f64::from(slow.1)]);
         }
     }

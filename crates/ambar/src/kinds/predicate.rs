@@ -85,6 +85,27 @@ impl Predicate {
         })
     }
 
+    /// `lo <= field <= hi`.
+    pub(crate) fn between(field: &str, lo: i64, hi: i64) -> Self {
+        let compare = |operator, integer: i64| {
+            Step::Compare(Comparison {
+                field: field.to_owned(),
+                operator,
+                number: Literal {
+                    value: integer as f64,
+                    integer: Some(integer.into()),
+                },
+            })
+        };
+        Self {
+            steps: vec![
+                compare(Operator::GreaterEqual, lo),
+                compare(Operator::LessEqual, hi),
+                Step::And,
+            ],
+        }
+    }
+
     /// The fields it names, each once, in the order of the text.
     pub fn fields(&self) -> Vec<&str> {
         let mut fields: Vec<&str> = Vec::new();
@@ -433,7 +454,10 @@ impl Parser {
                     number,
                 },
                 (_, Token::Name(_) | Token::Number(_)) => {
-                    return Err(wrong(at, "expected a field on one side and a number on the other"));
+                    return Err(wrong(
+                        at,
+                        "expected a field on one side and a number on the other",
+                    ));
                 }
                 _ => {
                     let found = describe(&right);
@@ -566,7 +590,11 @@ fn number(text: &[char]) -> std::result::Result<(Token, usize), String> {
     // Rust also reads words such as "nan"; the first character here is a digit, a sign or a point.
     let plain = literal.trim_start_matches(['+', '-']);
     let value = match literal.parse::<f64>() {
-        Ok(value) if plain == "inf" || plain.starts_with(|c: char| c == '.' || c.is_ascii_digit()) => value,
+        Ok(value)
+            if plain == "inf" || plain.starts_with(|c: char| c == '.' || c.is_ascii_digit()) =>
+        {
+            value
+        }
         _ => return Err(format!("{literal:?} is not a number")),
     };
     let integer = literal.parse::<i128>().ok();

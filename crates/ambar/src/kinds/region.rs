@@ -116,9 +116,7 @@ impl Region {
     pub fn may_touch(&self, lo: &[f64; 3], hi: &[f64; 3]) -> bool {
         let n = self.ndim;
         match &self.form {
-            Form::Cuboid { lo: from, hi: to } => {
-                (0..n).all(|d| from[d] <= hi[d] && lo[d] < to[d])
-            }
+            Form::Cuboid { lo: from, hi: to } => (0..n).all(|d| from[d] <= hi[d] && lo[d] < to[d]),
             Form::Shell {
                 centre,
                 inner,
@@ -134,9 +132,7 @@ impl Region {
     pub fn covers(&self, lo: &[f64; 3], hi: &[f64; 3]) -> bool {
         let n = self.ndim;
         match &self.form {
-            Form::Cuboid { lo: from, hi: to } => {
-                (0..n).all(|d| from[d] <= lo[d] && hi[d] < to[d])
-            }
+            Form::Cuboid { lo: from, hi: to } => (0..n).all(|d| from[d] <= lo[d] && hi[d] < to[d]),
             Form::Shell {
                 centre,
                 inner,

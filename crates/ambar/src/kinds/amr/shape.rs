@@ -27,7 +27,11 @@ impl Shape {
     /// # Errors
     /// `Invalid`, saying which property is wrong.
     pub fn check(&self) -> Result<()> {
-        let wrong = |what: String| Err(Error::invalid(format!("a tree of cells cannot have {what}")));
+        let wrong = |what: String| {
+            Err(Error::invalid(format!(
+                "a tree of cells cannot have {what}"
+            )))
+        };
         if !(1..=3).contains(&self.ndim) {
             return wrong(format!("{} dimensions, 1 to 3 are possible", self.ndim));
         }
@@ -54,13 +58,25 @@ impl Shape {
 
     /// Cells of `level` per dimension of the whole box; 1 in dimensions that are not used.
     pub fn cells_at(&self, level: u8) -> [u64; 3] {
-        std::array::from_fn(|d| if d < self.ndim { self.root[d] << level } else { 1 })
+        std::array::from_fn(|d| {
+            if d < self.ndim {
+                self.root[d] << level
+            } else {
+                1
+            }
+        })
     }
 
     /// Size of the box per dimension, in code length; 0 in dimensions that are not used.
     pub fn size(&self) -> [f64; 3] {
         let root = self.cell_size(0);
-        std::array::from_fn(|d| if d < self.ndim { self.root[d] as f64 * root } else { 0.0 })
+        std::array::from_fn(|d| {
+            if d < self.ndim {
+                self.root[d] as f64 * root
+            } else {
+                0.0
+            }
+        })
     }
 
     /// Lattice units per dimension.
@@ -131,7 +147,9 @@ impl Shape {
                 .ok_or_else(|| missing("boxlen"))?,
             lattice_level: level.ok_or_else(|| missing("lattice_level"))?,
         };
-        shape.check().map_err(|error| Error::corrupt(error.message()))?;
+        shape
+            .check()
+            .map_err(|error| Error::corrupt(error.message()))?;
         Ok(shape)
     }
 }

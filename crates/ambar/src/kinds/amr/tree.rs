@@ -1,19 +1,16 @@
-//! Leaf cells of a tree along the Morton curve, and the tree as the library's users see it.
+//! Leaf cells of a tree along the Morton curve, as readers of other codes' files hand them over.
 
-use std::sync::{Arc, OnceLock};
-
-use serde_json::{Value, json};
+use rayon::prelude::*;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::amr::derived::{Derived, derive};
 use crate::kinds::amr::geometry::Geometry;
 use crate::kinds::amr::shape::Shape;
-use crate::kinds::memory_source::MemoryColumns;
-use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
 
-/// The column that holds the leaves' levels.
-pub const LEVEL: &str = "level";
+/// Rows that one thread walks at a time.
+const CHUNK: usize = 1 << 15;
 
 /// A place where the sequence of leaf cells does not go on along the Morton curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,48 +52,59 @@ impl Leaves {
             lattice_level: self.lattice_level,
         }
     }
-}
 
-/// Leaf cells with their fields, in a store or in memory: the kind `amr`, layout `tree`.
-///
-/// Nothing is read before it is asked for. All methods run on the current rayon pool.
-pub struct AmrTree {
-    pub(crate) source: Arc<dyn ColumnSource>,
-    pub(crate) shape: Shape,
-    /// The names of `source` without `level`.
-    fields: Vec<String>,
-    cells_per_level: Vec<(u8, u64)>,
-    attributes: Value,
-    geometry: OnceLock<Geometry>,
-    read_geometry: Box<dyn Fn() -> Result<Geometry> + Send + Sync>,
-}
-
-impl AmrTree {
-    /// A tree in memory. `columns` are its fields, each with as many rows as there are leaves.
-    ///
-    /// # Errors
-    /// `Invalid` where columns differ in length, names are taken twice or by a derived column, or
-    /// the leaves make no tree.
-    pub fn from_leaves(
-        leaves: Leaves,
-        columns: Vec<(String, Column)>,
-        chunk_rows: u64,
-    ) -> Result<Self> {
-        let shape = leaves.shape();
+    pub(super) fn checked_shape(&self) -> Result<Shape> {
+        let shape = self.shape();
         shape.check()?;
-        if *leaves.levels.dtype() != DataType::UInt8 {
-            let found = leaves.levels.dtype();
+        if *self.levels.dtype() != DataType::UInt8 {
+            let found = self.levels.dtype();
             return Err(Error::invalid(format!("levels must be uint8, not {found}")));
         }
-        let geometry = Geometry::of_leaves(&shape, leaves.levels.bytes(), leaves.jumps, chunk_rows)?;
-        let mut counts = [0u64; 256];
-        for level in leaves.levels.bytes() {
-            counts[usize::from(*level)] += 1;
+        Ok(shape)
+    }
+
+    /// Derived columns of all leaves: `level` (int32), `x`, `y`, `z` (centres, float64, code
+    /// length), `dx` (sides, float64, code length), `ix`, `iy`, `iz` (indices on the leaf's own
+    /// level, int64). Parallel.
+    ///
+    /// # Errors
+    /// `NotFound` for other names; `Invalid` where the leaves make no tree.
+    pub fn derived(&self, names: &[&str]) -> Result<Vec<(String, Column)>> {
+        let shape = self.checked_shape()?;
+        let columns = names
+            .iter()
+            .map(|name| {
+                Derived::parse(name, shape.ndim).ok_or_else(|| {
+                    let known = Derived::names(shape.ndim).join(", ");
+                    Error::not_found(format!("no derived column {name:?}; there are: {known}"))
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let levels = self.levels.bytes();
+        let geometry = Geometry::of_leaves(&shape, levels, self.jumps.clone(), CHUNK as u64)?;
+        let dtypes: Vec<DataType> = columns.iter().map(|column| column.dtype()).collect();
+        let mut filled = Column::allocate(&dtypes, levels.len())?;
+        let mut outs: Vec<Vec<&mut [u8]>> = geometry.corners.iter().map(|_| Vec::new()).collect();
+        for column in &mut filled {
+            let size = column.dtype().size().unwrap_or(1);
+            for (outs, bytes) in outs
+                .iter_mut()
+                .zip(column.bytes_mut().chunks_mut(CHUNK * size))
+            {
+                outs.push(bytes);
+            }
         }
-        let counts = (0u8..).zip(counts).filter(|(_, cells)| *cells > 0).collect();
-        let mut all = vec![(LEVEL.to_owned(), leaves.levels)];
-        all.extend(columns);
-        let source: Arc<dyn ColumnSource> = Arc::new(MemoryColumns::new(all, chunk_rows)?);
-        Self::new(source, shape, counts, json!({}), Ok(geometry))
+        let chunks = levels.par_chunks(CHUNK).zip(&geometry.corners).zip(outs);
+        chunks
+            .enumerate()
+            .try_for_each(|(chunk, ((levels, corner), mut outs))| {
+                let start = ((chunk * CHUNK) as u64, *corner);
+                derive(&shape, &geometry.jumps, start, levels, &columns, &mut outs)
+            })?;
+        Ok(names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(filled)
+            .collect())
     }
 }

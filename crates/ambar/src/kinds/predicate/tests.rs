@@ -75,7 +75,10 @@ fn errors_say_where_and_what() {
         ("ä > 1 or or", 10, "found or"),
     ] {
         let error = Predicate::parse(text).unwrap_err().to_string();
-        assert!(error.contains(&format!("character {position}:")), "{text}: {error}");
+        assert!(
+            error.contains(&format!("character {position}:")),
+            "{text}: {error}"
+        );
         assert!(error.contains(what), "{text}: {error}");
     }
 }
@@ -106,11 +109,12 @@ fn aliases_are_replaced() {
 fn conditions() -> impl Strategy<Value = String> {
     let operator = prop::sample::select(vec!["<", "<=", ">", ">=", "==", "!="]);
     let field = prop::sample::select(vec!["f", "i"]);
-    let leaf = (field, operator, -4i32..5, 0..3u8).prop_map(|(field, operator, n, form)| match form {
-        0 => format!("{field} {operator} {n}"),
-        1 => format!("{field} {operator} {n}.5"),
-        _ => format!("{n} {operator} {field}"),
-    });
+    let leaf =
+        (field, operator, -4i32..5, 0..3u8).prop_map(|(field, operator, n, form)| match form {
+            0 => format!("{field} {operator} {n}"),
+            1 => format!("{field} {operator} {n}.5"),
+            _ => format!("{n} {operator} {field}"),
+        });
     leaf.prop_recursive(4, 16, 2, |inner| {
         prop_oneof![
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} and {b})")),
