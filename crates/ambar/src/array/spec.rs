@@ -1,58 +1,9 @@
 //! What a caller says of an array to be written: its type, shape, division and codecs.
 
+use super::Strings;
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::metadata::Attributes;
-
-/// Texts or byte strings: value `i` is `bytes[offsets[i]..offsets[i + 1]]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Strings {
-    /// One more than there are values; begins with 0, never decreases. Empty means no values.
-    pub offsets: Vec<u64>,
-    /// All values, one behind the other.
-    pub bytes: Vec<u8>,
-}
-
-impl Strings {
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        self.offsets.len().saturating_sub(1)
-    }
-
-    /// Whether there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Value `index`; `None` behind the last.
-    pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let start = usize::try_from(*self.offsets.get(index)?).ok()?;
-        let stop = usize::try_from(*self.offsets.get(index.checked_add(1)?)?).ok()?;
-        self.bytes.get(start..stop)
-    }
-
-    /// Appends a value.
-    pub fn push(&mut self, value: &[u8]) {
-        if self.offsets.is_empty() {
-            self.offsets.push(0);
-        }
-        self.bytes.extend_from_slice(value);
-        self.offsets.push(self.bytes.len() as u64);
-    }
-}
-
-impl<T: AsRef<[u8]>> FromIterator<T> for Strings {
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let mut strings = Self {
-            offsets: vec![0],
-            bytes: Vec::new(),
-        };
-        for value in values {
-            strings.push(value.as_ref());
-        }
-        strings
-    }
-}
 
 /// The values of an array to be written, in C order.
 #[derive(Clone, Copy, Debug)]
@@ -152,14 +103,5 @@ mod tests {
                 "{rows} rows end in a chunk of {last}"
             );
         }
-    }
-
-    #[test]
-    fn strings_are_found_by_their_offsets() {
-        let strings: Strings = ["a", "", "žlu"].into_iter().collect();
-        assert_eq!(strings.len(), 3);
-        assert_eq!(strings.get(1), Some(&b""[..]));
-        assert_eq!(strings.get(2), Some("žlu".as_bytes()));
-        assert_eq!(strings.get(3), None);
     }
 }
