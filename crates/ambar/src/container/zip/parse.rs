@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::key;
 use super::records::{self, DIRECTORY_LEN, Extras, u16_at, u32_at};
-use super::slot::MARKER;
+use super::slot;
 use crate::error::{Error, Result};
 
 /// One entry of the central directory.
@@ -28,7 +28,7 @@ pub type Index = HashMap<Box<str>, Record>;
 /// Who made the ZIP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
-    /// ambar: every entry tells its place, and the first one is the marker.
+    /// ambar: every entry tells its place.
     Ambar,
     /// Another program.
     Other,
@@ -51,11 +51,11 @@ pub fn parse(directory: &[u8], entries: u64, end: u64, maker: Maker) -> Result<I
     }
     let mut index = Index::with_capacity(entries as usize);
     let mut rest = directory;
-    for number in 0..entries {
+    for _ in 0..entries {
         let (name, record, after) = parse_entry(rest, maker)?;
         rest = after;
         check_place(name, &record, end)?;
-        if is_hidden(name, &record, number, maker)? {
+        if maker == Maker::Other && is_hidden(name, &record) {
             continue;
         }
         if let Some(rule) = key::broken_rule(name) {
@@ -80,27 +80,11 @@ pub fn parse(directory: &[u8], entries: u64, end: u64, maker: Maker) -> Result<I
     Ok(index)
 }
 
-/// Whether the entry is no key: ambar's marker, a folder, or a name that containers keep for
-/// themselves.
-fn is_hidden(name: &str, record: &Record, number: u64, maker: Maker) -> Result<bool> {
-    let marker = name == MARKER && record.header_offset == 0;
-    match maker {
-        Maker::Ambar if (number == 0) != marker => Err(Error::corrupt(
-            "the central directory does not begin with the entry `ambar`; restore the file from a \
-             copy",
-        )),
-        Maker::Ambar => Ok(marker),
-        // The local header was not recognised, but ambar has written this entry.
-        Maker::Other if marker && record.data_offset.is_some() => Err(Error::corrupt(
-            "the header at the start of the file is damaged; restore the file from a copy, or let \
-             `ambar repair` restore the header",
-        )),
-        Maker::Other => {
-            let folder = name.ends_with('/') && record.len == 0;
-            let first = name.split('/').next().unwrap_or_default();
-            Ok(folder || key::is_reserved(first))
-        }
-    }
+/// Whether the entry of another program's ZIP is no key: a folder, or the name of a directory
+/// container's own records.
+fn is_hidden(name: &str, record: &Record) -> bool {
+    let folder = name.ends_with('/') && record.len == 0;
+    folder || name.split('/').next().is_some_and(key::is_reserved)
 }
 
 /// Parses the entry that `bytes` begin with; returns its name, itself, and the bytes behind it.
@@ -146,8 +130,11 @@ fn parse_entry(bytes: &[u8], maker: Maker) -> Result<(&str, Record, &[u8])> {
             extras.len, extras.stored_len
         )));
     }
-    if maker == Maker::Ambar && extras.data_offset.is_none() {
-        return Err(cut());
+    match (maker, extras.data_offset) {
+        (Maker::Ambar, None) => return Err(cut()),
+        // The header was not recognised, but ambar has written this entry.
+        (Maker::Other, Some(_)) => return Err(slot::damaged_header()),
+        _ => {}
     }
     let record = Record {
         header_offset: extras.header_offset,

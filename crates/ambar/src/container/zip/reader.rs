@@ -8,7 +8,7 @@ use super::super::{Container, Entry, Place, Usage, file};
 use super::locate::{self, Last};
 use super::parse::{self, Index, Maker, Record};
 use super::records::{self, LOCAL_LEN, LocalHeader, u16_at, u32_at};
-use super::slot::{HEADER_LEN, Slot, TRAILER_LEN};
+use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
@@ -92,6 +92,9 @@ impl ZipReader {
 
     /// Opens a ZIP that another program made.
     fn foreign(file: Arc<File>, path: &Path) -> Result<Self> {
+        if locate::trailer_at(&file, path, file::length(&file, path)?)?.is_some() {
+            return Err(slot::damaged_header());
+        }
         let found = locate::foreign(&file, path)?;
         let limit = Limits::default().directory_bytes;
         let len = Limits::check("the central directory", found.len, limit)?;

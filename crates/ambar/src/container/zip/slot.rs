@@ -1,15 +1,16 @@
 //! A commit's record, in the three places it stands in: two slots of the header, and the trailer.
 //!
-//! The header is the local header of the first entry, named `ambar`. Its extra field, which no
-//! checksum of ZIP's covers, holds the two slots that commits are written to in turn.
+//! The header is a ZIP entry of its own, named `ambar`, which no central directory lists, so that
+//! other readers pass over it as over any replaced entry. The extra field of its local header,
+//! which no checksum of ZIP's covers, holds the two slots that commits are written to in turn.
 
 use super::records::{self, EXTRA_ID, LocalHeader, u32_at, u64_at};
 use crate::error::{Error, Result};
 
-/// Name of the first entry.
-pub const MARKER: &str = "ambar";
+/// Name of the entry that the header is.
+const MARKER: &str = "ambar";
 
-/// Content of the first entry.
+/// Content of that entry.
 const MARKER_TEXT: &[u8] = b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n\
       zarr.storage.ZipStore of zarr-python opens it, too.\n";
 
@@ -19,10 +20,10 @@ pub const SLOT_OFFSETS: [usize; 2] = [512, 1024];
 /// Length of a slot in bytes.
 pub const SLOT_LEN: usize = 64;
 
-/// Where the first entry's content begins.
+/// Where that content begins.
 const MARKER_DATA: usize = 1536;
 
-/// Length of the header: the first entry, whole.
+/// Length of the header: that entry, whole.
 pub const HEADER_LEN: usize = MARKER_DATA + MARKER_TEXT.len();
 
 /// First bytes of a slot.
@@ -47,7 +48,7 @@ pub struct Slot {
     pub directory_len: u64,
     /// CRC-32C of the central directory.
     pub directory_crc: u32,
-    /// Number of entries in the central directory, the first one included.
+    /// Number of entries in the central directory.
     pub entries: u64,
     /// File offset from which on to read at open: the root's `zarr.json` where it lies right
     /// before the central directory, else the central directory.
@@ -181,7 +182,7 @@ pub fn header() -> Vec<u8> {
     let mut out = LocalHeader {
         name: MARKER,
         len: MARKER_TEXT.len() as u64,
-        crc32: marker_crc32(),
+        crc32: crc32fast::hash(MARKER_TEXT),
     }
     .encode_with_extra(EXTRA_ID, MARKER_DATA - 30 - MARKER.len() - 4);
     for offset in SLOT_OFFSETS {
@@ -212,10 +213,7 @@ pub fn parse_header(bytes: &[u8]) -> Result<[Option<Slot>; 2]> {
         }
     }
     if rest != header() {
-        return Err(Error::corrupt(
-            "the header at the start of the file is damaged; restore the file from a copy, or let \
-             `ambar repair` restore the header",
-        ));
+        return Err(damaged_header());
     }
     let mut slots = [None; 2];
     for (index, offset) in SLOT_OFFSETS.into_iter().enumerate() {
@@ -225,20 +223,12 @@ pub fn parse_header(bytes: &[u8]) -> Result<[Option<Slot>; 2]> {
     Ok(slots)
 }
 
-/// The first entry as it stands in the central directory.
-pub fn marker_directory_entry(out: &mut Vec<u8>) {
-    records::DirectoryEntry {
-        name: MARKER,
-        len: MARKER_TEXT.len() as u64,
-        crc32: marker_crc32(),
-        header_offset: 0,
-        data_offset: MARKER_DATA as u64,
-    }
-    .encode(out);
-}
-
-fn marker_crc32() -> u32 {
-    crc32fast::hash(MARKER_TEXT)
+/// The error for a file of ambar's whose header is damaged.
+pub fn damaged_header() -> Error {
+    Error::corrupt(
+        "the header at the start of the file is damaged; restore the file from a copy, or let \
+         `ambar repair` restore the header",
+    )
 }
 
 #[cfg(test)]

@@ -207,7 +207,6 @@ impl ZipWriter {
         let mut order: Vec<_> = self.live.iter().collect();
         order.sort_unstable_by_key(|(_, record)| record.header_offset);
         let mut directory = Vec::new();
-        slot::marker_directory_entry(&mut directory);
         for (name, record) in order {
             DirectoryEntry {
                 name,
@@ -223,7 +222,7 @@ impl ZipWriter {
             directory_offset: self.out.position(),
             directory_len: directory.len() as u64,
             directory_crc: crc32c::crc32c(&directory),
-            entries: self.live.len() as u64 + 1,
+            entries: self.live.len() as u64,
             tail,
         };
         self.out.write(&directory)?;
