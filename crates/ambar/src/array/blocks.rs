@@ -66,18 +66,33 @@ impl<'a> Plan<'a> {
             })
             .collect();
         let count = chunks.iter().try_fold(1usize, |count, (_, number)| {
-            usize::try_from(*number).ok().and_then(|number| count.checked_mul(number))
+            usize::try_from(*number)
+                .ok()
+                .and_then(|number| count.checked_mul(number))
         });
         let count =
             count.ok_or_else(|| Error::limit("a selection of more chunks than can be counted"))?;
-        Ok(Self { selection, chunk_shape, out_shape, chunks, count })
+        Ok(Self {
+            selection,
+            chunk_shape,
+            out_shape,
+            chunks,
+            count,
+        })
     }
 
     /// What is wanted of the chunk `index`, below `count`; `None` where a step leaves it out.
     pub fn block(&self, index: usize) -> Option<Block> {
         let dimensions = self.selection.len();
         let mut chunk = vec![0; dimensions];
-        let mut spans = vec![Span { inside: 0, count: 0, outside: 0 }; dimensions];
+        let mut spans = vec![
+            Span {
+                inside: 0,
+                count: 0,
+                outside: 0
+            };
+            dimensions
+        ];
         let mut rest = index as u64;
         for d in (0..dimensions).rev() {
             let (first, number) = self.chunks[d];
@@ -163,19 +178,30 @@ impl Runs {
         size: usize,
     ) -> Self {
         let (mut inside, mut outside) = (size, size);
-        let mut first = Run { inside: 0, outside: 0 };
+        let mut first = Run {
+            inside: 0,
+            outside: 0,
+        };
         let mut dims = Vec::with_capacity(spans.len());
         let mut len = size;
         let mut contiguous = true;
         for (d, span) in spans.iter().enumerate().rev() {
-            let step = if span.count == 1 { 1 } else { steps(d) as usize };
+            let step = if span.count == 1 {
+                1
+            } else {
+                steps(d) as usize
+            };
             first.inside += span.inside * inside;
             first.outside += span.outside * outside;
             if contiguous && step == 1 && len == inside && len == outside {
                 len *= span.count;
             } else {
                 contiguous = false;
-                dims.push(RunDim { count: span.count, inside: inside * step, outside });
+                dims.push(RunDim {
+                    count: span.count,
+                    inside: inside * step,
+                    outside,
+                });
             }
             inside *= chunk_shape[d] as usize;
             outside *= out_shape[d] as usize;

@@ -1,10 +1,12 @@
 //! Arrays: n-dimensional, cut into chunks that are decoded one by one.
 
 mod blocks;
+mod layout;
 mod read;
 mod shard;
 mod spec;
 mod strings;
+mod verify;
 mod write;
 
 use std::collections::HashMap;
@@ -18,7 +20,8 @@ use crate::error::Result;
 use crate::limits::Limits;
 use crate::metadata::{ArrayMetadata, Attributes, checked_product};
 
-pub use spec::{ArrayData, ArraySpec, table_chunk_rows};
+pub use layout::table_chunk_rows;
+pub use spec::{ArrayData, ArraySpec};
 pub use strings::Strings;
 
 pub(crate) use write::write_arrays;
@@ -135,13 +138,19 @@ impl Array {
     /// Length of a shard, the unit of storage, in each dimension; `None` where every chunk is
     /// stored on its own.
     pub fn shard_shape(&self) -> Option<&[u64]> {
-        self.0.metadata.sharding.as_ref().map(|sharding| sharding.shape.as_slice())
+        self.0
+            .metadata
+            .sharding
+            .as_ref()
+            .map(|sharding| sharding.shape.as_slice())
     }
 
     /// Number of chunks.
     pub fn chunk_count(&self) -> u64 {
         let lengths = self.shape().iter().zip(self.chunk_shape());
-        lengths.map(|(length, chunk)| length.div_ceil(*chunk)).product()
+        lengths
+            .map(|(length, chunk)| length.div_ceil(*chunk))
+            .product()
     }
 
     /// Names of the dimensions; empty where none has a name.
@@ -181,8 +190,12 @@ impl Array {
     /// Keys of all entries that hold chunks.
     fn keys(&self) -> impl Iterator<Item = String> {
         let outer = self.shard_shape().unwrap_or(self.chunk_shape());
-        let grid: Vec<u64> =
-            self.shape().iter().zip(outer).map(|(length, outer)| length.div_ceil(*outer)).collect();
+        let grid: Vec<u64> = self
+            .shape()
+            .iter()
+            .zip(outer)
+            .map(|(length, outer)| length.div_ceil(*outer))
+            .collect();
         let mut next = (!grid.contains(&0)).then(|| vec![0; grid.len()]);
         std::iter::from_fn(move || {
             let current = next.take()?;
@@ -196,6 +209,12 @@ impl Array {
 
 impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Array({}, {}, {:?})", self.path(), self.dtype(), self.shape())
+        write!(
+            f,
+            "Array({}, {}, {:?})",
+            self.path(),
+            self.dtype(),
+            self.shape()
+        )
     }
 }

@@ -38,7 +38,9 @@ impl Shared {
     #[allow(clippy::mut_from_ref)]
     unsafe fn slice(&self, range: Range<usize>) -> Result<&mut [u8]> {
         if range.start > range.end || range.end > self.len {
-            return Err(Error::invalid("a block lies outside of the caller's memory"));
+            return Err(Error::invalid(
+                "a block lies outside of the caller's memory",
+            ));
         }
         // SAFETY: the range lies inside of the memory that `start` and `len` describe, and the
         // caller promises that nothing else refers to it.
@@ -57,7 +59,8 @@ impl Array {
     /// `Invalid` for a selection outside of the array, an `out` of another size or a dtype without
     /// fixed size; `Corrupt` where a checksum differs; `Io`.
     pub fn read(&self, selection: &[Slice], out: &mut [u8]) -> Result<()> {
-        self.try_read(selection, out).map_err(|error| self.place(error))
+        self.try_read(selection, out)
+            .map_err(|error| self.place(error))
     }
 
     /// Reads rows of a 1-D array on the calling thread; of others, rows of their first dimension as
@@ -80,7 +83,9 @@ impl Array {
 
     /// Names file and node in an error.
     pub(super) fn place(&self, error: Error) -> Error {
-        error.at_node(self.path()).in_file(self.0.container.location())
+        error
+            .at_node(self.path())
+            .in_file(self.0.container.location())
     }
 
     fn try_read(&self, selection: &[Slice], out: &mut [u8]) -> Result<()> {
@@ -91,9 +96,14 @@ impl Array {
         if bytes == 0 {
             return Ok(());
         }
-        let shared = Shared { start: out.as_mut_ptr(), len: out.len() };
+        let shared = Shared {
+            start: out.as_mut_ptr(),
+            len: out.len(),
+        };
         parallel::try_for_each(plan.count, |index| {
-            let Some(block) = plan.block(index) else { return Ok(()) };
+            let Some(block) = plan.block(index) else {
+                return Ok(());
+            };
             let runs = Runs::new(
                 &block.spans,
                 self.chunk_shape(),
@@ -144,7 +154,9 @@ impl Array {
         out: &mut [u8],
     ) -> Result<()> {
         if rows.start > rows.end || rows.end > length {
-            return Err(Error::invalid(format!("rows {rows:?} of an array of {length}")));
+            return Err(Error::invalid(format!(
+                "rows {rows:?} of an array of {length}"
+            )));
         }
         self.check_out((rows.end - rows.start) * size as u64, out)?;
         let chunk_rows = self.chunk_shape().first().copied().unwrap_or(1);
@@ -213,16 +225,15 @@ impl Array {
             return Ok(entry.map(|entry| Stored::Whole(key, entry)));
         };
         let (mut linear, mut inside) = (0u64, 0u64);
-        let mut shard = [0u64; 32];
-        let dimensions = coordinates.len();
-        for d in 0..dimensions {
+        let mut shard = vec![0; coordinates.len()];
+        for d in 0..coordinates.len() {
             let per_shard = sharding.shape[d] / metadata.chunk_shape[d];
             shard[d] = coordinates[d] / per_shard;
             let grid = metadata.shape[d].div_ceil(sharding.shape[d]);
             linear = linear.wrapping_mul(grid).wrapping_add(shard[d]);
             inside = inside * per_shard + coordinates[d] % per_shard;
         }
-        let shard = self.shard(linear, &shard[..dimensions], scratch)?;
+        let shard = self.shard(linear, &shard, scratch)?;
         Ok(shard.and_then(|shard| {
             let place = shard.place(inside as usize)?;
             Some(Stored::Part(shard, place))
@@ -236,7 +247,9 @@ impl Array {
         coordinates: &[u64],
         scratch: &mut Scratch,
     ) -> Result<Option<Arc<Shard>>> {
-        let Some(sharding) = &self.0.metadata.sharding else { return Ok(None) };
+        let Some(sharding) = &self.0.metadata.sharding else {
+            return Ok(None);
+        };
         let cached = || self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shard) = cached().get(&linear) {
             return Ok(shard.clone());
@@ -248,11 +261,17 @@ impl Array {
             None => None,
             Some(entry) => {
                 let chunk_shape = &self.0.metadata.chunk_shape;
-                let count = sharding.shape.iter().zip(chunk_shape).map(|(s, c)| s / c).product::<u64>();
+                let count = sharding
+                    .shape
+                    .iter()
+                    .zip(chunk_shape)
+                    .map(|(s, c)| s / c)
+                    .product::<u64>();
                 let container = &*self.0.container;
                 let limits = &self.0.limits;
-                let shard = Shard::read(container, entry, sharding, count as usize, limits, scratch)
-                    .map_err(|error| error.at_node(&key))?;
+                let shard =
+                    Shard::read(container, entry, sharding, count as usize, limits, scratch)
+                        .map_err(|error| error.at_node(&key))?;
                 Some(Arc::new(shard))
             }
         };
@@ -264,7 +283,9 @@ impl Array {
         if present || !self.0.complete {
             return Ok(());
         }
-        Err(Error::corrupt(format!("{key} is missing; restore the store from a copy")))
+        Err(Error::corrupt(format!(
+            "{key} is missing; restore the store from a copy"
+        )))
     }
 
     /// Decodes a chunk into `out`, which has exactly its size.
@@ -279,7 +300,10 @@ impl Array {
             return Ok(());
         };
         self.with_encoded(stored, scratch, |encoded, _, codecs| {
-            self.0.metadata.chain.decode(self.dtype(), encoded, out, codecs)
+            self.0
+                .metadata
+                .chain
+                .decode(self.dtype(), encoded, out, codecs)
         })
     }
 
@@ -299,7 +323,10 @@ impl Array {
         };
         self.with_encoded(stored, scratch, |encoded, decoded, codecs| {
             let values = decoded.bytes(bytes);
-            self.0.metadata.chain.decode(self.dtype(), encoded, values, codecs)?;
+            self.0
+                .metadata
+                .chain
+                .decode(self.dtype(), encoded, values, codecs)?;
             f(values);
             Ok(())
         })
@@ -312,7 +339,11 @@ impl Array {
         scratch: &mut Scratch,
         f: impl FnOnce(&[u8], &mut Words, &mut CodecScratch) -> Result<T>,
     ) -> Result<T> {
-        let Scratch { encoded, decoded, codecs } = scratch;
+        let Scratch {
+            encoded,
+            decoded,
+            codecs,
+        } = scratch;
         let container = &self.0.container;
         // What is stored may be a little longer than what it decodes to.
         let limit = self.0.limits.chunk_bytes.saturating_add(1 << 20);
@@ -337,6 +368,7 @@ fn fill(out: &mut [u8], value: &[u8]) {
     if value.iter().all(|byte| *byte == 0) {
         out.fill(0);
     } else {
-        out.chunks_exact_mut(value.len()).for_each(|place| place.copy_from_slice(value));
+        out.chunks_exact_mut(value.len())
+            .for_each(|place| place.copy_from_slice(value));
     }
 }

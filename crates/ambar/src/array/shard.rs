@@ -45,12 +45,22 @@ impl Shard {
                 entry.len()
             )));
         };
-        let offset = if sharding.location == IndexLocation::End { offset } else { 0 };
-        let Scratch { encoded, decoded, codecs } = scratch;
+        let offset = if sharding.location == IndexLocation::End {
+            offset
+        } else {
+            0
+        };
+        let Scratch {
+            encoded,
+            decoded,
+            codecs,
+        } = scratch;
         let encoded = encoded.bytes(stored);
         container.read_at(&entry, offset, encoded)?;
         let index = decoded.bytes(raw);
-        sharding.index_chain.decode(&DataType::UInt64, encoded, index, codecs)?;
+        sharding
+            .index_chain
+            .decode(&DataType::UInt64, encoded, index, codecs)?;
         let words: &[u64] = bytemuck::cast_slice(index);
         let places = words
             .chunks_exact(2)

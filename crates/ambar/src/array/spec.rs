@@ -76,32 +76,3 @@ impl ArraySpec {
         self
     }
 }
-
-/// Rows of a chunk for the columns of a table of `rows` rows: about 32,768 (256 KiB of 8-byte
-/// values), dividing the table evenly, a multiple of 64.
-pub fn table_chunk_rows(rows: u64) -> u64 {
-    const TARGET: u64 = 32_768;
-    // Rounded to the nearest count, so that no chunk holds a mere remainder.
-    let chunks = (rows.saturating_add(TARGET / 2) / TARGET).max(1);
-    rows.div_ceil(chunks).max(1).next_multiple_of(64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_are_divided_evenly() {
-        assert_eq!(table_chunk_rows(204_667), 34_112);
-        assert_eq!(table_chunk_rows(0), 64);
-        assert_eq!(table_chunk_rows(1), 64);
-        for rows in [100, 40_000, 50_000, 1_000_003, 500_000_000] {
-            let chunk = table_chunk_rows(rows);
-            let last = (rows - 1) % chunk + 1;
-            assert!(
-                last * 2 > chunk || rows < 64,
-                "{rows} rows end in a chunk of {last}"
-            );
-        }
-    }
-}

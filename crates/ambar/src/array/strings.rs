@@ -1,8 +1,8 @@
 //! Texts and byte strings of any length, and reading them.
 
 use super::Array;
-use super::blocks::{Plan, advance};
 use super::Slice;
+use super::blocks::{Plan, advance};
 use crate::codec::with_scratch;
 use crate::error::{Error, Result};
 use crate::parallel;
@@ -64,19 +64,26 @@ impl Array {
     /// # Errors
     /// As `read`; `Invalid` where the dtype has a fixed size.
     pub fn read_strings(&self, selection: &[Slice]) -> Result<Strings> {
-        self.try_read_strings(selection).map_err(|error| self.place(error))
+        self.try_read_strings(selection)
+            .map_err(|error| self.place(error))
     }
 
     fn try_read_strings(&self, selection: &[Slice]) -> Result<Strings> {
         if self.dtype().size().is_some() {
-            return Err(Error::invalid(format!("values of {} are no texts", self.dtype())));
+            return Err(Error::invalid(format!(
+                "values of {} are no texts",
+                self.dtype()
+            )));
         }
         let plan = Plan::new(self.shape(), self.chunk_shape(), selection)?;
         let count: u64 = plan.out_shape.iter().product();
         let mut strings = Strings::default();
-        let reserved = usize::try_from(count)
-            .ok()
-            .and_then(|count| strings.offsets.try_reserve_exact(count.checked_add(1)?).ok());
+        let reserved = usize::try_from(count).ok().and_then(|count| {
+            strings
+                .offsets
+                .try_reserve_exact(count.checked_add(1)?)
+                .ok()
+        });
         if reserved.is_none() {
             return Err(Error::limit(format!("no memory for {count} texts")));
         }
@@ -86,11 +93,19 @@ impl Array {
         }
         let in_chunk = self.chunk_shape().iter().product::<u64>() as usize;
         let chunks = parallel::try_map(plan.count, |index| {
-            let Some(block) = plan.block(index) else { return Ok(None) };
+            let Some(block) = plan.block(index) else {
+                return Ok(None);
+            };
             with_scratch(|scratch| {
-                let Some(place) = self.locate(&block.chunk, scratch)? else { return Ok(None) };
+                let Some(place) = self.locate(&block.chunk, scratch)? else {
+                    return Ok(None);
+                };
                 self.with_encoded(&place, scratch, |encoded, _, codecs| {
-                    self.0.metadata.chain.decode_strings(encoded, in_chunk, codecs).map(Some)
+                    self.0
+                        .metadata
+                        .chain
+                        .decode_strings(encoded, in_chunk, codecs)
+                        .map(Some)
                 })
             })
         })?;

@@ -131,7 +131,9 @@ pub(super) fn decoded_size(source: &[u8]) -> Result<usize> {
     if status == 0 {
         Ok(size)
     } else {
-        Err(Error::corrupt("a blosc buffer's header does not fit its length"))
+        Err(Error::corrupt(
+            "a blosc buffer's header does not fit its length",
+        ))
     }
 }
 

@@ -37,7 +37,11 @@ pub(super) enum Endian {
 }
 
 impl Endian {
-    const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+    const NATIVE: Self = if cfg!(target_endian = "big") {
+        Self::Big
+    } else {
+        Self::Little
+    };
 }
 
 /// From bytes to bytes.
@@ -63,6 +67,11 @@ impl CodecChain {
         Self { values, bytes }
     }
 
+    /// Little-endian values and their checksum: what shard indices are encoded with.
+    pub(crate) fn raw() -> Self {
+        Self::checksummed(ValueCodec::Bytes(Endian::Little), None)
+    }
+
     /// The chain that `codecs` of Zarr v3 metadata describes, for values of `dtype`.
     ///
     /// # Errors
@@ -70,7 +79,9 @@ impl CodecChain {
     /// configuration makes no sense.
     pub fn from_metadata(codecs: &[MetadataV3], dtype: &DataType) -> Result<Self> {
         let Some((first, rest)) = codecs.split_first() else {
-            return Err(Error::corrupt("an array has no codec; at least `bytes` is expected"));
+            return Err(Error::corrupt(
+                "an array has no codec; at least `bytes` is expected",
+            ));
         };
         let values = value_codec(first, dtype)?;
         let bytes = rest.iter().map(byte_codec).collect::<Result<_>>()?;
@@ -179,7 +190,9 @@ impl CodecChain {
                 pcodec::decode(dtype, undo(codecs, payload, buffers, zstd)?, out)?;
             }
             (ValueCodec::VlenUtf8 | ValueCodec::VlenBytes, _) => {
-                return Err(Error::invalid(format!("values of {dtype} have no fixed size")));
+                return Err(Error::invalid(format!(
+                    "values of {dtype} have no fixed size"
+                )));
             }
         }
         Ok(())
@@ -221,7 +234,9 @@ impl CodecChain {
             }
             ValueCodec::Pcodec(config) => pcodec::encode(config, dtype, raw, &mut values)?,
             ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => {
-                return Err(Error::invalid(format!("values of {dtype} have no fixed size")));
+                return Err(Error::invalid(format!(
+                    "values of {dtype} have no fixed size"
+                )));
             }
         }
         self.encode_bytes_in_place(values)
@@ -383,7 +398,9 @@ fn value_codec(codec: &MetadataV3, dtype: &DataType) -> Result<ValueCodec> {
                 Some("little") => Ok(ValueCodec::Bytes(Endian::Little)),
                 Some("big") => Ok(ValueCodec::Bytes(Endian::Big)),
                 None if dtype.word_size() == 1 => Ok(ValueCodec::Bytes(Endian::Little)),
-                _ => Err(Error::corrupt("codec `bytes` does not say a valid `endian`")),
+                _ => Err(Error::corrupt(
+                    "codec `bytes` does not say a valid `endian`",
+                )),
             }
         }
         // Registered both as numcodecs' and under a name of its own.
@@ -411,7 +428,10 @@ fn byte_codec(codec: &MetadataV3) -> Result<ByteCodec> {
 
 fn configuration<T: serde::de::DeserializeOwned>(codec: &MetadataV3) -> Result<T> {
     codec.to_typed_configuration().map_err(|error| {
-        Error::corrupt(format!("codec {:?} has no valid configuration: {error}", codec.name()))
+        Error::corrupt(format!(
+            "codec {:?} has no valid configuration: {error}",
+            codec.name()
+        ))
     })
 }
 
@@ -424,7 +444,9 @@ fn copy_exactly(source: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 fn wrong_size(found: usize, expected: usize) -> Error {
-    Error::corrupt(format!("a chunk holds {found} bytes where {expected} are expected"))
+    Error::corrupt(format!(
+        "a chunk holds {found} bytes where {expected} are expected"
+    ))
 }
 
 /// Swaps the words of `bytes` where `endian` is not this machine's; its own inverse.

@@ -29,7 +29,9 @@ struct Candidate {
 /// Which of `count` chunks are tried: evenly spread, so that no region decides alone.
 fn samples(count: usize) -> Vec<usize> {
     let tried = count.min(SAMPLES);
-    (0..tried).map(|i| (2 * i + 1) * count / (2 * tried)).collect()
+    (0..tried)
+        .map(|i| (2 * i + 1) * count / (2 * tried))
+        .collect()
 }
 
 /// Chooses the chain for `count` chunks, of which `encode(chain, index)` encodes one.
@@ -52,9 +54,8 @@ pub(crate) fn choose(
             best = Some((cost, Chosen { chain, encoded }));
         }
     }
-    best.map(|(_, chosen)| chosen).ok_or_else(|| {
-        crate::Error::unsupported(format!("no codec for values of {dtype}"))
-    })
+    best.map(|(_, chosen)| chosen)
+        .ok_or_else(|| crate::Error::unsupported(format!("no codec for values of {dtype}")))
 }
 
 /// The candidates, quickest to decode first: it wins where another is no smaller.
@@ -115,8 +116,17 @@ fn candidates(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
 fn texts(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
     let candidate = |level: Option<i32>, penalty| Candidate {
         chain: CodecChain::checksummed(
-            if *dtype == DataType::String { ValueCodec::VlenUtf8 } else { ValueCodec::VlenBytes },
-            level.map(|level| ByteCodec::Zstd(ZstdConfig { level, checksum: false })),
+            if *dtype == DataType::String {
+                ValueCodec::VlenUtf8
+            } else {
+                ValueCodec::VlenBytes
+            },
+            level.map(|level| {
+                ByteCodec::Zstd(ZstdConfig {
+                    level,
+                    checksum: false,
+                })
+            }),
         ),
         penalty,
     };

@@ -17,8 +17,7 @@ mod tests;
 
 pub use chain::CodecChain;
 
-pub(crate) use checksum::split_crc32c;
-pub(crate) use choose::{Chosen, choose};
+pub(crate) use choose::choose;
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
 /// How an array is to be compressed; all profiles are lossless.

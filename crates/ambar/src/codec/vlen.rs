@@ -13,7 +13,9 @@ pub(super) fn encode<'a>(
 ) -> Result<()> {
     let number = |n: usize, what: &str| {
         u32::try_from(n).map_err(|_| {
-            Error::invalid(format!("{what} of {n} is over 2^32 - 1; choose smaller chunks"))
+            Error::invalid(format!(
+                "{what} of {n} is over 2^32 - 1; choose smaller chunks"
+            ))
         })
     };
     out.clear();
@@ -57,6 +59,9 @@ pub(super) fn decode(source: &[u8], count: usize, utf8: bool) -> Result<Strings>
     if rest.is_empty() {
         Ok(strings)
     } else {
-        Err(Error::corrupt(format!("{} bytes follow a chunk of texts", rest.len())))
+        Err(Error::corrupt(format!(
+            "{} bytes follow a chunk of texts",
+            rest.len()
+        )))
     }
 }

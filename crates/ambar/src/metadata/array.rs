@@ -54,7 +54,10 @@ pub(crate) struct KeyEncoding {
 
 impl KeyEncoding {
     /// What this library writes.
-    pub const DEFAULT: Self = Self { prefixed: true, separator: '/' };
+    pub const DEFAULT: Self = Self {
+        prefixed: true,
+        separator: '/',
+    };
 
     /// The key of the chunk (or shard) at `coordinates` of the array `name`.
     pub fn key(self, name: &str, coordinates: &[u64]) -> String {
@@ -93,10 +96,14 @@ impl ArrayMetadata {
             let name = transformer.name();
             return Err(Error::unsupported(format!("storage transformer {name:?}")));
         }
-        if let Some((name, _)) =
-            metadata.additional_fields.iter().find(|(_, field)| field.must_understand())
+        if let Some((name, _)) = metadata
+            .additional_fields
+            .iter()
+            .find(|(_, field)| field.must_understand())
         {
-            return Err(Error::unsupported(format!("metadata field {name:?} must be understood")));
+            return Err(Error::unsupported(format!(
+                "metadata field {name:?} must be understood"
+            )));
         }
         let data_type = serde_json::to_value(&metadata.data_type)
             .map_err(|error| Error::corrupt(format!("no valid data type: {error}")))?;
@@ -135,7 +142,9 @@ impl ArrayMetadata {
             )));
         }
         if self.chunk_shape.contains(&0) {
-            return Err(Error::corrupt("a chunk's length is 0; at least 1 is expected"));
+            return Err(Error::corrupt(
+                "a chunk's length is 0; at least 1 is expected",
+            ));
         }
         let size = self.dtype.size().unwrap_or(1) as u64;
         let bytes = checked_product(&self.shape, size);
@@ -211,7 +220,9 @@ pub(crate) fn checked_product(lengths: &[u64], size: u64) -> Option<u64> {
     if lengths.contains(&0) {
         return Some(0);
     }
-    lengths.iter().try_fold(size, |product, length| product.checked_mul(*length))
+    lengths
+        .iter()
+        .try_fold(size, |product, length| product.checked_mul(*length))
 }
 
 #[derive(serde::Deserialize)]
@@ -242,20 +253,26 @@ fn division(
         return Err(Error::unsupported(format!("chunk grid {:?}", grid.name())));
     }
     let invalid = |what: &str, error| Error::corrupt(format!("no valid {what}: {error}"));
-    let GridConfiguration { chunk_shape: outer } =
-        grid.to_typed_configuration().map_err(|error| invalid("chunk grid", error.to_string()))?;
+    let GridConfiguration { chunk_shape: outer } = grid
+        .to_typed_configuration()
+        .map_err(|error| invalid("chunk grid", error.to_string()))?;
     let [codec] = metadata.codecs.as_slice() else {
         return Ok((metadata.codecs.clone(), outer, None));
     };
     if codec.name() != "sharding_indexed" {
         return Ok((metadata.codecs.clone(), outer, None));
     }
-    let configuration: ShardingConfiguration =
-        codec.to_typed_configuration().map_err(|error| invalid("sharding", error.to_string()))?;
+    let configuration: ShardingConfiguration = codec
+        .to_typed_configuration()
+        .map_err(|error| invalid("sharding", error.to_string()))?;
     let location = match configuration.index_location.as_str() {
         "end" => IndexLocation::End,
         "start" => IndexLocation::Start,
-        other => return Err(Error::corrupt(format!("a shard's index stands at {other:?}"))),
+        other => {
+            return Err(Error::corrupt(format!(
+                "a shard's index stands at {other:?}"
+            )));
+        }
     };
     let index_chain = CodecChain::from_metadata(&configuration.index_codecs, &DataType::UInt64)?;
     if index_chain.fixed_overhead().is_none() {
@@ -264,8 +281,16 @@ fn division(
     if outer.len() > limits.dimensions {
         return Err(Error::limit(format!("{} dimensions", outer.len())));
     }
-    let sharding = Sharding { shape: outer, location, index_chain };
-    Ok((configuration.codecs, configuration.chunk_shape, Some(sharding)))
+    let sharding = Sharding {
+        shape: outer,
+        location,
+        index_chain,
+    };
+    Ok((
+        configuration.codecs,
+        configuration.chunk_shape,
+        Some(sharding),
+    ))
 }
 
 fn key_encoding(encoding: &MetadataV3) -> Result<KeyEncoding> {
@@ -274,7 +299,9 @@ fn key_encoding(encoding: &MetadataV3) -> Result<KeyEncoding> {
         "v2" => false,
         other => return Err(Error::unsupported(format!("chunk key encoding {other:?}"))),
     };
-    let separator = encoding.configuration().and_then(|options| options.get("separator"));
+    let separator = encoding
+        .configuration()
+        .and_then(|options| options.get("separator"));
     let separator = match separator.map(|value| value.as_str()) {
         None if prefixed => '/',
         None => '.',
@@ -282,5 +309,8 @@ fn key_encoding(encoding: &MetadataV3) -> Result<KeyEncoding> {
         Some(Some(".")) => '.',
         Some(_) => return Err(Error::corrupt("a chunk key's separator is neither / nor .")),
     };
-    Ok(KeyEncoding { prefixed, separator })
+    Ok(KeyEncoding {
+        prefixed,
+        separator,
+    })
 }

@@ -39,11 +39,18 @@ fn bytes_of(dtype: &DataType, fill: &Fill) -> Option<Vec<u8>> {
         DataType::Complex64 => parts(&DataType::Float32, fill)?,
         DataType::Complex128 => parts(&DataType::Float64, fill)?,
         DataType::DateTime64 { .. } | DataType::TimeDelta64 { .. } => {
-            let count = if fill.as_str() == Some("NaT") { i64::MIN } else { fill.as_i64()? };
+            let count = if fill.as_str() == Some("NaT") {
+                i64::MIN
+            } else {
+                fill.as_i64()?
+            };
             count.to_ne_bytes().to_vec()
         }
         DataType::FixedUtf32 { bytes } => {
-            let text = fill.as_str()?.chars().flat_map(|c| u32::from(c).to_ne_bytes());
+            let text = fill
+                .as_str()?
+                .chars()
+                .flat_map(|c| u32::from(c).to_ne_bytes());
             padded(text.collect(), *bytes)?
         }
         DataType::FixedBytes { bytes } => padded(byte_string(fill)?, *bytes)?,
@@ -85,7 +92,10 @@ pub(super) fn zero(dtype: &DataType) -> Vec<u8> {
 /// `Invalid` where `bytes` is no value of `dtype`.
 pub(super) fn to_json(dtype: &DataType, bytes: &[u8]) -> Result<Value> {
     json_of(dtype, bytes).ok_or_else(|| {
-        Error::invalid(format!("a fill value of {} bytes is no value of {dtype}", bytes.len()))
+        Error::invalid(format!(
+            "a fill value of {} bytes is no value of {dtype}",
+            bytes.len()
+        ))
     })
 }
 
@@ -127,16 +137,25 @@ fn json_of(dtype: &DataType, bytes: &[u8]) -> Option<Value> {
         }
         DataType::Complex64 => {
             let (real, imaginary) = bytes.split_at_checked(4)?;
-            json!([json_of(&DataType::Float32, real)?, json_of(&DataType::Float32, imaginary)?])
+            json!([
+                json_of(&DataType::Float32, real)?,
+                json_of(&DataType::Float32, imaginary)?
+            ])
         }
         DataType::Complex128 => {
             let (real, imaginary) = bytes.split_at_checked(8)?;
-            json!([json_of(&DataType::Float64, real)?, json_of(&DataType::Float64, imaginary)?])
+            json!([
+                json_of(&DataType::Float64, real)?,
+                json_of(&DataType::Float64, imaginary)?
+            ])
         }
         DataType::FixedUtf32 { bytes: size } if bytes.len() == *size => {
-            let points = bytes
-                .chunks_exact(4)
-                .map(|word| word.try_into().ok().map(u32::from_ne_bytes).and_then(char::from_u32));
+            let points = bytes.chunks_exact(4).map(|word| {
+                word.try_into()
+                    .ok()
+                    .map(u32::from_ne_bytes)
+                    .and_then(char::from_u32)
+            });
             let text: String = points.collect::<Option<_>>()?;
             json!(text.trim_end_matches('\0'))
         }

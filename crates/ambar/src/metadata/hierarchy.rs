@@ -132,7 +132,10 @@ impl Hierarchy {
         let document: RootDocument<'_> = serde_json::from_str(&text)
             .map_err(|error| Error::corrupt(format!("no valid metadata of the root: {error}")))?;
         if document.zarr_format != 3 {
-            return Err(Error::unsupported(format!("Zarr format {}", document.zarr_format)));
+            return Err(Error::unsupported(format!(
+                "Zarr format {}",
+                document.zarr_format
+            )));
         }
         if document.node_type == "array" {
             return Ok(Self {
@@ -150,21 +153,33 @@ impl Hierarchy {
         if ours {
             check_version(&mut attributes)?;
         }
-        let documents = document.consolidated_metadata.map_or(Vec::new(), |c| c.metadata.0);
+        let documents = document
+            .consolidated_metadata
+            .map_or(Vec::new(), |c| c.metadata.0);
         let nodes = documents
             .into_iter()
             .map(|(name, document)| (Box::from(name), place(&text, document.get())))
             .collect();
-        Self { text: String::new(), nodes, sorted: Vec::new(), root: Root::Group(attributes), ours }
-            .sorted(text)
+        Self {
+            text: String::new(),
+            nodes,
+            sorted: Vec::new(),
+            root: Root::Group(attributes),
+            ours,
+        }
+        .sorted(text)
     }
 
     /// Adds the documents that stand under `container`'s keys to a root that holds none.
     fn with_nodes_of(mut self, container: &dyn Container, limits: &Limits) -> Result<Self> {
         let mut text = std::mem::take(&mut self.text);
         for key in container.keys()? {
-            let Some(name) = key.strip_suffix("/zarr.json") else { continue };
-            let Some(document) = read_text(container, &key, limits)? else { continue };
+            let Some(name) = key.strip_suffix("/zarr.json") else {
+                continue;
+            };
+            let Some(document) = read_text(container, &key, limits)? else {
+                continue;
+            };
             let start = text.len();
             text.push_str(&document);
             Limits::check("metadata", text.len() as u64, limits.metadata_bytes)?;
@@ -175,13 +190,17 @@ impl Hierarchy {
 
     fn sorted(mut self, text: String) -> Result<Self> {
         self.text = text;
-        let count = u32::try_from(self.nodes.len())
-            .map_err(|_| Error::limit("more than 2^32 nodes"))?;
+        let count =
+            u32::try_from(self.nodes.len()).map_err(|_| Error::limit("more than 2^32 nodes"))?;
         self.sorted = (0..count).collect();
         let nodes = &self.nodes;
         let name = |index: &u32| &*nodes[*index as usize].0;
         self.sorted.sort_by(|a, b| name(a).cmp(name(b)));
-        if let Some(twice) = self.sorted.windows(2).find(|pair| name(&pair[0]) == name(&pair[1])) {
+        if let Some(twice) = self
+            .sorted
+            .windows(2)
+            .find(|pair| name(&pair[0]) == name(&pair[1]))
+        {
             return Err(Error::corrupt("two documents of one node").at_node(name(&twice[0])));
         }
         Ok(self)
@@ -200,9 +219,15 @@ impl Hierarchy {
 
     /// Names of the nodes right below `name`, in the order of the file.
     pub fn children(&self, name: &str) -> Vec<&str> {
-        let prefix = if name.is_empty() { String::new() } else { format!("{name}/") };
+        let prefix = if name.is_empty() {
+            String::new()
+        } else {
+            format!("{name}/")
+        };
         let node = |index: &u32| &*self.nodes[*index as usize].0;
-        let first = self.sorted.partition_point(|index| node(index) < prefix.as_str());
+        let first = self
+            .sorted
+            .partition_point(|index| node(index) < prefix.as_str());
         let mut children: Vec<u32> = self.sorted[first..]
             .iter()
             .copied()
@@ -210,7 +235,10 @@ impl Hierarchy {
             .filter(|index| !node(index)[prefix.len()..].contains('/'))
             .collect();
         children.sort_unstable();
-        children.iter().map(|index| &*self.nodes[*index as usize].0).collect()
+        children
+            .iter()
+            .map(|index| &*self.nodes[*index as usize].0)
+            .collect()
     }
 
     /// The document of the node `name`; the root's is given for an array alone.
@@ -219,7 +247,10 @@ impl Hierarchy {
             return matches!(self.root, Root::Array).then_some(self.text.as_str());
         }
         let node = |index: &u32| &*self.nodes[*index as usize].0;
-        let found = self.sorted.binary_search_by(|index| node(index).cmp(name)).ok()?;
+        let found = self
+            .sorted
+            .binary_search_by(|index| node(index).cmp(name))
+            .ok()?;
         let (_, place) = &self.nodes[self.sorted[found] as usize];
         self.text.get(place.clone())
     }
@@ -230,7 +261,9 @@ impl Hierarchy {
             (Root::Group(_), "") => return Ok(Some(NodeKind::Group)),
             _ => self.document(name),
         };
-        let Some(document) = document else { return Ok(None) };
+        let Some(document) = document else {
+            return Ok(None);
+        };
         let KindDocument { node_type } = serde_json::from_str(document)
             .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))?;
         match &*node_type {
@@ -245,12 +278,17 @@ impl Hierarchy {
         if let (Root::Group(attributes), "") = (&self.root, name) {
             return Ok(Some(attributes.clone()));
         }
-        let Some(document) = self.document(name) else { return Ok(None) };
+        let Some(document) = self.document(name) else {
+            return Ok(None);
+        };
         let group: GroupDocument<'_> = serde_json::from_str(document).map_err(|error| {
             Error::corrupt(format!("no valid group metadata: {error}")).at_node(name)
         })?;
         if group.zarr_format != 3 || group.node_type != "group" {
-            let message = format!("this is no group but a Zarr {} {}", group.zarr_format, group.node_type);
+            let message = format!(
+                "this is no group but a Zarr {} {}",
+                group.zarr_format, group.node_type
+            );
             return Err(Error::invalid(message).at_node(name));
         }
         Ok(Some(group.attributes))
@@ -258,7 +296,9 @@ impl Hierarchy {
 }
 
 fn read_text(container: &dyn Container, key: &str, limits: &Limits) -> Result<Option<String>> {
-    let Some(bytes) = container.read_whole(key, limits.metadata_bytes)? else { return Ok(None) };
+    let Some(bytes) = container.read_whole(key, limits.metadata_bytes)? else {
+        return Ok(None);
+    };
     String::from_utf8(bytes)
         .map(Some)
         .map_err(|_| Error::corrupt(format!("{key} is not UTF-8; restore the file from a copy")))
@@ -284,7 +324,9 @@ fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
     }
     let outer: Outer<'_> = serde_json::from_str(attributes)
         .map_err(|error| Error::corrupt(format!("no valid attribute `ambar`: {error}")))?;
-    let Some(checksum) = outer.ambar.and_then(|inner| inner.checksum) else { return Ok(None) };
+    let Some(checksum) = outer.ambar.and_then(|inner| inner.checksum) else {
+        return Ok(None);
+    };
     checksum
         .get()
         .strip_prefix('"')
@@ -298,10 +340,15 @@ fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
 /// Verifies the checksum in `attributes`, a part of the root's document `text`. It covers the whole
 /// document with its own digits replaced by zeros. Gives whether there is one.
 fn verify_checksum(text: &str, attributes: &str) -> Result<bool> {
-    let Some(digits) = locate_checksum(attributes)? else { return Ok(false) };
+    let Some(digits) = locate_checksum(attributes)? else {
+        return Ok(false);
+    };
     let stored = &attributes[digits];
     let place = place(text, stored);
-    let actual = format!("{:08x}", checksum_of(&text[..place.start], &text[place.end..]));
+    let actual = format!(
+        "{:08x}",
+        checksum_of(&text[..place.start], &text[place.end..])
+    );
     if actual == stored {
         return Ok(true);
     }
@@ -319,7 +366,9 @@ fn checksum_of(before: &str, after: &str) -> u32 {
 
 /// Refuses newer versions, and takes away the checksum, which is of the file, not of the caller.
 fn check_version(attributes: &mut Attributes) -> Result<()> {
-    let Some(Value::Object(ambar)) = attributes.get_mut("ambar") else { return Ok(()) };
+    let Some(Value::Object(ambar)) = attributes.get_mut("ambar") else {
+        return Ok(());
+    };
     ambar.shift_remove("checksum");
     match ambar.get("version").map(Value::as_u64) {
         Some(Some(1..=FORMAT_VERSION)) => Ok(()),
@@ -347,9 +396,13 @@ pub(crate) fn root_document<'a>(
     let mut attributes = attributes.clone();
     let ambar = attributes.entry("ambar").or_insert_with(|| json!({}));
     let Value::Object(ambar) = ambar else {
-        return Err(Error::invalid("the root's attribute `ambar` must be an object"));
+        return Err(Error::invalid(
+            "the root's attribute `ambar` must be an object",
+        ));
     };
-    ambar.entry("version").or_insert_with(|| json!(FORMAT_VERSION));
+    ambar
+        .entry("version")
+        .or_insert_with(|| json!(FORMAT_VERSION));
     ambar.insert("checksum".to_owned(), json!(format!("{PREFIX}{ZEROS}")));
     let attributes = Value::Object(attributes).to_string();
     let start = "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":";

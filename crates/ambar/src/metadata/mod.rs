@@ -6,7 +6,7 @@ mod fill;
 mod hierarchy;
 
 pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding, checked_product};
-pub(crate) use hierarchy::{FORMAT_VERSION, Hierarchy, group_document, root_document};
+pub(crate) use hierarchy::{Hierarchy, group_document, root_document};
 
 /// Attributes of a group or an array: a JSON object.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;
