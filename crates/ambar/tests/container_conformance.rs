@@ -1,5 +1,7 @@
 //! What every container must do: one suite, run on the ZIP and on the directory.
 
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+
 use std::path::{Path, PathBuf};
 
 use ambar::ErrorKind;
@@ -90,6 +92,7 @@ fn commits_replace_and_remove(directory: bool) {
 macro_rules! suite {
     ($($name:ident),* $(,)?) => {
         mod zip { $(#[test] fn $name() { super::$name(false) })* }
+        mod directory { $(#[test] fn $name() { super::$name(true) })* }
     };
 }
 

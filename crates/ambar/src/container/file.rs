@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Durability;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Fills `out` from `offset` of `file`; an end of the file before that is `Corrupt`.
 pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -21,6 +21,17 @@ pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Resu
             .in_file(path.display()),
             _ => Error::io(source, path, "reading"),
         })
+}
+
+/// Checks the CRC-32 `found` of bytes that were read, where one is `expected`.
+pub fn check_crc32(found: u32, expected: Option<u32>) -> Result<()> {
+    match expected {
+        Some(expected) if expected != found => Err(Error::corrupt(format!(
+            "the bytes sum to CRC-32 {found:08x}, not to {expected:08x}; restore the file from a \
+             copy"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The length of `file` in bytes.
@@ -86,10 +97,12 @@ pub fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// The path with links resolved if there is something, so that a link's target is replaced and
-/// not the link.
+/// The absolute path, with links resolved if there is something, so that a link's target is
+/// replaced and not the link.
 pub fn resolve(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+    fs::canonicalize(path)
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The name under which a store is made before it gets the name `path`: always the same one, so
@@ -97,14 +110,28 @@ pub fn resolve(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// `Invalid` where the path has no last segment.
-pub fn temporary(path: &Path) -> Result<PathBuf> {
+pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         Error::invalid("the path names no file; append a name").in_file(path.display())
     })?;
     let mut hidden = OsString::from(".");
     hidden.push(name);
-    hidden.push(".ambar-new");
+    hidden.push(ending);
     Ok(path.with_file_name(hidden))
+}
+
+/// The error for a name that is taken.
+pub fn taken(path: &Path) -> Error {
+    Error::busy("the name is taken; choose another, or ask to overwrite it").in_file(path.display())
+}
+
+/// The error of a writer that has failed before.
+pub fn poisoned(path: &Path) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        "an earlier write failed, so this writer has stopped; open the store again",
+    )
+    .in_file(path.display())
 }
 
 /// Makes the names in the folder of `path` durable.
@@ -133,4 +160,24 @@ pub fn sync(file: &File, path: &Path, durability: Durability) -> Result<()> {
     }
     file.sync_data()
         .map_err(|source| Error::io(source, path, "making what was written durable"))
+}
+
+/// Makes everything durable that was written to the file system of `folder`: cheaper than one file
+/// after the other where there are many. Returns whether the system can do it.
+#[cfg(target_os = "linux")]
+pub fn sync_file_system(folder: &Path) -> Result<bool> {
+    use std::os::fd::AsRawFd;
+    let failed = |source| Error::io(source, folder, "making the file system durable");
+    let folder_file = File::open(folder).map_err(failed)?;
+    // SAFETY: the descriptor is open until the call returns; the call touches no memory of ours.
+    match unsafe { libc::syncfs(folder_file.as_raw_fd()) } {
+        0 => Ok(true),
+        _ => Err(failed(io::Error::last_os_error())),
+    }
+}
+
+/// Returns that the system cannot do it.
+#[cfg(not(target_os = "linux"))]
+pub fn sync_file_system(_folder: &Path) -> Result<bool> {
+    Ok(false)
 }

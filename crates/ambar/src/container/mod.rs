@@ -5,6 +5,7 @@
 //! a [`ContainerWriter`] makes the next one. `docs/format.md`, chapter 1, specifies both and argues
 //! why a writer that is killed at any moment leaves the last commit readable.
 
+mod directory;
 mod file;
 mod key;
 mod zip;
@@ -13,8 +14,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
+use directory::{DirectoryReader, DirectoryWriter};
 use zip::{ZipReader, ZipWriter};
 
 pub use key::validate_key;
@@ -130,6 +132,18 @@ impl Entry {
         self.len
     }
 
+    /// Checks that `len` bytes from `offset` on lie in the entry.
+    fn check_range(&self, offset: u64, len: usize) -> Result<()> {
+        match offset.checked_add(len as u64) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(Error::corrupt(format!(
+                "{len} bytes from {offset} on are asked of an entry of {}; restore the file from a \
+                 copy",
+                self.len
+            ))),
+        }
+    }
+
     /// Whether the entry has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -198,6 +212,9 @@ pub struct Compacted {
 /// `NotFound` where there is nothing; `Corrupt` where it is damaged, cut short or no store at all;
 /// `Unsupported` where it needs a newer version, or is a ZIP with compressed entries.
 pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
+    if path.is_dir() {
+        return Ok(Arc::new(DirectoryReader::open(path)?));
+    }
     Ok(Arc::new(ZipReader::open(path)?))
 }
 
@@ -208,6 +225,9 @@ pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
 /// `NotFound` where its folder is missing; `Invalid` where `overwrite` would replace a file by a
 /// directory or the reverse, or a directory that is not a store; `Io`.
 pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerWriter>> {
+    if options.directory {
+        return Ok(Box::new(DirectoryWriter::create(path, options)?));
+    }
     Ok(Box::new(ZipWriter::create(path, options)?))
 }
 
@@ -217,5 +237,34 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerW
 /// `Busy` where another writer has it; `Unsupported` where another program made the ZIP (compact
 /// it first); else as [`open`].
 pub fn append(path: &Path, durability: Durability) -> Result<Box<dyn ContainerWriter>> {
+    if path.is_dir() {
+        return Ok(Box::new(DirectoryWriter::append(path, durability)?));
+    }
     Ok(Box::new(ZipWriter::append(path, durability)?))
+}
+
+/// Brings the container into the form that every ZIP or Zarr reader understands: cuts off what a
+/// killed writer left behind the last commit, and restores damaged commit records. In a directory
+/// it also takes over what other programs have written there.
+///
+/// # Errors
+/// `Busy` where a writer has it; `Corrupt` where no whole commit can be found, or an entry of it is
+/// missing; `Io`.
+pub fn repair(path: &Path) -> Result<Repaired> {
+    if path.is_dir() {
+        return directory::repair(path);
+    }
+    zip::repair(path)
+}
+
+/// Rewrites the container without its dead bytes, verifying every entry on the way. What another
+/// program made becomes ambar's own, so that it can be appended to.
+///
+/// # Errors
+/// As [`open`], and `Busy` where a writer has it. The container is as before after any error.
+pub fn compact(path: &Path) -> Result<Compacted> {
+    if path.is_dir() {
+        return directory::compact(path);
+    }
+    zip::compact(path)
 }

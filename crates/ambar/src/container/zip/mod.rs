@@ -5,8 +5,10 @@ mod locate;
 mod parse;
 mod reader;
 mod records;
+mod repair;
 mod slot;
 mod writer;
 
 pub use reader::ZipReader;
+pub use repair::{compact, repair};
 pub use writer::ZipWriter;

@@ -192,7 +192,7 @@ impl ZipReader {
             take(piece)?;
             done += len as u64;
         }
-        check_crc32(key, hasher.finalize(), record.crc32)
+        file::check_crc32(hasher.finalize(), Some(record.crc32)).map_err(|error| error.at_node(key))
     }
 
     fn not_here<T>(&self, result: Result<T>, key: &str) -> Result<T> {
@@ -253,16 +253,9 @@ impl Container for ZipReader {
         let Place::Offset(start) = entry.place else {
             return Err(Error::invalid("the entry is another container's").in_file(&self.location));
         };
-        let end = offset.checked_add(out.len() as u64);
-        if end.is_none_or(|end| end > entry.len) {
-            return Err(Error::corrupt(format!(
-                "{} bytes from {offset} on are asked of an entry of {}; restore the file from a \
-                 copy",
-                out.len(),
-                entry.len
-            ))
-            .in_file(&self.location));
-        }
+        entry
+            .check_range(offset, out.len())
+            .map_err(|error| error.in_file(&self.location))?;
         // An entry lies inside the file, so that its offsets do not overflow.
         let from = start + offset;
         if let Some(skip) = from.checked_sub(self.tail.offset)
@@ -283,8 +276,7 @@ impl Container for ZipReader {
         let read = || {
             let mut bytes = vec![0; Limits::check("the entry", entry.len, limit)?];
             self.read_at(&entry, 0, &mut bytes)?;
-            let expected = entry.crc32.unwrap_or_default();
-            check_crc32(key, crc32fast::hash(&bytes), expected)?;
+            file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
         self.not_here(read(), key)
@@ -340,16 +332,6 @@ impl std::fmt::Debug for ZipReader {
             self.index.len()
         )
     }
-}
-
-fn check_crc32(key: &str, found: u32, expected: u32) -> Result<()> {
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::corrupt(format!(
-        "the bytes sum to CRC-32 {found:08x}, not to {expected:08x}; restore the file from a copy"
-    ))
-    .at_node(key))
 }
 
 fn local_header_differs(key: &str) -> Error {

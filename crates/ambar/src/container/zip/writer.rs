@@ -1,7 +1,7 @@
 //! Writing a ZIP: entries are appended, and a commit is one small write of a slot behind them.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
 
 /// The root's metadata, which every commit writes last.
-const ROOT: &str = "zarr.json";
+pub const ROOT: &str = "zarr.json";
 
 /// The writer of a ZIP; it holds the file's lock.
 pub struct ZipWriter {
@@ -59,7 +59,7 @@ impl ZipWriter {
         let path = file::resolve(path);
         let replaced = match fs::symlink_metadata(&path) {
             Err(_) => None,
-            Ok(_) if !options.overwrite => return Err(taken(&path)),
+            Ok(_) if !options.overwrite => return Err(file::taken(&path)),
             Ok(found) if found.is_file() => Some(file::open_locked(&path)?),
             Ok(_) => {
                 return Err(Error::invalid(
@@ -68,7 +68,7 @@ impl ZipWriter {
                 .in_file(path.display()));
             }
         };
-        let temporary = file::temporary(&path)?;
+        let temporary = file::temporary(&path, ".ambar-new")?;
         let new = file::create_locked(&temporary)?;
         let header = slot::header();
         let started = new
@@ -117,6 +117,15 @@ impl ZipWriter {
         Ok(writer)
     }
 
+    /// Makes a new file the successor of `reader`'s: its commits are counted on, and it gets the
+    /// same `permissions`.
+    pub fn replaces(&mut self, reader: &ZipReader, permissions: Permissions) -> Result<()> {
+        self.slot.sequence = reader.usage()?.commit;
+        self.file
+            .set_permissions(permissions)
+            .map_err(|source| Error::io(source, &self.path, "setting the permissions"))
+    }
+
     fn new(file: Arc<File>, path: PathBuf, durability: Durability, end: u64) -> Self {
         Self {
             out: Appender::new(Arc::clone(&file), path.clone(), end),
@@ -137,11 +146,7 @@ impl ZipWriter {
         if self.state == State::Sound {
             return Ok(());
         }
-        Err(Error::new(
-            crate::ErrorKind::Io,
-            "an earlier write failed, so this writer has stopped; open the store again",
-        )
-        .in_file(self.path.display()))
+        Err(file::poisoned(&self.path))
     }
 
     /// Runs `action`; after an error the writer is poisoned.
@@ -246,7 +251,7 @@ impl ZipWriter {
                 write_slot(&self.file, &new.temporary, slot.index(), &slot)?;
                 file::sync(&self.file, &new.temporary, self.durability)?;
                 if !new.overwrite && self.path.symlink_metadata().is_ok() {
-                    return Err(taken(&self.path));
+                    return Err(file::taken(&self.path));
                 }
                 fs::rename(&new.temporary, &self.path)
                     .map_err(|source| Error::io(source, &self.path, "giving the file its name"))?;
@@ -293,7 +298,7 @@ impl ContainerWriter for ZipWriter {
 
     fn reader(&self) -> Result<Arc<dyn Container>> {
         self.check_sound()?;
-        if self.slot.sequence == 0 {
+        if self.new.is_some() {
             return Err(
                 Error::invalid("nothing has been committed yet; commit first")
                     .in_file(self.path.display()),
@@ -359,8 +364,4 @@ pub fn restore_slots(
         }
     }
     Ok(written)
-}
-
-fn taken(path: &Path) -> Error {
-    Error::busy("the name is taken; choose another, or ask to overwrite it").in_file(path.display())
 }
