@@ -69,6 +69,21 @@ pub fn try_for_each(count: usize, f: impl Fn(usize) -> Result<()> + Send + Sync)
     }
 }
 
+/// What `f` gives for each of `0..count`, in order; computed as by [`try_for_each`].
+///
+/// # Errors
+/// One of the errors that `f` returned.
+pub fn try_map<T: Send>(
+    count: usize,
+    f: impl Fn(usize) -> Result<T> + Send + Sync,
+) -> Result<Vec<T>> {
+    if count <= 1 || rayon::current_num_threads() == 1 {
+        (0..count).map(f).collect()
+    } else {
+        (0..count).into_par_iter().with_max_len(1).map(f).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,14 +1,30 @@
 //! Arrays: n-dimensional, cut into chunks that are decoded one by one.
 
+mod blocks;
+mod layout;
+mod read;
+mod shard;
 mod spec;
+mod strings;
+mod verify;
+mod write;
 
+use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
-pub use spec::{ArrayData, ArraySpec, Strings, table_chunk_rows};
-
+use crate::container::Container;
 use crate::dtype::DataType;
 use crate::error::Result;
-use crate::metadata::Attributes;
+use crate::limits::Limits;
+use crate::metadata::{ArrayMetadata, Attributes, checked_product};
+
+pub use layout::table_chunk_rows;
+pub use spec::{ArrayData, ArraySpec};
+pub use strings::Strings;
+
+pub(crate) use write::write_arrays;
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,100 +71,150 @@ impl From<Range<u64>> for Slice {
 }
 
 /// An array of a store, open for reading. Cheap to clone; any number of threads may read from it.
-#[derive(Clone, Debug)]
-pub struct Array {
-    attributes: Attributes,
+#[derive(Clone)]
+pub struct Array(Arc<Inner>);
+
+struct Inner {
+    container: Arc<dyn Container>,
+    /// Without the leading `/`.
+    name: String,
+    path: String,
+    metadata: ArrayMetadata,
+    limits: Limits,
+    /// Whether every shard must be there, so that a missing one was lost.
+    complete: bool,
+    /// Indices of the shards that have been read from; `None` for one that is not there.
+    shards: Mutex<HashMap<u64, Option<Arc<shard::Shard>>>>,
 }
 
 impl Array {
+    /// The array `name` (without a leading `/`), which `document` describes.
+    pub(crate) fn new(
+        container: Arc<dyn Container>,
+        name: &str,
+        document: &str,
+        complete: bool,
+        limits: Limits,
+    ) -> Result<Self> {
+        let place = |error: crate::Error| error.at_node(name).in_file(container.location());
+        let metadata = ArrayMetadata::parse(document, &limits).map_err(place)?;
+        Ok(Self(Arc::new(Inner {
+            name: name.to_owned(),
+            path: format!("/{name}"),
+            metadata,
+            limits,
+            complete,
+            shards: Mutex::new(HashMap::new()),
+            container,
+        })))
+    }
+
     /// The node's path, beginning with `/`.
     pub fn path(&self) -> &str {
-        ""
+        &self.0.path
     }
 
     /// The values' type.
     pub fn dtype(&self) -> &DataType {
-        &DataType::Bool
+        &self.0.metadata.dtype
     }
 
     /// Length of each dimension; none for a single value.
     pub fn shape(&self) -> &[u64] {
-        &[]
+        &self.0.metadata.shape
     }
 
     /// Number of values.
     pub fn elements(&self) -> u64 {
-        0
+        // That the product fits was checked when the metadata was parsed.
+        checked_product(self.shape(), 1).unwrap_or(u64::MAX)
     }
 
     /// Length of a chunk, the unit of decoding, in each dimension.
     pub fn chunk_shape(&self) -> &[u64] {
-        &[]
+        &self.0.metadata.chunk_shape
     }
 
     /// Length of a shard, the unit of storage, in each dimension; `None` where every chunk is
     /// stored on its own.
     pub fn shard_shape(&self) -> Option<&[u64]> {
-        None
+        self.0
+            .metadata
+            .sharding
+            .as_ref()
+            .map(|sharding| sharding.shape.as_slice())
     }
 
     /// Number of chunks.
     pub fn chunk_count(&self) -> u64 {
-        0
+        let lengths = self.shape().iter().zip(self.chunk_shape());
+        lengths
+            .map(|(length, chunk)| length.div_ceil(*chunk))
+            .product()
     }
 
     /// Names of the dimensions; empty where none has a name.
     pub fn dimension_names(&self) -> &[Option<String>] {
-        &[]
+        &self.0.metadata.dimension_names
     }
 
     /// The attributes.
     pub fn attributes(&self) -> &Attributes {
-        &self.attributes
+        &self.0.metadata.attributes
     }
 
     /// The value of what was never written, native byte order; for strings, their bytes.
     pub fn fill_value(&self) -> &[u8] {
-        &[]
+        &self.0.metadata.fill_value
     }
 
     /// The codecs of a chunk in words, such as `pcodec 8, crc32c`.
     pub fn codecs(&self) -> String {
-        String::new()
+        self.0.metadata.chain.describe()
     }
 
-    /// Bytes the array takes in the store, from the container's directory alone.
+    /// Bytes that the array's chunks take in the store, from the container's directory alone.
     ///
     /// # Errors
     /// `Io`.
     pub fn stored_bytes(&self) -> Result<u64> {
-        Ok(0)
+        let mut bytes = 0u64;
+        for key in self.keys() {
+            if let Some(entry) = self.0.container.entry(&key)? {
+                bytes = bytes.saturating_add(entry.len());
+            }
+        }
+        Ok(bytes)
     }
 
-    /// Reads a selection, one slice a dimension, into `out` in C order, native byte order, on the
-    /// threads of the current pool. `out` has exactly `product of lengths * dtype size` bytes.
-    /// Only the chunks that the selection touches are read.
-    ///
-    /// # Errors
-    /// `Invalid` for a selection outside of the array, an `out` of another size or a dtype without
-    /// fixed size; `Corrupt` where a checksum differs; `Io`.
-    pub fn read(&self, _selection: &[Slice], _out: &mut [u8]) -> Result<()> {
-        Ok(())
+    /// Keys of all entries that hold chunks.
+    fn keys(&self) -> impl Iterator<Item = String> {
+        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
+        let grid: Vec<u64> = self
+            .shape()
+            .iter()
+            .zip(outer)
+            .map(|(length, outer)| length.div_ceil(*outer))
+            .collect();
+        let mut next = (!grid.contains(&0)).then(|| vec![0; grid.len()]);
+        std::iter::from_fn(move || {
+            let current = next.take()?;
+            let key = self.0.metadata.keys.key(&self.0.name, &current);
+            let mut following = current;
+            next = blocks::advance(&mut following, &grid).then_some(following);
+            Some(key)
+        })
     }
+}
 
-    /// Reads rows of a 1-D array on the calling thread; else as `read`.
-    ///
-    /// # Errors
-    /// As `read`.
-    pub fn read_rows(&self, _rows: Range<u64>, _out: &mut [u8]) -> Result<()> {
-        Ok(())
-    }
-
-    /// Reads a selection of an array of strings or bytes.
-    ///
-    /// # Errors
-    /// As `read`; `Invalid` where the dtype has a fixed size.
-    pub fn read_strings(&self, _selection: &[Slice]) -> Result<Strings> {
-        Ok(Strings::default())
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Array({}, {}, {:?})",
+            self.path(),
+            self.dtype(),
+            self.shape()
+        )
     }
 }

@@ -1,58 +1,9 @@
 //! What a caller says of an array to be written: its type, shape, division and codecs.
 
+use super::Strings;
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::metadata::Attributes;
-
-/// Texts or byte strings: value `i` is `bytes[offsets[i]..offsets[i + 1]]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Strings {
-    /// One more than there are values; begins with 0, never decreases. Empty means no values.
-    pub offsets: Vec<u64>,
-    /// All values, one behind the other.
-    pub bytes: Vec<u8>,
-}
-
-impl Strings {
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        self.offsets.len().saturating_sub(1)
-    }
-
-    /// Whether there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Value `index`; `None` behind the last.
-    pub fn get(&self, index: usize) -> Option<&[u8]> {
-        let start = usize::try_from(*self.offsets.get(index)?).ok()?;
-        let stop = usize::try_from(*self.offsets.get(index.checked_add(1)?)?).ok()?;
-        self.bytes.get(start..stop)
-    }
-
-    /// Appends a value.
-    pub fn push(&mut self, value: &[u8]) {
-        if self.offsets.is_empty() {
-            self.offsets.push(0);
-        }
-        self.bytes.extend_from_slice(value);
-        self.offsets.push(self.bytes.len() as u64);
-    }
-}
-
-impl<T: AsRef<[u8]>> FromIterator<T> for Strings {
-    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let mut strings = Self {
-            offsets: vec![0],
-            bytes: Vec::new(),
-        };
-        for value in values {
-            strings.push(value.as_ref());
-        }
-        strings
-    }
-}
 
 /// The values of an array to be written, in C order.
 #[derive(Clone, Copy, Debug)]
@@ -123,43 +74,5 @@ impl ArraySpec {
     pub fn attributes(mut self, attributes: Attributes) -> Self {
         self.attributes = attributes;
         self
-    }
-}
-
-/// Rows of a chunk for the columns of a table of `rows` rows: about 32,768 (256 KiB of 8-byte
-/// values), dividing the table evenly, a multiple of 64.
-pub fn table_chunk_rows(rows: u64) -> u64 {
-    const TARGET: u64 = 32_768;
-    // Rounded to the nearest count, so that no chunk holds a mere remainder.
-    let chunks = (rows.saturating_add(TARGET / 2) / TARGET).max(1);
-    rows.div_ceil(chunks).max(1).next_multiple_of(64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_are_divided_evenly() {
-        assert_eq!(table_chunk_rows(204_667), 34_112);
-        assert_eq!(table_chunk_rows(0), 64);
-        assert_eq!(table_chunk_rows(1), 64);
-        for rows in [100, 40_000, 50_000, 1_000_003, 500_000_000] {
-            let chunk = table_chunk_rows(rows);
-            let last = (rows - 1) % chunk + 1;
-            assert!(
-                last * 2 > chunk || rows < 64,
-                "{rows} rows end in a chunk of {last}"
-            );
-        }
-    }
-
-    #[test]
-    fn strings_are_found_by_their_offsets() {
-        let strings: Strings = ["a", "", "žlu"].into_iter().collect();
-        assert_eq!(strings.len(), 3);
-        assert_eq!(strings.get(1), Some(&b""[..]));
-        assert_eq!(strings.get(2), Some("žlu".as_bytes()));
-        assert_eq!(strings.get(3), None);
     }
 }

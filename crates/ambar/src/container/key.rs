@@ -11,9 +11,9 @@ const MAX_SEGMENT: usize = 255;
 /// Checks that `key` is a relative path that means the same in a ZIP and on every file system.
 ///
 /// Segments are separated by `/`, none is empty, `.` or `..` or longer than 255 bytes, and none
-/// holds a control character or a backslash. At the root, the names `ambar` and `.ambar` are the
-/// containers' own; and `zarr.json` must be spelled so, because file systems that ignore case
-/// would take another spelling for the same file.
+/// holds a control character or a backslash. At the root, the name `.ambar` is the directory
+/// container's own; it and `zarr.json` are refused in other spellings, too, because file systems
+/// that ignore case would take them for the same name.
 ///
 /// # Errors
 /// `Invalid`, saying which rule is broken.
@@ -49,7 +49,7 @@ pub(super) fn broken_rule(key: &str) -> Option<&'static str> {
             return Some("has a segment longer than 255 bytes");
         }
         if n == 0 && is_reserved(segment) {
-            return Some("begins with a name that containers keep for themselves");
+            return Some("begins with a name that directory containers keep for themselves");
         }
         if segment.eq_ignore_ascii_case("zarr.json") && segment != "zarr.json" {
             return Some("is a spelling of zarr.json in another case");
@@ -58,9 +58,9 @@ pub(super) fn broken_rule(key: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether `segment`, at the root, is a name of the containers' own.
+/// Whether `segment`, at the root, is a name of the directory container's own.
 pub(super) fn is_reserved(segment: &str) -> bool {
-    segment.eq_ignore_ascii_case("ambar") || segment.eq_ignore_ascii_case(".ambar")
+    segment.eq_ignore_ascii_case(".ambar")
 }
 
 #[cfg(test)]
@@ -75,7 +75,8 @@ mod tests {
             "amr/density/c/0",
             "a/c/0/1/2",
             "température/T",
-            "amr/ambar",
+            "ambar/zarr.json",
+            "amr/.ambar",
             "a b/c",
             "...",
         ] {
@@ -98,9 +99,8 @@ mod tests {
             "a\0b",
             "a\nb",
             "a\\b",
-            "ambar",
-            "Ambar",
-            "ambar/x",
+            ".ambar",
+            ".Ambar/x",
             ".ambar/commit",
             "ZARR.JSON",
             "a/Zarr.json",

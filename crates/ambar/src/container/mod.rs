@@ -5,13 +5,19 @@
 //! a [`ContainerWriter`] makes the next one. `docs/format.md`, chapter 1, specifies both and argues
 //! why a writer that is killed at any moment leaves the last commit readable.
 
+mod directory;
+mod file;
 mod key;
+mod zip;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+
+use directory::{DirectoryReader, DirectoryWriter};
+use zip::{ZipReader, ZipWriter};
 
 pub use key::validate_key;
 
@@ -51,6 +57,13 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// `NotFound` where there is no such key; `Corrupt` where something differs; `Io`.
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()>;
 
+    /// Verifies the container's own records that reading does not need: in a ZIP that ambar made the
+    /// second commit slot and the end records that other ZIP readers go by.
+    ///
+    /// # Errors
+    /// `Corrupt` where one is damaged; `Io`.
+    fn verify_records(&self) -> Result<()>;
+
     /// All keys, sorted.
     ///
     /// # Errors
@@ -69,7 +82,8 @@ pub trait Container: Send + Sync + fmt::Debug {
 /// After any error but `Invalid` the writer is poisoned: every further call fails.
 pub trait ContainerWriter: Send + fmt::Debug {
     /// Writes the bytes of `parts`, one after the other, as the entry `key`, to be visible (in the
-    /// place of any older one) from the next commit on.
+    /// place of any older one) from the next commit on. Whenever it is put, the root's `zarr.json`
+    /// is written last, so that opening reads it together with the list of entries.
     ///
     /// # Errors
     /// `Invalid` where `key` is not valid (see [`validate_key`]); `Io`, which poisons.
@@ -116,6 +130,18 @@ impl Entry {
     /// The entry's length in bytes.
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Checks that `len` bytes from `offset` on lie in the entry.
+    fn check_range(&self, offset: u64, len: usize) -> Result<()> {
+        match offset.checked_add(len as u64) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(Error::corrupt(format!(
+                "{len} bytes from {offset} on are asked of an entry of {}; restore the file from a \
+                 copy",
+                self.len
+            ))),
+        }
     }
 
     /// Whether the entry has no bytes.
@@ -186,17 +212,23 @@ pub struct Compacted {
 /// `NotFound` where there is nothing; `Corrupt` where it is damaged, cut short or no store at all;
 /// `Unsupported` where it needs a newer version, or is a ZIP with compressed entries.
 pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
-    Err(Error::unsupported("the container is being built").in_file(path.display()))
+    if path.is_dir() {
+        return Ok(Arc::new(DirectoryReader::open(path)?));
+    }
+    Ok(Arc::new(ZipReader::open(path)?))
 }
 
 /// Creates a container. Nothing is seen under `path` until the first commit.
 ///
 /// # Errors
 /// `Busy` where the name is taken (and `overwrite` is not set), or another writer is at work on it;
-/// `NotFound` where its folder is missing; `Invalid` where `overwrite` would replace something that
-/// is not a store; `Io`.
-pub fn create(path: &Path, _options: &CreateOptions) -> Result<Box<dyn ContainerWriter>> {
-    Err(Error::unsupported("the container is being built").in_file(path.display()))
+/// `NotFound` where its folder is missing; `Invalid` where `overwrite` would replace a file by a
+/// directory or the reverse, or a directory that is not a store; `Io`.
+pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerWriter>> {
+    if options.directory {
+        return Ok(Box::new(DirectoryWriter::create(path, options)?));
+    }
+    Ok(Box::new(ZipWriter::create(path, options)?))
 }
 
 /// Goes on writing the container at `path`. What a killed writer left behind is cut off first.
@@ -204,23 +236,35 @@ pub fn create(path: &Path, _options: &CreateOptions) -> Result<Box<dyn Container
 /// # Errors
 /// `Busy` where another writer has it; `Unsupported` where another program made the ZIP (compact
 /// it first); else as [`open`].
-pub fn append(path: &Path, _durability: Durability) -> Result<Box<dyn ContainerWriter>> {
-    Err(Error::unsupported("the container is being built").in_file(path.display()))
+pub fn append(path: &Path, durability: Durability) -> Result<Box<dyn ContainerWriter>> {
+    if path.is_dir() {
+        return Ok(Box::new(DirectoryWriter::append(path, durability)?));
+    }
+    Ok(Box::new(ZipWriter::append(path, durability)?))
 }
 
 /// Brings the container into the form that every ZIP or Zarr reader understands: cuts off what a
-/// killed writer left behind the last commit, and restores damaged commit records.
+/// killed writer left behind the last commit, and restores damaged commit records. In a directory
+/// it also takes over what other programs have written there.
 ///
 /// # Errors
-/// `Busy` where a writer has it; `Corrupt` where no whole commit can be found; `Io`.
+/// `Busy` where a writer has it; `Corrupt` where no whole commit can be found, or an entry of it is
+/// missing; `Io`.
 pub fn repair(path: &Path) -> Result<Repaired> {
-    Err(Error::unsupported("the container is being built").in_file(path.display()))
+    if path.is_dir() {
+        return directory::repair(path);
+    }
+    zip::repair(path)
 }
 
-/// Rewrites the container without its dead bytes, verifying every entry on the way.
+/// Rewrites the container without its dead bytes, verifying every entry on the way. What another
+/// program made becomes ambar's own, so that it can be appended to.
 ///
 /// # Errors
 /// As [`open`], and `Busy` where a writer has it. The container is as before after any error.
 pub fn compact(path: &Path) -> Result<Compacted> {
-    Err(Error::unsupported("the container is being built").in_file(path.display()))
+    if path.is_dir() {
+        return directory::compact(path);
+    }
+    zip::compact(path)
 }

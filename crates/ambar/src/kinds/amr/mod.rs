@@ -132,3 +132,6 @@ impl AmrTree {
         Ok(self.geometry.get_or_init(|| geometry))
     }
 }
+
+#[cfg(test)]
+mod tests;
