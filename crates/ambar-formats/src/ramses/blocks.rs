@@ -410,7 +410,10 @@ impl<'a> BlockFile<'a> {
         }
         for (record, size) in self.shape.sizes.iter().enumerate() {
             let name = &self.shape.names[record];
-            let name = format!("{name} of level {}, domain {}", index + 1, block + 1);
+            let name = match (index, block) {
+                (0, 0) if self.levels.len() == 1 => name.clone(),
+                _ => format!("{name} of level {}, domain {}", index + 1, block + 1),
+            };
             let found = self.file.locate(*at, &name)?;
             let expected = octs.saturating_mul(*size);
             if found.len != expected {

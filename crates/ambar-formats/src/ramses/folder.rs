@@ -146,6 +146,13 @@ impl Folder {
         )))
     }
 
+    /// Why a component of a single file, `<start>_NNNNN<end>`, cannot be read.
+    pub fn missing_one(&self, start: &str, end: &str) -> Option<Missing> {
+        let name = format!("{start}_{}{end}", self.number);
+        let there = self.names.contains_key(&name);
+        (!there).then(|| Missing::Absent(format!("the output has no file {name}")))
+    }
+
     /// The text of the file `name`; `None` where it is not there. Bytes that are not UTF-8 are
     /// replaced.
     ///

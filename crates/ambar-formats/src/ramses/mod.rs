@@ -12,8 +12,10 @@ mod morton;
 mod names;
 mod numbers;
 mod octs;
+mod particles;
 mod request;
 mod rows;
+mod tables;
 
 use std::path::Path;
 
@@ -23,6 +25,7 @@ use amr::{AmrFile, Mesh};
 use cellfiles::{CellFiles, file_start};
 use folder::Folder;
 use fortran::FortranFile;
+use particles::ParticleFiles;
 
 pub use info::Info;
 pub use request::{
@@ -37,6 +40,7 @@ pub struct Output {
     mesh: Mesh,
     components: Vec<Component>,
     cell_files: Vec<CellFiles>,
+    particle_files: Option<ParticleFiles>,
 }
 
 impl Output {
@@ -64,6 +68,7 @@ impl Output {
             mesh: amr.mesh,
             components: Vec::new(),
             cell_files: Vec::new(),
+            particle_files: None,
         };
         for kind in ComponentKind::ALL {
             let component = output.find(kind, &levels);
@@ -96,8 +101,8 @@ impl Output {
     ///
     /// # Errors
     /// As `read_cells`.
-    pub fn read_particles(&self, _request: &ParticlesRequest<'_>) -> Result<Vec<(String, Column)>> {
-        Err(Error::unsupported("not yet"))
+    pub fn read_particles(&self, request: &ParticlesRequest<'_>) -> Result<Vec<(String, Column)>> {
+        particles::read(self, request)
     }
 
     /// Reads the sinks; `None` where the output has no sink file.
@@ -105,15 +110,15 @@ impl Output {
     /// # Errors
     /// `Corrupt` for a line that cannot be read; `Io`.
     pub fn read_sinks(&self) -> Result<Option<Vec<(String, Column)>>> {
-        Err(Error::unsupported("not yet"))
+        tables::read_sinks(&self.folder)
     }
 
     /// Reads the clumps of all domains; `None` where the output has no clump file.
     ///
     /// # Errors
-    /// `Corrupt` for a line that cannot be read; `Io`.
+    /// `Corrupt` for a line that cannot be read, or a domain's file that is missing; `Io`.
     pub fn read_clumps(&self) -> Result<Option<Vec<(String, Column)>>> {
-        Err(Error::unsupported("not yet"))
+        tables::read_clumps(&self.folder, self.mesh.ncpu)
     }
 
     /// Looks for a component. Damage is kept as a reason, so that the others can be read.
@@ -135,12 +140,12 @@ impl Output {
         levels: &[blocks::Level],
     ) -> Result<(Vec<Field>, Option<Missing>)> {
         let start = file_start(kind);
-        let end = if kind == ComponentKind::Clumps {
-            "txt"
-        } else {
-            "out"
+        let missing = match kind {
+            ComponentKind::Sinks => self.folder.missing_one(start, ".csv"),
+            ComponentKind::Clumps => self.folder.missing(start, "txt", self.mesh.ncpu),
+            _ => self.folder.missing(start, "out", self.mesh.ncpu),
         };
-        if let Some(missing) = self.folder.missing(start, end, self.mesh.ncpu) {
+        if let Some(missing) = missing {
             return Ok((Vec::new(), Some(missing)));
         }
         if kind.on_cells() {
@@ -154,7 +159,35 @@ impl Output {
             self.cell_files.push(files);
             return Ok((fields, None));
         }
-        Ok((Vec::new(), None))
+        let fields = match kind {
+            ComponentKind::Sinks => tables::sink_fields(&self.folder)?,
+            ComponentKind::Clumps => tables::clump_fields(&self.folder)?,
+            _ => {
+                let files = ParticleFiles::new(&self.folder, &self.mesh)?;
+                self.particle_files.insert(files).fields.clone()
+            }
+        };
+        Ok((fields, None))
+    }
+
+    /// The component of that kind, as a list of one.
+    fn component(&self, kind: ComponentKind) -> Vec<&Component> {
+        self.components
+            .iter()
+            .filter(|component| component.kind == kind)
+            .collect()
+    }
+
+    /// What is known of the particle files.
+    fn particle_files(&self) -> Result<&ParticleFiles> {
+        self.particle_files.as_ref().ok_or_else(|| {
+            let component = self.component(ComponentKind::Particles);
+            let missing = component
+                .first()
+                .and_then(|component| component.missing.clone());
+            let missing = missing.unwrap_or_else(|| Missing::Absent("no particle files".into()));
+            self.cannot_read(ComponentKind::Particles, &missing)
+        })
     }
 
     /// The fields of a component.

@@ -4,8 +4,6 @@ use std::fmt::Debug;
 
 /// A Morton key: `u64` where it suffices, else `u128`.
 pub trait Key: Copy + Ord + Debug + Send + Sync + 'static {
-    /// Its bits.
-    const BITS: u32;
     /// The key 0.
     const ZERO: Self;
 
@@ -28,7 +26,6 @@ pub trait Key: Copy + Ord + Debug + Send + Sync + 'static {
 macro_rules! key {
     ($type:ty, $encode:expr, $decode:expr) => {
         impl Key for $type {
-            const BITS: u32 = <$type>::BITS;
             const ZERO: Self = 0;
 
             #[inline]
