@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         repair,
     )
     from ambar.amr import Amr
+    from ambar.array import Array
     from ambar.conversion import Conversion, convert, read_ramses
     from ambar.info import Info
     from ambar.opening import open  # noqa: A004
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ambar.rows import Particles
     from ambar.series import Series
     from ambar.snapshot import Snapshot
-    from ambar.store import Array, Store
+    from ambar.store import Store
     from ambar.table import Table
     from ambar.units import Units
     from ambar.writer import Writer, append, create
@@ -48,6 +49,7 @@ _HOMES = {
         "repair",
     ),
     "ambar.amr": ("Amr",),
+    "ambar.array": ("Array",),
     "ambar.conversion": ("Conversion", "convert", "read_ramses"),
     "ambar.info": ("Info",),
     "ambar.opening": ("open",),
@@ -55,7 +57,7 @@ _HOMES = {
     "ambar.rows": ("Particles",),
     "ambar.series": ("Series",),
     "ambar.snapshot": ("Snapshot",),
-    "ambar.store": ("Array", "Store"),
+    "ambar.store": ("Store",),
     "ambar.table": ("Table",),
     "ambar.units": ("Units",),
     "ambar.writer": ("Writer", "append", "create"),

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar.dtypes import to_bytes, to_zarr
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
 Durability: TypeAlias = Literal["full", "none"]
@@ -40,7 +41,6 @@ class Writer:
         attributes: Mapping[str, Any] | None = None,
         fill_value: Any = None,  # noqa: ANN401 - a value of the array's dtype
         chunks: Sequence[int] | None = None,
-        shards: Sequence[int] | None = None,
         profile: Profile | None = None,
     ) -> None:
         """Write an array, in place of the one that was there.
@@ -58,8 +58,8 @@ class Writer:
             Anything JSON can hold.
         fill_value
             What the array has where nothing was written; zero by default.
-        chunks, shards
-            Shapes of the units of decoding and of writing; chosen by default.
+        chunks
+            Shape of a chunk, the unit of decoding; by default one of about 256 KiB.
         profile
             "fast", "balanced" or "small", in place of the store's.
 
@@ -71,15 +71,16 @@ class Writer:
             If the dtype cannot be stored.
         """
         values = np.asarray(data)
-        names = None if dims is None else list(dims)
+        dtype, native = to_zarr(values)
         self._core.array(
             _absolute(path),
-            values,
-            names,
+            native,
+            dtype,
+            list(values.shape),
+            None if dims is None else list(dims),
             _json(attributes),
-            fill_value,
+            None if fill_value is None else to_bytes(fill_value, values.dtype),
             None if chunks is None else list(chunks),
-            None if shards is None else list(shards),
             profile,
         )
 
