@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -277,6 +277,15 @@ class Amr:
         names = None if fields is None else [*self._tree_columns, *fields]
         dataset = self.cells(names).to_xarray()
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
+
+    def to_yt(self, fields: list[str] | None = None) -> Any:  # noqa: ANN401 - yt has no types
+        """Return a yt octree dataset in memory; fields are ("stream", "density") and so on.
+
+        Needs yt, and cells in three dimensions that fill the box (UnsupportedError otherwise).
+        """
+        from ambar.yt_bridge import cells_to_yt
+
+        return cells_to_yt(self, fields)
 
     @property
     def default_columns(self) -> list[str]:

@@ -52,6 +52,11 @@ class Array:
         return np.dtype(object) if name in ("string", "bytes") else np.dtype(name)
 
     @property
+    def type_name(self) -> str:
+        """The name of its dtype; "string" and "bytes" for those of any length."""
+        return self._core.dtype
+
+    @property
     def chunks(self) -> tuple[int, ...]:
         """Shape of a chunk, the unit of decoding."""
         return tuple(self._core.chunks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -92,3 +92,12 @@ class Particles:
     def to_xarray(self) -> xr.Dataset:
         """Return all rows as a Dataset with the dimension "row"."""
         return self.read().to_xarray()
+
+    def to_yt(self) -> Any:  # noqa: ANN401 - yt has no types
+        """Return a yt particle dataset in memory; fields are ("io", "particle_mass") and so on.
+
+        Needs yt, and particles in three dimensions (UnsupportedError otherwise).
+        """
+        from ambar.yt_bridge import particles_to_yt
+
+        return particles_to_yt(self)

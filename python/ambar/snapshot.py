@@ -168,14 +168,12 @@ class Snapshot:
         return xr.DataTree.from_dict(tree)
 
     def to_yt(self) -> Any:  # noqa: ANN401 - yt has no types
-        """Return a yt dataset of the cells, with the particles, in memory.
+        """Return a yt dataset in memory: of the cells, or where there are none, of the particles.
 
-        Needs yt and a tree with one cubic root cell in three dimensions; fields keep their
-        names as ("ambar", "density"), yt's own fields, such as ("gas", "density"), follow.
+        ``snapshot.amr.to_yt()`` and ``snapshot.particles.to_yt()`` give either.
         """
-        from ambar.yt_bridge import to_yt
-
-        return to_yt(self)
+        has_cells = any(name in self._source.components for name in AMR_COMPONENTS)
+        return self.amr.to_yt() if has_cells else self.particles.to_yt()
 
     def __repr__(self) -> str:
         """Return a few lines: where it is, what it has, box and time."""
