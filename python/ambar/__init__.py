@@ -36,49 +36,71 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_HOMES = {
-    "ambar._core": (
-        "AmbarError",
-        "BusyError",
-        "CorruptError",
-        "InvalidError",
-        "LimitError",
-        "NotFoundError",
-        "UnsupportedError",
-        "compact",
-        "repair",
-    ),
-    "ambar.amr": ("Amr",),
-    "ambar.array": ("Array",),
-    "ambar.conversion": ("Conversion", "convert", "read_ramses"),
-    "ambar.info": ("Info",),
-    "ambar.opening": ("open",),
-    "ambar.regions": ("Box", "Shell", "Sphere"),
-    "ambar.rows": ("Particles",),
-    "ambar.series": ("Series",),
-    "ambar.snapshot": ("Snapshot",),
-    "ambar.store": ("Store",),
-    "ambar.table": ("Table",),
-    "ambar.units": ("Units",),
-    "ambar.writer": ("Writer", "append", "create"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [  # noqa: PLE0604, RUF022 - the names are those of _HOMES
-    *_HOME_OF,
+__all__ = [
+    "AmbarError",
+    "Amr",
+    "Array",
+    "Box",
+    "BusyError",
+    "Conversion",
+    "CorruptError",
+    "Info",
+    "InvalidError",
+    "LimitError",
+    "NotFoundError",
+    "Particles",
+    "Series",
+    "Shell",
+    "Snapshot",
+    "Sphere",
+    "Store",
+    "Table",
+    "Units",
+    "UnsupportedError",
+    "Writer",
     "__version__",
+    "append",
+    "compact",
+    "convert",
+    "create",
+    "open",
+    "read_ramses",
+    "repair",
 ]
 
+# Where a name comes from; all others come from the extension module.
+_HOMES = {
+    "Amr": "ambar.amr",
+    "Array": "ambar.array",
+    "Box": "ambar.regions",
+    "Conversion": "ambar.conversion",
+    "Info": "ambar.info",
+    "Particles": "ambar.rows",
+    "Series": "ambar.series",
+    "Shell": "ambar.regions",
+    "Snapshot": "ambar.snapshot",
+    "Sphere": "ambar.regions",
+    "Store": "ambar.store",
+    "Table": "ambar.table",
+    "Units": "ambar.units",
+    "Writer": "ambar.writer",
+    "append": "ambar.writer",
+    "convert": "ambar.conversion",
+    "create": "ambar.writer",
+    "open": "ambar.opening",
+    "read_ramses": "ambar.conversion",
+}
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'ambar' has no attribute {name!r}")
     if name == "__version__":
         from importlib.metadata import version
 
         value: Any = version("ambar")
-    elif name in _HOME_OF:
-        value = getattr(importlib.import_module(_HOME_OF[name]), name)
     else:
-        raise AttributeError(f"module 'ambar' has no attribute {name!r}")
+        value = getattr(importlib.import_module(_HOMES.get(name, "ambar._core")), name)
     globals()[name] = value
     return value
 

@@ -222,9 +222,7 @@ class Amr:
         level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
         name = self._name(field)
         values, origin = self._core.slice(name, number, place, level, lo, hi, threads)
-        image = self._labelled(
-            values, origin, others, level, name, unit, self._factor(name, unit)
-        )
+        image = self._labelled(values, origin, others, level, name, unit, self._factor(name, unit))
         return image.assign_attrs(axis=axis, at=place)
 
     def project(
@@ -278,7 +276,7 @@ class Amr:
         dataset = self.cells(names).to_xarray()
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
 
-    def to_yt(self, fields: list[str] | None = None) -> Any:  # noqa: ANN401 - yt has no types
+    def to_yt(self, fields: list[str] | None = None) -> Any:
         """Return a yt octree dataset in memory; fields are ("stream", "density") and so on.
 
         Needs yt, and cells in three dimensions that fill the box (UnsupportedError otherwise).

@@ -130,14 +130,12 @@ class Array:
         self._core.read(selection.ranges, lent, threads)
         return out
 
-    def __getitem__(self, key: Key) -> Any:  # noqa: ANN401 - an array, or a scalar
+    def __getitem__(self, key: Key) -> Any:
         """Return the part `key`, a scalar where all dimensions are indexed, as NumPy does."""
         values = self.read(key)
         return values[()] if values.ndim == 0 else values
 
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
-    ) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """Return the whole array, for ``numpy.asarray``."""
         if copy is False:
             raise ValueError("an array in a store cannot be had without reading it: copy=False")
@@ -201,7 +199,7 @@ class Selection:
         return values.squeeze(axis=self.dropped) if self.dropped else values
 
 
-def _one(part: Any, size: int) -> range:  # noqa: ANN401 - whatever the caller wrote
+def _one(part: Any, size: int) -> range:
     try:
         index = part.__index__()
     except AttributeError:

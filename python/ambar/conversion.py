@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ambar import _core
@@ -104,7 +105,7 @@ def convert(
             "an error bound needs the error-bounded codec, which this version does not have; "
             "leave it out to store without loss"
         )
-    with _shown(progress, f"converting {os.path.basename(os.fspath(path))}") as report:
+    with _shown(progress, f"converting {Path(path).name}") as report:
         text = _core.convert_ramses(
             os.fspath(path),
             os.fspath(target),

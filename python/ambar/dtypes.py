@@ -45,7 +45,7 @@ def to_zarr(values: np.ndarray) -> tuple[str, np.ndarray | list[bytes]]:
     )
 
 
-def to_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:  # noqa: ANN401 - of any dtype
+def to_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:
     """Return a fill value as the bytes of `dtype`, native order; for strings, as UTF-8."""
     if dtype.kind in "OT":
         return value if isinstance(value, bytes) else str(value).encode()
@@ -55,7 +55,7 @@ def to_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:  # noqa: ANN401 - of an
         raise _core.InvalidError(f"fill_value {value!r} is no value of dtype {dtype}") from error
 
 
-def _extension(name: str, **configuration: Any) -> str:  # noqa: ANN401 - JSON
+def _extension(name: str, **configuration: Any) -> str:
     return json.dumps({"name": name, "configuration": configuration})
 
 

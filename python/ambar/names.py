@@ -1,11 +1,11 @@
-"""Names of fields: Mera.jl's short ones and older RAMSES ones as aliases, and what each measures."""
+"""Names of fields: Mera.jl's and older RAMSES ones as aliases, and what each measures."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-# What users say -> names in RAMSES' descriptors, the most usual first. Whichever a file has, counts.
+# What users say -> names in RAMSES' descriptors; the first of them that a file has counts.
 ALIASES: dict[str, tuple[str, ...]] = {
     "rho": ("density",),
     "vx": ("velocity_x",),

@@ -70,9 +70,7 @@ def draw(
     unit = unit or _usual_unit(snapshot.info, field, summed=summed)
     region = _window(snapshot.info, center, width, AXES.find(axis))
     if slice_at is None:
-        image = amr.project(
-            field, axis, level, weight, region, unit=unit, threads=threads
-        )
+        image = amr.project(field, axis, level, weight, region, unit=unit, threads=threads)
     else:
         image = amr.slice(field, axis, slice_at, level, region, unit=unit, threads=threads)
     return figure_of(image, snapshot.info, log=log, colors=colors)
@@ -124,7 +122,7 @@ def _window(info: Info, center: str | Sequence[float], width: float, axis: int) 
     """Return the part to draw: all of the box along the axis looked along."""
     if center == "bc" and width == 1.0:
         return None
-    if not 0 < width:
+    if not width > 0:
         raise _core.InvalidError(f"a picture {width} of the box wide shows nothing")
     half = [None if number == axis else width / 2 for number in range(info.ndim)]
     return Box([h and -h for h in half], half, center=center)

@@ -93,7 +93,7 @@ class Particles:
         """Return all rows as a Dataset with the dimension "row"."""
         return self.read().to_xarray()
 
-    def to_yt(self) -> Any:  # noqa: ANN401 - yt has no types
+    def to_yt(self) -> Any:
         """Return a yt particle dataset in memory; fields are ("io", "particle_mass") and so on.
 
         Needs yt, and particles in three dimensions (UnsupportedError otherwise).

@@ -164,10 +164,10 @@ class Snapshot:
         for name in TABLE_COMPONENTS:
             if name in self._source.components:
                 rows = self._rows(name).to_xarray()
-                tree[f"/{name}"] = rows.rename_dims({dim: name for dim in rows.sizes})
+                tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, name))
         return xr.DataTree.from_dict(tree)
 
-    def to_yt(self) -> Any:  # noqa: ANN401 - yt has no types
+    def to_yt(self) -> Any:
         """Return a yt dataset in memory: of the cells, or where there are none, of the particles.
 
         ``snapshot.amr.to_yt()`` and ``snapshot.particles.to_yt()`` give either.

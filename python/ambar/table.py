@@ -80,7 +80,7 @@ class Table(Mapping[str, np.ndarray]):
         converted: np.ndarray = self._info.units.convert(values, name, unit)
         return converted
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:  # noqa: ARG002
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return the table as an Arrow stream of one record batch (Arrow PyCapsule interface)."""
         return _core.arrow_stream(list(self._columns), list(self._columns.values()))
 
@@ -117,11 +117,13 @@ class Table(Mapping[str, np.ndarray]):
         ]
         widths = [max(map(len, column)) for column in texts]
         lines = [
-            "  ".join(column[line].rjust(width) for column, width in zip(texts, widths, strict=True))
+            "  ".join(
+                column[line].rjust(width) for column, width in zip(texts, widths, strict=True)
+            )
             for line in range(len(shown) + 1)
         ]
         return "\n".join([head, *lines])
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - a value of any dtype
+def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)

@@ -39,7 +39,7 @@ class Writer:
         *,
         dims: Sequence[str | None] | None = None,
         attributes: Mapping[str, Any] | None = None,
-        fill_value: Any = None,  # noqa: ANN401 - a value of the array's dtype
+        fill_value: Any = None,
         chunks: Sequence[int] | None = None,
         profile: Profile | None = None,
     ) -> None:
@@ -146,9 +146,7 @@ def create(
         If the file system refuses.
     """
     mode: Literal["create", "overwrite"] = "overwrite" if overwrite else "create"
-    return Writer(
-        _core.Writer(os.fspath(path), mode, directory, durability, profile, threads)
-    )
+    return Writer(_core.Writer(os.fspath(path), mode, directory, durability, profile, threads))
 
 
 def append(
@@ -178,7 +176,7 @@ def _json(attributes: Mapping[str, Any] | None) -> str:
         raise _core.InvalidError(f"attributes must be what JSON can hold: {error}") from error
 
 
-def _plain(value: object) -> Any:  # noqa: ANN401 - what JSON can hold
+def _plain(value: object) -> Any:
     """Turn NumPy's scalars and arrays into what JSON can hold."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()

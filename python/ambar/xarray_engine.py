@@ -50,7 +50,7 @@ class LazyArray(BackendArray):  # type: ignore[misc] # xarray's class is untyped
         self.shape = array.shape
         self.dtype = array.dtype
 
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:  # noqa: ANN401 - xarray's
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Return a part of the array, as xarray asks for it."""
         return indexing.explicit_indexing_adapter(
             key, self.shape, indexing.IndexingSupport.BASIC, self._read
@@ -94,9 +94,7 @@ class GroupStore(AbstractDataStore):  # type: ignore[misc] # xarray's class is u
             )
         prefix = f"{self.group}/" if self.group else ""
         names = [node.removeprefix(prefix) for node in store if node.startswith(prefix)]
-        return {
-            name: self._variable(store, prefix + name) for name in names if "/" not in name
-        }
+        return {name: self._variable(store, prefix + name) for name in names if "/" not in name}
 
     def get_encoding(self) -> dict[str, Any]:
         """Return where the dataset comes from."""
@@ -135,7 +133,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):  # type: ignore[misc] # xarray'
     )
     supports_groups = True
 
-    def guess_can_open(self, filename_or_obj: Any) -> bool:  # noqa: ANN401 - xarray's interface
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Whether this looks like a store of ambar: by its name."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return False
@@ -143,11 +141,11 @@ class AmbarBackendEntrypoint(BackendEntrypoint):  # type: ignore[misc] # xarray'
 
     def open_dataset(
         self,
-        filename_or_obj: Any,  # noqa: ANN401 - xarray's interface
+        filename_or_obj: Any,
         *,
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
-        **decoding: Any,  # noqa: ANN401 - mask_and_scale, decode_times and so on
+        **decoding: Any,
     ) -> xr.Dataset:
         """Open the arrays of one group, by default the root, as a Dataset."""
         store = GroupStore(_absolute(filename_or_obj), group or "")
@@ -158,26 +156,24 @@ class AmbarBackendEntrypoint(BackendEntrypoint):  # type: ignore[misc] # xarray'
 
     def open_groups_as_dict(
         self,
-        filename_or_obj: Any,  # noqa: ANN401 - xarray's interface
+        filename_or_obj: Any,
         *,
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
-        **decoding: Any,  # noqa: ANN401 - mask_and_scale, decode_times and so on
+        **decoding: Any,
     ) -> dict[str, xr.Dataset]:
         """Open every group at or below `group`, by its path from there."""
         path = _absolute(filename_or_obj)
         base = (group or "").strip("/")
         return {
-            relative: self.open_dataset(
-                path, drop_variables=drop_variables, group=full, **decoding
-            )
+            relative: self.open_dataset(path, drop_variables=drop_variables, group=full, **decoding)
             for relative, full in _groups(_store(path), base)
         }
 
     def open_datatree(
         self,
-        filename_or_obj: Any,  # noqa: ANN401 - xarray's interface
-        **options: Any,  # noqa: ANN401 - as of open_groups_as_dict
+        filename_or_obj: Any,
+        **options: Any,
     ) -> xr.DataTree:
         """Open the groups as a DataTree."""
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))

@@ -34,7 +34,7 @@ _UNITS = {
 _PARTICLE_NAMES = {"identity": "particle_index", "birth_time": "creation_time"}
 
 
-def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:  # noqa: ANN401 - untyped
+def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
     """Return a yt octree dataset; the fields are ("stream", name), yt's own ones follow.
 
     Parameters
@@ -81,7 +81,7 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:  # noqa: ANN4
     return dataset
 
 
-def particles_to_yt(particles: Particles) -> Any:  # noqa: ANN401 - untyped
+def particles_to_yt(particles: Particles) -> Any:
     """Return a yt particle dataset with fields ("io", "particle_mass") and so on.
 
     Raises

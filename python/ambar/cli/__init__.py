@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from ambar.cli import care, convert, look, plot
@@ -28,7 +27,7 @@ app.command("compact")(care.compact)
 app.command("repair")(care.repair)
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - typer's interface
+def _version(asked: bool) -> None:
     if asked:
         import ambar
 
@@ -38,38 +37,29 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - typer's interface
 
 @app.callback()
 def _main(
-    version: Annotated[  # noqa: ARG001 - the callback acts
+    version: Annotated[
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None: ...
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the exit code. Errors become one line, but under --debug."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit. Errors become one line, but under --debug."""
     try:
-        result = app(arguments, standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        return Exit.USAGE
-    except (click.Abort, KeyboardInterrupt):
-        errors.print("interrupted")
-        return Exit.INTERRUPTED
+        app(arguments)
     except Exception as error:
         if State.debug:
             raise
         code = _code(error)
+        text = f"error: {error}"
         if code is None:
-            errors.print(
-                f"error: {type(error).__name__}: {error}\nThis is a fault of ambar: please report "
-                "it with what --debug shows.",
-                markup=False,
-                soft_wrap=True,
+            text = (
+                f"error: {type(error).__name__}: {error}\n"
+                "This is a fault of ambar: please report it with what --debug shows."
             )
-            return Exit.REFUSED
-        errors.print(f"error: {error}", markup=False, soft_wrap=True)
-        return code
-    return result if isinstance(result, int) else 0
+        errors.print(text, markup=False, soft_wrap=True)
+        sys.exit(Exit.REFUSED if code is None else code)
 
 
 def _code(error: Exception) -> Exit | None:
@@ -86,7 +76,3 @@ def _code(error: Exception) -> Exit | None:
         (ModuleNotFoundError, Exit.REFUSED),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

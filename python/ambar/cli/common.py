@@ -11,10 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-EXIT_CODES = """\
-Exit codes: 0 done; 1 damage found; 2 the call makes no sense; 3 there is no such file, field or
-component; 4 the system refused, the store is busy, or it needs what this version lacks;
-130 interrupted."""
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 damage found; 2 the call makes no sense; 3 there is no such file, field "
+    "or component; 4 the system refused, the store is busy, or it needs what this version lacks; "
+    "130 interrupted."
+)
 
 
 class Exit(IntEnum):
@@ -24,7 +25,6 @@ class Exit(IntEnum):
     USAGE = 2
     NOT_FOUND = 3
     REFUSED = 4
-    INTERRUPTED = 130
 
 
 class State:
@@ -33,14 +33,12 @@ class State:
     debug = False
 
 
-def _debug(value: bool) -> bool:  # noqa: FBT001 - typer's interface
+def _debug(value: bool) -> bool:
     State.debug = State.debug or value
     return value
 
 
-Debug = Annotated[
-    bool, typer.Option("--debug", callback=_debug, help="Show tracebacks of errors.")
-]
+Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show tracebacks of errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Threads = Annotated[
     int | None,
@@ -54,7 +52,7 @@ console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
 
-def print_json(value: Any) -> None:  # noqa: ANN401 - anything JSON can hold
+def print_json(value: Any) -> None:
     """Print `value` as JSON."""
     json.dump(value, sys.stdout, indent=2)
     sys.stdout.write("\n")

@@ -45,7 +45,9 @@ def convert(
         str | None,
         typer.Option(help="Some of hydro,gravity,rt,particles,sinks,clumps; by default all."),
     ] = None,
-    fields: Annotated[str | None, typer.Option(help="Fields to keep, a,b,c; by default all.")] = None,
+    fields: Annotated[
+        str | None, typer.Option(help="Fields to keep, a,b,c; by default all.")
+    ] = None,
     levels: Annotated[
         str | None, typer.Option(metavar="LOWEST:HIGHEST", help="Levels of cells to keep.")
     ] = None,

@@ -77,7 +77,7 @@ def _below(node: str, base: str) -> bool:
     return not base or node == base or node.startswith(f"{base}/")
 
 
-def _row(store: Any, node: str) -> dict[str, Any]:  # noqa: ANN401 - a Store, imported when used
+def _row(store: Any, node: str) -> dict[str, Any]:
     if node not in store:
         return {"path": f"{node}/", "type": store.ambar_attributes(node).get("kind", "group")}
     array = store[node]
@@ -117,7 +117,7 @@ def _show_components(components: dict[str, list[str]], missing: dict[str, str]) 
     console.print(table)
 
 
-def _show_run(info: Any) -> None:  # noqa: ANN401 - an Info, imported when used
+def _show_run(info: Any) -> None:
     table = plain_table("", "", left=2)
     table.show_header = False
     for name, text in info.summary():
@@ -131,7 +131,10 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
     own = found["attributes"].get("ambar", {})
     source = own.get("source", {}).get("bytes") if isinstance(own.get("source"), dict) else None
     smaller = f", {ratio(source, found['bytes'])} smaller than its source" if source else ""
-    _head(found, f"{found['kind']}, {size(found['bytes'])}{smaller}, {usage['entries']:,} entries{dead}")
+    _head(
+        found,
+        f"{found['kind']}, {size(found['bytes'])}{smaller}, {usage['entries']:,} entries{dead}",
+    )
     snapshots = [group for group in found["groups"] if group["kind"] == "snapshot"]
     if found["kind"] == "series":
         _show_steps(snapshots)
