@@ -1,14 +1,14 @@
 """yt datasets of cells and particles, in memory.
 
-yt's in-memory octree (``yt.load_octree``) takes a mask of the tree in depth-first order, 1 for a
-refined node and 0 for a leaf, and the leaves' values in that order. In yt's order z varies fastest;
-in ours, x does: the leaves are sorted anew.
+yt's own loader of octrees (``yt.load_octree``) refines all cells of an oct or none, where RAMSES
+refines one by one; so the dataset it makes is given an index whose octs are added one by one,
+the way yt's RAMSES reader does it (yt 4.4).
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -56,28 +56,27 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
     table = amr.cells(["level", "ix", "iy", "iz", *names])
     level = table["level"].astype(np.int64)
     place = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
-    root = amr.info.root
-    filled = float(np.ldexp(1.0, (-3 * level).astype(np.int32)).sum())
-    if filled != math.prod(root):
+    root = np.array(amr.info.root)
+    filled = float(np.ldexp(1.0, (-3 * level).astype(np.int32)).sum()) / root.prod()
+    if filled != 1.0 or level.min() < 1:
         raise _core.UnsupportedError(
-            f"yt needs leaf cells that fill the box; these fill {filled / math.prod(root):.3g} "
+            f"yt needs leaf cells of level 1 and finer that fill the box; these fill {filled:.3g} "
             "of it; read all levels and no region"
         )
-    order = _depth_first(level, place, root)
-    data = {
-        ("stream", name): (table[name][order, None].astype(np.float64), _unit(name))
-        for name in names
-    }
+    octs = _octs(level, place)
+    cell = (place & 1) @ np.array([4, 2, 1])
+    data = {}
+    for name in names:
+        values = np.zeros((len(octs.level), 8))  # 0 in refined cells, which yt never shows
+        values[octs.of_leaf, cell] = table[name]
+        data["stream", name] = (values, _unit(name))
     dataset = yt.load_octree(
-        _mask(level[order], place[order]),
+        np.zeros(1, dtype=np.uint8),  # of an octree that _index_of replaces
         data,
-        num_zones=1,
-        partial_coverage=0,
-        domain_dimensions=np.array(root),
+        domain_dimensions=2 * root,
         **_frame(amr.info),
     )
-    # yt 4.4 sets this on the dataset only, and its spheres ask the index.
-    dataset.index.max_level = dataset.max_level
+    dataset._index_class = _index_of(octs)
     return dataset
 
 
@@ -124,33 +123,53 @@ def _frame(info: Info) -> dict[str, Any]:
     }
 
 
-def _depth_first(level: np.ndarray, place: np.ndarray, root: tuple[int, ...]) -> np.ndarray:
-    """Return the order of the leaves in yt's depth-first walk.
+class Octs(NamedTuple):
+    """The octs (refined cells) of a tree, the coarsest first."""
 
-    Each leaf's path from its root cell is a text with a letter per level, so that any number of
-    levels sorts; the root cells are walked with z fastest, too.
-    """
-    deepest = int(level.max(initial=1)) or 1
-    lattice = place << (deepest - level)[:, None]
-    letters = np.empty((len(level), deepest), dtype=np.uint8)
-    for depth in range(deepest):
-        bits = (lattice >> (deepest - 1 - depth)) & 1
-        letters[:, depth] = ord("1") + bits @ np.array([4, 2, 1])
-    order = letters.view(f"S{deepest}").ravel().argsort(kind="stable")
-    roots = (place >> level[:, None]) @ np.array([root[1] * root[2], root[2], 1])
-    return order[roots[order].argsort(kind="stable")]
+    level: np.ndarray
+    """Level of the refined cell; its children are of the next one."""
+    place: np.ndarray
+    """Place of the refined cell at its level, (n, 3)."""
+    of_leaf: np.ndarray
+    """For each leaf, the oct that it is a child of."""
 
 
-def _mask(level: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Return yt's mask for leaves in depth-first order.
+def _octs(level: np.ndarray, place: np.ndarray) -> Octs:
+    """Return the octs above leaves that fill the box and are in Morton order.
 
-    A leaf is preceded by the nodes whose first leaf it is: one per level at whose end its place
-    is even in all dimensions.
+    A leaf is the first one in those refined cells above it at whose level its place is at the
+    cell's lower corner; the other leaves in them follow.
     """
     bits = np.bitwise_or.reduce(place, axis=1)
     lowest = np.where(bits == 0, np.int64(1) << 62, bits & -bits)
     opened = np.minimum(np.log2(lowest.astype(np.float64)).astype(np.int64), level)
-    ends = np.cumsum(opened + 1) - 1
-    mask = np.ones(int(ends[-1]) + 1, dtype=np.uint8)
-    mask[ends] = 0
-    return mask
+    of_leaf = np.empty(len(level), dtype=np.int64)
+    levels, places, before = [], [], 0
+    for depth in range(int(level.max())):
+        first = np.flatnonzero((level - opened <= depth) & (depth < level))
+        children = np.flatnonzero(level == depth + 1)
+        of_leaf[children] = before + first.searchsorted(children, side="right") - 1
+        levels.append(np.full(len(first), depth))
+        places.append(place[first] >> (level[first] - depth)[:, None])
+        before += len(first)
+    return Octs(np.concatenate(levels), np.concatenate(places), of_leaf)
+
+
+def _index_of(octs: Octs) -> type:
+    """Return a class of yt's index that holds `octs`."""
+    from yt.frontends.stream.data_structures import StreamOctreeHandler
+    from yt.geometry.oct_container import OctreeContainer
+
+    class OctIndex(StreamOctreeHandler):  # type: ignore[misc] # yt has no types
+        def _initialize_oct_handler(self) -> None:
+            dataset = self.dataset
+            left, right = dataset.domain_left_edge, dataset.domain_right_edge
+            roots = dataset.domain_dimensions // 2
+            sizes = (right.d - left.d) / roots / 2.0 ** octs.level[:, None]
+            handler = OctreeContainer(roots, left, right, partial_coverage=1, num_zones=2)
+            handler.allocate_domains([len(octs.level)])
+            handler.add(1, -1, (octs.place + 0.5) * sizes, levels=octs.level.astype(np.uint64))
+            self.oct_handler = handler
+            self.max_level = dataset.max_level = int(octs.level.max())
+
+    return OctIndex
