@@ -6,7 +6,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchIterator, StringArray, make_array};
+use arrow_array::{
+    ArrayRef, BooleanArray, RecordBatch, RecordBatchIterator, StringArray, make_array,
+};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
@@ -36,8 +38,8 @@ pub fn arrow_stream<'py>(
     let raise = |error: arrow_schema::ArrowError| PyTypeError::new_err(error.to_string());
     let rows = columns.first().map_or(0, arrow_array::Array::len);
     let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
-    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)
-        .map_err(raise)?;
+    let batch =
+        RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options).map_err(raise)?;
     let batches = RecordBatchIterator::new([Ok(batch)], schema);
     let stream = FFI_ArrowArrayStream::new(Box::new(batches));
     PyCapsule::new_with_value_and_destructor(py, stream, c"arrow_array_stream", |_, _| ())
@@ -72,7 +74,11 @@ fn column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         ('f', 8) => DataType::Float64,
         ('M', 8) => DataType::Timestamp(time_unit(&dtype)?, None),
         ('m', 8) => DataType::Duration(time_unit(&dtype)?),
-        _ => return Err(PyTypeError::new_err(format!("Arrow has no type for {dtype}"))),
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "Arrow has no type for {dtype}"
+            )));
+        }
     };
     // NumPy lends no buffer of moments; their bytes it does.
     let lent = match kind {
@@ -85,12 +91,17 @@ fn column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 /// The unit of NumPy's moments and durations.
 fn time_unit(dtype: &Bound<'_, PyAny>) -> PyResult<TimeUnit> {
     let numpy = dtype.py().import("numpy")?;
-    match numpy.call_method1("datetime_data", (dtype,))?.extract::<(String, i64)>()? {
+    match numpy
+        .call_method1("datetime_data", (dtype,))?
+        .extract::<(String, i64)>()?
+    {
         (unit, 1) if unit == "s" => Ok(TimeUnit::Second),
         (unit, 1) if unit == "ms" => Ok(TimeUnit::Millisecond),
         (unit, 1) if unit == "us" => Ok(TimeUnit::Microsecond),
         (unit, 1) if unit == "ns" => Ok(TimeUnit::Nanosecond),
-        _ => Err(PyTypeError::new_err(format!("Arrow has no unit of time for {dtype}"))),
+        _ => Err(PyTypeError::new_err(format!(
+            "Arrow has no unit of time for {dtype}"
+        ))),
     }
 }
 

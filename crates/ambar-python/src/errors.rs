@@ -5,7 +5,12 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-create_exception!(ambar, AmbarError, PyException, "Base of the errors that ambar raises.");
+create_exception!(
+    ambar,
+    AmbarError,
+    PyException,
+    "Base of the errors that ambar raises."
+);
 create_exception!(
     ambar,
     CorruptError,
@@ -45,7 +50,9 @@ fn with_second_base(
     // KeyError's own text is the repr of its argument, unreadable for a sentence.
     namespace.set_item("__str__", py.get_type::<PyException>().getattr("__str__")?)?;
     let bases = (py.get_type::<AmbarError>(), base);
-    let class = py.get_type::<pyo3::types::PyType>().call1((name, bases, namespace))?;
+    let class = py
+        .get_type::<pyo3::types::PyType>()
+        .call1((name, bases, namespace))?;
     Ok(class.unbind())
 }
 
@@ -55,14 +62,24 @@ static NOT_FOUND: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::ne
 fn invalid(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     INVALID.get_or_try_init(py, || {
         let doc = "The call makes no sense: change it.";
-        with_second_base(py, "InvalidError", py.get_type::<PyValueError>().as_any(), doc)
+        with_second_base(
+            py,
+            "InvalidError",
+            py.get_type::<PyValueError>().as_any(),
+            doc,
+        )
     })
 }
 
 fn not_found(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     NOT_FOUND.get_or_try_init(py, || {
         let doc = "There is no such file, node, field or component: ask for another.";
-        with_second_base(py, "NotFoundError", py.get_type::<PyKeyError>().as_any(), doc)
+        with_second_base(
+            py,
+            "NotFoundError",
+            py.get_type::<PyKeyError>().as_any(),
+            doc,
+        )
     })
 }
 
@@ -87,10 +104,12 @@ pub fn exception(error: &ambar::Error) -> PyErr {
         return PyOSError::new_err((number, error.message().to_owned(), file));
     }
     let dynamic = |class: fn(Python<'_>) -> PyResult<&Py<PyAny>>| {
-        Python::attach(|py| match class(py).and_then(|class| class.call1(py, (&message,))) {
-            Ok(value) => PyErr::from_value(value.into_bound(py)),
-            Err(error) => error,
-        })
+        Python::attach(
+            |py| match class(py).and_then(|class| class.call1(py, (&message,))) {
+                Ok(value) => PyErr::from_value(value.into_bound(py)),
+                Err(error) => error,
+            },
+        )
     };
     match error.kind() {
         ErrorKind::Corrupt => CorruptError::new_err(message),

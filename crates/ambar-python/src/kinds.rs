@@ -18,10 +18,7 @@ use crate::errors::OrRaise;
 use crate::memory::{numpy_dtype, to_numpy};
 
 /// Columns as a dict of NumPy arrays.
-fn to_dict<'py>(
-    py: Python<'py>,
-    columns: Vec<(String, Column)>,
-) -> PyResult<Bound<'py, PyDict>> {
+fn to_dict<'py>(py: Python<'py>, columns: Vec<(String, Column)>) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, column) in columns {
         dict.set_item(name, to_numpy(py, column)?)?;
@@ -65,7 +62,9 @@ pub struct Amr {
 impl Amr {
     /// Binds a tree.
     pub fn new(tree: AmrTree) -> Self {
-        Self { inner: Arc::new(tree) }
+        Self {
+            inner: Arc::new(tree),
+        }
     }
 
     fn window(&self, level: u8, lo: &[f64], hi: &[f64]) -> PyResult<Window> {
@@ -167,8 +166,9 @@ impl Amr {
         let mut grids = py
             .detach(|| with_threads(threads, || self.inner.grid(&[field], &window)))
             .or_raise()?;
-        let (_, grid) =
-            grids.pop().ok_or_else(|| PyValueError::new_err("no field was asked for"))?;
+        let (_, grid) = grids
+            .pop()
+            .ok_or_else(|| PyValueError::new_err("no field was asked for"))?;
         let axes: Vec<usize> = (0..self.ndim()).collect();
         grid_and_origin(py, grid, &window, &axes)
     }
@@ -241,12 +241,16 @@ pub struct Table {
 impl Table {
     /// Binds particles.
     pub fn of_particles(particles: Particles) -> Self {
-        Self { inner: Kind::Particles(particles) }
+        Self {
+            inner: Kind::Particles(particles),
+        }
     }
 
     /// Binds a table.
     pub fn of_rows(rows: Rows) -> Self {
-        Self { inner: Kind::Table(rows) }
+        Self {
+            inner: Kind::Table(rows),
+        }
     }
 
     fn rows_of(&self) -> &Rows {

@@ -1,6 +1,6 @@
 //! Columns' memory, lent to NumPy through the buffer protocol, and NumPy's lent to the library.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 use ambar::{Column, DataType};
 use pyo3::buffer::PyUntypedBuffer;
@@ -37,7 +37,11 @@ impl ColumnMemory {
             let start = memory.start.cast::<c_void>();
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 0, flags)
         };
-        if status == -1 { Err(PyErr::fetch(slf.py())) } else { Ok(()) }
+        if status == -1 {
+            Err(PyErr::fetch(slf.py()))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -52,7 +56,14 @@ pub fn to_numpy<'py>(py: Python<'py>, mut column: Column) -> PyResult<Bound<'py,
     if len == 0 {
         return py.import("numpy")?.call_method1("zeros", (rows, dtype));
     }
-    let memory = Bound::new(py, ColumnMemory { start, len, _column: column })?;
+    let memory = Bound::new(
+        py,
+        ColumnMemory {
+            start,
+            len,
+            _column: column,
+        },
+    )?;
     let frombuffer = FROMBUFFER.import(py, "numpy", "frombuffer")?;
     frombuffer.call1((memory, dtype))
 }
@@ -95,9 +106,7 @@ impl Lent {
         }
         // SAFETY: contiguous (checked in `new`), alive while the buffer is held, and any bytes
         // are valid `u8`. A caller that writes to its array meanwhile gets torn values, no more.
-        unsafe {
-            std::slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes())
-        }
+        unsafe { std::slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
     }
 
     /// The bytes, to be written. Only for buffers taken with `writable`.
@@ -109,11 +118,6 @@ impl Lent {
         unsafe {
             std::slice::from_raw_parts_mut(self.buffer.buf_ptr().cast(), self.buffer.len_bytes())
         }
-    }
-
-    /// The buffer's format character, as the `struct` module has it.
-    pub fn format(&self) -> &CStr {
-        self.buffer.format()
     }
 
     /// The number of values.

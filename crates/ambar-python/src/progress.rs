@@ -26,14 +26,22 @@ struct State {
 impl Progress {
     /// Reports to `callable`, if there is one.
     pub fn new(callable: Option<Py<PyAny>>) -> Self {
-        let state = State { last: Instant::now(), raised: None };
-        Self { callable, state: Mutex::new(state) }
+        let state = State {
+            last: Instant::now(),
+            raised: None,
+        };
+        Self {
+            callable,
+            state: Mutex::new(state),
+        }
     }
 
     /// Reports that `done` of `total` are done. `false`: end the work. May be called from any
     /// thread, without the GIL.
     pub fn report(&self, done: u64, total: u64) -> bool {
-        let Ok(mut state) = self.state.try_lock() else { return true };
+        let Ok(mut state) = self.state.try_lock() else {
+            return true;
+        };
         if state.raised.is_some() {
             return false;
         }
@@ -54,7 +62,10 @@ impl Progress {
 
     /// The work's result; what the callable raised comes first.
     pub fn finish<T>(self, result: ambar::Result<T>) -> PyResult<T> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let state = self
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         match state.raised {
             Some(error) => Err(error),
             None => result.or_raise(),

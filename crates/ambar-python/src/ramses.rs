@@ -30,27 +30,39 @@ fn kinds(names: Option<Vec<String>>) -> PyResult<Option<Vec<ComponentKind>>> {
     let kind = |name: String| {
         ComponentKind::parse(&name).ok_or_else(|| {
             let known: Vec<_> = ComponentKind::ALL.iter().map(|kind| kind.name()).collect();
-            Error::not_found(format!("no component {name:?}; there are: {}", known.join(", ")))
+            Error::not_found(format!(
+                "no component {name:?}; there are: {}",
+                known.join(", ")
+            ))
         })
     };
-    names.map(|names| names.into_iter().map(kind).collect()).transpose().or_raise()
+    names
+        .map(|names| names.into_iter().map(kind).collect())
+        .transpose()
+        .or_raise()
 }
 
 /// Turns a refusal to go on into an error that ends the work.
 fn go_on(go_on: bool) -> ambar::Result<()> {
-    if go_on { Ok(()) } else { Err(Error::new(ErrorKind::Interrupted, "interrupted")) }
+    if go_on {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Interrupted, "interrupted"))
+    }
 }
 
 #[pymethods]
 impl Ramses {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(Self { inner: py.detach(|| Output::open(&path)).or_raise()? })
+        Ok(Self {
+            inner: py.detach(|| Output::open(&path)).or_raise()?,
+        })
     }
 
     #[getter]
-    fn info(&self) -> String {
-        Value::Object(json::info(self.inner.info())).to_string()
+    fn info(&self) -> PyResult<String> {
+        Ok(Value::Object(json::info(&self.inner).or_raise()?).to_string())
     }
 
     #[getter]
@@ -103,9 +115,13 @@ impl Ramses {
         let progress = Progress::new(progress);
         let report = |done, total| go_on(progress.report(done, total));
         let region = region.map(self::region).transpose()?;
-        let request = ParticlesRequest { fields, region, domain: false, progress: Some(&report) };
-        let columns =
-            py.detach(|| with_threads(threads, || self.inner.read_particles(&request)));
+        let request = ParticlesRequest {
+            fields,
+            region,
+            domain: false,
+            progress: Some(&report),
+        };
+        let columns = py.detach(|| with_threads(threads, || self.inner.read_particles(&request)));
         let columns = progress.finish(columns)?;
         let info = self.inner.info();
         let (ndim, boxlen) = (info.ndim, info.boxlen);
@@ -115,21 +131,33 @@ impl Ramses {
     }
 
     fn sinks(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        py.detach(|| self.inner.read_sinks()).or_raise()?.map(table).transpose()
+        py.detach(|| self.inner.read_sinks())
+            .or_raise()?
+            .map(table)
+            .transpose()
     }
 
     fn clumps(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        py.detach(|| self.inner.read_clumps()).or_raise()?.map(table).transpose()
+        py.detach(|| self.inner.read_clumps())
+            .or_raise()?
+            .map(table)
+            .transpose()
     }
 }
 
 fn rows_of(columns: &[(String, Column)]) -> u64 {
-    table_chunk_rows(columns.first().map_or(0, |(_, column)| column.rows() as u64))
+    table_chunk_rows(
+        columns
+            .first()
+            .map_or(0, |(_, column)| column.rows() as u64),
+    )
 }
 
 fn table(columns: Vec<(String, Column)>) -> PyResult<Table> {
     let chunk_rows = rows_of(&columns);
-    Ok(Table::of_rows(Rows::from_columns(columns, chunk_rows).or_raise()?))
+    Ok(Table::of_rows(
+        Rows::from_columns(columns, chunk_rows).or_raise()?,
+    ))
 }
 
 /// Converts an output, or a folder of outputs, to a store. Returns a JSON report.

@@ -3,12 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use ambar::array::Slice;
+use ambar::kinds::amr::AmrTree;
+use ambar::kinds::attributes::kind;
+use ambar::kinds::particles::Particles;
+use ambar::kinds::table::Table as Rows;
 use ambar::store::NodeKind;
 use ambar::{Column, DataType, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::errors::OrRaise;
+use crate::kinds::{Amr, Table};
 use crate::memory::{Lent, numpy_dtype, to_numpy};
 use crate::progress::Progress;
 
@@ -35,13 +40,20 @@ impl Store {
     fn nodes(&self, py: Python<'_>) -> PyResult<Vec<(String, &'static str)>> {
         let nodes = py.detach(|| self.inner.nodes()).or_raise()?;
         let mut named = vec![("/".to_owned(), "group")];
-        named.extend(nodes.into_iter().map(|(path, kind)| (path, kind_name(kind))));
+        named.extend(
+            nodes
+                .into_iter()
+                .map(|(path, kind)| (path, kind_name(kind))),
+        );
         Ok(named)
     }
 
     fn children(&self, py: Python<'_>, path: &str) -> PyResult<Vec<(String, &'static str)>> {
         let children = py.detach(|| self.inner.children(path)).or_raise()?;
-        Ok(children.into_iter().map(|(name, kind)| (name, kind_name(kind))).collect())
+        Ok(children
+            .into_iter()
+            .map(|(name, kind)| (name, kind_name(kind)))
+            .collect())
     }
 
     fn kind(&self, path: &str) -> PyResult<Option<&'static str>> {
@@ -57,7 +69,23 @@ impl Store {
     }
 
     fn array(&self, path: &str) -> PyResult<Array> {
-        Ok(Array { inner: self.inner.array(path).or_raise()? })
+        Ok(Array {
+            inner: self.inner.array(path).or_raise()?,
+        })
+    }
+
+    fn amr(&self, py: Python<'_>, path: &str) -> PyResult<Amr> {
+        let tree = py.detach(|| AmrTree::open(&self.inner, path)).or_raise()?;
+        Ok(Amr::new(tree))
+    }
+
+    /// Particles, or rows without positions.
+    fn table(&self, py: Python<'_>, path: &str) -> PyResult<Table> {
+        py.detach(|| match kind(&self.inner, path)?.as_deref() {
+            Some("particles") => Ok(Table::of_particles(Particles::open(&self.inner, path)?)),
+            _ => Ok(Table::of_rows(Rows::open(&self.inner, path)?)),
+        })
+        .or_raise()
     }
 
     fn usage(&self, py: Python<'_>) -> PyResult<String> {
@@ -81,7 +109,8 @@ impl Store {
         let progress = Progress::new(progress);
         let report = py.detach(|| {
             ambar::parallel::with_threads(threads, || {
-                self.inner.verify(&|done, total| progress.report(done, total))
+                self.inner
+                    .verify(&|done, total| progress.report(done, total))
             })
         });
         let report = progress.finish(report)?;
@@ -131,11 +160,11 @@ impl Array {
     }
 
     #[getter]
-    fn shards<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Option<Bound<'py, pyo3::types::PyTuple>>> {
-        self.inner.shard_shape().map(|shape| pyo3::types::PyTuple::new(py, shape)).transpose()
+    fn shards<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, pyo3::types::PyTuple>>> {
+        self.inner
+            .shard_shape()
+            .map(|shape| pyo3::types::PyTuple::new(py, shape))
+            .transpose()
     }
 
     #[getter]
@@ -186,10 +215,8 @@ impl Array {
         let selection = self.slices(selection);
         let array = &self.inner;
         let read = |bytes: &mut [u8]| {
-            py.detach(|| {
-                ambar::parallel::with_threads(threads, || array.read(&selection, bytes))
-            })
-            .or_raise()
+            py.detach(|| ambar::parallel::with_threads(threads, || array.read(&selection, bytes)))
+                .or_raise()
         };
         if let Some(out) = out {
             read(Lent::new(&out, true)?.bytes_mut())?;
@@ -211,18 +238,27 @@ impl Array {
                 .into_iter()
                 .map(|(start, stop, step)| Slice { start, stop, step })
                 .collect(),
-            None => self.inner.shape().iter().map(|&length| Slice::all(length)).collect(),
+            None => self
+                .inner
+                .shape()
+                .iter()
+                .map(|&length| Slice::all(length))
+                .collect(),
         }
     }
 
     fn allocate(&self, selection: &[Slice]) -> ambar::Result<Column> {
-        let count = selection.iter().try_fold(1u64, |count, slice| count.checked_mul(slice.len()));
+        let count = selection
+            .iter()
+            .try_fold(1u64, |count, slice| count.checked_mul(slice.len()));
         let rows = count
             .and_then(|count| usize::try_from(count).ok())
             .ok_or_else(|| Error::limit("the selection does not fit in memory"))?;
         let dtypes: [DataType; 1] = [self.inner.dtype().clone()];
         let mut columns = Column::allocate(&dtypes, rows)?;
-        columns.pop().ok_or_else(|| Error::invalid("no column was asked for"))
+        columns
+            .pop()
+            .ok_or_else(|| Error::invalid("no column was asked for"))
     }
 
     fn read_strings<'py>(
@@ -251,13 +287,15 @@ impl Array {
 /// Cuts off what is dead behind the last commit, so that every ZIP reader finds it.
 #[pyfunction]
 pub fn repair(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| ambar::container::repair(Path::new(&path))).or_raise()?;
+    py.detach(|| ambar::container::repair(Path::new(&path)))
+        .or_raise()?;
     Ok(())
 }
 
 /// Rewrites the store without dead bytes.
 #[pyfunction]
 pub fn compact(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| ambar::container::compact(Path::new(&path))).or_raise()?;
+    py.detach(|| ambar::container::compact(Path::new(&path)))
+        .or_raise()?;
     Ok(())
 }

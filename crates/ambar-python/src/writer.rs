@@ -66,7 +66,11 @@ impl Writer {
     ) -> PyResult<Self> {
         let durability = self::durability(durability)?;
         let overwrite = mode == "overwrite";
-        let options = CreateOptions { durability, overwrite, directory };
+        let options = CreateOptions {
+            durability,
+            overwrite,
+            directory,
+        };
         let writer = py
             .detach(|| match mode {
                 "create" | "overwrite" => StoreWriter::create(&path, &options),
@@ -77,7 +81,11 @@ impl Writer {
             })
             .or_raise()?;
         let profile = self::profile(profile)?;
-        Ok(Self { inner: Mutex::new(Some(writer)), profile, threads })
+        Ok(Self {
+            inner: Mutex::new(Some(writer)),
+            profile,
+            threads,
+        })
     }
 
     fn group(&self, py: Python<'_>, path: &str, attributes: &str) -> PyResult<()> {
@@ -123,7 +131,9 @@ impl Writer {
             });
         }
         let lent = Lent::new(data, false)?;
-        self.with(py, |writer| writer.write_array(path, &spec, ArrayData::Fixed(lent.bytes())))
+        self.with(py, |writer| {
+            writer.write_array(path, &spec, ArrayData::Fixed(lent.bytes()))
+        })
     }
 
     fn remove(&self, py: Python<'_>, path: &str) -> PyResult<()> {
@@ -137,7 +147,10 @@ impl Writer {
     /// Lets go of the file. What was not committed is lost.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
-            let mut inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut inner = self
+                .inner
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             *inner = None;
         });
     }
@@ -150,9 +163,13 @@ impl Writer {
         act: impl FnOnce(&mut StoreWriter) -> ambar::Result<()> + Send,
     ) -> PyResult<()> {
         py.detach(|| {
-            let mut inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let writer =
-                inner.as_mut().ok_or_else(|| Error::invalid("the writer is closed; open another"))?;
+            let mut inner = self
+                .inner
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let writer = inner
+                .as_mut()
+                .ok_or_else(|| Error::invalid("the writer is closed; open another"))?;
             ambar::parallel::with_threads(self.threads, || act(writer))
         })
         .or_raise()
