@@ -59,21 +59,25 @@ pub(crate) fn write_arrays(
             })
             .count();
         let (batch, later) = rest.split_at(fit.max(1));
-        for (index, key, parts) in encode_batch(&sources, batch)? {
-            let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-            container.put(&key, &parts)?;
-            written[index].keys.push(key);
+        for shard in encode_batch(&sources, batch)? {
+            let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
+            container.put(&shard.key, &parts)?;
+            written[shard.array].keys.push(shard.key);
         }
         rest = later;
     }
     Ok(written)
 }
 
-/// Encodes every chunk of some shards in parallel; array, key and parts of each shard.
-fn encode_batch(
-    sources: &[Source<'_>],
-    batch: &[(usize, Vec<u64>)],
-) -> Result<Vec<(usize, String, Vec<Vec<u8>>)>> {
+/// An entry ready to be appended: which array it belongs to, its key, and its bytes in parts.
+struct EncodedShard {
+    array: usize,
+    key: String,
+    parts: Vec<Vec<u8>>,
+}
+
+/// Encodes every chunk of some shards in parallel.
+fn encode_batch(sources: &[Source<'_>], batch: &[(usize, Vec<u64>)]) -> Result<Vec<EncodedShard>> {
     let mut chunks = Vec::new();
     let mut shards = Vec::with_capacity(batch.len());
     for (index, shard) in batch {
@@ -102,7 +106,12 @@ fn encode_batch(
             let source = &sources[*index];
             let chunks: Vec<Option<Vec<u8>>> = encoded.by_ref().take(count).collect();
             let key = KeyEncoding::DEFAULT.key(source.name, shard);
-            Ok((*index, key, source.assemble(chunks)?))
+            let parts = source.assemble(chunks)?;
+            Ok(EncodedShard {
+                array: *index,
+                key,
+                parts,
+            })
         })
         .collect()
 }

@@ -41,11 +41,13 @@ impl Compressor {
 
 /// How values are rearranged before they are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
 pub(super) enum Shuffle {
-    NoShuffle,
-    Shuffle,
-    BitShuffle,
+    #[serde(rename = "noshuffle")]
+    None,
+    #[serde(rename = "shuffle")]
+    Bytes,
+    #[serde(rename = "bitshuffle")]
+    Bits,
 }
 
 /// The codec's `configuration`.
@@ -68,9 +70,9 @@ impl Config {
     /// The codec in words.
     pub fn describe(&self) -> String {
         let shuffle = match self.shuffle {
-            Shuffle::NoShuffle => "",
-            Shuffle::Shuffle => " shuffle",
-            Shuffle::BitShuffle => " bitshuffle",
+            Shuffle::None => "",
+            Shuffle::Bytes => " shuffle",
+            Shuffle::Bits => " bitshuffle",
         };
         let name = self.cname.name().to_string_lossy();
         format!("blosc {name} {}{shuffle}", self.clevel)
@@ -87,9 +89,9 @@ impl Config {
         out.clear();
         out.resize(source.len() + OVERHEAD, 0);
         let shuffle = match self.shuffle {
-            Shuffle::NoShuffle => blosc_src::BLOSC_NOSHUFFLE,
-            Shuffle::Shuffle => blosc_src::BLOSC_SHUFFLE,
-            Shuffle::BitShuffle => blosc_src::BLOSC_BITSHUFFLE,
+            Shuffle::None => blosc_src::BLOSC_NOSHUFFLE,
+            Shuffle::Bytes => blosc_src::BLOSC_SHUFFLE,
+            Shuffle::Bits => blosc_src::BLOSC_BITSHUFFLE,
         };
         // SAFETY: source and out are valid for the lengths given, do not overlap, and blosc writes
         // at most `destsize` bytes; the name is a C string.

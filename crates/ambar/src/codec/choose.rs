@@ -90,7 +90,7 @@ fn candidates(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
             penalty,
         })
     };
-    let (shuffle, bits) = (Shuffle::Shuffle, Shuffle::BitShuffle);
+    let (shuffle, bits) = (Shuffle::Bytes, Shuffle::Bits);
     let mut candidates = vec![plain(None, 0.0)];
     match profile {
         Profile::Fast => candidates.push(plain(blosc(Compressor::Lz4, 5, shuffle), 0.05)),

@@ -8,6 +8,7 @@ mod blosc;
 mod chain;
 mod checksum;
 mod choose;
+mod config;
 mod pcodec;
 mod scratch;
 mod vlen;

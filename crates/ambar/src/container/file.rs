@@ -74,19 +74,25 @@ fn lock_current(path: &Path, options: &OpenOptions) -> Result<File> {
     }
 }
 
-/// Takes the lock of `file`; it is released with the last copy of the descriptor.
-///
-/// # Errors
-/// `Busy` where another writer holds it.
-pub fn lock(file: &File, path: &Path) -> Result<()> {
+/// Takes the lock of `file`; it is released with the last copy of the descriptor. Some parallel
+/// file systems are mounted without locks: there two writers do not notice each other.
+fn lock(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(Error::busy(
             "another writer is at work on it; wait until it has finished",
         )
         .in_file(path.display())),
+        Err(TryLockError::Error(source)) if has_no_locks(&source) => Ok(()),
         Err(TryLockError::Error(source)) => Err(Error::io(source, path, "locking")),
     }
+}
+
+fn has_no_locks(source: &io::Error) -> bool {
+    let numbers = [libc::ENOSYS, libc::ENOTSUP, libc::EOPNOTSUPP, libc::ENOLCK];
+    source
+        .raw_os_error()
+        .is_some_and(|number| numbers.contains(&number))
 }
 
 /// Whether `path` names the very file that `file` has open.

@@ -24,7 +24,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 
 /// The bytes that `text` stands for; `None` where it is not padded Base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 4 != 0 {
+    if !text.len().is_multiple_of(4) {
         return None;
     }
     let digits = text.trim_end_matches('=');

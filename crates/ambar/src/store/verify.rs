@@ -47,7 +47,7 @@ impl Progress<'_> {
 
 impl Store {
     /// Checks every checksum of the store, on the threads of the current pool, and gives what was
-    /// found: of each entry as a whole, of each shard's index and of each chunk. Nothing is
+    /// found: of the container's records, of each entry as a whole, of each shard's index and of each chunk. Nothing is
     /// decoded. `progress` is called with (bytes checked, bytes in all), from any thread, and ends
     /// the work by returning `false`.
     ///
@@ -79,6 +79,7 @@ impl Store {
             stopped: AtomicBool::new(false),
             call: progress,
         };
+        note(self.container().verify_records())?;
         parallel::try_for_each(keys.len(), |index| {
             progress.check()?;
             note(

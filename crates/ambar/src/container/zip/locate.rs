@@ -10,8 +10,12 @@ use super::records::{self, END_LEN, LOCATOR_LEN, PLAIN_END_LEN, ZIP64_END_LEN, u
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use crate::error::{Error, Result};
 
-/// How often the header is read again where a slot looks damaged: a writer may be at it.
-const ATTEMPTS: usize = 4;
+/// When the header is read again where a slot looks damaged: a writer may be at work on it.
+const PAUSES: [Duration; 3] = [
+    Duration::from_micros(20),
+    Duration::from_micros(200),
+    Duration::from_micros(1000),
+];
 
 /// The last commit of a ZIP that ambar made.
 #[derive(Clone, Copy, Debug)]
@@ -33,20 +37,15 @@ pub struct Foreign {
     pub entries: u64,
 }
 
-/// Whether ambar made the ZIP, by its first bytes.
-pub fn is_ambar(file: &File, path: &Path) -> Result<bool> {
-    Ok(slot::is_header(&read_header(file, path)?))
-}
-
 /// The first bytes of the file, as many as a header has, or as there are.
-fn read_header(file: &File, path: &Path) -> Result<Vec<u8>> {
+pub fn read_header(file: &File, path: &Path) -> Result<Vec<u8>> {
     let len = file::length(file, path)?.min(HEADER_LEN as u64);
     let mut header = vec![0; len as usize];
     file::read_exact(file, path, 0, &mut header)?;
     Ok(header)
 }
 
-/// Finds the last commit of a ZIP that ambar made.
+/// Finds the last commit of a ZIP that ambar made and that begins with `header`.
 ///
 /// With both slots whole it is the one of the higher number. With one damaged, the other may be
 /// that of an older commit, so the trailer at the end of the file must vouch for it, or be newer.
@@ -54,15 +53,20 @@ fn read_header(file: &File, path: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// `Corrupt` where the header is damaged, or the last commit cannot be told, or the file ends
 /// before it; `Unsupported` where the format is newer.
-pub fn last_commit(file: &File, path: &Path) -> Result<Last> {
-    let mut slots = slot::parse_header(&read_header(file, path)?)?;
-    for _ in 1..ATTEMPTS {
-        if slots.iter().all(Option::is_some) {
+pub fn last_commit(file: &File, path: &Path, header: &[u8]) -> Result<Last> {
+    let mut found = decide(file, path, slot::parse_header(header)?);
+    for pause in PAUSES {
+        if found.is_ok() {
             break;
         }
-        thread::sleep(Duration::from_millis(1));
-        slots = slot::parse_header(&read_header(file, path)?)?;
+        thread::sleep(pause);
+        let header = read_header(file, path)?;
+        found = decide(file, path, slot::parse_header(&header)?);
     }
+    found
+}
+
+fn decide(file: &File, path: &Path, slots: [Option<Slot>; 2]) -> Result<Last> {
     // Asked for after the slots were read: what they speak of was written before them.
     let file_len = file::length(file, path)?;
     let slot = match slots {

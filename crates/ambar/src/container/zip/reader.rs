@@ -42,13 +42,16 @@ impl ZipReader {
     /// Opens the last commit of the ZIP at `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|source| Error::io(source, path, "opening"))?;
-        let file = Arc::new(file);
-        let reader = if locate::is_ambar(&file, path)? {
-            locate::last_commit(&file, path).and_then(|last| Self::at(file, path, &last.slot))
-        } else {
-            Self::foreign(file, path)
-        };
-        reader.map_err(|error| error.in_file(path.display()))
+        Self::of(Arc::new(file), path).map_err(|error| error.in_file(path.display()))
+    }
+
+    fn of(file: Arc<File>, path: &Path) -> Result<Self> {
+        let header = locate::read_header(&file, path)?;
+        if !slot::is_header(&header) {
+            return Self::foreign(file, path);
+        }
+        let last = locate::last_commit(&file, path, &header)?;
+        Self::at(file, path, &last.slot)
     }
 
     /// Opens the commit `slot` of `file`, which has `path`.
@@ -213,7 +216,8 @@ impl ZipReader {
 
     /// Checks header, slots and trailer of a ZIP that ambar made.
     fn verify_own_records(&self, slot: &Slot) -> Result<()> {
-        let Last { slots, .. } = locate::last_commit(&self.file, &self.path)?;
+        let header = locate::read_header(&self.file, &self.path)?;
+        let Last { slots, .. } = locate::last_commit(&self.file, &self.path, &header)?;
         if slots.iter().any(Option::is_none) {
             return Err(Error::corrupt(
                 "one of the two commit slots is damaged; let `ambar repair` restore it",

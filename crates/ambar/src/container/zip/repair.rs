@@ -26,8 +26,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
 
 fn repair_file(file: &Arc<File>, path: &Path) -> Result<Repaired> {
     let file_len = file::length(file, path)?;
-    let mut header = vec![0; file_len.min(HEADER_LEN as u64) as usize];
-    file::read_exact(file, path, 0, &mut header)?;
+    let header = locate::read_header(file, path)?;
     let slots = slots_of(&header)?;
     let Some(last) = find_last(file, path, file_len, slots)? else {
         // Nothing says that ambar made it: a sound ZIP of another program needs no repair.

@@ -99,12 +99,13 @@ impl ZipWriter {
     }
 
     fn resume(file: Arc<File>, path: &Path, durability: Durability) -> Result<Self> {
-        if !locate::is_ambar(&file, path)? {
+        let header = locate::read_header(&file, path)?;
+        if !slot::is_header(&header) {
             return Err(Error::unsupported(
                 "another program made this ZIP; let `ambar compact` rewrite it first",
             ));
         }
-        let last = locate::last_commit(&file, path)?;
+        let last = locate::last_commit(&file, path, &header)?;
         let reader = ZipReader::at(Arc::clone(&file), path, &last.slot)?;
         restore_slots(&file, path, &last, durability)?;
         let end = last.slot.end().unwrap_or(u64::MAX);
