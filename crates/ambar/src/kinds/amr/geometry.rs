@@ -69,7 +69,9 @@ impl Geometry {
             .corners
             .iter()
             .map(|corner| morton::key(shape.ndim, corner));
-        if !self.corners.iter().all(|corner| inside(shape, corner)) || !keys.is_sorted() {
+        if !self.corners.iter().all(|corner| inside(shape, corner))
+            || !keys.is_sorted_by(|a, b| a < b)
+        {
             return wrong("has corners off the lattice or out of order");
         }
         check_jumps(shape, &self.jumps, rows).map_err(|error| Error::corrupt(error.message()))
