@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from ambar._core import InvalidError
 
 if TYPE_CHECKING:
+    from ambar._core import Region as CoreRegion
     from ambar.info import Info
 
 Numbers: TypeAlias = Sequence[float | None]
 Center: TypeAlias = str | Sequence[float | str]
-CoreRegion: TypeAlias = (
-    tuple[str, tuple[float, ...], tuple[float, ...]]
-    | tuple[str, tuple[float, ...], float]
-    | tuple[str, tuple[float, ...], float, float]
-)
 
 _CENTER_NAMES = ("bc", "boxcenter")
 
