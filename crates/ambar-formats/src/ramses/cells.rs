@@ -10,6 +10,7 @@ use super::Output;
 use super::amr::{self, AmrFile};
 use super::blocks::{BlockFile, Level, Shape};
 use super::cellfiles::CellFiles;
+use super::cover::Bounds;
 use super::fortran::FortranFile;
 use super::gather::{self, Source, Target};
 use super::morton::Key;
@@ -82,9 +83,10 @@ pub fn read(output: &Output, request: &CellsRequest<'_>) -> Result<Cells> {
     let (names, mut dtypes, wanted) = plan(output, request)?;
     let levels = levels(output, request)?;
     let lattice = lattice(output, levels.1)?;
+    let region = request.region.as_ref();
     let cut = Cut {
         levels,
-        region: request.region.as_ref(),
+        region: region.map(|region| (region, Bounds::new(region, &lattice))),
     };
     let files = mesh.ncpu * (1 + wanted.len() as u64);
     let counter = Counter::new(request.progress, files);
@@ -173,7 +175,7 @@ fn plan<'a>(
     Ok((names, dtypes, wanted))
 }
 
-/// First and last level to be read; the last one has octs.
+/// First and last level to be read. There are octs of the last one.
 fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<(u8, u8)> {
     let finest = output
         .mesh
@@ -194,7 +196,12 @@ fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<(u8, u8)> {
             "levels from {first} to {last}: the first must not be above the last"
         )));
     }
-    Ok((first, last.clamp(1, finest)))
+    if last == 0 {
+        return Err(Error::invalid(
+            "levels up to 0: the coarsest cells that an output holds are those of level 1",
+        ));
+    }
+    Ok((first, last.min(finest)))
 }
 
 /// Root cells of the box in each dimension, and the first among the coarse cells. Looked for once:
@@ -307,6 +314,7 @@ fn tree<K: Key>(
             Ok(read)
         })
         .collect::<Result<_>>()?;
+    check_cover(output, cut, read.iter().map(|(octs, _)| octs.covered).sum())?;
     let total: usize = read.iter().map(|(octs, _)| octs.masks.len()).sum();
     if u32::try_from(total).is_err() {
         return Err(Error::limit(format!(
@@ -363,6 +371,19 @@ fn check_totals(output: &Output, domains: &[Domain], cut: &Cut<'_>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// The leaves must cover the bounds of the region.
+fn check_cover(output: &Output, cut: &Cut<'_>, covered: u128) -> Result<()> {
+    let expected = cut.region.as_ref().map_or(0, |(_, bounds)| bounds.volume());
+    if covered == expected {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "the leaf cells do not fill the region: they cover {covered} cells of the finest level, it \
+         has {expected}; files of the output are missing or damaged: copy it again"
+    ))
+    .in_file(output.folder.path.display()))
 }
 
 /// The second pass: the values.

@@ -23,7 +23,7 @@ pub struct Info {
     pub ngridmax: u64,
     /// Coarse steps since the start.
     pub nstep_coarse: u64,
-    /// Side of the box in code length.
+    /// Side of the box (in x) in code length.
     pub boxlen: f64,
     /// Time in code units (in cosmological runs: conformal).
     pub time: f64,
@@ -107,6 +107,7 @@ impl Info {
             namelist: None,
             other: Vec::new(),
         };
+        lines.take("ordering type");
         let other = lines.rest();
         Ok(Self { other, ..info })
     }

@@ -4,7 +4,11 @@ mod amr;
 mod blocks;
 mod cellfiles;
 mod cells;
+<<<<<<< HEAD
 mod convert;
+=======
+mod cover;
+>>>>>>> ramses
 mod folder;
 mod fortran;
 mod gather;
@@ -64,6 +68,9 @@ impl Output {
         let first = folder.domain("amr", 0)?;
         let amr = AmrFile::new(FortranFile::open(&first, Vec::new())?)?;
         check_info(&info, &amr.mesh).map_err(|error| error.in_file(first.display()))?;
+        // The info file has the size of one coarse cell where there are several.
+        info.boxlen = amr.mesh.boxlen;
+        info.ordering = amr.mesh.ordering.clone();
         info.coarse = amr.mesh.coarse;
         info.nboundary = amr.mesh.nboundary;
         info.real_bytes = amr.mesh.real_bytes;

@@ -5,6 +5,7 @@ use ambar::{Error, Result};
 
 use super::amr;
 use super::blocks::{BlockFile, Tile};
+use super::cover::Bounds;
 use super::morton::Key;
 
 /// An oct: 2^ndim cells of one level.
@@ -59,17 +60,18 @@ impl Lattice {
 pub struct Cut<'a> {
     /// First and last level; cells of the last are all taken as leaves.
     pub levels: (u8, u8),
-    /// Only cells with their centre in it.
-    pub region: Option<&'a Region>,
+    /// Only cells with their centre in it; and its bounds.
+    pub region: Option<(&'a Region, Bounds)>,
 }
 
 /// The own octs of one domain.
-#[derive(Default)]
 pub struct Octs<K> {
     /// Those with wanted cells; without a region, all. Their ids count from 0.
     pub octs: Vec<Oct<K>>,
     /// The wanted cells of every own oct of the levels read, in the file's order.
     pub masks: Vec<u8>,
+    /// Lattice cells of the region's bounds that its leaves cover.
+    pub covered: u128,
 }
 
 /// Reads the own octs of a domain.
@@ -86,6 +88,7 @@ pub fn read<K: Key>(
     let mut found = Octs {
         octs: Vec::new(),
         masks: Vec::new(),
+        covered: 0,
     };
     let path = blocks.file.path().to_owned();
     for (index, level) in (0..blocks.levels.len()).zip(1..=cut.levels.1) {
@@ -144,8 +147,11 @@ fn read_tile<K: Key>(
             leaves
         };
         let shown = if level >= cut.levels.0 { leaves } else { 0 };
-        let shown = match cut.region {
-            Some(region) => inside(region, lattice, level, at) & shown,
+        let shown = match &cut.region {
+            Some((region, bounds)) => {
+                found.covered += bounds.covered(lattice, level, at, leaves);
+                inside(region, lattice, level, at) & shown
+            }
             None => shown,
         };
         if cut.region.is_none() || shown != 0 {

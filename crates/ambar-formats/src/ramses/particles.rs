@@ -153,13 +153,13 @@ fn read_header(file: &mut FortranFile, mesh: &Mesh) -> Result<Header> {
     cursor.expect("ndim", mesh.ndim as i64, "the amr file")?;
     // Each particle takes more bytes than one: the file's length is a bound.
     let particles = cursor.integer("npart", 0..len.min(i64::MAX as u64) as i64)? as u64;
-    let seed = cursor.skip("localseed")?;
-    let next = cursor.skip("nstar_tot")?;
-    if next.len == seed.len && seed.len > 8 {
-        // Runs with tracer particles keep a second seed.
-        cursor.skip("nstar_tot")?;
-    }
-    for name in ["mstar_tot", "mstar_lost", "nsink"] {
+    for name in [
+        "localseed, tracer_seed",
+        "nstar_tot",
+        "mstar_tot",
+        "mstar_lost",
+        "nsink",
+    ] {
         cursor.skip(name)?;
     }
     let end = cursor.at;

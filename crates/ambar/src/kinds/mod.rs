@@ -13,3 +13,6 @@ pub mod source;
 pub mod stored;
 pub mod table;
 pub mod write;
+
+#[cfg(test)]
+mod tests;

@@ -60,19 +60,14 @@ impl Particles {
     }
 
     /// Particles in memory, in any order. Their positions are the columns `position_x`, ... in code
-    /// length; chunks of `chunk_rows` rows are what selections skip.
+    /// length.
     ///
     /// # Errors
     /// `Invalid` where columns differ in length, a name is taken twice, or a position is missing.
-    pub fn from_columns(
-        columns: Vec<(String, Column)>,
-        ndim: usize,
-        boxlen: f64,
-        chunk_rows: u64,
-    ) -> Result<Self> {
+    pub fn from_columns(columns: Vec<(String, Column)>, ndim: usize, boxlen: f64) -> Result<Self> {
         let positions = position_names(ndim);
         check_positions(&columns, &positions)?;
-        let table = Table::with_positions(columns, chunk_rows, positions)?;
+        let table = Table::with_positions(columns, positions)?;
         Ok(Self {
             table,
             ndim,

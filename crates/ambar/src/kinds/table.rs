@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::array::table_chunk_rows;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::attributes::{self, names};
@@ -51,18 +52,28 @@ impl Table {
         })
     }
 
-    /// A table in memory; chunks of `chunk_rows` rows are what selections skip.
+    /// A table in memory.
     ///
     /// # Errors
     /// `Invalid` where columns differ in length or a name is taken twice.
-    pub fn from_columns(columns: Vec<(String, Column)>, chunk_rows: u64) -> Result<Self> {
-        Self::with_positions(columns, chunk_rows, Vec::new())
+    pub fn from_columns(columns: Vec<(String, Column)>) -> Result<Self> {
+        Self::with_positions(columns, Vec::new())
     }
 
     pub(crate) fn with_positions(
         columns: Vec<(String, Column)>,
-        chunk_rows: u64,
         positions: Vec<String>,
+    ) -> Result<Self> {
+        let rows = columns
+            .first()
+            .map_or(0, |(_, column)| column.rows() as u64);
+        Self::with_chunks(columns, positions, table_chunk_rows(rows))
+    }
+
+    pub(crate) fn with_chunks(
+        columns: Vec<(String, Column)>,
+        positions: Vec<String>,
+        chunk_rows: u64,
     ) -> Result<Self> {
         Ok(Self {
             source: Arc::new(MemoryColumns::new(columns, chunk_rows)?),

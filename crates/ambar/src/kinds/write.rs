@@ -24,18 +24,15 @@ pub fn table(
     more: Attributes,
     profile: Profile,
 ) -> Result<()> {
-    let mut own = named("columns", columns.iter().map(|(name, _)| name));
+    let mut own = named("columns", columns);
     own.extend(more);
     writer.group(path, attributes::group("table", own))?;
-    let columns: Vec<_> = columns
-        .iter()
-        .map(|(name, column)| (&name[..], column))
-        .collect();
-    Columns::new(&columns, "row", profile)?.write(writer, path)
+    whole(writer, path, columns, "row", profile)
 }
 
 /// Writes a group of kind `particles` at `path`: these columns in the order given (`particles::sort`
-/// puts them along the Morton curve), and `more` among its `ambar` attributes.
+/// puts them along the Morton curve), and `more` among its `ambar` attributes. The dimensions and
+/// the size of the box in x (code length) are those of the positions.
 ///
 /// # Errors
 /// As `table`; `Invalid` where a position is missing.
@@ -49,20 +46,39 @@ pub fn particles(
 ) -> Result<()> {
     particles::check_positions(columns, &particles::position_names(ndim))?;
     let mut own = particles::attributes(ndim, boxlen);
-    own.extend(named("columns", columns.iter().map(|(name, _)| name)));
+    own.extend(named("columns", columns));
     own.extend(more);
     writer.group(path, attributes::group("particles", own))?;
+    whole(writer, path, columns, "particle", profile)
+}
+
+/// Writes all columns of a group and their ranges.
+fn whole(
+    writer: &mut StoreWriter,
+    path: &str,
+    columns: &[(String, Column)],
+    dimension: &str,
+    profile: Profile,
+) -> Result<()> {
+    let rows = columns.first().map_or(0, |(_, column)| column.rows());
     let columns: Vec<_> = columns
         .iter()
         .map(|(name, column)| (&name[..], column))
         .collect();
-    Columns::new(&columns, "particle", profile)?.write(writer, path)
+    let columns = Columns::new(
+        &columns,
+        (dimension, table_chunk_rows(rows as u64)),
+        profile,
+    )?;
+    columns.write(writer, path)?;
+    columns.write_ranges(writer, path, 0)
 }
 
 /// The list of the columns' names as an attribute.
-pub(crate) fn named<'a>(key: &str, names: impl Iterator<Item = &'a String>) -> Attributes {
+pub(crate) fn named(key: &str, columns: &[(String, Column)]) -> Attributes {
+    let names: Vec<&String> = columns.iter().map(|(name, _)| name).collect();
     let mut own = Attributes::new();
-    own.insert(key.into(), json!(names.collect::<Vec<_>>()));
+    own.insert(key.into(), json!(names));
     own
 }
 
@@ -71,16 +87,14 @@ pub(crate) struct Columns<'a> {
     columns: &'a [(&'a str, &'a Column)],
     dimension: &'a str,
     profile: Profile,
-    /// Rows of all.
-    pub rows: usize,
-    /// Rows of a chunk.
-    pub chunk_rows: u64,
+    rows: usize,
+    chunk_rows: u64,
 }
 
 impl<'a> Columns<'a> {
     pub(crate) fn new(
         columns: &'a [(&'a str, &'a Column)],
-        dimension: &'a str,
+        (dimension, chunk_rows): (&'a str, u64),
         profile: Profile,
     ) -> Result<Self> {
         let rows = columns.first().map_or(0, |(_, column)| column.rows());
@@ -103,11 +117,11 @@ impl<'a> Columns<'a> {
             dimension,
             profile,
             rows,
-            chunk_rows: table_chunk_rows(rows as u64),
+            chunk_rows,
         })
     }
 
-    /// Writes the columns, and `index/range` beside them.
+    /// Writes the columns.
     pub(crate) fn write(&self, writer: &mut StoreWriter, path: &str) -> Result<()> {
         let path = path.trim_end_matches('/');
         let paths: Vec<String> = self
@@ -131,34 +145,40 @@ impl<'a> Columns<'a> {
             .zip(paths.iter().zip(&specs))
             .map(|((_, column), (path, spec))| (&path[..], spec, ArrayData::Fixed(column.bytes())))
             .collect();
-        writer.write_arrays(&arrays)?;
-        let ranges = self.ranges();
-        let chunks = (self.rows as u64).div_ceil(self.chunk_rows);
-        let shape = [self.columns.len() as u64, chunks, 2];
-        let dimensions = ["column", "chunk", "bound"];
-        index(
-            writer,
-            path,
-            "range",
-            DataType::Float64,
-            (&shape, &dimensions),
-            bytemuck::cast_slice(&ranges),
-        )
+        writer.write_arrays(&arrays)
     }
 
-    fn ranges(&self) -> Vec<[f64; 2]> {
+    /// Writes `index/range`: smallest and largest value of each chunk of the columns but the first
+    /// `skipped`.
+    pub(crate) fn write_ranges(
+        &self,
+        writer: &mut StoreWriter,
+        path: &str,
+        skipped: usize,
+    ) -> Result<()> {
+        let columns = self.columns.get(skipped..).unwrap_or_default();
         let chunk_rows = self.chunk_rows as usize;
         let chunks = self.rows.div_ceil(chunk_rows);
-        (0..self.columns.len() * chunks)
+        let ranges: Vec<[f64; 2]> = (0..columns.len() * chunks)
             .into_par_iter()
             .map(|i| {
-                let column = self.columns[i / chunks].1;
+                let column = columns[i / chunks].1;
                 let size = column.dtype().size().unwrap_or(1);
                 let start = i % chunks * chunk_rows;
                 let end = (start + chunk_rows).min(self.rows);
                 numbers::range(column.dtype(), &column.bytes()[start * size..end * size])
             })
-            .collect()
+            .collect();
+        let shape = [columns.len() as u64, chunks as u64, 2];
+        let place = (&shape[..], &["column", "chunk", "bound"][..]);
+        index(
+            writer,
+            path,
+            "range",
+            DataType::Float64,
+            place,
+            bytemuck::cast_slice(&ranges),
+        )
     }
 }
 
@@ -172,9 +192,10 @@ pub(crate) fn index(
     bytes: &[u8],
 ) -> Result<()> {
     // One chunk: an index is read as a whole.
+    let chunk: Vec<u64> = shape.iter().map(|n| (*n).max(1)).collect();
     let spec = ArraySpec::new(dtype, shape)
         .dimensions(dimensions)
-        .chunks(shape);
+        .chunks(&chunk);
     let path = format!("{}/index/{name}", path.trim_end_matches('/'));
     writer.write_array(&path, &spec, ArrayData::Fixed(bytes))
 }

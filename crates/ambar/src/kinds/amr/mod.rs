@@ -46,13 +46,17 @@ pub struct AmrTree {
 }
 
 impl AmrTree {
-    /// A tree in memory. `columns` are its fields, each with as many rows as there are leaves;
-    /// chunks of `chunk_rows` rows are what selections skip.
+    /// A tree in memory. `columns` are its fields, each with as many rows as there are leaves.
     ///
     /// # Errors
     /// `Invalid` where columns differ in length, a name is taken twice or by a derived column, or
     /// the leaves make no tree.
-    pub fn from_leaves(
+    pub fn from_leaves(leaves: Leaves, columns: Vec<(String, Column)>) -> Result<Self> {
+        let chunk_rows = write::chunk_rows(leaves.levels.rows() as u64);
+        Self::with_chunks(leaves, columns, chunk_rows)
+    }
+
+    fn with_chunks(
         leaves: Leaves,
         columns: Vec<(String, Column)>,
         chunk_rows: u64,

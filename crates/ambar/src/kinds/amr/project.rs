@@ -178,9 +178,10 @@ impl AmrTree {
                 [lo.min(a), hi.max(b)]
             });
             // One more on either side makes up for rounding.
-            let lo = ((lo / side) as u64).saturating_sub(1).max(window.lo[d]);
-            let hi = ((hi / side) as u64).saturating_add(2).min(window.hi[d]);
-            (lo.min(hi), hi)
+            let (first, last) = (window.lo[d], window.hi[d]);
+            let lo = ((lo / side) as u64).saturating_sub(1).clamp(first, last);
+            let hi = ((hi / side) as u64).saturating_add(2).clamp(lo, last);
+            (lo, hi)
         };
         let (u, v) = (reach(u), reach(v));
         let cells = (u.1 - u.0)

@@ -97,10 +97,16 @@ impl AmrTree {
     pub(super) fn chunks_in(&self, window: &Window) -> Result<Vec<usize>> {
         let geometry = self.geometry()?;
         let target = Target::new(&self.shape, window);
+        let side = self.shape.cell_size(window.level);
         let touches = |chunk: &usize| {
-            geometry.chunk_touches(&self.shape, *chunk, |corner, side| {
-                target.touches(corner, side)
-            })
+            // Faces at the same place have the same f64: both are one product of an integer.
+            let [lo, hi] = &geometry.boxes[*chunk];
+            let in_box = (0..self.shape.ndim)
+                .all(|d| lo[d] < window.hi[d] as f64 * side && window.lo[d] as f64 * side < hi[d]);
+            in_box
+                && geometry.chunk_touches(&self.shape, *chunk, |corner, side| {
+                    target.touches(corner, side)
+                })
         };
         Ok((0..geometry.corners.len())
             .into_par_iter()

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::array::table_chunk_rows;
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -33,10 +34,10 @@ impl AmrTree {
         check_names(fields, shape.ndim)?;
         let mut all = vec![(LEVEL, &leaves.levels)];
         all.extend(fields.iter().map(|(name, column)| (&name[..], column)));
-        let columns = Columns::new(&all, "cell", profile)?;
+        let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
+        let columns = Columns::new(&all, ("cell", chunk_rows), profile)?;
         let levels = leaves.levels.bytes();
-        let geometry =
-            Geometry::of_leaves(&shape, levels, leaves.jumps.clone(), columns.chunk_rows)?;
+        let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
         let mut own = Attributes::new();
         own.insert("layout".into(), json!("tree"));
         shape.to_json(&mut own);
@@ -49,12 +50,27 @@ impl AmrTree {
             "cells_per_level".into(),
             json!(per_level.collect::<Attributes>()),
         );
-        own.extend(named("fields", fields.iter().map(|(name, _)| name)));
+        own.extend(named("fields", fields));
         own.extend(more);
         writer.group(path, attributes::group("amr", own))?;
         columns.write(writer, path)?;
+        // Levels have an index of their own.
+        columns.write_ranges(writer, path, 1)?;
         write_geometry(writer, path, &geometry, shape.ndim)
     }
+}
+
+/// Rows of a tree's chunks. From a million cells on there are 500 to 1000 chunks or more, so that a
+/// box of 1 % of the volume, which touches (0.01^(1/3) + n^(-1/3))^3 of n chunks, touches less than
+/// 5 % of them. Chunks of 2048 float64 are 1.4 % larger than those of 32,768 and are decoded 19 %
+/// slower (pco, hydrodynamics), which small trees, mostly read as a whole, are spared.
+pub(super) fn chunk_rows(rows: u64) -> u64 {
+    const LARGE: u64 = 1 << 20;
+    if rows < LARGE {
+        return table_chunk_rows(rows);
+    }
+    let wanted = (rows / 1024).clamp(2048, 32_768);
+    rows.div_ceil(rows.div_ceil(wanted)).next_multiple_of(64)
 }
 
 /// Checks that no field has the name of a derived column.

@@ -1,6 +1,8 @@
 //! Conditions against a plain reading of the same rows.
 
+use super::parse::MAX_COMPARISONS;
 use super::*;
+use crate::error::Error;
 use proptest::prelude::*;
 
 const A: [f64; 6] = [0.0, 1.0, 2.5, -3.0, f64::NAN, f64::INFINITY];

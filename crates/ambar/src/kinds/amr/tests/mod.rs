@@ -3,6 +3,7 @@
 mod images;
 mod places;
 mod selections;
+mod stores;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -170,7 +171,7 @@ impl Sample {
     }
 
     pub fn tree(&self, chunk_rows: u64) -> AmrTree {
-        AmrTree::from_leaves(self.leaves(), self.columns(), chunk_rows).unwrap()
+        AmrTree::with_chunks(self.leaves(), self.columns(), chunk_rows).unwrap()
     }
 }
 

@@ -100,7 +100,7 @@ fn leaves(levels: &[u8], lattice_level: u8, jumps: Vec<Jump>) -> Leaves {
 #[test]
 fn levels_that_make_no_tree_are_errors() {
     let tree = |levels: &[u8], finest, jumps| {
-        AmrTree::from_leaves(leaves(levels, finest, jumps), vec![], 2)
+        AmrTree::with_chunks(leaves(levels, finest, jumps), vec![], 2)
     };
     assert!(tree(&[1, 1, 1, 1], 1, vec![]).is_ok());
     assert!(tree(&[2, 2, 2, 2, 1, 1, 1], 2, vec![]).is_ok());
@@ -144,7 +144,7 @@ fn names_of_derived_columns_are_taken() {
     for (name, free) in [("dx", false), ("level", false), ("iy", false), ("z", true)] {
         let mut columns = sample.columns();
         columns[0].0 = name.to_owned();
-        let tree = AmrTree::from_leaves(sample.leaves(), columns, 8);
+        let tree = AmrTree::from_leaves(sample.leaves(), columns);
         assert_eq!(tree.is_ok(), free, "{name}");
     }
 }

@@ -94,12 +94,12 @@ fn uniform(level: u8, chunk_rows: u64) -> AmrTree {
         levels: columns.pop().unwrap(),
         jumps: vec![],
     };
-    AmrTree::from_leaves(leaves, vec![("density".into(), density)], chunk_rows).unwrap()
+    AmrTree::with_chunks(leaves, vec![("density".into(), density)], chunk_rows).unwrap()
 }
 
 #[test]
 fn a_small_box_reads_few_chunks() {
-    let mut tree = uniform(7, 4096);
+    let mut tree = uniform(7, crate::kinds::amr::write::chunk_rows(1 << 21));
     let counting = Counting::wrap(&mut tree);
     let side = 0.01f64.cbrt();
     for corner in [0.0, 0.13, 0.4, 0.5 - side / 2.0, 0.7] {
