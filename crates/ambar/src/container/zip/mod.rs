@@ -1,6 +1,7 @@
 //! The single-file container: a ZIP64 of stored entries, appended to and committed through slots.
 
 mod append;
+mod index;
 mod locate;
 mod parse;
 mod reader;
