@@ -15,6 +15,8 @@ from ramses_outputs.tree import Bools, Level, random_levels, share_out
 POISON = -7.0e33
 """What ghost and boundary octs hold: a reader that lets one through cannot go unnoticed."""
 GRID_MAX = 5000
+CHANCES = {1: 0.45, 2: 0.4, 3: 0.3}
+"""Of a cell to be refined, by dimensions: the deepest trees stay small."""
 SPECIALS = (np.nan, np.inf, -np.inf, -0.0, 1e-310, 1e-42, -1.5)
 
 
@@ -42,7 +44,7 @@ class Tree:
 
 def make_tree(rng: np.random.Generator, spec: Spec) -> Tree:
     """Return a random tree with random values."""
-    chance = 0.3 * (4 - spec.ndim)
+    chance = CHANCES[spec.ndim]
     levels = random_levels(rng, spec.box, spec.level_min, spec.level_max, chance)
     depth = spec.level_max + 1
     bounds = share_out(levels, spec.box, spec.domains, depth + 1, spec.ordering)
