@@ -43,7 +43,8 @@ class Array:
     @property
     def dims(self) -> tuple[str | None, ...] | None:
         """Its dimensions' names, None where they have none."""
-        return self._core.dims
+        dims = self._core.dims
+        return None if dims is None else tuple(dims)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -53,7 +53,9 @@ def is_ramses(path: str | os.PathLike[str]) -> bool:
     return place.is_dir() and any(place.glob("info_[0-9]*.txt"))
 
 
-def is_ramses_run(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a folder with RAMSES output folders in it."""
+def outputs(path: str | os.PathLike[str]) -> list[Path]:
+    """Return `path` if it is a RAMSES output, else the outputs in it, by their numbers."""
     place = Path(path)
-    return place.is_dir() and any(is_ramses(folder) for folder in place.glob("output_[0-9]*"))
+    if is_ramses(place):
+        return [place]
+    return sorted(folder for folder in place.glob("output_[0-9]*") if is_ramses(folder))
