@@ -204,14 +204,23 @@ fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<(u8, u8)> {
     Ok((first, last.min(finest)))
 }
 
+/// Root cells of the box in each dimension, and the first among the coarse cells. Looked for once:
+/// in runs with boundaries that takes the first level of every amr file.
+pub fn root_cells(output: &Output) -> Result<([u64; 3], [u64; 3])> {
+    if output.mesh.coarse == [1; 3] {
+        return Ok(([1; 3], [0; 3]));
+    }
+    if let Some(found) = output.root.get() {
+        return Ok(*found);
+    }
+    let found = root(output)?;
+    Ok(*output.root.get_or_init(|| found))
+}
+
 /// The lattice whose cells are those of `level`.
 fn lattice(output: &Output, level: u8) -> Result<Lattice> {
     let mesh = &output.mesh;
-    let (root, shift) = if mesh.coarse == [1; 3] {
-        ([1; 3], [0; 3])
-    } else {
-        root(output)?
-    };
+    let (root, shift) = root_cells(output)?;
     Ok(Lattice {
         ndim: mesh.ndim,
         root,

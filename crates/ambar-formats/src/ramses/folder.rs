@@ -74,6 +74,21 @@ impl Folder {
         Ok(())
     }
 
+    /// Number of the files, and their bytes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn usage(&self) -> Result<(u64, u64)> {
+        let (mut files, mut bytes) = (0, 0);
+        for path in self.names.keys().filter_map(|name| self.file(name)) {
+            let metadata = std::fs::metadata(&path).map_err(|e| Error::io(e, &path, "sizing"))?;
+            if metadata.is_file() {
+                (files, bytes) = (files + 1, bytes + metadata.len());
+            }
+        }
+        Ok((files, bytes))
+    }
+
     fn find_number(&self, asked: &Path) -> Result<String> {
         let number = |name: &str| {
             let digits = name.strip_prefix("info_")?.strip_suffix(".txt")?;

@@ -4,11 +4,16 @@ mod amr;
 mod blocks;
 mod cellfiles;
 mod cells;
+<<<<<<< HEAD
+mod convert;
+=======
 mod cover;
+>>>>>>> ramses
 mod folder;
 mod fortran;
 mod gather;
 mod info;
+pub mod json;
 mod morton;
 mod names;
 mod numbers;
@@ -19,6 +24,7 @@ mod rows;
 mod tables;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use ambar::{Column, Error, Result};
 
@@ -28,6 +34,7 @@ use folder::Folder;
 use fortran::FortranFile;
 use particles::ParticleFiles;
 
+pub use convert::{ConvertOptions, Converted, convert};
 pub use info::Info;
 pub use request::{
     Cells, CellsRequest, Component, ComponentKind, Field, Missing, ParticlesRequest, Progress,
@@ -42,6 +49,8 @@ pub struct Output {
     components: Vec<Component>,
     cell_files: Vec<CellFiles>,
     particle_files: Option<ParticleFiles>,
+    /// Root cells and the first of them, once they were looked for.
+    root: OnceLock<([u64; 3], [u64; 3])>,
 }
 
 impl Output {
@@ -73,12 +82,34 @@ impl Output {
             components: Vec::new(),
             cell_files: Vec::new(),
             particle_files: None,
+            root: OnceLock::new(),
         };
         for kind in ComponentKind::ALL {
             let component = output.find(kind, &levels);
             output.components.push(component);
         }
         Ok(output)
+    }
+
+    /// The output's folder.
+    pub fn path(&self) -> &Path {
+        &self.folder.path
+    }
+
+    /// Number of files in the output's folder, and their bytes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn usage(&self) -> Result<(u64, u64)> {
+        self.folder.usage()
+    }
+
+    /// Root cells in each dimension: RAMSES's coarse cells without those of boundaries.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io` where the first amr files have to be looked at and cannot be read.
+    pub fn root(&self) -> Result<[u64; 3]> {
+        Ok(cells::root_cells(self)?.0)
     }
 
     /// What the output tells about its run.

@@ -89,6 +89,15 @@ pub enum Missing {
     Broken(String),
 }
 
+impl Missing {
+    /// The reason in words.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Absent(why) | Self::Broken(why) => why,
+        }
+    }
+}
+
 /// Called with the number of files read and of all files to read; an error ends the read with it.
 pub type Progress<'a> = dyn Fn(u64, u64) -> Result<()> + Sync + 'a;
 

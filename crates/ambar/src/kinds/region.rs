@@ -149,12 +149,13 @@ impl Region {
         match &self.form {
             Form::Cuboid { lo, hi } => (*lo, *hi),
             Form::Shell { centre, outer, .. } => {
-                let mut bounds = ([0.0; 3], [0.0; 3]);
-                for d in 0..self.ndim {
-                    bounds.0[d] = centre[d] - outer;
-                    bounds.1[d] = centre[d] + outer;
-                }
-                bounds
+                let side = |sign: f64| {
+                    std::array::from_fn(|d| {
+                        let reach = if d < self.ndim { sign * outer } else { 0.0 };
+                        centre[d] + reach
+                    })
+                };
+                (side(-1.0), side(1.0))
             }
         }
     }

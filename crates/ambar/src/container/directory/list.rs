@@ -1,0 +1,226 @@
+//! The list of a commit's entries, as the text in `.ambar/commit`.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::path::Path;
+
+use super::super::{file, key};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// The newest version of the list that this code reads, and the one it writes.
+const FORMAT: u64 = 1;
+
+/// Length of the last line: `crc32c 01234567` and a newline.
+const LAST_LINE: usize = 16;
+
+/// One entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Length in bytes.
+    pub len: u64,
+    /// CRC-32 of the bytes.
+    pub crc32: u32,
+    /// Number of the `put` that wrote it: no other content of this store ever has it.
+    pub number: u64,
+}
+
+/// A commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// The commit's number, from 1; 0 before the first.
+    pub sequence: u64,
+    /// The number of the next `put`.
+    pub next: u64,
+    /// The entries by key.
+    pub entries: HashMap<Box<str>, Record>,
+    /// The keys whose files this commit removes.
+    pub removed: Vec<Box<str>>,
+}
+
+impl List {
+    /// Reads the list in `file`, which has `path`.
+    ///
+    /// # Errors
+    /// `Corrupt` where the list is damaged; `Unsupported` where its format is newer; `Limit`; `Io`.
+    pub fn read(file: &File, path: &Path) -> Result<Self> {
+        let len = file::length(file, path)?;
+        let limit = Limits::default().directory_bytes;
+        let mut bytes = vec![0; Limits::check("the list of entries", len, limit)?];
+        file::read_exact(file, path, 0, &mut bytes)?;
+        Self::parse(&bytes).map_err(|error| error.in_file(path.display()))
+    }
+
+    /// The list's text.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut keys: Vec<&str> = self.entries.keys().map(AsRef::as_ref).collect();
+        keys.sort_unstable();
+        let mut out = format!(
+            "ambar directory {FORMAT:03} commit {} next {} entries {} removed {}\n",
+            self.sequence,
+            self.next,
+            keys.len(),
+            self.removed.len()
+        );
+        for key in keys {
+            let Record { len, crc32, number } = self.entries[key];
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{crc32:08x} {len} {number} {key}");
+        }
+        for key in &self.removed {
+            let _ = writeln!(out, "removed {key}");
+        }
+        let crc = crc32c::crc32c(out.as_bytes());
+        let _ = writeln!(out, "crc32c {crc:08x}");
+        out.into_bytes()
+    }
+
+    /// The list of the text `bytes`.
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let body_len = bytes.len().saturating_sub(LAST_LINE);
+        let (body, last) = bytes.split_at(body_len);
+        let expected = format!("crc32c {:08x}\n", crc32c::crc32c(body));
+        let text = std::str::from_utf8(body).ok();
+        let (Some(text), true) = (text, last == expected.as_bytes()) else {
+            return Err(damaged("it does not match its checksum"));
+        };
+        let mut lines = text.lines();
+        let first: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+        let [
+            "ambar",
+            "directory",
+            format,
+            "commit",
+            sequence,
+            "next",
+            next,
+            "entries",
+            entries,
+            "removed",
+            removed,
+        ] = first[..]
+        else {
+            return Err(damaged("its first line is not as expected"));
+        };
+        if number(format)? > FORMAT {
+            return Err(Error::unsupported(format!(
+                "the directory has format {format}, this version of ambar reads up to {FORMAT}; \
+                 use a newer version"
+            )));
+        }
+        let (entries, removed) = (number(entries)?, number(removed)?);
+        let mut list = Self {
+            sequence: number(sequence)?,
+            next: number(next)?,
+            entries: HashMap::new(),
+            removed: Vec::new(),
+        };
+        for line in lines {
+            match line.strip_prefix("removed ") {
+                Some(key) => list.removed.push(checked(key)?.into()),
+                None => list.parse_entry(line)?,
+            }
+        }
+        if (list.entries.len() as u64, list.removed.len() as u64) != (entries, removed) {
+            return Err(damaged("it has not as many lines as it says"));
+        }
+        Ok(list)
+    }
+
+    fn parse_entry(&mut self, line: &str) -> Result<()> {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let [crc32, len, put, key] = words[..] else {
+            return Err(damaged("a line has too few words"));
+        };
+        let record = Record {
+            len: number(len)?,
+            crc32: u32::from_str_radix(crc32, 16).map_err(|_| damaged("a checksum is none"))?,
+            number: number(put)?,
+        };
+        match self.entries.insert(checked(key)?.into(), record) {
+            None => Ok(()),
+            Some(_) => Err(damaged("a key stands twice in it")),
+        }
+    }
+}
+
+fn checked(name: &str) -> Result<&str> {
+    match key::broken_rule(name) {
+        None => Ok(name),
+        Some(rule) => Err(damaged(&format!("the key {name:?} {rule}"))),
+    }
+}
+
+fn number(text: &str) -> Result<u64> {
+    text.parse().map_err(|_| damaged("a number is none"))
+}
+
+fn damaged(how: &str) -> Error {
+    Error::corrupt(format!(
+        "the list of entries is damaged ({how}); restore it from a copy, or let `ambar repair` \
+         make it anew"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list() -> List {
+        let record = |number| Record {
+            len: 10 * number,
+            crc32: 7,
+            number,
+        };
+        List {
+            sequence: 3,
+            next: 9,
+            entries: HashMap::from([
+                ("zarr.json".into(), record(8)),
+                ("a b/c/0".into(), record(2)),
+            ]),
+            removed: vec!["old/c/0".into()],
+        }
+    }
+
+    #[test]
+    fn lists_survive_their_text_and_no_flipped_bit() {
+        let text = list().encode();
+        assert_eq!(List::parse(&text).unwrap(), list());
+        for bit in 0..text.len() * 8 {
+            let mut flipped = text.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(List::parse(&flipped).is_err(), "bit {bit}");
+        }
+        for len in 0..text.len() {
+            assert!(List::parse(&text[..len]).is_err(), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn hostile_lists_are_errors() {
+        let head = "ambar directory 001 commit 1 next 1";
+        for body in [
+            format!("{head} entries 1 removed 0\n00000000 1 0 ../escape\n"),
+            format!("{head} entries 1 removed 0\n00000000 1 0 /etc/passwd\n"),
+            format!("{head} entries 1 removed 0\n00000000 1 0 .ambar/lock\n"),
+            format!("{head} entries 0 removed 1\nremoved ../escape\n"),
+            format!("{head} entries 2 removed 0\n00000000 1 0 a\n00000000 1 1 a\n"),
+            format!("{head} entries 9 removed 0\n"),
+            format!("{head} entries 1 removed 0\n00000000 -1 0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000\n"),
+            format!("{head}\n"),
+            String::new(),
+        ] {
+            let text = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
+            assert!(List::parse(text.as_bytes()).is_err(), "{body}");
+        }
+        let newer = list().encode();
+        let body = String::from_utf8(newer).unwrap().replace(" 001 ", " 002 ");
+        let body = &body[..body.len() - LAST_LINE];
+        let text = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
+        let error = List::parse(text.as_bytes()).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+    }
+}

@@ -1,0 +1,269 @@
+//! Reading one commit of a directory, or a directory that another program made.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::super::{Container, Entry, Place, Usage, file, key};
+use super::list::{List, Record};
+use super::tree;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// How much `verify` reads at once.
+const PIECE: usize = 1 << 20;
+
+/// A directory.
+pub struct DirectoryReader {
+    root: PathBuf,
+    location: String,
+    /// The commit; `None` where another program made the directory.
+    commit: Option<Commit>,
+}
+
+struct Commit {
+    list: List,
+    /// Held open, so that no later list can have the same inode number.
+    file: File,
+    path: PathBuf,
+    /// The numbers of the entries that had not got their place when the list was read.
+    waiting: HashSet<u64>,
+}
+
+impl DirectoryReader {
+    /// Opens the directory at `path`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let commit = match File::open(tree::list(path)) {
+            Ok(file) => Some(Commit::read(path, file)?),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(source, &tree::list(path), "opening"));
+            }
+            Err(_) if tree::own(path).exists() => {
+                return Err(Error::corrupt(
+                    "the list of entries `.ambar/commit` is missing; restore it from a copy, or \
+                     let `ambar repair` make it anew",
+                )
+                .in_file(path.display()));
+            }
+            Err(_) if tree::is_store(path) => None,
+            Err(_) => {
+                return Err(Error::not_found(
+                    "the folder holds no zarr.json, so it is no store; check the path",
+                )
+                .in_file(path.display()));
+            }
+        };
+        Ok(Self {
+            // Files are opened when they are read; the process may have changed its folder by then.
+            root: file::resolve(path),
+            location: path.display().to_string(),
+            commit,
+        })
+    }
+
+    /// The commit's list; `None` where another program made the directory.
+    pub fn list(&self) -> Option<&List> {
+        self.commit.as_ref().map(|commit| &commit.list)
+    }
+
+    fn record(&self, key: &str) -> Option<Record> {
+        self.list()?.entries.get(key).copied()
+    }
+
+    /// Opens the file of `key`, in whichever of its two places it is.
+    fn open_file(&self, key: &str) -> Result<File> {
+        let place = self.root.join(key);
+        let open = |path: &Path| File::open(path);
+        let Some((commit, record)) = self.commit.as_ref().zip(self.record(key)) else {
+            return open(&place).map_err(|source| Error::io(source, &place, "opening"));
+        };
+        let waiting = commit.waiting.contains(&record.number);
+        let first = waiting.then(|| open(&tree::waiting(&self.root, record.number)));
+        let file = match first {
+            Some(Ok(file)) => Ok(file),
+            _ => open(&place),
+        };
+        // Files get their places after the list has got its own: if the list is still this
+        // commit's, or the entry is still the same in it, so was the file when it was opened.
+        let found = file.and_then(|file| Ok((file.metadata()?.len(), file)));
+        if !commit.still_has(&self.root, key, record)? {
+            return Err(Error::busy(
+                "a later commit has replaced the entry since the store was opened; open it again",
+            ));
+        }
+        let (len, file) = found.map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => {
+                Error::corrupt("the entry's file is missing; restore it from a copy")
+            }
+            _ => Error::io(source, &place, "opening"),
+        })?;
+        if len != record.len {
+            return Err(Error::corrupt(format!(
+                "the entry's file has {len} bytes, not {}: another program has changed it, or it \
+                 was cut short; restore it from a copy",
+                record.len
+            )));
+        }
+        Ok(file)
+    }
+
+    /// Calls `take` with the bytes of `key`, piece by piece, and verifies their CRC-32.
+    fn stream(&self, key: &str, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let entry = self
+            .entry(key)?
+            .ok_or_else(|| Error::not_found("there is no such entry"))?;
+        let file = self.open_file(key)?;
+        let mut buffer = vec![0; entry.len.min(PIECE as u64) as usize];
+        let mut hasher = crc32fast::Hasher::new();
+        let mut done = 0;
+        while done < entry.len {
+            let len = (entry.len - done).min(PIECE as u64) as usize;
+            let piece = &mut buffer[..len];
+            file::read_exact(&file, &self.root.join(key), done, piece)?;
+            hasher.update(piece);
+            take(piece);
+            done += len as u64;
+        }
+        file::check_crc32(hasher.finalize(), entry.crc32)
+    }
+
+    fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
+        result.map_err(|error| error.at_node(key).in_file(&self.location))
+    }
+}
+
+impl Commit {
+    fn read(root: &Path, file: File) -> Result<Self> {
+        let path = tree::list(root);
+        let list = List::read(&file, &path)?;
+        // Listed after the list was read: what is not there has got its place.
+        let waiting = tree::all_waiting(root)?.into_iter().collect();
+        Ok(Self {
+            list,
+            file,
+            path,
+            waiting,
+        })
+    }
+
+    /// Whether `record` is what the directory's last commit has under `key`.
+    fn still_has(&self, root: &Path, key: &str, record: Record) -> Result<bool> {
+        if file::is_at(&self.file, &self.path) {
+            return Ok(true);
+        }
+        let path = tree::list(root);
+        let file = File::open(&path).map_err(|source| Error::io(source, &path, "opening"))?;
+        let now = List::read(&file, &path)?;
+        Ok(now.entries.get(key) == Some(&record))
+    }
+}
+
+impl Container for DirectoryReader {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn entry(&self, key: &str) -> Result<Option<Entry>> {
+        let (len, crc32) = match (&self.commit, self.record(key)) {
+            (Some(_), None) => return Ok(None),
+            (Some(_), Some(record)) => (record.len, Some(record.crc32)),
+            (None, _) if key::broken_rule(key).is_some() => return Ok(None),
+            (None, _) => match fs::metadata(self.root.join(key)) {
+                Ok(metadata) if metadata.is_file() => (metadata.len(), None),
+                Ok(_) => return Ok(None),
+                Err(source) if is_absence(&source) => return Ok(None),
+                Err(source) => return Err(Error::io(source, &self.root.join(key), "looking up")),
+            },
+        };
+        let place = Place::Key(key.into());
+        Ok(Some(Entry { len, crc32, place }))
+    }
+
+    fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
+        let Place::Key(key) = &entry.place else {
+            return Err(Error::invalid("the entry is another container's").in_file(&self.location));
+        };
+        let mut read = || {
+            entry.check_range(offset, out.len())?;
+            let file = self.open_file(key)?;
+            file::read_exact(&file, &self.root.join(&**key), offset, out)
+        };
+        self.placed(read(), key)
+    }
+
+    fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        let Some(entry) = self.entry(key)? else {
+            return Ok(None);
+        };
+        let read = || {
+            let mut bytes = vec![0; Limits::check("the entry", entry.len, limit)?];
+            self.read_at(&entry, 0, &mut bytes)?;
+            file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
+            Ok(Some(bytes))
+        };
+        self.placed(read(), key)
+    }
+
+    fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let result = self.stream(key, &mut |piece| progress(piece.len() as u64));
+        self.placed(result, key)
+    }
+
+    fn verify_records(&self) -> Result<()> {
+        // The list of entries was verified when it was read, and there is no other record.
+        Ok(())
+    }
+
+    fn keys(&self) -> Result<Vec<String>> {
+        let mut keys: Vec<String> = match self.list() {
+            Some(list) => list.entries.keys().map(|key| key.to_string()).collect(),
+            None => tree::walk(&self.root)?
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect(),
+        };
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        let files = tree::walk(&self.root)?;
+        let lens = files.iter().map(|(_, len)| *len);
+        let in_place = lens.fold(0, u64::saturating_add);
+        let Some(commit) = &self.commit else {
+            return Ok(Usage {
+                total: in_place,
+                live: in_place,
+                dead: 0,
+                entries: files.len() as u64,
+                commit: 0,
+            });
+        };
+        let total = in_place.saturating_add(tree::own_bytes(&self.root)?);
+        let own = file::length(&commit.file, &commit.path)?;
+        let entries = commit.list.entries.values().map(|record| record.len);
+        let live = entries.fold(own, u64::saturating_add);
+        Ok(Usage {
+            total,
+            live,
+            dead: total.saturating_sub(live),
+            entries: commit.list.entries.len() as u64,
+            commit: commit.list.sequence,
+        })
+    }
+}
+
+impl std::fmt::Debug for DirectoryReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DirectoryReader({})", self.location)
+    }
+}
+
+/// Whether the error means that there is no such file, also where a file stands for a folder.
+fn is_absence(source: &io::Error) -> bool {
+    matches!(
+        source.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

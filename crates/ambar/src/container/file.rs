@@ -1,0 +1,189 @@
+//! What both containers need of the file system: exact reads, locks, temporary names, fsyncs.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::Durability;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Fills `out` from `offset` of `file`; an end of the file before that is `Corrupt`.
+pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
+    file.read_exact_at(out, offset)
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => Error::corrupt(format!(
+                "the file ends before byte {}, where an entry should reach to: it was cut short; \
+                 restore it from a copy",
+                offset.saturating_add(out.len() as u64)
+            ))
+            .in_file(path.display()),
+            _ => Error::io(source, path, "reading"),
+        })
+}
+
+/// Checks the CRC-32 `found` of bytes that were read, where one is `expected`.
+pub fn check_crc32(found: u32, expected: Option<u32>) -> Result<()> {
+    match expected {
+        Some(expected) if expected != found => Err(Error::corrupt(format!(
+            "the bytes sum to CRC-32 {found:08x}, not to {expected:08x}; restore the file from a \
+             copy"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The length of `file` in bytes.
+pub fn length(file: &File, path: &Path) -> Result<u64> {
+    let metadata = file.metadata();
+    Ok(metadata
+        .map_err(|source| Error::io(source, path, "asking for the length"))?
+        .len())
+}
+
+/// Opens the file at `path` for writing, with its lock held.
+///
+/// # Errors
+/// `Busy` where another writer holds it.
+pub fn open_locked(path: &Path) -> Result<File> {
+    lock_current(path, OpenOptions::new().read(true).write(true))
+}
+
+/// Opens or makes the file at `path`, with its lock held. Links are not followed.
+///
+/// # Errors
+/// `Busy` where another writer holds it.
+pub fn create_locked(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    lock_current(path, options.custom_flags(libc::O_NOFOLLOW))
+}
+
+/// Whoever held the lock before may have renamed the file, or put another in its place: a lock
+/// counts only if the file still has its name.
+fn lock_current(path: &Path, options: &OpenOptions) -> Result<File> {
+    loop {
+        let file = options
+            .open(path)
+            .map_err(|source| Error::io(source, path, "opening for writing"))?;
+        lock(&file, path)?;
+        if is_at(&file, path) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Takes the lock of `file`; it is released with the last copy of the descriptor. Some parallel
+/// file systems are mounted without locks: there two writers do not notice each other.
+fn lock(file: &File, path: &Path) -> Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(Error::busy(
+            "another writer is at work on it; wait until it has finished",
+        )
+        .in_file(path.display())),
+        Err(TryLockError::Error(source)) if has_no_locks(&source) => Ok(()),
+        Err(TryLockError::Error(source)) => Err(Error::io(source, path, "locking")),
+    }
+}
+
+fn has_no_locks(source: &io::Error) -> bool {
+    let numbers = [libc::ENOSYS, libc::ENOTSUP, libc::EOPNOTSUPP, libc::ENOLCK];
+    source
+        .raw_os_error()
+        .is_some_and(|number| numbers.contains(&number))
+}
+
+/// Whether `path` names the very file that `file` has open.
+pub fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// The absolute path, with links resolved if there is something, so that a link's target is
+/// replaced and not the link.
+pub fn resolve(path: &Path) -> PathBuf {
+    fs::canonicalize(path)
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The name under which a store is made before it gets the name `path`: always the same one, so
+/// that the next writer finds and removes what a killed one left behind.
+///
+/// # Errors
+/// `Invalid` where the path has no last segment.
+pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| {
+        Error::invalid("the path names no file; append a name").in_file(path.display())
+    })?;
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(ending);
+    Ok(path.with_file_name(hidden))
+}
+
+/// The error for a name that is taken.
+pub fn taken(path: &Path) -> Error {
+    Error::busy("the name is taken; choose another, or ask to overwrite it").in_file(path.display())
+}
+
+/// The error of a writer that has failed before.
+pub fn poisoned(path: &Path) -> Error {
+    Error::new(
+        ErrorKind::Io,
+        "an earlier write failed, so this writer has stopped; open the store again",
+    )
+    .in_file(path.display())
+}
+
+/// Makes the names in the folder of `path` durable.
+pub fn sync_parent(path: &Path, durability: Durability) -> Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    sync_folder(parent, durability)
+}
+
+/// Makes the names in `folder` durable.
+pub fn sync_folder(folder: &Path, durability: Durability) -> Result<()> {
+    if durability == Durability::None {
+        return Ok(());
+    }
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|source| Error::io(source, folder, "making the folder durable"))
+}
+
+/// Makes the content of `file` durable, and as much of its metadata as reading it needs.
+pub fn sync(file: &File, path: &Path, durability: Durability) -> Result<()> {
+    if durability == Durability::None {
+        return Ok(());
+    }
+    file.sync_data()
+        .map_err(|source| Error::io(source, path, "making what was written durable"))
+}
+
+/// Makes everything durable that was written to the file system of `folder`: cheaper than one file
+/// after the other where there are many. Returns whether the system can do it.
+#[cfg(target_os = "linux")]
+pub fn sync_file_system(folder: &Path) -> Result<bool> {
+    use std::os::fd::AsRawFd;
+    let failed = |source| Error::io(source, folder, "making the file system durable");
+    let folder_file = File::open(folder).map_err(failed)?;
+    // SAFETY: the descriptor is open until the call returns; the call touches no memory of ours.
+    match unsafe { libc::syncfs(folder_file.as_raw_fd()) } {
+        0 => Ok(true),
+        _ => Err(failed(io::Error::last_os_error())),
+    }
+}
+
+/// Returns that the system cannot do it.
+#[cfg(not(target_os = "linux"))]
+pub fn sync_file_system(_folder: &Path) -> Result<bool> {
+    Ok(false)
+}

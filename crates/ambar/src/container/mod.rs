@@ -1,0 +1,270 @@
+//! Containers: where a store's entries lie. The only place that touches the file system for stores.
+//!
+//! A container maps keys (`amr/density/c/0`) to bytes and knows nothing of Zarr. There are two, a
+//! single ZIP file and a directory, behind the same two traits: a [`Container`] reads one commit,
+//! a [`ContainerWriter`] makes the next one. `docs/format.md`, chapter 1, specifies both and argues
+//! why a writer that is killed at any moment leaves the last commit readable.
+
+mod directory;
+mod file;
+mod key;
+mod zip;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+use directory::{DirectoryReader, DirectoryWriter};
+use zip::{ZipReader, ZipWriter};
+
+pub use key::validate_key;
+
+/// One commit of a container, to be read from any number of threads without a lock.
+///
+/// What a writer does meanwhile is not seen: open again to see a later commit.
+pub trait Container: Send + Sync + fmt::Debug {
+    /// The path that the container was opened with, for messages.
+    fn location(&self) -> &str;
+
+    /// The entry of `key`, found in O(1); `None` where there is none.
+    ///
+    /// # Errors
+    /// `Corrupt` where the container contradicts itself about it; `Io`.
+    fn entry(&self, key: &str) -> Result<Option<Entry>>;
+
+    /// Fills `out` with the entry's bytes from `offset` on. No checksum is verified: whoever reads
+    /// a part must know how to check it.
+    ///
+    /// # Errors
+    /// `Corrupt` where the range passes the entry's end, or the file has become shorter; `Busy`
+    /// where a later commit has replaced the entry (in a directory only); `Io`.
+    fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// All bytes of `key`, verified against their CRC-32 where the container has one; `None` where
+    /// there is no such key.
+    ///
+    /// # Errors
+    /// `Limit` where it is longer than `limit` bytes; `Corrupt` where the checksum differs; else as
+    /// `read_at`.
+    fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>>;
+
+    /// Reads all of `key` and verifies all that the container knows about it: its CRC-32, and in a
+    /// ZIP the local header. `progress` is called with the number of bytes after each piece read.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such key; `Corrupt` where something differs; `Io`.
+    fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()>;
+
+    /// Verifies the container's own records that reading does not need: in a ZIP that ambar made the
+    /// second commit slot and the end records that other ZIP readers go by.
+    ///
+    /// # Errors
+    /// `Corrupt` where one is damaged; `Io`.
+    fn verify_records(&self) -> Result<()>;
+
+    /// All keys, sorted.
+    ///
+    /// # Errors
+    /// `Io`, in directories that another program made.
+    fn keys(&self) -> Result<Vec<String>>;
+
+    /// What the container takes on disk.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn usage(&self) -> Result<Usage>;
+}
+
+/// A writer, the only one of its container. Dropped without a commit, it leaves the last commit.
+///
+/// After any error but `Invalid` the writer is poisoned: every further call fails.
+pub trait ContainerWriter: Send + fmt::Debug {
+    /// Writes the bytes of `parts`, one after the other, as the entry `key`, to be visible (in the
+    /// place of any older one) from the next commit on. Whenever it is put, the root's `zarr.json`
+    /// is written last, so that opening reads it together with the list of entries.
+    ///
+    /// # Errors
+    /// `Invalid` where `key` is not valid (see [`validate_key`]); `Io`, which poisons.
+    fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()>;
+
+    /// Removes `key` with the next commit. It is no error if there is none.
+    ///
+    /// # Errors
+    /// `Invalid` where `key` is not valid.
+    fn remove(&mut self, key: &str) -> Result<()>;
+
+    /// Makes everything put and removed so far visible, all of it or, after a crash, nothing.
+    /// When it returns, the commit is on the disk (with [`Durability::Full`]).
+    ///
+    /// # Errors
+    /// `Busy` where a new container's name has been taken meanwhile; `Io`, which poisons. After an
+    /// error the last commit, or this one, is what readers find.
+    fn commit(&mut self) -> Result<()>;
+
+    /// The last commit, to be read.
+    ///
+    /// # Errors
+    /// `Invalid` where nothing has been committed yet; else as [`open`].
+    fn reader(&self) -> Result<Arc<dyn Container>>;
+}
+
+/// Where an entry's bytes lie. Valid for the container that gave it; cheap, holds nothing open.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    len: u64,
+    crc32: Option<u32>,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    /// The file offset of the first byte.
+    Offset(u64),
+    /// The key, in a directory.
+    Key(Arc<str>),
+}
+
+impl Entry {
+    /// The entry's length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Checks that `len` bytes from `offset` on lie in the entry.
+    fn check_range(&self, offset: u64, len: usize) -> Result<()> {
+        match offset.checked_add(len as u64) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(Error::corrupt(format!(
+                "{len} bytes from {offset} on are asked of an entry of {}; restore the file from a \
+                 copy",
+                self.len
+            ))),
+        }
+    }
+
+    /// Whether the entry has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// What a container takes on disk, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Everything.
+    pub total: u64,
+    /// What the commit needs: its entries and the container's own records.
+    pub live: u64,
+    /// The rest: replaced and removed entries, and what killed writers left behind.
+    pub dead: u64,
+    /// The number of entries.
+    pub entries: u64,
+    /// The number of the commit, counted from 1; 0 where another program made the container.
+    pub commit: u64,
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The disk: a commit survives the loss of power.
+    #[default]
+    Full,
+    /// Nothing: a commit survives the end of the process, not the loss of power. For scratch files.
+    None,
+}
+
+/// How to create a container.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CreateOptions {
+    /// What a commit waits for.
+    pub durability: Durability,
+    /// Whether a store of that name may be replaced, at the first commit.
+    pub overwrite: bool,
+    /// Whether to make a directory rather than a ZIP file.
+    pub directory: bool,
+}
+
+/// What [`repair`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// The number of the commit that the container now opens with.
+    pub commit: u64,
+    /// The bytes cut off behind it.
+    pub cut: u64,
+    /// What else was done, for people. Empty where the container was sound.
+    pub notes: Vec<String>,
+}
+
+/// What [`compact`] did: the bytes on disk before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Bytes before.
+    pub before: u64,
+    /// Bytes after.
+    pub after: u64,
+}
+
+/// Opens the last commit of the container at `path`: a ZIP file or a directory, by what is there.
+///
+/// # Errors
+/// `NotFound` where there is nothing; `Corrupt` where it is damaged, cut short or no store at all;
+/// `Unsupported` where it needs a newer version, or is a ZIP with compressed entries.
+pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
+    if path.is_dir() {
+        return Ok(Arc::new(DirectoryReader::open(path)?));
+    }
+    Ok(Arc::new(ZipReader::open(path)?))
+}
+
+/// Creates a container. Nothing is seen under `path` until the first commit.
+///
+/// # Errors
+/// `Busy` where the name is taken (and `overwrite` is not set), or another writer is at work on it;
+/// `NotFound` where its folder is missing; `Invalid` where `overwrite` would replace a file by a
+/// directory or the reverse, or a directory that is not a store; `Io`.
+pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerWriter>> {
+    if options.directory {
+        return Ok(Box::new(DirectoryWriter::create(path, options)?));
+    }
+    Ok(Box::new(ZipWriter::create(path, options)?))
+}
+
+/// Goes on writing the container at `path`. What a killed writer left behind is cut off first.
+///
+/// # Errors
+/// `Busy` where another writer has it; `Unsupported` where another program made the ZIP (compact
+/// it first); else as [`open`].
+pub fn append(path: &Path, durability: Durability) -> Result<Box<dyn ContainerWriter>> {
+    if path.is_dir() {
+        return Ok(Box::new(DirectoryWriter::append(path, durability)?));
+    }
+    Ok(Box::new(ZipWriter::append(path, durability)?))
+}
+
+/// Brings the container into the form that every ZIP or Zarr reader understands: cuts off what a
+/// killed writer left behind the last commit, and restores damaged commit records. In a directory
+/// it also takes over what other programs have written there.
+///
+/// # Errors
+/// `Busy` where a writer has it; `Corrupt` where no whole commit can be found, or an entry of it is
+/// missing; `Io`.
+pub fn repair(path: &Path) -> Result<Repaired> {
+    if path.is_dir() {
+        return directory::repair(path);
+    }
+    zip::repair(path)
+}
+
+/// Rewrites the container without its dead bytes, verifying every entry on the way. What another
+/// program made becomes ambar's own, so that it can be appended to.
+///
+/// # Errors
+/// As [`open`], and `Busy` where a writer has it. The container is as before after any error.
+pub fn compact(path: &Path) -> Result<Compacted> {
+    if path.is_dir() {
+        return directory::compact(path);
+    }
+    zip::compact(path)
+}

@@ -1,0 +1,70 @@
+//! Appending to a file: small pieces gathered into large writes, large pieces written as they are.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// Pieces are gathered until so many bytes are waiting.
+const BUFFER: usize = 1 << 20;
+
+/// The end of a file, as far as its writer is concerned.
+pub struct Appender {
+    file: Arc<File>,
+    path: PathBuf,
+    /// File offset of the first byte that waits in `buffer`.
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl Appender {
+    /// Appends to `file`, which has `path`, from the offset `end` on.
+    pub fn new(file: Arc<File>, path: PathBuf, end: u64) -> Self {
+        Self {
+            file,
+            path,
+            written: end,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// File offset of the next byte.
+    pub fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Appends `bytes`. They are in the file after `flush`.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.len() + bytes.len() > BUFFER {
+            self.flush()?;
+        }
+        if bytes.len() >= BUFFER {
+            return self.write_through(bytes);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Hands what waits to the operating system.
+    pub fn flush(&mut self) -> Result<()> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.write_through(&buffer)?;
+        self.buffer = buffer;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn write_through(&mut self, bytes: &[u8]) -> Result<()> {
+        let end = self.written.checked_add(bytes.len() as u64);
+        let end = end.filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
+            Error::limit("the file would pass 2^63 bytes").in_file(self.path.display())
+        })?;
+        self.file
+            .write_all_at(bytes, self.written)
+            .map_err(|source| Error::io(source, &self.path, "writing"))?;
+        self.written = end;
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! The single-file container: a ZIP64 of stored entries, appended to and committed through slots.
+
+mod append;
+mod locate;
+mod parse;
+mod reader;
+mod records;
+mod repair;
+mod slot;
+mod writer;
+
+pub use reader::ZipReader;
+pub use repair::{compact, repair};
+pub use writer::ZipWriter;

@@ -1,0 +1,167 @@
+//! The central directory into an index of entries, with everything in it distrusted.
+
+use std::collections::HashMap;
+
+use super::super::key;
+use super::records::{self, DIRECTORY_LEN, Extras, u16_at, u32_at};
+use super::slot;
+use crate::error::{Error, Result};
+
+/// One entry of the central directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// File offset of the local header.
+    pub header_offset: u64,
+    /// File offset of the content; `None` where only the local header tells.
+    pub data_offset: Option<u64>,
+    /// Length of the content in bytes.
+    pub len: u64,
+    /// CRC-32 of the content.
+    pub crc32: u32,
+    /// Whether sizes and checksum stand behind the content instead of in the local header.
+    pub streamed: bool,
+}
+
+/// The entries by key.
+pub type Index = HashMap<Box<str>, Record>;
+
+/// Who made the ZIP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// ambar: every entry tells its place.
+    Ambar,
+    /// Another program.
+    Other,
+}
+
+/// Parses `directory`, which should hold `entries` entries, all of whose bytes lie before the file
+/// offset `end`.
+///
+/// # Errors
+/// `Corrupt` where it contradicts itself or leaves the file, or holds unsafe names; `Unsupported`
+/// where an entry is compressed or encrypted.
+pub fn parse(directory: &[u8], entries: u64, end: u64, maker: Maker) -> Result<Index> {
+    let most = (directory.len() / DIRECTORY_LEN) as u64;
+    if entries > most {
+        return Err(Error::corrupt(format!(
+            "the central directory of {} bytes cannot hold {entries} entries; restore the file \
+             from a copy",
+            directory.len()
+        )));
+    }
+    let mut index = Index::with_capacity(entries as usize);
+    let mut rest = directory;
+    for _ in 0..entries {
+        let (name, record, after) = parse_entry(rest, maker)?;
+        rest = after;
+        check_place(name, &record, end)?;
+        if maker == Maker::Other && is_hidden(name, &record) {
+            continue;
+        }
+        if let Some(rule) = key::broken_rule(name) {
+            return Err(Error::corrupt(format!(
+                "the entry name {name:?} {rule}: this is no file that ambar can read safely"
+            )));
+        }
+        if index.insert(name.into(), record).is_some() {
+            return Err(Error::corrupt(format!(
+                "the entry {name:?} stands twice in the central directory; restore the file from \
+                 a copy"
+            )));
+        }
+    }
+    if !rest.is_empty() {
+        return Err(Error::corrupt(format!(
+            "{} bytes follow the last of the {entries} entries of the central directory; restore \
+             the file from a copy",
+            rest.len()
+        )));
+    }
+    Ok(index)
+}
+
+/// Whether the entry of another program's ZIP is no key: a folder, or the name of a directory
+/// container's own records.
+fn is_hidden(name: &str, record: &Record) -> bool {
+    let folder = name.ends_with('/') && record.len == 0;
+    folder || name.split('/').next().is_some_and(key::is_reserved)
+}
+
+/// Parses the entry that `bytes` begin with; returns its name, itself, and the bytes behind it.
+fn parse_entry(bytes: &[u8], maker: Maker) -> Result<(&str, Record, &[u8])> {
+    let cut = || {
+        Error::corrupt(
+            "the central directory is cut short or damaged; restore the file from a copy",
+        )
+    };
+    if bytes.len() < DIRECTORY_LEN || u32_at(bytes, 0) != records::DIRECTORY_SIGNATURE {
+        return Err(cut());
+    }
+    let name_end = DIRECTORY_LEN + usize::from(u16_at(bytes, 28));
+    let extra_end = name_end + usize::from(u16_at(bytes, 30));
+    let end = extra_end + usize::from(u16_at(bytes, 32));
+    let (Some(name), Some(extra), Some(rest)) = (
+        bytes.get(DIRECTORY_LEN..name_end),
+        bytes.get(name_end..extra_end),
+        bytes.get(end..),
+    ) else {
+        return Err(cut());
+    };
+    let name = std::str::from_utf8(name)
+        .map_err(|_| Error::unsupported("an entry's name is not UTF-8; make the ZIP anew"))?;
+    let (flags, method) = (u16_at(bytes, 8), u16_at(bytes, 10));
+    if flags & 1 != 0 || (method != 0 && !name.ends_with('/')) {
+        return Err(Error::unsupported(format!(
+            "the entry {name:?} is compressed or encrypted by ZIP; make the ZIP anew without \
+             (`zip -0`)"
+        )));
+    }
+    let extras = Extras {
+        len: u64::from(u32_at(bytes, 24)),
+        stored_len: u64::from(u32_at(bytes, 20)),
+        header_offset: u64::from(u32_at(bytes, 42)),
+        data_offset: None,
+    }
+    .complete(extra)
+    .ok_or_else(cut)?;
+    if extras.len != extras.stored_len && method == 0 {
+        return Err(Error::corrupt(format!(
+            "the entry {name:?} has two lengths, {} and {}; restore the file from a copy",
+            extras.len, extras.stored_len
+        )));
+    }
+    match (maker, extras.data_offset) {
+        (Maker::Ambar, None) => return Err(cut()),
+        // The header was not recognised, but ambar has written this entry.
+        (Maker::Other, Some(_)) => return Err(slot::damaged_header()),
+        _ => {}
+    }
+    let record = Record {
+        header_offset: extras.header_offset,
+        data_offset: extras.data_offset,
+        len: extras.len,
+        crc32: u32_at(bytes, 16),
+        streamed: flags & 8 != 0,
+    };
+    Ok((name, record, rest))
+}
+
+/// Checks that the entry's bytes lie between its local header and `end`.
+fn check_place(name: &str, record: &Record, end: u64) -> Result<()> {
+    let least = (records::LOCAL_LEN + name.len()) as u64;
+    let earliest = record.header_offset.checked_add(least);
+    let data = record.data_offset.or(earliest);
+    let inside = earliest
+        .zip(data)
+        .filter(|(earliest, data)| data >= earliest)
+        .and_then(|(_, data)| data.checked_add(record.len))
+        .is_some_and(|last| last <= end);
+    if inside {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "the entry {name:?} ({} bytes at {}) does not lie before byte {end}; restore the file from \
+         a copy",
+        record.len, record.header_offset
+    )))
+}

@@ -1,0 +1,187 @@
+//! Repairing a ZIP in place, and rewriting it without its dead bytes.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::{
+    Compacted, Container, ContainerWriter, CreateOptions, Durability, Repaired, file,
+};
+use super::locate::{self, Last};
+use super::reader::ZipReader;
+use super::slot::{self, HEADER_LEN, SLOT_LEN, SLOT_OFFSETS, Slot, TRAILER_LEN};
+use super::writer::{self, ROOT, ZipWriter};
+use crate::error::{Error, Result};
+
+/// How much of the file is searched at once.
+const PIECE: usize = 1 << 20;
+
+/// Cuts off what follows the last commit, and writes damaged records of the container anew.
+pub fn repair(path: &Path) -> Result<Repaired> {
+    let path = file::resolve(path);
+    let file = Arc::new(file::open_locked(&path)?);
+    repair_file(&file, &path).map_err(|error| error.in_file(path.display()))
+}
+
+fn repair_file(file: &Arc<File>, path: &Path) -> Result<Repaired> {
+    let file_len = file::length(file, path)?;
+    let header = locate::read_header(file, path)?;
+    let slots = slots_of(&header)?;
+    let Some(last) = find_last(file, path, file_len, slots)? else {
+        // Nothing says that ambar made it: a sound ZIP of another program needs no repair.
+        ZipReader::open(path)?;
+        return Ok(Repaired::default());
+    };
+    // Nothing is written before the commit has proved to be whole.
+    drop(ZipReader::at(Arc::clone(file), path, &last.slot)?);
+    let mut notes = Vec::new();
+    if slot::parse_header(&header).is_err() {
+        write_around_slots(file, path)?;
+        notes.push("the header was damaged and has been written anew".to_owned());
+    }
+    let restored = writer::restore_slots(file, path, &last, Durability::Full)?;
+    if restored > 0 {
+        notes.push(format!(
+            "{restored} damaged commit slots have been written anew"
+        ));
+    }
+    let position = last.slot.directory_offset + last.slot.directory_len;
+    let trailer = last.slot.trailer();
+    let end = position + trailer.len() as u64;
+    file.set_len(end)
+        .map_err(|source| Error::io(source, path, "cutting off what follows the last commit"))?;
+    let mut found = vec![0; trailer.len()];
+    file::read_exact(file, path, position, &mut found)?;
+    if found != trailer {
+        file.write_all_at(&trailer, position)
+            .map_err(|source| Error::io(source, path, "writing the end of central directory"))?;
+        notes.push("the end of central directory has been written anew".to_owned());
+    }
+    file::sync(file, path, Durability::Full)?;
+    Ok(Repaired {
+        commit: last.slot.sequence,
+        cut: file_len - end,
+        notes,
+    })
+}
+
+/// The slots of a header that may be damaged elsewhere.
+fn slots_of(header: &[u8]) -> Result<[Option<Slot>; 2]> {
+    let mut slots = [None; 2];
+    for (index, offset) in SLOT_OFFSETS.into_iter().enumerate() {
+        let bytes = header.get(offset..offset + SLOT_LEN).unwrap_or_default();
+        slots[index] =
+            Slot::decode(bytes)?.filter(|slot| slot.sequence == 0 || slot.index() == index);
+    }
+    Ok(slots)
+}
+
+/// The last commit, by slots, or else by the newest trailer in all of the file; `None` where there
+/// is neither.
+fn find_last(
+    file: &File,
+    path: &Path,
+    file_len: u64,
+    slots: [Option<Slot>; 2],
+) -> Result<Option<Last>> {
+    let newest = slots.into_iter().flatten().max_by_key(|slot| slot.sequence);
+    let both = slots.iter().all(Option::is_some);
+    let slot = match (newest, both) {
+        (Some(slot), true) => slot,
+        (known, _) => match newest_trailer(file, path, file_len)? {
+            Some(trailer) if known.is_none_or(|slot| trailer.sequence >= slot.sequence) => trailer,
+            None if known.is_none() => return Ok(None),
+            _ => {
+                return Err(Error::corrupt(
+                    "a commit slot is damaged, and no trailer tells what it said; restore the file \
+                     from a copy",
+                ));
+            }
+        },
+    };
+    if slot.sequence == 0 {
+        return Err(Error::corrupt(
+            "the file holds no commit: its writer was killed before the first one; delete it",
+        ));
+    }
+    if slot.end().is_none_or(|end| end > file_len) {
+        return Err(Error::corrupt(format!(
+            "commit {} reaches beyond the end of the file, which was cut short; restore it from a \
+             copy",
+            slot.sequence
+        )));
+    }
+    Ok(Some(Last { slot, slots }))
+}
+
+/// The trailer of the highest number in the file.
+fn newest_trailer(file: &File, path: &Path, file_len: u64) -> Result<Option<Slot>> {
+    if let Some(slot) = locate::trailer_at(file, path, file_len)? {
+        return Ok(Some(slot));
+    }
+    let mut newest: Option<Slot> = None;
+    let mut buffer = vec![0; PIECE];
+    let mut start = 0;
+    while start + TRAILER_LEN as u64 <= file_len {
+        let len = (file_len - start).min(PIECE as u64) as usize;
+        let piece = &mut buffer[..len];
+        file::read_exact(file, path, start, piece)?;
+        let found = piece.windows(TRAILER_LEN).enumerate();
+        let found = found
+            .filter(|(_, bytes)| bytes.starts_with(b"PK\x06\x06"))
+            .filter_map(|(at, bytes)| Slot::from_trailer(bytes, start + at as u64));
+        newest = found.chain(newest).max_by_key(|slot| slot.sequence);
+        start += (len - TRAILER_LEN + 1) as u64;
+    }
+    Ok(newest)
+}
+
+/// Writes the header, but leaves the slots as they are.
+fn write_around_slots(file: &File, path: &Path) -> Result<()> {
+    let header = slot::header();
+    let mut start = 0;
+    for (end, next) in [
+        (SLOT_OFFSETS[0], SLOT_OFFSETS[0] + SLOT_LEN),
+        (SLOT_OFFSETS[1], SLOT_OFFSETS[1] + SLOT_LEN),
+        (HEADER_LEN, HEADER_LEN),
+    ] {
+        file.write_all_at(&header[start..end], start as u64)
+            .map_err(|source| Error::io(source, path, "writing the header"))?;
+        start = next;
+    }
+    Ok(())
+}
+
+/// Rewrites the ZIP without its dead bytes, verifying every entry.
+pub fn compact(path: &Path) -> Result<Compacted> {
+    let path = file::resolve(path);
+    // The new file takes the lock of the old one, before anything of it is read.
+    let options = CreateOptions {
+        durability: Durability::Full,
+        overwrite: true,
+        directory: false,
+    };
+    let before = fs::metadata(&path).map_err(|source| Error::io(source, &path, "opening"))?;
+    let mut writer = ZipWriter::create(&path, &options)?;
+    let reader = ZipReader::open(&path)?;
+    writer.replaces(&reader, before.permissions())?;
+    let mut order: Vec<_> = reader.index().iter().collect();
+    order.sort_unstable_by_key(|(_, record)| record.header_offset);
+    for (key, record) in order {
+        if &**key == ROOT {
+            let root = reader.read_whole(ROOT, record.len)?.unwrap_or_default();
+            writer.put(ROOT, &[&root])?;
+        } else {
+            writer.append_entry(key, record.len, record.crc32, |out| {
+                reader.stream(key, record, &mut |piece| out.write(piece))
+            })?;
+        }
+    }
+    writer.commit()?;
+    let after = writer.reader()?.usage()?.total;
+    Ok(Compacted {
+        before: before.len(),
+        after,
+    })
+}

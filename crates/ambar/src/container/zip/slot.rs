@@ -1,0 +1,297 @@
+//! A commit's record, in the three places it stands in: two slots of the header, and the trailer.
+//!
+//! The header is a ZIP entry of its own, named `ambar`, which no central directory lists, so that
+//! other readers pass over it as over any replaced entry. The extra field of its local header,
+//! which no checksum of ZIP's covers, holds the two slots that commits are written to in turn.
+
+use super::records::{self, EXTRA_ID, LocalHeader, u32_at, u64_at};
+use crate::error::{Error, Result};
+
+/// Name of the entry that the header is.
+const MARKER: &str = "ambar";
+
+/// Content of that entry.
+const MARKER_TEXT: &[u8] = b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n\
+      zarr.storage.ZipStore of zarr-python opens it, too.\n";
+
+/// Where the slots lie: in two sectors, so that a torn write of one leaves the other.
+pub const SLOT_OFFSETS: [usize; 2] = [512, 1024];
+
+/// Length of a slot in bytes.
+pub const SLOT_LEN: usize = 64;
+
+/// Where that content begins.
+const MARKER_DATA: usize = 1536;
+
+/// Length of the header: that entry, whole.
+pub const HEADER_LEN: usize = MARKER_DATA + MARKER_TEXT.len();
+
+/// First bytes of a slot.
+const SLOT_MAGIC: &[u8; 8] = b"ambarcmt";
+
+/// The newest version of the container's format that this code reads, and the one it writes.
+pub const FORMAT: u32 = 1;
+
+/// Length of the trailer in bytes: ZIP64 end record, its locator, end record, comment.
+pub const TRAILER_LEN: usize = records::END_LEN + COMMENT_LEN;
+
+const COMMENT_LEN: usize = 88;
+
+/// One commit: where its central directory lies and what it sums to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// The commit's number, from 1; 0 in a slot that no commit has used.
+    pub sequence: u64,
+    /// File offset of the central directory.
+    pub directory_offset: u64,
+    /// Length of the central directory in bytes.
+    pub directory_len: u64,
+    /// CRC-32C of the central directory.
+    pub directory_crc: u32,
+    /// Number of entries in the central directory.
+    pub entries: u64,
+    /// File offset from which on to read at open: the root's `zarr.json` where it lies right
+    /// before the central directory, else the central directory.
+    pub tail: u64,
+}
+
+impl Slot {
+    /// Which of the two slots this commit belongs in.
+    pub fn index(&self) -> usize {
+        usize::from(self.sequence % 2 == 1)
+    }
+
+    /// File offset behind the commit's last byte; `None` where it passes what u64 holds.
+    pub fn end(&self) -> Option<u64> {
+        self.directory_offset
+            .checked_add(self.directory_len)?
+            .checked_add(TRAILER_LEN as u64)
+    }
+
+    /// The slot's bytes.
+    pub fn encode(&self) -> [u8; SLOT_LEN] {
+        let mut out = [0; SLOT_LEN];
+        out[..8].copy_from_slice(SLOT_MAGIC);
+        out[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        out[12..16].copy_from_slice(&self.directory_crc.to_le_bytes());
+        let words = [
+            self.sequence,
+            self.directory_offset,
+            self.directory_len,
+            self.entries,
+            self.tail,
+        ];
+        for (place, word) in out[16..56].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&out[..60]);
+        out[60..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// The slot that `bytes` hold; `None` where they are damaged.
+    ///
+    /// # Errors
+    /// `Unsupported` where it is whole, but of a newer format.
+    pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
+        if bytes.len() != SLOT_LEN
+            || !bytes.starts_with(SLOT_MAGIC)
+            || u32_at(bytes, 60) != crc32c::crc32c(&bytes[..60])
+        {
+            return Ok(None);
+        }
+        let format = u32_at(bytes, 8);
+        if format > FORMAT {
+            return Err(Error::unsupported(format!(
+                "the container has format {format}, this version of ambar reads up to {FORMAT}; \
+                 use a newer version"
+            )));
+        }
+        let slot = Self {
+            sequence: u64_at(bytes, 16),
+            directory_offset: u64_at(bytes, 24),
+            directory_len: u64_at(bytes, 32),
+            directory_crc: u32_at(bytes, 12),
+            entries: u64_at(bytes, 40),
+            tail: u64_at(bytes, 48),
+        };
+        let sane = slot.encode() == bytes
+            && (slot.sequence == 0 || slot.tail <= slot.directory_offset)
+            && slot.end().is_some();
+        Ok(sane.then_some(slot))
+    }
+
+    /// The trailer: what other ZIP readers look for at the end of the file. Its comment makes it a
+    /// third copy of the slot.
+    pub fn trailer(&self) -> Vec<u8> {
+        let mut out = records::end_records(
+            self.entries,
+            self.directory_len,
+            self.directory_offset,
+            COMMENT_LEN as u16,
+        );
+        let slot = self.encode();
+        let comment = format!(
+            "ambar {FORMAT:03} commit {:020} tail {:020} crc32c {:08x} {:08x}",
+            self.sequence,
+            self.tail,
+            self.directory_crc,
+            u32_at(&slot, 60)
+        );
+        out.extend_from_slice(comment.as_bytes());
+        out
+    }
+
+    /// The commit whose trailer `bytes` (of length [`TRAILER_LEN`]) are, lying at the file offset
+    /// `position`; `None` where they are no trailer, a damaged one, or one that was moved.
+    pub fn from_trailer(bytes: &[u8], position: u64) -> Option<Self> {
+        let comment = bytes.get(records::END_LEN..)?;
+        let text = std::str::from_utf8(comment).ok()?;
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [
+            "ambar",
+            _,
+            "commit",
+            sequence,
+            "tail",
+            tail,
+            "crc32c",
+            crc,
+            _,
+        ] = words[..]
+        else {
+            return None;
+        };
+        let (entries, directory_len, directory_offset) = records::parse_zip64_end(bytes)?;
+        let slot = Self {
+            sequence: sequence.parse().ok()?,
+            directory_offset,
+            directory_len,
+            directory_crc: u32::from_str_radix(crc, 16).ok()?,
+            entries,
+            tail: tail.parse().ok()?,
+        };
+        let here = slot.end()?.checked_sub(TRAILER_LEN as u64)? == position;
+        let sane = here && slot.sequence > 0 && slot.tail <= slot.directory_offset;
+        (sane && slot.trailer() == bytes).then_some(slot)
+    }
+}
+
+/// The header with two unused slots.
+pub fn header() -> Vec<u8> {
+    let mut out = LocalHeader {
+        name: MARKER,
+        len: MARKER_TEXT.len() as u64,
+        crc32: crc32fast::hash(MARKER_TEXT),
+    }
+    .encode_with_extra(EXTRA_ID, MARKER_DATA - 30 - MARKER.len() - 4);
+    for offset in SLOT_OFFSETS {
+        out[offset..offset + SLOT_LEN].copy_from_slice(&Slot::default().encode());
+    }
+    out.extend_from_slice(MARKER_TEXT);
+    out
+}
+
+/// Whether `bytes`, the first of a file, say that ambar made it.
+pub fn is_header(bytes: &[u8]) -> bool {
+    bytes.len() >= 39
+        && bytes.starts_with(b"PK\x03\x04")
+        && &bytes[30..35] == MARKER.as_bytes()
+        && bytes[35..37] == EXTRA_ID.to_le_bytes()
+}
+
+/// The slots of a whole header: `None` for a damaged one.
+///
+/// # Errors
+/// `Corrupt` where anything but a slot differs from what every header holds; `Unsupported` where a
+/// slot is of a newer format.
+pub fn parse_header(bytes: &[u8]) -> Result<[Option<Slot>; 2]> {
+    let mut rest = bytes.to_vec();
+    if bytes.len() == HEADER_LEN {
+        for offset in SLOT_OFFSETS {
+            rest[offset..offset + SLOT_LEN].copy_from_slice(&Slot::default().encode());
+        }
+    }
+    if rest != header() {
+        return Err(damaged_header());
+    }
+    let mut slots = [None; 2];
+    for (index, offset) in SLOT_OFFSETS.into_iter().enumerate() {
+        slots[index] = Slot::decode(&bytes[offset..offset + SLOT_LEN])?
+            .filter(|slot| slot.sequence == 0 || slot.index() == index);
+    }
+    Ok(slots)
+}
+
+/// The error for a file of ambar's whose header is damaged.
+pub fn damaged_header() -> Error {
+    Error::corrupt(
+        "the header at the start of the file is damaged; restore the file from a copy, or let \
+         `ambar repair` restore the header",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot() -> Slot {
+        Slot {
+            sequence: 7,
+            directory_offset: 5 << 32,
+            directory_len: 1234,
+            directory_crc: 0x0102_0304,
+            entries: 70_000,
+            tail: (5 << 32) - 99,
+        }
+    }
+
+    #[test]
+    fn slots_survive_their_bytes_and_no_flipped_bit() {
+        let bytes = slot().encode();
+        assert_eq!(Slot::decode(&bytes).unwrap(), Some(slot()));
+        for bit in 0..SLOT_LEN * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Slot::decode(&flipped).unwrap(), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn trailers_survive_their_bytes_and_no_flipped_bit() {
+        let bytes = slot().trailer();
+        let position = slot().directory_offset + slot().directory_len;
+        assert_eq!(bytes.len(), TRAILER_LEN);
+        assert_eq!(Slot::from_trailer(&bytes, position), Some(slot()));
+        assert_eq!(Slot::from_trailer(&bytes, position + 1), None);
+        for bit in 0..TRAILER_LEN * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Slot::from_trailer(&flipped, position), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_unsupported_not_corrupt() {
+        let mut bytes = slot().encode();
+        bytes[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..60]);
+        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        let error = Slot::decode(&bytes).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn headers_are_whole_or_corrupt() {
+        let bytes = header();
+        assert_eq!(bytes.len(), HEADER_LEN);
+        assert!(is_header(&bytes));
+        assert_eq!(
+            parse_header(&bytes).unwrap(),
+            [Some(Slot::default()), Some(Slot::default())]
+        );
+        for len in 0..HEADER_LEN {
+            assert!(parse_header(&bytes[..len]).is_err(), "{len} bytes");
+        }
+    }
+}

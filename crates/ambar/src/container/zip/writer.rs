@@ -1,0 +1,368 @@
+//! Writing a ZIP: entries are appended, and a commit is one small write of a slot behind them.
+
+use std::collections::HashMap;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::{Container, ContainerWriter, CreateOptions, Durability, file, key};
+use super::append::Appender;
+use super::locate;
+use super::parse::Record;
+use super::reader::ZipReader;
+use super::records::{DirectoryEntry, LocalHeader};
+use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
+use crate::error::{Error, Result};
+
+/// The root's metadata, which every commit writes last.
+pub const ROOT: &str = "zarr.json";
+
+/// The writer of a ZIP; it holds the file's lock.
+pub struct ZipWriter {
+    file: Arc<File>,
+    path: PathBuf,
+    durability: Durability,
+    /// What a new file is and becomes; `None` from its first commit on.
+    new: Option<NewFile>,
+    out: Appender,
+    /// What the next commit will hold, `root` apart.
+    live: HashMap<Box<str>, Record>,
+    root: Option<Vec<u8>>,
+    changed: bool,
+    slot: Slot,
+    state: State,
+    /// A forked child has the writer, too, but must not clean up after it.
+    process: u32,
+}
+
+/// A file that has not got its name yet.
+struct NewFile {
+    temporary: PathBuf,
+    /// The file to be replaced, locked so that nobody goes on writing what will be deleted.
+    _replaced: Option<File>,
+    overwrite: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Sound,
+    /// Something failed before the commit could have become valid.
+    Failed,
+    /// Something failed when the commit may have become valid on the disk already.
+    InDoubt,
+}
+
+impl ZipWriter {
+    /// Creates the ZIP `path`, under its temporary name.
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Self> {
+        let path = file::resolve(path);
+        let replaced = match fs::symlink_metadata(&path) {
+            Err(_) => None,
+            Ok(_) if !options.overwrite => return Err(file::taken(&path)),
+            Ok(found) if found.is_file() => Some(file::open_locked(&path)?),
+            Ok(_) => {
+                return Err(Error::invalid(
+                    "a file is to be created, but the name is not that of a file; choose another",
+                )
+                .in_file(path.display()));
+            }
+        };
+        let temporary = file::temporary(&path, ".ambar-new")?;
+        let new = file::create_locked(&temporary)?;
+        let header = slot::header();
+        let started = new
+            .set_len(0)
+            .and_then(|()| new.write_all_at(&header, 0))
+            .map_err(|source| Error::io(source, &temporary, "writing"));
+        if let Err(error) = started {
+            // The error that matters is the first one.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        let mut writer = Self::new(Arc::new(new), path, options.durability, HEADER_LEN as u64);
+        writer.changed = true;
+        writer.new = Some(NewFile {
+            temporary,
+            _replaced: replaced,
+            overwrite: options.overwrite,
+        });
+        Ok(writer)
+    }
+
+    /// Goes on writing the ZIP `path`, behind its last commit.
+    pub fn append(path: &Path, durability: Durability) -> Result<Self> {
+        let path = file::resolve(path);
+        let file = Arc::new(file::open_locked(&path)?);
+        Self::resume(Arc::clone(&file), &path, durability)
+            .map_err(|error| error.in_file(path.display()))
+    }
+
+    fn resume(file: Arc<File>, path: &Path, durability: Durability) -> Result<Self> {
+        let header = locate::read_header(&file, path)?;
+        if !slot::is_header(&header) {
+            return Err(Error::unsupported(
+                "another program made this ZIP; let `ambar compact` rewrite it first",
+            ));
+        }
+        let last = locate::last_commit(&file, path, &header)?;
+        let reader = ZipReader::at(Arc::clone(&file), path, &last.slot)?;
+        restore_slots(&file, path, &last, durability)?;
+        let end = last.slot.end().unwrap_or(u64::MAX);
+        file.set_len(end).map_err(|source| {
+            Error::io(source, path, "cutting off what follows the last commit")
+        })?;
+        let mut writer = Self::new(file, path.to_path_buf(), durability, end);
+        writer.slot = last.slot;
+        writer.live = reader.into_index();
+        Ok(writer)
+    }
+
+    /// Makes a new file the successor of `reader`'s: its commits are counted on, and it gets the
+    /// same `permissions`.
+    pub fn replaces(&mut self, reader: &ZipReader, permissions: Permissions) -> Result<()> {
+        self.slot.sequence = reader.usage()?.commit;
+        self.file
+            .set_permissions(permissions)
+            .map_err(|source| Error::io(source, &self.path, "setting the permissions"))
+    }
+
+    fn new(file: Arc<File>, path: PathBuf, durability: Durability, end: u64) -> Self {
+        Self {
+            out: Appender::new(Arc::clone(&file), path.clone(), end),
+            file,
+            path,
+            durability,
+            new: None,
+            live: HashMap::new(),
+            root: None,
+            changed: false,
+            slot: Slot::default(),
+            state: State::Sound,
+            process: std::process::id(),
+        }
+    }
+
+    fn check_sound(&self) -> Result<()> {
+        if self.state == State::Sound {
+            return Ok(());
+        }
+        Err(file::poisoned(&self.path))
+    }
+
+    /// Runs `action`; after an error the writer is poisoned.
+    fn guarded<T>(&mut self, action: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.check_sound()?;
+        let result = action(self);
+        if result.is_err() && self.state == State::Sound {
+            self.state = State::Failed;
+        }
+        result.map_err(|error| error.in_file(self.path.display()))
+    }
+
+    /// Appends an entry of known length and CRC-32, whose content `write` hands over.
+    pub fn append_entry(
+        &mut self,
+        key: &str,
+        len: u64,
+        crc32: u32,
+        write: impl FnOnce(&mut Appender) -> Result<()>,
+    ) -> Result<()> {
+        self.guarded(|writer| {
+            let mut header = Vec::new();
+            LocalHeader {
+                name: key,
+                len,
+                crc32,
+            }
+            .encode(&mut header);
+            let header_offset = writer.out.position();
+            writer.out.write(&header)?;
+            let data_offset = writer.out.position();
+            write(&mut writer.out)?;
+            debug_assert_eq!(writer.out.position(), data_offset + len);
+            let record = Record {
+                header_offset,
+                data_offset: Some(data_offset),
+                len,
+                crc32,
+                streamed: false,
+            };
+            writer.live.insert(key.into(), record);
+            writer.changed = true;
+            Ok(())
+        })
+    }
+
+    fn append_parts(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
+        let mut hasher = crc32fast::Hasher::new();
+        parts.iter().for_each(|part| hasher.update(part));
+        let len = parts.iter().map(|part| part.len() as u64).sum();
+        self.append_entry(key, len, hasher.finalize(), |out| {
+            parts.iter().try_for_each(|part| out.write(part))
+        })
+    }
+
+    /// Appends everything that the commit needs before its slot, which is returned.
+    fn append_commit(&mut self) -> Result<Slot> {
+        let mut tail = self.out.position();
+        match self.root.take() {
+            Some(root) => self.append_parts(ROOT, &[&root])?,
+            None => tail = self.out.position(),
+        }
+        let mut order: Vec<_> = self.live.iter().collect();
+        order.sort_unstable_by_key(|(_, record)| record.header_offset);
+        let mut directory = Vec::new();
+        for (name, record) in order {
+            DirectoryEntry {
+                name,
+                len: record.len,
+                crc32: record.crc32,
+                header_offset: record.header_offset,
+                data_offset: record.data_offset.unwrap_or_default(),
+            }
+            .encode(&mut directory);
+        }
+        let slot = Slot {
+            sequence: self.slot.sequence + 1,
+            directory_offset: self.out.position(),
+            directory_len: directory.len() as u64,
+            directory_crc: crc32c::crc32c(&directory),
+            entries: self.live.len() as u64,
+            tail,
+        };
+        self.out.write(&directory)?;
+        self.out.write(&slot.trailer())?;
+        self.out.flush()?;
+        Ok(slot)
+    }
+
+    fn write_commit(&mut self) -> Result<()> {
+        let slot = self.append_commit()?;
+        match &self.new {
+            None => {
+                // What the slot speaks of must be on the disk before the slot may be.
+                file::sync(&self.file, &self.path, self.durability)?;
+                self.state = State::InDoubt;
+                write_slot(&self.file, &self.path, slot.index(), &slot)?;
+                file::sync(&self.file, &self.path, self.durability)?;
+            }
+            Some(new) => {
+                // Nobody sees the file yet, so one order is as good as another.
+                write_slot(&self.file, &new.temporary, slot.index(), &slot)?;
+                file::sync(&self.file, &new.temporary, self.durability)?;
+                if !new.overwrite && self.path.symlink_metadata().is_ok() {
+                    return Err(file::taken(&self.path));
+                }
+                fs::rename(&new.temporary, &self.path)
+                    .map_err(|source| Error::io(source, &self.path, "giving the file its name"))?;
+                self.state = State::InDoubt;
+                self.new = None;
+                file::sync_parent(&self.path, self.durability)?;
+            }
+        }
+        self.slot = slot;
+        self.changed = false;
+        self.state = State::Sound;
+        Ok(())
+    }
+}
+
+impl ContainerWriter for ZipWriter {
+    fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
+        key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
+        if key != ROOT {
+            return self.append_parts(key, parts);
+        }
+        self.check_sound()?;
+        self.root = Some(parts.concat());
+        self.changed = true;
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &str) -> Result<()> {
+        key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
+        self.check_sound()?;
+        let removed = self.live.remove(key).is_some();
+        let dropped = key == ROOT && self.root.take().is_some();
+        self.changed |= removed || dropped;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.check_sound()?;
+        if !self.changed {
+            return Ok(());
+        }
+        self.guarded(Self::write_commit)
+    }
+
+    fn reader(&self) -> Result<Arc<dyn Container>> {
+        self.check_sound()?;
+        if self.new.is_some() {
+            return Err(
+                Error::invalid("nothing has been committed yet; commit first")
+                    .in_file(self.path.display()),
+            );
+        }
+        let reader = ZipReader::at(Arc::clone(&self.file), &self.path, &self.slot)?;
+        Ok(Arc::new(reader))
+    }
+}
+
+impl Drop for ZipWriter {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
+        // Nothing of this can be reported, and none of it matters to a later reader or writer.
+        if let Some(new) = &self.new {
+            let _ = fs::remove_file(&new.temporary);
+        } else if self.state != State::InDoubt
+            && let Some(end) = self.slot.end()
+        {
+            let _ = self.file.set_len(end);
+        }
+        // A forked child may hold a copy of the descriptor, which would keep the lock.
+        let _ = self.file.unlock();
+    }
+}
+
+impl std::fmt::Debug for ZipWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "ZipWriter({}, commit {})",
+            self.path.display(),
+            self.slot.sequence
+        )
+    }
+}
+
+/// Writes `slot` as the header's slot number `index`.
+pub fn write_slot(file: &File, path: &Path, index: usize, slot: &Slot) -> Result<()> {
+    file.write_all_at(&slot.encode(), SLOT_OFFSETS[index] as u64)
+        .map_err(|source| Error::io(source, path, "writing the commit's slot"))
+}
+
+/// Writes damaged slots anew, so that the next commit's is never the only whole one. Returns the
+/// number of slots written.
+pub fn restore_slots(
+    file: &File,
+    path: &Path,
+    last: &locate::Last,
+    durability: Durability,
+) -> Result<usize> {
+    let own = last.slot.index();
+    let older = last.slots[1 - own].filter(|slot| slot.sequence < last.slot.sequence);
+    let mut written = 0;
+    // The last commit's own slot comes first: until then only the trailer speaks of it.
+    for (index, slot) in [(own, last.slot), (1 - own, older.unwrap_or_default())] {
+        if last.slots[index] != Some(slot) {
+            write_slot(file, path, index, &slot)?;
+            file::sync(file, path, durability)?;
+            written += 1;
+        }
+    }
+    Ok(written)
+}

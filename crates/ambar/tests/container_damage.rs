@@ -1,0 +1,469 @@
+//! Damaged, cut and prolonged containers: an error, or the very content, and never an older one.
+
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+
+mod container_support;
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ambar::ErrorKind;
+use ambar::container;
+use container_support::{
+    Content, Form, Random, append, commit, content, create, folder, try_content, try_verify,
+};
+
+/// A small store of three commits, in which entries were replaced and removed.
+fn three_commits(path: &Path, form: Form) {
+    let mut writer = create(path, form);
+    commit(
+        &mut *writer,
+        &[
+            ("zarr.json", b"{\"a\": 1}"),
+            ("a/c/0", b"first"),
+            ("b", b""),
+        ],
+    );
+    commit(
+        &mut *writer,
+        &[("zarr.json", b"{\"a\": 2}"), ("a/c/0", b"second")],
+    );
+    writer.remove("b").unwrap();
+    commit(
+        &mut *writer,
+        &[("zarr.json", b"{\"a\": 3}"), ("c", b"third")],
+    );
+}
+
+/// Whether what is at `path` is `expected`, or an error that says that it is not.
+fn is_error_or(path: &Path, expected: &Content, what: &str) -> bool {
+    match try_content(path) {
+        Ok(found) => {
+            assert_eq!(&found, expected, "{what}");
+            false
+        }
+        Err(error) => {
+            let expected = [ErrorKind::Corrupt, ErrorKind::Unsupported, ErrorKind::Limit];
+            assert!(expected.contains(&error.kind()), "{what}: {error:?}");
+            true
+        }
+    }
+}
+
+/// Flips every bit of the file `victim`; `check` is called for each.
+fn for_each_bit(victim: &Path, mut check: impl FnMut(&str)) {
+    let bytes = fs::read(victim).unwrap();
+    let file = OpenOptions::new().write(true).open(victim).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let at = bit / 8;
+        file.write_all_at(&[bytes[at] ^ 1 << (bit % 8)], at as u64)
+            .unwrap();
+        check(&format!("bit {bit} of {}", victim.display()));
+        file.write_all_at(&[bytes[at]], at as u64).unwrap();
+    }
+}
+
+#[test]
+fn no_flipped_bit_of_a_zip_gives_other_content() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    let expected = content(&path);
+    let mut errors = 0;
+    for_each_bit(&path, |what| {
+        errors += usize::from(is_error_or(&path, &expected, what))
+    });
+    assert!(errors > 10_000, "only {errors} were errors");
+}
+
+#[test]
+fn no_flipped_bit_of_a_zip_with_a_dead_tail_gives_other_content() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    let expected = content(&path);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let end = file.metadata().unwrap().len();
+    file.write_all_at(b"left behind", end).unwrap();
+    for_each_bit(&path, |what| {
+        is_error_or(&path, &expected, what);
+    });
+}
+
+#[test]
+fn verifying_finds_every_flipped_bit_of_a_zip_without_dead_bytes() {
+    let (_folder, path) = folder();
+    let entries: [(&str, &[u8]); 3] = [("a/c/0", b"data"), ("zarr.json", b"{}"), ("b", b"")];
+    commit(&mut *create(&path, Form::Zip), &entries);
+    try_verify(&path).unwrap();
+    for_each_bit(&path, |what| assert!(try_verify(&path).is_err(), "{what}"));
+}
+
+/// All files of a directory store, ambar's own included.
+fn files_of(root: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for item in fs::read_dir(folder).unwrap() {
+            let path = item.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn verifying_finds_every_flipped_bit_of_a_directory() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Directory);
+    let expected = content(&path);
+    for file in files_of(&path) {
+        for_each_bit(&file, |what| {
+            assert!(is_error_or(&path, &expected, what), "{what}");
+            assert!(try_verify(&path).is_err(), "{what}");
+        });
+    }
+    assert_eq!(content(&path), expected);
+}
+
+#[test]
+fn every_truncation_of_a_zip_is_an_error() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    let bytes = fs::read(&path).unwrap();
+    for len in 0..bytes.len() {
+        fs::write(&path, &bytes[..len]).unwrap();
+        let error = container::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{len} bytes");
+        let error = container::append(&path, container::Durability::None).unwrap_err();
+        let expected = [ErrorKind::Corrupt, ErrorKind::Unsupported];
+        assert!(expected.contains(&error.kind()), "{len} bytes: {error}");
+        assert_eq!(fs::read(&path).unwrap(), bytes[..len], "nothing is changed");
+    }
+}
+
+#[test]
+fn every_truncation_of_a_directory_is_an_error() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Directory);
+    for file in files_of(&path) {
+        let bytes = fs::read(&file).unwrap();
+        for len in 0..bytes.len() {
+            fs::write(&file, &bytes[..len]).unwrap();
+            let error = try_content(&path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{len} bytes");
+        }
+        fs::write(&file, &bytes).unwrap();
+        if !bytes.is_empty() {
+            fs::remove_file(&file).unwrap();
+            let error = try_content(&path).unwrap_err();
+            assert_eq!(
+                error.kind(),
+                ErrorKind::Corrupt,
+                "{} is missing",
+                file.display()
+            );
+            fs::write(&file, &bytes).unwrap();
+        }
+    }
+    try_content(&path).unwrap();
+}
+
+#[test]
+fn a_zip_cut_short_while_it_is_open_is_an_error() {
+    let (_folder, path) = folder();
+    commit(
+        &mut *create(&path, Form::Zip),
+        &[("a", &[1; 10_000]), ("b", &[2; 10_000])],
+    );
+    let store = container::open(&path).unwrap();
+    let entry = store.entry("b").unwrap().unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(15_000).unwrap();
+    let mut out = vec![0; 10_000];
+    let error = store.read_at(&entry, 0, &mut out).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.message().contains("cut short"), "{error}");
+    assert_eq!(
+        store.read_whole("a", 1 << 20).unwrap().unwrap(),
+        [1; 10_000]
+    );
+}
+
+#[test]
+fn a_dead_tail_of_gigabytes_costs_nothing_and_is_cut_off() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    let expected = content(&path);
+    let end = fs::metadata(&path).unwrap().len();
+    let bytes = fs::read(&path).unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(end + (5 << 30)).unwrap();
+    // A killed writer may have written a central directory, too; only the slot was missing.
+    file.write_all_at(&bytes, end + (3 << 30)).unwrap();
+
+    let quickest = quickest(|| assert_eq!(content(&path), expected));
+    assert!(quickest < Duration::from_millis(10), "{quickest:?}");
+    let usage = container::open(&path).unwrap().usage().unwrap();
+    assert!(usage.dead > 5 << 30);
+
+    let repaired = container::repair(&path).unwrap();
+    assert_eq!((repaired.commit, repaired.cut), (3, 5 << 30));
+    assert_eq!(fs::metadata(&path).unwrap().len(), end);
+
+    file.set_len(end + (5 << 30)).unwrap();
+    commit(&mut *append(&path), &[("d", b"fourth")]);
+    assert!(fs::metadata(&path).unwrap().len() < end + 2000);
+    assert_eq!(content(&path).len(), expected.len() + 1);
+}
+
+#[test]
+fn twenty_thousand_entries_open_in_ten_milliseconds() {
+    let (_folder, path) = folder();
+    let mut writer = create(&path, Form::Zip);
+    for n in 0..20_000 {
+        let key = format!("collection/dataset_{n:05}/temperature/c/0");
+        writer.put(&key, &[b"0123456789abcdef"]).unwrap();
+    }
+    writer.commit().unwrap();
+    let quickest = quickest(|| {
+        container::open(&path).unwrap();
+    });
+    assert!(quickest < Duration::from_millis(10), "{quickest:?}");
+}
+
+/// The least time of several runs: what the code takes, whatever else the machine does.
+fn quickest(mut run: impl FnMut()) -> Duration {
+    let times = (0..20).map(|_| {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    });
+    times.min().unwrap()
+}
+
+/// Where the two slots lie, as docs/format.md says.
+const SLOTS: [u64; 2] = [512, 1024];
+
+fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(bytes, offset).unwrap();
+}
+
+#[test]
+fn damaged_slots_are_restored_by_the_next_writer() {
+    for damaged in SLOTS {
+        let (_folder, path) = folder();
+        three_commits(&path, Form::Zip);
+        let expected = content(&path);
+        overwrite(&path, damaged + 20, &[0xff; 8]);
+        assert_eq!(content(&path), expected);
+        assert_eq!(try_verify(&path).unwrap_err().kind(), ErrorKind::Corrupt);
+        drop(append(&path));
+        try_verify(&path).unwrap();
+        assert_eq!(content(&path), expected);
+    }
+}
+
+#[test]
+fn repair_restores_what_can_be_restored() {
+    let mut damages: Vec<(&str, Vec<(u64, usize)>)> = vec![
+        ("the first slot", vec![(SLOTS[0], 64)]),
+        ("the second slot", vec![(SLOTS[1], 64)]),
+        ("both slots", vec![(SLOTS[0], 64), (SLOTS[1], 64)]),
+        ("the local header's signature", vec![(0, 4)]),
+        (
+            "all of the header but the slots",
+            vec![(0, 512), (1088, 300)],
+        ),
+        ("all of the header", vec![(0, 1600)]),
+    ];
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    let expected = content(&path);
+    let sound = fs::read(&path).unwrap();
+    damages.push(("the trailer", vec![(sound.len() as u64 - 100, 90)]));
+    for (what, places) in damages {
+        for tail in [&b""[..], b"left behind"] {
+            if what == "the trailer" && !tail.is_empty() {
+                continue;
+            }
+            fs::write(&path, [&sound, tail].concat()).unwrap();
+            for (offset, len) in &places {
+                overwrite(&path, *offset, &vec![0xaa; *len]);
+            }
+            assert!(try_verify(&path).is_err(), "{what}");
+            let repaired = container::repair(&path).unwrap();
+            assert_eq!(
+                (repaired.commit, repaired.cut),
+                (3, tail.len() as u64),
+                "{what}"
+            );
+            assert!(!repaired.notes.is_empty(), "{what}");
+            try_verify(&path).unwrap();
+            assert_eq!(content(&path), expected, "{what}");
+            assert_eq!(fs::metadata(&path).unwrap().len(), sound.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn repair_goes_back_to_no_older_commit() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    // The central directory lies right before the trailer.
+    let end = fs::metadata(&path).unwrap().len();
+    overwrite(&path, end - 250, &[0xaa; 8]);
+    let before = fs::read(&path).unwrap();
+    assert_eq!(
+        container::repair(&path).unwrap_err().kind(),
+        ErrorKind::Corrupt
+    );
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_directory_that_another_program_changed_is_repaired_on_request() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Directory);
+    fs::write(path.join("c"), b"changed").unwrap();
+    fs::create_dir(path.join("new")).unwrap();
+    fs::write(path.join("new/zarr.json"), b"{}").unwrap();
+    assert_eq!(try_content(&path).unwrap_err().kind(), ErrorKind::Corrupt);
+    let repaired = container::repair(&path).unwrap();
+    assert_eq!((repaired.commit, repaired.notes.len()), (4, 2));
+    assert_eq!(content(&path)["c"], b"changed");
+    assert_eq!(content(&path)["new/zarr.json"], b"{}");
+
+    fs::remove_file(path.join(".ambar/commit")).unwrap();
+    assert_eq!(try_content(&path).unwrap_err().kind(), ErrorKind::Corrupt);
+    container::repair(&path).unwrap();
+    assert_eq!(content(&path).len(), 4);
+
+    fs::remove_file(path.join("c")).unwrap();
+    let error = container::repair(&path).unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "c"));
+}
+
+#[test]
+fn compaction_of_a_damaged_container_leaves_it_as_it_was() {
+    let (folder, path) = folder();
+    commit(
+        &mut *create(&path, Form::Zip),
+        &[("a", &[1; 1000]), ("b", &[2; 1000])],
+    );
+    overwrite(&path, 2500, &[9]);
+    let before = fs::read(&path).unwrap();
+    let error = container::compact(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(container_support::names(folder.path()), ["run.ambar"]);
+}
+
+/// What the loss of power can leave of a commit that appends: any of the sectors written before
+/// the first fsync, and any part of the slot written after it.
+#[test]
+fn the_loss_of_power_leaves_the_commit_before_or_this_one() {
+    let (_folder, path) = folder();
+    three_commits(&path, Form::Zip);
+    let (old, old_content) = (fs::read(&path).unwrap(), content(&path));
+    let large = vec![5; 3000];
+    commit(
+        &mut *append(&path),
+        &[("a/c/0", &large), ("zarr.json", b"{\"a\": 4}")],
+    );
+    let (new, new_content) = (fs::read(&path).unwrap(), content(&path));
+
+    let mut random = Random(1);
+    for _ in 0..2000 {
+        let len = old.len() + random.below((new.len() - old.len()) as u64 + 1) as usize;
+        let mut left = [&old[..], &vec![0; len - old.len()]].concat();
+        for start in (0..len).step_by(512) {
+            if random.below(2) == 0 {
+                let range = start.max(old.len())..(start + 512).clamp(old.len(), len);
+                left[range.clone()].copy_from_slice(&new[range]);
+            }
+        }
+        fs::write(&path, left).unwrap();
+        assert_eq!(content(&path), old_content);
+    }
+    let slot = SLOTS[0] as usize..SLOTS[0] as usize + 64;
+    for cut in 0..=64 {
+        for new_first in [true, false] {
+            let mut left = new.clone();
+            left[slot.clone()].copy_from_slice(&old[slot.clone()]);
+            let range = match new_first {
+                true => slot.start..slot.start + cut,
+                false => slot.start + cut..slot.end,
+            };
+            left[range.clone()].copy_from_slice(&new[range]);
+            fs::write(&path, left).unwrap();
+            let found = content(&path);
+            assert!(found == new_content || found == old_content, "cut at {cut}");
+            drop(append(&path));
+            try_verify(&path).unwrap();
+            assert_eq!(content(&path), found, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn random_damage_is_an_error_or_harmless() {
+    for form in [Form::Zip, Form::Directory] {
+        let (_folder, path) = folder();
+        three_commits(&path, form);
+        let expected = content(&path);
+        let victims = match form {
+            Form::Zip => vec![path.clone()],
+            Form::Directory => files_of(&path),
+        };
+        let mut random = Random(7);
+        for victim in victims {
+            let sound = fs::read(&victim).unwrap();
+            for _ in 0..1000 {
+                let mut bytes = sound.clone();
+                damage(&mut bytes, &mut random);
+                fs::write(&victim, &bytes).unwrap();
+                is_error_or(&path, &expected, "random damage");
+            }
+            fs::write(&victim, &sound).unwrap();
+        }
+    }
+}
+
+/// Overwrites, moves, cuts out or doubles a random range of `bytes`.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    let len = bytes.len() as u64 + 1;
+    let (a, b) = (random.below(len) as usize, random.below(len) as usize);
+    let range = a.min(b)..a.max(b);
+    match random.below(4) {
+        0 => bytes[range]
+            .iter_mut()
+            .for_each(|byte| *byte = random.next() as u8),
+        1 => bytes[range].rotate_left(usize::from(a != b)),
+        2 => drop(bytes.drain(range)),
+        _ => {
+            let copy = bytes[range.clone()].to_vec();
+            bytes.splice(range.start..range.start, copy);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_store_is_an_error() {
+    let (folder, path) = folder();
+    for bytes in [&b""[..], b"PK\x03\x04", b"not a store at all", &[0; 5000]] {
+        fs::write(&path, bytes).unwrap();
+        let error = container::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert_eq!(error.file(), path.to_str().unwrap());
+        assert!(container::repair(&path).is_err());
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+    let error = container::open(folder.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}

@@ -1,0 +1,106 @@
+//! What the containers' tests share.
+
+#![allow(dead_code, clippy::unwrap_used)] // each test program uses a part of it
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ambar::container::{self, Container, ContainerWriter, CreateOptions, Durability};
+
+/// Which container a test is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Zip,
+    Directory,
+}
+
+/// All of a container's content.
+pub type Content = BTreeMap<String, Vec<u8>>;
+
+/// A new folder, and the path of a store in it that does not exist yet.
+pub fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ambar");
+    (folder, path)
+}
+
+pub fn options(form: Form) -> CreateOptions {
+    CreateOptions {
+        // Most tests kill no power; those that do say so.
+        durability: Durability::None,
+        overwrite: false,
+        directory: form == Form::Directory,
+    }
+}
+
+pub fn create(path: &Path, form: Form) -> Box<dyn ContainerWriter> {
+    container::create(path, &options(form)).unwrap()
+}
+
+pub fn append(path: &Path) -> Box<dyn ContainerWriter> {
+    container::append(path, Durability::None).unwrap()
+}
+
+/// Puts all of `entries` and commits.
+pub fn commit(writer: &mut dyn ContainerWriter, entries: &[(&str, &[u8])]) {
+    for (key, bytes) in entries {
+        writer.put(key, &[bytes]).unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+pub fn whole(container: &dyn Container, key: &str) -> Option<Vec<u8>> {
+    container.read_whole(key, 1 << 30).unwrap()
+}
+
+/// All content, or the first error met on the way to it.
+pub fn try_content(path: &Path) -> ambar::Result<Content> {
+    let container = container::open(path)?;
+    let keys = container.keys()?;
+    keys.into_iter()
+        .map(|key| {
+            let bytes = container.read_whole(&key, 1 << 30)?;
+            Ok((key, bytes.unwrap()))
+        })
+        .collect()
+}
+
+pub fn content(path: &Path) -> Content {
+    try_content(path).unwrap()
+}
+
+/// Verifies all that there is to verify.
+pub fn try_verify(path: &Path) -> ambar::Result<()> {
+    let container = container::open(path)?;
+    container.verify_records()?;
+    for key in container.keys()? {
+        container.verify(&key, &mut |_| {})?;
+    }
+    Ok(())
+}
+
+/// The names in a folder.
+pub fn names(folder: &Path) -> Vec<String> {
+    let items = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = items
+        .map(|item| item.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Numbers that look random, the same in every run (xorshift64*).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
