@@ -259,6 +259,8 @@ impl ZipWriter {
                 if !new.overwrite && self.path.symlink_metadata().is_ok() {
                     return Err(file::taken(&self.path));
                 }
+                #[cfg(test)]
+                super::super::faults::step(&self.path)?;
                 fs::rename(&new.temporary, &self.path)
                     .map_err(|source| Error::io(source, &self.path, "giving the file its name"))?;
                 self.state = State::InDoubt;
@@ -346,6 +348,8 @@ impl std::fmt::Debug for ZipWriter {
 
 /// Writes `slot` as the header's slot number `index`.
 pub fn write_slot(file: &File, path: &Path, index: usize, slot: &Slot) -> Result<()> {
+    #[cfg(test)]
+    super::super::faults::step(path)?;
     file.write_all_at(&slot.encode(), SLOT_OFFSETS[index] as u64)
         .map_err(|source| Error::io(source, path, "writing the commit's slot"))
 }
