@@ -3,12 +3,17 @@
 //! Data's way in: reader or caller -> [`kinds`] (names the arrays, cuts the chunks) -> codec
 //! chain, in parallel -> shard -> container. Its way out is the same way back.
 
+pub mod array;
+pub mod codec;
 pub mod container;
 pub mod dtype;
 pub mod error;
 pub mod kinds;
 pub mod limits;
 pub mod memory;
+pub mod metadata;
+pub mod parallel;
+pub mod store;
 
 pub use dtype::DataType;
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,167 @@
+//! How an array is cut: into chunks, the unit of decoding, and shards, the unit of storage.
+
+use super::spec::{ArrayData, ArraySpec};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::metadata::checked_product;
+
+/// Raw bytes of a chunk of a column.
+const COLUMN_CHUNK: u64 = 256 << 10;
+
+/// Raw bytes of a chunk of several dimensions: reads cut these in every dimension, and what is
+/// decoded beyond the cut is waste.
+const BLOCK_CHUNK: u64 = 64 << 10;
+
+/// Raw bytes of a shard at most.
+const SHARD: u64 = 64 << 20;
+
+/// How an array is cut.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub chunk_shape: Vec<u64>,
+    /// `None` for an array of one chunk at most.
+    pub shard_shape: Option<Vec<u64>>,
+    /// Number of chunks in each dimension.
+    pub grid: Vec<u64>,
+}
+
+impl Layout {
+    /// The caller's chunks, or the default ones.
+    pub fn new(spec: &ArraySpec, data: ArrayData<'_>) -> Result<Self> {
+        let size = value_bytes(spec, data);
+        let chunk_shape = match &spec.chunk_shape {
+            Some(chunk_shape) => chunk_shape.clone(),
+            None if spec.shape.len() == 1 => vec![column_chunk(spec.shape[0], size)],
+            None => block_chunk(&spec.shape, size),
+        };
+        if chunk_shape.len() != spec.shape.len() || chunk_shape.contains(&0) {
+            return Err(Error::invalid(format!(
+                "chunks of {chunk_shape:?} do not fit an array of {:?}; give a length of at least \
+                 1 for every dimension",
+                spec.shape
+            )));
+        }
+        let chunk_bytes = checked_product(&chunk_shape, size).unwrap_or(u64::MAX);
+        Limits::check("a chunk", chunk_bytes, Limits::default().chunk_bytes)?;
+        let lengths = spec.shape.iter().zip(&chunk_shape);
+        let grid: Vec<u64> = lengths
+            .map(|(length, chunk)| length.div_ceil(*chunk))
+            .collect();
+        let shard_shape = (checked_product(&grid, 1).unwrap_or(u64::MAX) > 1)
+            .then(|| shard_shape(&chunk_shape, &grid, chunk_bytes));
+        Ok(Self {
+            chunk_shape,
+            shard_shape,
+            grid,
+        })
+    }
+}
+
+/// Bytes of a value; of a text, as many as the average takes.
+fn value_bytes(spec: &ArraySpec, data: ArrayData<'_>) -> u64 {
+    match (spec.dtype.size(), data) {
+        (Some(size), _) => (size as u64).max(1),
+        (None, ArrayData::Strings(strings)) => {
+            4 + strings.bytes.len() as u64 / (strings.len() as u64).max(1)
+        }
+        (None, ArrayData::Fixed(_)) => 1,
+    }
+}
+
+/// Rows of a chunk of a column, dividing it evenly, a multiple of 64.
+fn column_chunk(rows: u64, size: u64) -> u64 {
+    let target = (COLUMN_CHUNK / size).max(64);
+    // Rounded to the nearest count, so that no chunk holds a mere remainder.
+    let chunks = (rows.saturating_add(target / 2) / target).max(1);
+    let even = rows.div_ceil(chunks).max(1);
+    // A single chunk is not padded.
+    if chunks == 1 {
+        even
+    } else {
+        even.next_multiple_of(64)
+    }
+}
+
+/// A block of chunks' size, made by halving the longest dimension again and again.
+fn block_chunk(shape: &[u64], size: u64) -> Vec<u64> {
+    let mut pieces = vec![1u64; shape.len()];
+    loop {
+        let chunk: Vec<u64> = shape
+            .iter()
+            .zip(&pieces)
+            .map(|(length, n)| length.div_ceil(*n).max(1))
+            .collect();
+        let longest = (0..chunk.len()).max_by_key(|d| chunk[*d]);
+        match longest {
+            Some(d)
+                if chunk[d] > 1
+                    && checked_product(&chunk, size).is_none_or(|b| b > BLOCK_CHUNK) =>
+            {
+                pieces[d] *= 2;
+            }
+            _ => return chunk,
+        }
+    }
+}
+
+/// Shards of whole trailing dimensions, as many chunks as fit, divided evenly.
+fn shard_shape(chunk_shape: &[u64], grid: &[u64], chunk_bytes: u64) -> Vec<u64> {
+    let mut room = (SHARD / chunk_bytes.max(1)).max(1);
+    let mut shard = vec![0; grid.len()];
+    for d in (0..grid.len()).rev() {
+        let shards = grid[d].div_ceil(room).max(1);
+        let per_shard = grid[d].div_ceil(shards).max(1);
+        shard[d] = per_shard * chunk_shape[d];
+        room = (room / per_shard).max(1);
+    }
+    shard
+}
+
+/// Rows of a chunk for the columns of a table of `rows` rows: about 32,768 (256 KiB of 8-byte
+/// values), dividing the table evenly, a multiple of 64 where there are several.
+pub fn table_chunk_rows(rows: u64) -> u64 {
+    column_chunk(rows, 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DataType;
+
+    fn layout(shape: &[u64]) -> Layout {
+        let spec = ArraySpec::new(DataType::Float64, shape);
+        Layout::new(&spec, ArrayData::Fixed(&[])).unwrap()
+    }
+
+    #[test]
+    fn tables_are_divided_evenly() {
+        assert_eq!(table_chunk_rows(204_667), 34_112);
+        assert_eq!(table_chunk_rows(0), 1);
+        assert_eq!(table_chunk_rows(1), 1);
+        for rows in [100, 40_000, 50_000, 1_000_003, 500_000_000] {
+            let chunk = table_chunk_rows(rows);
+            let last = (rows - 1) % chunk + 1;
+            assert!(last * 2 > chunk, "{rows} rows end in a chunk of {last}");
+        }
+    }
+
+    #[test]
+    fn small_arrays_are_one_chunk_and_no_shard() {
+        for shape in [&[][..], &[0], &[1], &[30_000], &[20, 20, 20], &[5, 0, 3]] {
+            let layout = layout(shape);
+            assert_eq!(layout.shard_shape, None, "{shape:?}");
+            assert!(layout.chunk_shape.iter().all(|length| *length > 0));
+        }
+    }
+
+    #[test]
+    fn blocks_are_balanced_and_shards_are_bounded() {
+        let cube = layout(&[512, 512, 512]);
+        assert_eq!(cube.chunk_shape, [16, 16, 32]);
+        let shard = cube.shard_shape.unwrap();
+        assert_eq!(shard, [32, 512, 512]);
+        assert_eq!(layout(&[1 << 30]).shard_shape.unwrap(), [8 << 20]);
+        let thin = layout(&[10_000_000, 3]);
+        assert!(thin.chunk_shape[0] * thin.chunk_shape[1] * 8 <= BLOCK_CHUNK);
+    }
+}

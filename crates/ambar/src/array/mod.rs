@@ -1,0 +1,220 @@
+//! Arrays: n-dimensional, cut into chunks that are decoded one by one.
+
+mod blocks;
+mod layout;
+mod read;
+mod shard;
+mod spec;
+mod strings;
+mod verify;
+mod write;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use crate::container::Container;
+use crate::dtype::DataType;
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::metadata::{ArrayMetadata, Attributes, checked_product};
+
+pub use layout::table_chunk_rows;
+pub use spec::{ArrayData, ArraySpec};
+pub use strings::Strings;
+
+pub(crate) use write::write_arrays;
+
+/// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The first index.
+    pub start: u64,
+    /// Behind the last index; at most the dimension's length.
+    pub stop: u64,
+    /// Distance between indices, at least 1.
+    pub step: u64,
+}
+
+impl Slice {
+    /// All of a dimension of `length`.
+    pub fn all(length: u64) -> Self {
+        Self {
+            start: 0,
+            stop: length,
+            step: 1,
+        }
+    }
+
+    /// Number of indices.
+    pub fn len(&self) -> u64 {
+        self.stop
+            .saturating_sub(self.start)
+            .div_ceil(self.step.max(1))
+    }
+
+    /// Whether there is no index.
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.stop
+    }
+}
+
+impl From<Range<u64>> for Slice {
+    fn from(range: Range<u64>) -> Self {
+        Self {
+            start: range.start,
+            stop: range.end,
+            step: 1,
+        }
+    }
+}
+
+/// An array of a store, open for reading. Cheap to clone; any number of threads may read from it.
+#[derive(Clone)]
+pub struct Array(Arc<Inner>);
+
+struct Inner {
+    container: Arc<dyn Container>,
+    /// Without the leading `/`.
+    name: String,
+    path: String,
+    metadata: ArrayMetadata,
+    limits: Limits,
+    /// Whether every shard must be there, so that a missing one was lost.
+    complete: bool,
+    /// Indices of the shards that have been read from; `None` for one that is not there.
+    shards: Mutex<HashMap<u64, Option<Arc<shard::Shard>>>>,
+}
+
+impl Array {
+    /// The array `name` (without a leading `/`), which `document` describes.
+    pub(crate) fn new(
+        container: Arc<dyn Container>,
+        name: &str,
+        document: &str,
+        complete: bool,
+        limits: Limits,
+    ) -> Result<Self> {
+        let place = |error: crate::Error| error.at_node(name).in_file(container.location());
+        let metadata = ArrayMetadata::parse(document, &limits).map_err(place)?;
+        Ok(Self(Arc::new(Inner {
+            name: name.to_owned(),
+            path: format!("/{name}"),
+            metadata,
+            limits,
+            complete,
+            shards: Mutex::new(HashMap::new()),
+            container,
+        })))
+    }
+
+    /// The node's path, beginning with `/`.
+    pub fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    /// The values' type.
+    pub fn dtype(&self) -> &DataType {
+        &self.0.metadata.dtype
+    }
+
+    /// Length of each dimension; none for a single value.
+    pub fn shape(&self) -> &[u64] {
+        &self.0.metadata.shape
+    }
+
+    /// Number of values.
+    pub fn elements(&self) -> u64 {
+        // That the product fits was checked when the metadata was parsed.
+        checked_product(self.shape(), 1).unwrap_or(u64::MAX)
+    }
+
+    /// Length of a chunk, the unit of decoding, in each dimension.
+    pub fn chunk_shape(&self) -> &[u64] {
+        &self.0.metadata.chunk_shape
+    }
+
+    /// Length of a shard, the unit of storage, in each dimension; `None` where every chunk is
+    /// stored on its own.
+    pub fn shard_shape(&self) -> Option<&[u64]> {
+        self.0
+            .metadata
+            .sharding
+            .as_ref()
+            .map(|sharding| sharding.shape.as_slice())
+    }
+
+    /// Number of chunks.
+    pub fn chunk_count(&self) -> u64 {
+        let lengths = self.shape().iter().zip(self.chunk_shape());
+        lengths
+            .map(|(length, chunk)| length.div_ceil(*chunk))
+            .product()
+    }
+
+    /// Names of the dimensions; empty where none has a name.
+    pub fn dimension_names(&self) -> &[Option<String>] {
+        &self.0.metadata.dimension_names
+    }
+
+    /// The attributes.
+    pub fn attributes(&self) -> &Attributes {
+        &self.0.metadata.attributes
+    }
+
+    /// The value of what was never written, native byte order; for strings, their bytes.
+    pub fn fill_value(&self) -> &[u8] {
+        &self.0.metadata.fill_value
+    }
+
+    /// The codecs of a chunk in words, such as `pcodec 8, crc32c`.
+    pub fn codecs(&self) -> String {
+        self.0.metadata.chain.describe()
+    }
+
+    /// Bytes that the array's chunks take in the store, from the container's directory alone.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn stored_bytes(&self) -> Result<u64> {
+        let mut bytes = 0u64;
+        for key in self.keys() {
+            if let Some(entry) = self.0.container.entry(&key)? {
+                bytes = bytes.saturating_add(entry.len());
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Keys of all entries that hold chunks.
+    fn keys(&self) -> impl Iterator<Item = String> {
+        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
+        let grid: Vec<u64> = self
+            .shape()
+            .iter()
+            .zip(outer)
+            .map(|(length, outer)| length.div_ceil(*outer))
+            .collect();
+        let mut next = (!grid.contains(&0)).then(|| vec![0; grid.len()]);
+        std::iter::from_fn(move || {
+            let current = next.take()?;
+            let key = self.0.metadata.keys.key(&self.0.name, &current);
+            let mut following = current;
+            next = blocks::advance(&mut following, &grid).then_some(following);
+            Some(key)
+        })
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Array({}, {}, {:?})",
+            self.path(),
+            self.dtype(),
+            self.shape()
+        )
+    }
+}

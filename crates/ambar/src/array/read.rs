@@ -1,0 +1,396 @@
+//! Reading values of a fixed size: each touched chunk is read with one call, verified, and decoded
+//! to where its values belong.
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+use super::blocks::{Block, Plan, Run, Runs};
+use super::shard::{Place, Shard};
+use super::{Array, Slice};
+use crate::codec::{CodecScratch, Scratch, Words, with_scratch};
+use crate::container::Entry;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::parallel;
+
+/// Where a chunk is stored.
+pub(super) enum Stored {
+    /// All of the entry of this key.
+    Whole(String, Entry),
+    /// A part of a shard.
+    Part(Arc<Shard>, Place),
+}
+
+/// The caller's memory, written by several threads, each its own chunks' values.
+struct Shared {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: what threads do with it is written in `Shared::slice`.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// The bytes `range`.
+    ///
+    /// # Safety
+    /// No other reference to these bytes may exist while the result lives.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn slice(&self, range: Range<usize>) -> Result<&mut [u8]> {
+        if range.start > range.end || range.end > self.len {
+            return Err(Error::invalid(
+                "a block lies outside of the caller's memory",
+            ));
+        }
+        // SAFETY: the range lies inside of the memory that `start` and `len` describe, and the
+        // caller promises that nothing else refers to it.
+        Ok(unsafe {
+            std::slice::from_raw_parts_mut(self.start.add(range.start), range.end - range.start)
+        })
+    }
+}
+
+impl Array {
+    /// Reads a selection, one slice a dimension, into `out` in C order, native byte order, on the
+    /// threads of the current pool. `out` has exactly `product of lengths * dtype size` bytes.
+    /// Only the chunks that the selection touches are read.
+    ///
+    /// # Errors
+    /// `Invalid` for a selection outside of the array, an `out` of another size or a dtype without
+    /// fixed size; `Corrupt` where a checksum differs; `Io`.
+    pub fn read(&self, selection: &[Slice], out: &mut [u8]) -> Result<()> {
+        self.try_read(selection, out)
+            .map_err(|error| self.place(error))
+    }
+
+    /// Reads rows of a 1-D array on the calling thread; of others, rows of their first dimension as
+    /// `read` does.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_rows(&self, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
+        if let ([length], Some(size)) = (self.shape(), self.dtype().size()) {
+            return self
+                .try_read_rows(rows, *length, size, out)
+                .map_err(|error| self.place(error));
+        }
+        let mut selection: Vec<Slice> = self.shape().iter().copied().map(Slice::all).collect();
+        if let Some(first) = selection.first_mut() {
+            *first = rows.into();
+        }
+        self.read(&selection, out)
+    }
+
+    /// Names the chunk at `coordinates` in an error.
+    pub(super) fn place_chunk(&self, error: Error, coordinates: &[u64]) -> Error {
+        let places: Vec<String> = coordinates.iter().map(u64::to_string).collect();
+        error.at_node(format!("{}, chunk {}", self.path(), places.join("/")))
+    }
+
+    /// Names file and node in an error.
+    pub(super) fn place(&self, error: Error) -> Error {
+        error
+            .at_node(self.path())
+            .in_file(self.0.container.location())
+    }
+
+    fn try_read(&self, selection: &[Slice], out: &mut [u8]) -> Result<()> {
+        let size = self.value_size()?;
+        let plan = Plan::new(self.shape(), self.chunk_shape(), selection)?;
+        let bytes = plan.out_shape.iter().product::<u64>() * size as u64;
+        self.check_out(bytes, out)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let shared = Shared {
+            start: out.as_mut_ptr(),
+            len: out.len(),
+        };
+        parallel::try_for_each(plan.count, |index| {
+            let Some(block) = plan.block(index) else {
+                return Ok(());
+            };
+            let runs = Runs::new(
+                &block.spans,
+                self.chunk_shape(),
+                &plan.out_shape,
+                |d| selection[d].step,
+                size,
+            );
+            with_scratch(|scratch| self.read_block(&block, &runs, &shared, scratch))
+                .map_err(|error| self.place_chunk(error, &block.chunk))
+        })
+    }
+
+    fn read_block(
+        &self,
+        block: &Block,
+        runs: &Runs,
+        shared: &Shared,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let chunk_bytes = self.chunk_bytes()?;
+        let stored = self.locate(&block.chunk, scratch)?;
+        if runs.is_single() && runs.len == chunk_bytes {
+            let start = runs.first().outside;
+            // SAFETY: blocks of different chunks are disjoint in the result, and each chunk is
+            // read by one thread.
+            let out = unsafe { shared.slice(start..start + runs.len) }?;
+            return self.decode_chunk(stored.as_ref(), out, scratch);
+        }
+        let copy = |run: Run, values: &[u8]| {
+            let source = values.get(run.inside..run.inside + runs.len);
+            // SAFETY: blocks of different chunks are disjoint in the result, and so are the runs
+            // of one block; each chunk is read by one thread.
+            let out = unsafe { shared.slice(run.outside..run.outside + runs.len) };
+            if let (Some(source), Ok(out)) = (source, out) {
+                out.copy_from_slice(source);
+            }
+        };
+        self.with_decoded(stored.as_ref(), chunk_bytes, scratch, |values| {
+            runs.for_each(|run| copy(run, values));
+        })
+    }
+
+    fn try_read_rows(
+        &self,
+        rows: Range<u64>,
+        length: u64,
+        size: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
+        if rows.start > rows.end || rows.end > length {
+            return Err(Error::invalid(format!(
+                "rows {rows:?} of an array of {length}"
+            )));
+        }
+        self.check_out((rows.end - rows.start) * size as u64, out)?;
+        let chunk_rows = self.chunk_shape().first().copied().unwrap_or(1);
+        let chunk_bytes = self.chunk_bytes()?;
+        let mut rest = out;
+        let mut row = rows.start;
+        with_scratch(|scratch| {
+            while row < rows.end {
+                let chunk = row / chunk_rows;
+                let start = chunk * chunk_rows;
+                let stop = rows.end.min(start + chunk_rows);
+                let taken = std::mem::take(&mut rest);
+                let (now, later) = taken.split_at_mut((stop - row) as usize * size);
+                rest = later;
+                self.read_part(
+                    chunk,
+                    (row - start) as usize * size,
+                    now,
+                    chunk_bytes,
+                    scratch,
+                )
+                .map_err(|error| self.place_chunk(error, &[chunk]))?;
+                row = stop;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the bytes of a 1-D array's chunk from `skipped` on, as many as `out` takes.
+    fn read_part(
+        &self,
+        chunk: u64,
+        skipped: usize,
+        out: &mut [u8],
+        chunk_bytes: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let stored = self.locate(&[chunk], scratch)?;
+        if out.len() == chunk_bytes {
+            return self.decode_chunk(stored.as_ref(), out, scratch);
+        }
+        self.with_decoded(stored.as_ref(), chunk_bytes, scratch, |values| {
+            out.copy_from_slice(&values[skipped..skipped + out.len()]);
+        })
+    }
+
+    fn value_size(&self) -> Result<usize> {
+        self.dtype().size().ok_or_else(|| {
+            Error::invalid(format!(
+                "values of {} have no fixed size; read them as strings",
+                self.dtype()
+            ))
+        })
+    }
+
+    fn check_out(&self, bytes: u64, out: &[u8]) -> Result<()> {
+        if bytes == out.len() as u64 {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "the selection takes {bytes} bytes, but there is memory for {}",
+            out.len()
+        )))
+    }
+
+    fn chunk_bytes(&self) -> Result<usize> {
+        let size = self.value_size()? as u64;
+        let bytes = self.chunk_shape().iter().product::<u64>() * size;
+        Limits::check("a chunk", bytes, self.0.limits.chunk_bytes)
+    }
+
+    /// Where the chunk at `coordinates` is stored; `None` where it was never written.
+    pub(super) fn locate(
+        &self,
+        coordinates: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<Option<Stored>> {
+        let metadata = &self.0.metadata;
+        let Some(sharding) = &metadata.sharding else {
+            let key = metadata.keys.key(&self.0.name, coordinates);
+            let entry = self.0.container.entry(&key)?;
+            self.check_present(entry.is_some(), &key)?;
+            return Ok(entry.map(|entry| Stored::Whole(key, entry)));
+        };
+        let (mut linear, mut inside) = (0u64, 0u64);
+        let mut shard = vec![0; coordinates.len()];
+        for d in 0..coordinates.len() {
+            let per_shard = sharding.shape[d] / metadata.chunk_shape[d];
+            shard[d] = coordinates[d] / per_shard;
+            let grid = metadata.shape[d].div_ceil(sharding.shape[d]);
+            linear = linear.wrapping_mul(grid).wrapping_add(shard[d]);
+            inside = inside * per_shard + coordinates[d] % per_shard;
+        }
+        let shard = self.shard(linear, &shard, scratch)?;
+        Ok(shard.and_then(|shard| {
+            let place = shard.place(inside as usize)?;
+            Some(Stored::Part(shard, place))
+        }))
+    }
+
+    /// The shard at `coordinates`, its index read once; `None` where it was never written.
+    pub(super) fn shard(
+        &self,
+        linear: u64,
+        coordinates: &[u64],
+        scratch: &mut Scratch,
+    ) -> Result<Option<Arc<Shard>>> {
+        let Some(sharding) = &self.0.metadata.sharding else {
+            return Ok(None);
+        };
+        let cached = || self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shard) = cached().get(&linear) {
+            return Ok(shard.clone());
+        }
+        let key = self.0.metadata.keys.key(&self.0.name, coordinates);
+        let entry = self.0.container.entry(&key)?;
+        self.check_present(entry.is_some(), &key)?;
+        let shard = match entry {
+            None => None,
+            Some(entry) => {
+                let chunk_shape = &self.0.metadata.chunk_shape;
+                let count = sharding
+                    .shape
+                    .iter()
+                    .zip(chunk_shape)
+                    .map(|(s, c)| s / c)
+                    .product::<u64>();
+                let container = &*self.0.container;
+                let limits = &self.0.limits;
+                let shard =
+                    Shard::read(container, entry, sharding, count as usize, limits, scratch)?;
+                Some(Arc::new(shard))
+            }
+        };
+        cached().insert(linear, shard.clone());
+        Ok(shard)
+    }
+
+    fn check_present(&self, present: bool, key: &str) -> Result<()> {
+        if present || !self.0.complete {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!(
+            "{key} is missing; restore the store from a copy"
+        )))
+    }
+
+    /// Decodes a chunk into `out`, which has exactly its size.
+    fn decode_chunk(
+        &self,
+        stored: Option<&Stored>,
+        out: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let Some(stored) = stored else {
+            fill(out, self.fill_value());
+            return Ok(());
+        };
+        self.with_encoded(stored, scratch, |encoded, _, codecs| {
+            self.0
+                .metadata
+                .chain
+                .decode(self.dtype(), encoded, out, codecs)
+        })
+    }
+
+    /// Decodes a chunk of `bytes` into scratch memory and hands it to `f`.
+    fn with_decoded(
+        &self,
+        stored: Option<&Stored>,
+        bytes: usize,
+        scratch: &mut Scratch,
+        f: impl FnOnce(&[u8]),
+    ) -> Result<()> {
+        let Some(stored) = stored else {
+            let values = scratch.decoded.bytes(bytes);
+            fill(values, self.fill_value());
+            f(values);
+            return Ok(());
+        };
+        self.with_encoded(stored, scratch, |encoded, decoded, codecs| {
+            let values = decoded.bytes(bytes);
+            self.0
+                .metadata
+                .chain
+                .decode(self.dtype(), encoded, values, codecs)?;
+            f(values);
+            Ok(())
+        })
+    }
+
+    /// Reads a chunk as it is stored and hands it to `f`, with the rest of the scratch memory.
+    pub(super) fn with_encoded<T>(
+        &self,
+        stored: &Stored,
+        scratch: &mut Scratch,
+        f: impl FnOnce(&[u8], &mut Words, &mut CodecScratch) -> Result<T>,
+    ) -> Result<T> {
+        let Scratch {
+            encoded,
+            decoded,
+            codecs,
+        } = scratch;
+        let container = &self.0.container;
+        // What is stored may be a little longer than what it decodes to.
+        let limit = self.0.limits.chunk_bytes.saturating_add(1 << 20);
+        let (entry, offset, len) = match stored {
+            Stored::Whole(key, _) if !self.0.metadata.chain.is_checksummed() => {
+                // Without a checksum of the chunk's own, the container's is the only one.
+                let bytes = container.read_whole(key, limit)?;
+                let bytes = bytes.ok_or_else(|| Error::corrupt(format!("{key} has vanished")))?;
+                return f(&bytes, decoded, codecs);
+            }
+            Stored::Whole(_, entry) => (entry, 0, entry.len()),
+            Stored::Part(shard, place) => (&shard.entry, place.offset, place.len),
+        };
+        let encoded = encoded.bytes(Limits::check("a stored chunk", len, limit)?);
+        container.read_at(entry, offset, encoded)?;
+        f(encoded, decoded, codecs)
+    }
+}
+
+/// Repeats `value` over `out`.
+fn fill(out: &mut [u8], value: &[u8]) {
+    if value.iter().all(|byte| *byte == 0) {
+        out.fill(0);
+    } else {
+        out.chunks_exact_mut(value.len())
+            .for_each(|place| place.copy_from_slice(value));
+    }
+}

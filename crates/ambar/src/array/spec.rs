@@ -1,0 +1,78 @@
+//! What a caller says of an array to be written: its type, shape, division and codecs.
+
+use super::Strings;
+use crate::codec::Profile;
+use crate::dtype::DataType;
+use crate::metadata::Attributes;
+
+/// The values of an array to be written, in C order.
+#[derive(Clone, Copy, Debug)]
+pub enum ArrayData<'a> {
+    /// Values of a fixed size, native byte order.
+    Fixed(&'a [u8]),
+    /// Texts or byte strings.
+    Strings(&'a Strings),
+}
+
+/// An array to be written.
+#[derive(Clone, Debug)]
+pub struct ArraySpec {
+    /// The values' type.
+    pub dtype: DataType,
+    /// Length of each dimension.
+    pub shape: Vec<u64>,
+    /// Names of the dimensions; empty for none.
+    pub dimension_names: Vec<Option<String>>,
+    /// Length of a chunk in each dimension; `None`: chosen (256 KiB of raw data).
+    pub chunk_shape: Option<Vec<u64>>,
+    /// How it is compressed.
+    pub profile: Profile,
+    /// The value that stands for what was never written, native byte order; `None`: zeros, or
+    /// what suits the values.
+    pub fill_value: Option<Vec<u8>>,
+    /// The attributes.
+    pub attributes: Attributes,
+}
+
+impl ArraySpec {
+    /// An array of the default profile, without names and attributes, its division chosen.
+    pub fn new(dtype: DataType, shape: &[u64]) -> Self {
+        Self {
+            dtype,
+            shape: shape.to_vec(),
+            dimension_names: Vec::new(),
+            chunk_shape: None,
+            profile: Profile::default(),
+            fill_value: None,
+            attributes: Attributes::new(),
+        }
+    }
+
+    /// Names every dimension.
+    #[must_use]
+    pub fn dimensions(mut self, names: &[&str]) -> Self {
+        self.dimension_names = names.iter().map(|name| Some((*name).to_owned())).collect();
+        self
+    }
+
+    /// Sets the length of a chunk in each dimension.
+    #[must_use]
+    pub fn chunks(mut self, chunk_shape: &[u64]) -> Self {
+        self.chunk_shape = Some(chunk_shape.to_vec());
+        self
+    }
+
+    /// Sets the profile.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Sets the attributes.
+    #[must_use]
+    pub fn attributes(mut self, attributes: Attributes) -> Self {
+        self.attributes = attributes;
+        self
+    }
+}

@@ -1,0 +1,77 @@
+//! Verifying an array's own checksums: of shard indices and of chunks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Array;
+use super::blocks::advance;
+use super::read::Stored;
+use crate::codec::with_scratch;
+use crate::error::Result;
+use crate::parallel;
+
+impl Array {
+    /// Verifies every chunk, on the threads of the current pool, without decoding it; gives the
+    /// number of chunks checked. `progress` is called with the bytes of each; what it returns ends
+    /// the work if it is an error. `note` takes what is found, and ends the work likewise.
+    pub(crate) fn verify(
+        &self,
+        progress: &(dyn Fn(u64) -> Result<()> + Sync),
+        note: &(dyn Fn(Result<()>) -> Result<()> + Sync),
+    ) -> Result<u64> {
+        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
+        let lengths = self.shape().iter().zip(outer);
+        let grid: Vec<u64> = lengths
+            .map(|(length, outer)| length.div_ceil(*outer))
+            .collect();
+        let mut coordinates = Vec::new();
+        if !grid.contains(&0) {
+            let mut next = vec![0; grid.len()];
+            loop {
+                coordinates.push(next.clone());
+                if !advance(&mut next, &grid) {
+                    break;
+                }
+            }
+        }
+        let chunks = AtomicU64::new(0);
+        parallel::try_for_each(coordinates.len(), |index| {
+            let result = with_scratch(|scratch| {
+                let stored = self.stored_at(&coordinates[index], index as u64, scratch)?;
+                for stored in stored {
+                    let bytes = self.with_encoded(&stored, scratch, |encoded, _, _| {
+                        self.0.metadata.chain.verify(encoded)?;
+                        Ok(encoded.len() as u64)
+                    });
+                    chunks.fetch_add(1, Ordering::Relaxed);
+                    match bytes {
+                        Ok(bytes) => progress(bytes)?,
+                        Err(error) => note(Err(self.place(error)))?,
+                    }
+                }
+                Ok(())
+            });
+            result.or_else(|error| note(Err(self.place(error))))
+        })?;
+        Ok(chunks.into_inner())
+    }
+
+    /// Where the chunks of the shard (or the chunk, without shards) at `coordinates` are stored.
+    fn stored_at(
+        &self,
+        coordinates: &[u64],
+        linear: u64,
+        scratch: &mut crate::codec::Scratch,
+    ) -> Result<Vec<Stored>> {
+        if self.shard_shape().is_none() {
+            return Ok(self.locate(coordinates, scratch)?.into_iter().collect());
+        }
+        let shard = self.shard(linear, coordinates, scratch)?;
+        Ok(shard.map_or_else(Vec::new, |shard| {
+            let places = shard.places().collect::<Vec<_>>();
+            places
+                .into_iter()
+                .map(|place| Stored::Part(shard.clone(), place))
+                .collect()
+        }))
+    }
+}

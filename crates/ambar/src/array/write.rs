@@ -1,0 +1,403 @@
+//! Writing arrays: chunks are encoded in parallel, put together into shards, and appended.
+
+use std::collections::HashMap;
+
+use super::blocks::{Runs, Span, advance};
+use super::layout::Layout;
+use super::shard::encode_index;
+use super::spec::{ArrayData, ArraySpec};
+use super::strings::Strings;
+use crate::codec::{CodecChain, choose, with_scratch};
+use crate::container::ContainerWriter;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::metadata::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding, checked_product};
+use crate::parallel;
+
+/// Raw bytes that are encoded before the result is appended: bounds the memory it takes.
+const BATCH: usize = 256 << 20;
+
+/// What was written of an array: its document, and the keys of its chunks.
+pub(crate) struct WrittenArray {
+    pub document: String,
+    pub keys: Vec<String>,
+}
+
+/// Writes the chunks of several arrays, named without a leading `/`.
+///
+/// # Errors
+/// `Invalid` where data and spec do not fit; `Io`.
+pub(crate) fn write_arrays(
+    container: &mut dyn ContainerWriter,
+    arrays: &[(&str, &ArraySpec, ArrayData<'_>)],
+) -> Result<Vec<WrittenArray>> {
+    let sources = parallel::try_map(arrays.len(), |index| {
+        let (name, spec, data) = arrays[index];
+        Source::new(name, spec, data).map_err(|error| error.at_node(name))
+    })?;
+    let mut written = Vec::with_capacity(sources.len());
+    for source in &sources {
+        written.push(WrittenArray {
+            document: source.document()?,
+            keys: Vec::new(),
+        });
+    }
+    let shards: Vec<(usize, Vec<u64>)> = sources
+        .iter()
+        .enumerate()
+        .flat_map(|(index, source)| source.shards().into_iter().map(move |shard| (index, shard)))
+        .collect();
+    let mut rest = shards.as_slice();
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fit = rest
+            .iter()
+            .take_while(|(index, _)| {
+                let first = bytes == 0;
+                bytes += sources[*index].shard_bytes();
+                first || bytes <= BATCH
+            })
+            .count();
+        let (batch, later) = rest.split_at(fit.max(1));
+        for shard in encode_batch(&sources, batch)? {
+            let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
+            container.put(&shard.key, &parts)?;
+            written[shard.array].keys.push(shard.key);
+        }
+        rest = later;
+    }
+    Ok(written)
+}
+
+/// An entry ready to be appended: which array it belongs to, its key, and its bytes in parts.
+struct EncodedShard {
+    array: usize,
+    key: String,
+    parts: Vec<Vec<u8>>,
+}
+
+/// Encodes every chunk of some shards in parallel.
+fn encode_batch(sources: &[Source<'_>], batch: &[(usize, Vec<u64>)]) -> Result<Vec<EncodedShard>> {
+    let mut chunks = Vec::new();
+    let mut shards = Vec::with_capacity(batch.len());
+    for (index, shard) in batch {
+        let inside = sources[*index].chunks_of(shard);
+        shards.push(inside.len());
+        chunks.extend(inside.into_iter().map(|chunk| (*index, chunk)));
+    }
+    let encoded = parallel::try_map(chunks.len(), |task| {
+        let (index, chunk) = &chunks[task];
+        match chunk {
+            None => Ok(None),
+            Some(chunk) => {
+                let source = &sources[*index];
+                source
+                    .encode(chunk)
+                    .map(Some)
+                    .map_err(|error| error.at_node(source.name))
+            }
+        }
+    })?;
+    let mut encoded = encoded.into_iter();
+    batch
+        .iter()
+        .zip(shards)
+        .map(|((index, shard), count)| {
+            let source = &sources[*index];
+            let chunks: Vec<Option<Vec<u8>>> = encoded.by_ref().take(count).collect();
+            let key = KeyEncoding::DEFAULT.key(source.name, shard);
+            let parts = source.assemble(chunks)?;
+            Ok(EncodedShard {
+                array: *index,
+                key,
+                parts,
+            })
+        })
+        .collect()
+}
+
+/// An array on its way into a store.
+struct Source<'a> {
+    name: &'a str,
+    data: ArrayData<'a>,
+    layout: Layout,
+    metadata: ArrayMetadata,
+    /// Chunks that choosing the codecs has encoded already, by their position in the grid.
+    sampled: HashMap<usize, Vec<u8>>,
+}
+
+impl<'a> Source<'a> {
+    fn new(name: &'a str, spec: &ArraySpec, data: ArrayData<'a>) -> Result<Self> {
+        check(spec, data)?;
+        let layout = Layout::new(spec, data)?;
+        let sharding = layout.shard_shape.clone().map(|shape| Sharding {
+            shape,
+            location: IndexLocation::End,
+            index_chain: CodecChain::raw(),
+        });
+        let fill_value = spec
+            .fill_value
+            .clone()
+            .unwrap_or_else(|| ArrayMetadata::default_fill(&spec.dtype));
+        let metadata = ArrayMetadata {
+            dtype: spec.dtype.clone(),
+            shape: spec.shape.clone(),
+            chunk_shape: layout.chunk_shape.clone(),
+            sharding,
+            keys: KeyEncoding::DEFAULT,
+            chain: CodecChain::raw(),
+            fill_value,
+            dimension_names: spec.dimension_names.clone(),
+            attributes: spec.attributes.clone(),
+        };
+        let mut source = Self {
+            name,
+            data,
+            layout,
+            metadata,
+            sampled: HashMap::new(),
+        };
+        let count = checked_product(&source.layout.grid, 1)
+            .and_then(|count| usize::try_from(count).ok())
+            .ok_or_else(|| Error::limit("more chunks than can be counted"))?;
+        let chosen = choose(spec.profile, &spec.dtype, count, |chain, index| {
+            source.encode_with(chain, &source.chunk_at(index))
+        })?;
+        source.metadata.chain = chosen.chain;
+        source.sampled = chosen.encoded;
+        Ok(source)
+    }
+
+    fn document(&self) -> Result<String> {
+        let document = self
+            .metadata
+            .to_json()
+            .map_err(|error| error.at_node(self.name))?;
+        Ok(document.to_string())
+    }
+
+    /// Coordinates of the chunk at position `index` of the grid, in C order.
+    fn chunk_at(&self, index: usize) -> Vec<u64> {
+        let mut rest = index as u64;
+        let mut chunk = vec![0; self.layout.grid.len()];
+        for (place, count) in chunk.iter_mut().zip(&self.layout.grid).rev() {
+            *place = rest % count;
+            rest /= count;
+        }
+        chunk
+    }
+
+    /// The position in the grid of a chunk.
+    fn index_of(&self, chunk: &[u64]) -> usize {
+        let grid = chunk.iter().zip(&self.layout.grid);
+        grid.fold(0u64, |index, (place, count)| index * count + place) as usize
+    }
+
+    /// Chunks of a shard in each dimension.
+    fn per_shard(&self) -> Vec<u64> {
+        let shard = self
+            .layout
+            .shard_shape
+            .as_ref()
+            .unwrap_or(&self.layout.chunk_shape);
+        shard
+            .iter()
+            .zip(&self.layout.chunk_shape)
+            .map(|(shard, chunk)| shard / chunk)
+            .collect()
+    }
+
+    /// Raw bytes of a shard, about.
+    fn shard_bytes(&self) -> usize {
+        let chunks: u64 = self.per_shard().iter().product();
+        let size = self.metadata.dtype.size().unwrap_or(64) as u64;
+        (chunks * self.layout.chunk_shape.iter().product::<u64>() * size) as usize
+    }
+
+    /// Coordinates of all shards.
+    fn shards(&self) -> Vec<Vec<u64>> {
+        let grid: Vec<u64> = self
+            .layout
+            .grid
+            .iter()
+            .zip(self.per_shard())
+            .map(|(n, per)| n.div_ceil(per))
+            .collect();
+        let mut shards = Vec::new();
+        if grid.contains(&0) {
+            return shards;
+        }
+        let mut shard = vec![0; grid.len()];
+        loop {
+            shards.push(shard.clone());
+            if !advance(&mut shard, &grid) {
+                return shards;
+            }
+        }
+    }
+
+    /// The chunks of a shard in the order of its index; `None` for those outside of the array.
+    fn chunks_of(&self, shard: &[u64]) -> Vec<Option<Vec<u64>>> {
+        let per_shard = self.per_shard();
+        let mut inside = vec![0; shard.len()];
+        let mut chunks = Vec::new();
+        loop {
+            let chunk: Vec<u64> = (0..shard.len())
+                .map(|d| shard[d] * per_shard[d] + inside[d])
+                .collect();
+            let exists = chunk
+                .iter()
+                .zip(&self.layout.grid)
+                .all(|(place, count)| place < count);
+            chunks.push(exists.then_some(chunk));
+            if !advance(&mut inside, &per_shard) {
+                return chunks;
+            }
+        }
+    }
+
+    /// The parts of an entry: its chunks and, in a shard, the index.
+    fn assemble(&self, chunks: Vec<Option<Vec<u8>>>) -> Result<Vec<Vec<u8>>> {
+        let Some(sharding) = &self.metadata.sharding else {
+            return Ok(chunks.into_iter().flatten().collect());
+        };
+        let places: Vec<Option<&[u8]>> = chunks.iter().map(Option::as_deref).collect();
+        let index = encode_index(&sharding.index_chain, &places)?;
+        Ok(chunks.into_iter().flatten().chain([index]).collect())
+    }
+
+    fn encode(&self, chunk: &[u64]) -> Result<Vec<u8>> {
+        match self.sampled.get(&self.index_of(chunk)) {
+            Some(encoded) => Ok(encoded.clone()),
+            None => self.encode_with(&self.metadata.chain, chunk),
+        }
+    }
+
+    fn encode_with(&self, chain: &CodecChain, chunk: &[u64]) -> Result<Vec<u8>> {
+        let shape = &self.metadata.shape;
+        let chunk_shape = &self.layout.chunk_shape;
+        let spans: Vec<Span> = (0..shape.len())
+            .map(|d| {
+                let start = chunk[d] * chunk_shape[d];
+                let count = chunk_shape[d].min(shape[d] - start) as usize;
+                Span {
+                    inside: 0,
+                    count,
+                    outside: start as usize,
+                }
+            })
+            .collect();
+        let dtype = &self.metadata.dtype;
+        match self.data {
+            ArrayData::Fixed(values) => {
+                let size = dtype.size().unwrap_or(1);
+                let runs = Runs::new(&spans, chunk_shape, shape, |_| 1, size);
+                encode_values(chain, dtype, values, &runs, chunk_shape, size)
+            }
+            ArrayData::Strings(strings) => {
+                let runs = Runs::new(&spans, chunk_shape, shape, |_| 1, 1);
+                encode_texts(
+                    chain,
+                    strings,
+                    &runs,
+                    chunk_shape,
+                    &self.metadata.fill_value,
+                )
+            }
+        }
+    }
+}
+
+fn encode_values(
+    chain: &CodecChain,
+    dtype: &DataType,
+    values: &[u8],
+    runs: &Runs,
+    chunk_shape: &[u64],
+    size: usize,
+) -> Result<Vec<u8>> {
+    let bytes = chunk_shape.iter().product::<u64>() as usize * size;
+    let first = runs.first().outside;
+    if runs.is_single() && runs.len == bytes {
+        return chain.encode(dtype, &values[first..first + bytes]);
+    }
+    with_scratch(|scratch| {
+        let chunk = scratch.decoded.bytes(bytes);
+        // What lies outside of the array repeats a value of the chunk, which costs least.
+        if size > 0 {
+            let padding = &values[first..first + size];
+            chunk
+                .chunks_exact_mut(size)
+                .for_each(|place| place.copy_from_slice(padding));
+        }
+        runs.for_each(|run| {
+            let source = &values[run.outside..run.outside + runs.len];
+            chunk[run.inside..run.inside + runs.len].copy_from_slice(source);
+        });
+        chain.encode(dtype, chunk)
+    })
+}
+
+fn encode_texts(
+    chain: &CodecChain,
+    strings: &Strings,
+    runs: &Runs,
+    chunk_shape: &[u64],
+    padding: &[u8],
+) -> Result<Vec<u8>> {
+    let count = chunk_shape.iter().product::<u64>() as usize;
+    let mut texts = vec![padding; count];
+    runs.for_each(|run| {
+        for i in 0..runs.len {
+            texts[run.inside + i] = strings.get(run.outside + i).unwrap_or_default();
+        }
+    });
+    chain.encode_strings(texts.into_iter())
+}
+
+/// Checks that data and spec fit each other.
+fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
+    let elements = checked_product(&spec.shape, 1)
+        .ok_or_else(|| Error::invalid(format!("{:?} values cannot be counted", spec.shape)))?;
+    let named = spec.dimension_names.len();
+    if named != 0 && named != spec.shape.len() {
+        return Err(Error::invalid(format!(
+            "{named} names for {} dimensions; name all or none",
+            spec.shape.len()
+        )));
+    }
+    match (data, spec.dtype.size()) {
+        (ArrayData::Fixed(values), Some(size)) => {
+            if elements.checked_mul(size as u64) != Some(values.len() as u64) {
+                return Err(Error::invalid(format!(
+                    "{} bytes of data for {:?} values of {size} bytes",
+                    values.len(),
+                    spec.shape
+                )));
+            }
+            if spec.dtype == DataType::Bool && values.iter().any(|value| *value > 1) {
+                return Err(Error::invalid("a bool is neither 0 nor 1"));
+            }
+            Ok(())
+        }
+        (ArrayData::Strings(strings), None) => {
+            let sound = strings.offsets.windows(2).all(|pair| pair[0] <= pair[1])
+                && strings.offsets.first().is_none_or(|first| *first == 0)
+                && strings.offsets.last().copied().unwrap_or(0) <= strings.bytes.len() as u64;
+            if strings.len() as u64 == elements && sound {
+                return Ok(());
+            }
+            Err(Error::invalid(format!(
+                "{} texts (with {} offsets) for {:?} values",
+                strings.len(),
+                if sound { "sound" } else { "unsound" },
+                spec.shape
+            )))
+        }
+        _ => Err(Error::invalid(format!(
+            "values of {} are given in the other form: as bytes where their size is fixed, else \
+             as texts",
+            spec.dtype
+        ))),
+    }
+}

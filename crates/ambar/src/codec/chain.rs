@@ -1,0 +1,348 @@
+//! A chain of codecs, run in both directions.
+
+use zstd::zstd_safe;
+
+use super::scratch::CodecScratch;
+use super::{blosc, checksum, pcodec, vlen};
+use crate::array::Strings;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// The codecs of a chunk, in the order of encoding: one from values to bytes, then any number from
+/// bytes to bytes. Where the last is `crc32c`, damage is found before anything is decoded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CodecChain {
+    pub(super) values: ValueCodec,
+    pub(super) bytes: Vec<ByteCodec>,
+}
+
+/// From values to bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ValueCodec {
+    /// The values as they are, their words in this order of bytes.
+    Bytes(Endian),
+    Pcodec(pcodec::Config),
+    VlenUtf8,
+    VlenBytes,
+}
+
+/// The order of bytes in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Endian {
+    Little,
+    Big,
+}
+
+impl Endian {
+    const NATIVE: Self = if cfg!(target_endian = "big") {
+        Self::Big
+    } else {
+        Self::Little
+    };
+}
+
+/// From bytes to bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ByteCodec {
+    Crc32c,
+    Zstd(ZstdConfig),
+    Blosc(blosc::Config),
+}
+
+/// The configuration of `zstd`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub(super) struct ZstdConfig {
+    pub level: i32,
+    #[serde(default)]
+    pub checksum: bool,
+}
+
+impl CodecChain {
+    /// A chain that ends with `crc32c`.
+    pub(super) fn checksummed(values: ValueCodec, compressor: Option<ByteCodec>) -> Self {
+        let bytes = compressor.into_iter().chain([ByteCodec::Crc32c]).collect();
+        Self { values, bytes }
+    }
+
+    /// Little-endian values and their checksum: what shard indices are encoded with.
+    pub(crate) fn raw() -> Self {
+        Self::checksummed(ValueCodec::Bytes(Endian::Little), None)
+    }
+
+    /// Bytes that encoding adds to any chunk of a fixed size; `None` where it depends on the chunk.
+    pub(crate) fn fixed_overhead(&self) -> Option<usize> {
+        let plain = matches!(self.values, ValueCodec::Bytes(_))
+            && self.bytes.iter().all(|codec| *codec == ByteCodec::Crc32c);
+        plain.then_some(4 * self.bytes.len())
+    }
+
+    /// Whether a checksum protects what this chain encodes.
+    pub fn is_checksummed(&self) -> bool {
+        self.bytes.last() == Some(&ByteCodec::Crc32c)
+    }
+
+    /// Verifies the checksum of a stored chunk, without decoding it. A chain without one has
+    /// nothing to verify.
+    ///
+    /// # Errors
+    /// `Corrupt` where it differs.
+    pub fn verify(&self, encoded: &[u8]) -> Result<()> {
+        self.payload(encoded).map(|_| ())
+    }
+
+    /// Strips and verifies the checksums at the end: what is left, and the codecs that made it.
+    fn payload<'a>(&self, mut encoded: &'a [u8]) -> Result<(&'a [u8], &[ByteCodec])> {
+        let mut codecs = self.bytes.as_slice();
+        while let Some((ByteCodec::Crc32c, earlier)) = codecs.split_last() {
+            encoded = checksum::split_crc32c(encoded, "a chunk")?;
+            codecs = earlier;
+        }
+        Ok((encoded, codecs))
+    }
+
+    /// Decodes a chunk of values of a fixed size into `out`, which it must fill exactly.
+    ///
+    /// # Errors
+    /// `Corrupt` where a checksum differs, or the chunk holds less or more than `out`; `Limit`.
+    pub(crate) fn decode(
+        &self,
+        dtype: &DataType,
+        encoded: &[u8],
+        out: &mut [u8],
+        scratch: &mut CodecScratch,
+    ) -> Result<()> {
+        let (payload, codecs) = self.payload(encoded)?;
+        match (&self.values, codecs) {
+            (ValueCodec::Bytes(endian), []) => {
+                copy_exactly(payload, out)?;
+                to_native(dtype, *endian, out);
+            }
+            (ValueCodec::Bytes(endian), [first, later @ ..]) => {
+                let CodecScratch { buffers, zstd } = scratch;
+                let payload = undo(later, payload, buffers, zstd)?;
+                first.decode_into(payload, out, zstd)?;
+                to_native(dtype, *endian, out);
+            }
+            (ValueCodec::Pcodec(_), codecs) => {
+                let CodecScratch { buffers, zstd } = scratch;
+                pcodec::decode(dtype, undo(codecs, payload, buffers, zstd)?, out)?;
+            }
+            (ValueCodec::VlenUtf8 | ValueCodec::VlenBytes, _) => {
+                return Err(Error::invalid(format!(
+                    "values of {dtype} have no fixed size"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes a chunk of exactly `count` texts or byte strings.
+    ///
+    /// # Errors
+    /// As `decode`.
+    pub(crate) fn decode_strings(
+        &self,
+        encoded: &[u8],
+        count: usize,
+        scratch: &mut CodecScratch,
+    ) -> Result<Strings> {
+        let utf8 = match &self.values {
+            ValueCodec::VlenUtf8 => true,
+            ValueCodec::VlenBytes => false,
+            _ => return Err(Error::invalid("values of a fixed size are no texts")),
+        };
+        let (payload, codecs) = self.payload(encoded)?;
+        let CodecScratch { buffers, zstd } = scratch;
+        vlen::decode(undo(codecs, payload, buffers, zstd)?, count, utf8)
+    }
+
+    /// Encodes a chunk of values of a fixed size, in native byte order.
+    ///
+    /// # Errors
+    /// `Invalid` where a codec does not take it.
+    pub(crate) fn encode(&self, dtype: &DataType, raw: &[u8]) -> Result<Vec<u8>> {
+        let mut values = Vec::new();
+        match &self.values {
+            ValueCodec::Bytes(endian) => {
+                if *endian == Endian::NATIVE || dtype.word_size() == 1 {
+                    return self.encode_bytes(raw);
+                }
+                values.extend_from_slice(raw);
+                to_native(dtype, *endian, &mut values);
+            }
+            ValueCodec::Pcodec(config) => pcodec::encode(config, dtype, raw, &mut values)?,
+            ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => {
+                return Err(Error::invalid(format!(
+                    "values of {dtype} have no fixed size"
+                )));
+            }
+        }
+        self.encode_bytes_in_place(values)
+    }
+
+    /// Encodes a chunk of texts or byte strings.
+    ///
+    /// # Errors
+    /// `Invalid` where a text is not UTF-8, or something is longer than the codec can say.
+    pub(crate) fn encode_strings<'a>(
+        &self,
+        texts: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    ) -> Result<Vec<u8>> {
+        let utf8 = self.values == ValueCodec::VlenUtf8;
+        if utf8 && texts.clone().any(|text| std::str::from_utf8(text).is_err()) {
+            return Err(Error::invalid("a text is not UTF-8; write it as bytes"));
+        }
+        let mut values = Vec::new();
+        vlen::encode(texts, &mut values)?;
+        self.encode_bytes_in_place(values)
+    }
+
+    fn encode_bytes(&self, raw: &[u8]) -> Result<Vec<u8>> {
+        match self.bytes.split_first() {
+            Some((ByteCodec::Crc32c, _)) | None => self.encode_bytes_in_place(raw.to_vec()),
+            Some((first, later)) => {
+                let mut out = Vec::new();
+                first.encode(raw, &mut out)?;
+                encode_further(later, out)
+            }
+        }
+    }
+
+    fn encode_bytes_in_place(&self, values: Vec<u8>) -> Result<Vec<u8>> {
+        encode_further(&self.bytes, values)
+    }
+}
+
+fn encode_further(codecs: &[ByteCodec], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
+    for codec in codecs {
+        if *codec == ByteCodec::Crc32c {
+            let checksum = crc32c::crc32c(&bytes);
+            bytes.extend_from_slice(&checksum.to_le_bytes());
+        } else {
+            let mut out = Vec::new();
+            codec.encode(&bytes, &mut out)?;
+            bytes = out;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Undoes `codecs`, the last first; the result lies in `source` or one of the buffers.
+fn undo<'a>(
+    codecs: &[ByteCodec],
+    source: &'a [u8],
+    [one, two]: &'a mut [Vec<u8>; 2],
+    zstd: &mut Option<zstd::bulk::Decompressor<'static>>,
+) -> Result<&'a [u8]> {
+    let Some((last, earlier)) = codecs.split_last() else {
+        return Ok(source);
+    };
+    last.decode_to(source, one, zstd)?;
+    let (mut from, mut to) = (one, two);
+    for codec in earlier.iter().rev() {
+        codec.decode_to(from, to, zstd)?;
+        std::mem::swap(&mut from, &mut to);
+    }
+    Ok(from)
+}
+
+impl ByteCodec {
+    fn encode(&self, source: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Crc32c => {
+                out.clear();
+                out.extend_from_slice(source);
+                out.extend_from_slice(&crc32c::crc32c(source).to_le_bytes());
+                Ok(())
+            }
+            Self::Blosc(config) => config.encode(source, out),
+            Self::Zstd(config) => {
+                let failed = |error| Error::invalid(format!("zstd: {error}"));
+                let mut compressor = zstd::bulk::Compressor::new(config.level).map_err(failed)?;
+                compressor
+                    .set_parameter(zstd_safe::CParameter::ChecksumFlag(config.checksum))
+                    .map_err(failed)?;
+                *out = compressor.compress(source).map_err(failed)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Decodes into `out`, which must be filled exactly.
+    fn decode_into(
+        &self,
+        source: &[u8],
+        out: &mut [u8],
+        zstd: &mut Option<zstd::bulk::Decompressor<'static>>,
+    ) -> Result<()> {
+        match self {
+            Self::Crc32c => copy_exactly(checksum::split_crc32c(source, "a chunk")?, out),
+            Self::Blosc(_) => blosc::decode(source, out),
+            Self::Zstd(_) => {
+                let expected = out.len();
+                let written = zstd
+                    .get_or_insert_default()
+                    .decompress_to_buffer(source, out)
+                    .map_err(|error| {
+                        Error::corrupt(format!("a zstd frame cannot be decoded: {error}"))
+                    })?;
+                if written == expected {
+                    Ok(())
+                } else {
+                    Err(wrong_size(written, expected))
+                }
+            }
+        }
+    }
+
+    /// Decodes into `out`, whose size the source says; checked against the limits first.
+    fn decode_to(
+        &self,
+        source: &[u8],
+        out: &mut Vec<u8>,
+        zstd: &mut Option<zstd::bulk::Decompressor<'static>>,
+    ) -> Result<()> {
+        let size = match self {
+            Self::Crc32c => source.len().saturating_sub(4),
+            Self::Blosc(_) => blosc::decoded_size(source)?,
+            Self::Zstd(_) => zstd_size(source)?,
+        };
+        let size = Limits::check("a chunk", size as u64, Limits::default().chunk_bytes)?;
+        out.clear();
+        out.resize(size, 0);
+        self.decode_into(source, out, zstd)
+    }
+}
+
+/// The decoded size of a single zstd frame, which must say it.
+fn zstd_size(source: &[u8]) -> Result<usize> {
+    match zstd_safe::get_frame_content_size(source) {
+        Ok(Some(size)) => usize::try_from(size)
+            .map_err(|_| Error::limit(format!("a chunk of {size} bytes does not fit in memory"))),
+        Ok(None) => Err(Error::unsupported("a zstd frame does not say its size")),
+        Err(_) => Err(Error::corrupt("a chunk does not begin with a zstd frame")),
+    }
+}
+
+fn copy_exactly(source: &[u8], out: &mut [u8]) -> Result<()> {
+    if source.len() != out.len() {
+        return Err(wrong_size(source.len(), out.len()));
+    }
+    out.copy_from_slice(source);
+    Ok(())
+}
+
+fn wrong_size(found: usize, expected: usize) -> Error {
+    Error::corrupt(format!(
+        "a chunk holds {found} bytes where {expected} are expected"
+    ))
+}
+
+/// Swaps the words of `bytes` where `endian` is not this machine's; its own inverse.
+fn to_native(dtype: &DataType, endian: Endian, bytes: &mut [u8]) {
+    let word = dtype.word_size();
+    if endian != Endian::NATIVE && word > 1 {
+        bytes.chunks_exact_mut(word).for_each(<[u8]>::reverse);
+    }
+}

@@ -1,0 +1,23 @@
+//! The codec `crc32c`: four bytes behind what they protect.
+
+use crate::error::{Error, Result};
+
+/// The bytes in front of the checksum, once that has been verified. `what` names them in messages.
+pub(crate) fn split_crc32c<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> {
+    let Some((content, stored)) = bytes.split_last_chunk::<4>() else {
+        return Err(Error::corrupt(format!(
+            "{what} is {} bytes, too short for its checksum; restore the file from a copy",
+            bytes.len()
+        )));
+    };
+    let stored = u32::from_le_bytes(*stored);
+    let actual = crc32c::crc32c(content);
+    if stored == actual {
+        Ok(content)
+    } else {
+        Err(Error::corrupt(format!(
+            "the checksum of {what} is {actual:08x} where {stored:08x} is stored: the file is \
+             damaged; restore it from a copy"
+        )))
+    }
+}

@@ -1,0 +1,135 @@
+//! Choosing an array's codecs: the candidates of its profile are tried on a few of its chunks.
+//!
+//! The choice depends on the values alone, never on timing, so that a store can be written twice
+//! with the same bytes.
+
+use std::collections::HashMap;
+
+use super::blosc::{self, Compressor, Shuffle};
+use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec, ZstdConfig};
+use super::{Profile, pcodec};
+use crate::dtype::DataType;
+use crate::error::Result;
+
+/// Chunks that are tried.
+const SAMPLES: usize = 3;
+
+/// The chain chosen, and the sampled chunks it has already encoded, by their index.
+pub(crate) struct Chosen {
+    pub chain: CodecChain,
+    pub encoded: HashMap<usize, Vec<u8>>,
+}
+
+/// A chain to try, and how much larger than another it may count for being quicker to decode.
+struct Candidate {
+    chain: CodecChain,
+    penalty: f64,
+}
+
+/// Which of `count` chunks are tried: evenly spread, so that no region decides alone.
+fn samples(count: usize) -> Vec<usize> {
+    let tried = count.min(SAMPLES);
+    (0..tried)
+        .map(|i| (2 * i + 1) * count / (2 * tried))
+        .collect()
+}
+
+/// Chooses the chain for `count` chunks, of which `encode(chain, index)` encodes one.
+pub(crate) fn choose(
+    profile: Profile,
+    dtype: &DataType,
+    count: usize,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>>,
+) -> Result<Chosen> {
+    let samples = samples(count);
+    let mut best: Option<(f64, Chosen)> = None;
+    for Candidate { chain, penalty } in candidates(profile, dtype) {
+        let mut encoded = HashMap::with_capacity(samples.len());
+        for &index in &samples {
+            encoded.insert(index, encode(&chain, index)?);
+        }
+        let bytes: usize = encoded.values().map(Vec::len).sum();
+        let cost = bytes as f64 * (1.0 + penalty);
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, Chosen { chain, encoded }));
+        }
+    }
+    best.map(|(_, chosen)| chosen)
+        .ok_or_else(|| crate::Error::unsupported(format!("no codec for values of {dtype}")))
+}
+
+/// The candidates, quickest to decode first: it wins where another is no smaller.
+///
+/// Decoding 8-byte values of a simulation runs, on one core, at about 12 GB/s with lz4, 4.5 GB/s
+/// with zstd 3, 2.5 GB/s with pcodec and 2 GB/s with bitshuffle; hence the penalties.
+fn candidates(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
+    let Some(size) = dtype.size() else {
+        return texts(profile, dtype);
+    };
+    let plain = |compressor, penalty| Candidate {
+        chain: CodecChain::checksummed(ValueCodec::Bytes(Endian::Little), compressor),
+        penalty,
+    };
+    let blosc = |cname, clevel, shuffle| {
+        Some(ByteCodec::Blosc(blosc::Config {
+            // Blosc shuffles nothing longer than 255 bytes; text is shuffled by its characters.
+            typesize: if matches!(dtype, DataType::FixedUtf32 { .. }) || size > 255 {
+                dtype.word_size()
+            } else {
+                size.max(1)
+            },
+            cname,
+            clevel,
+            shuffle,
+            blocksize: 0,
+        }))
+    };
+    let pcodec = |level, penalty| {
+        pcodec::takes(dtype).then(|| Candidate {
+            chain: CodecChain::checksummed(ValueCodec::Pcodec(pcodec::Config::new(level)), None),
+            penalty,
+        })
+    };
+    let (shuffle, bits) = (Shuffle::Bytes, Shuffle::Bits);
+    let mut candidates = vec![plain(None, 0.0)];
+    match profile {
+        Profile::Fast => candidates.push(plain(blosc(Compressor::Lz4, 5, shuffle), 0.05)),
+        Profile::Balanced => {
+            candidates.push(plain(blosc(Compressor::Lz4, 5, shuffle), 0.005));
+            candidates.push(plain(blosc(Compressor::Zstd, 3, shuffle), 0.01));
+            candidates.extend(pcodec(8, 0.02));
+            candidates.push(plain(blosc(Compressor::Zstd, 3, bits), 0.03));
+        }
+        Profile::Small => {
+            candidates.push(plain(blosc(Compressor::Zstd, 3, shuffle), 0.0));
+            candidates.push(plain(blosc(Compressor::Zstd, 9, shuffle), 0.0));
+            candidates.extend(pcodec(8, 0.0));
+            candidates.extend(pcodec(12, 0.0));
+            candidates.push(plain(blosc(Compressor::Zstd, 3, bits), 0.0));
+            candidates.push(plain(blosc(Compressor::Zstd, 9, bits), 0.0));
+        }
+    }
+    candidates
+}
+
+/// The candidates for texts and byte strings.
+fn texts(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
+    let candidate = |level: Option<i32>, penalty| Candidate {
+        chain: CodecChain::checksummed(
+            if *dtype == DataType::String {
+                ValueCodec::VlenUtf8
+            } else {
+                ValueCodec::VlenBytes
+            },
+            level.map(|level| {
+                ByteCodec::Zstd(ZstdConfig {
+                    level,
+                    checksum: false,
+                })
+            }),
+        ),
+        penalty,
+    };
+    let level = if profile == Profile::Small { 19 } else { 3 };
+    vec![candidate(None, 0.0), candidate(Some(level), 0.05)]
+}

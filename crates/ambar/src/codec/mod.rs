@@ -1,0 +1,34 @@
+//! Codecs: from a chunk's values to checksummed bytes, and back.
+//!
+//! A chain of our own, directly over the codecs' libraries: it verifies checksums before it decodes
+//! anything, decodes straight into the caller's memory and allocates nothing per chunk.
+//! `docs/decisions/0003-codec-chain.md` says why.
+
+mod blosc;
+mod chain;
+mod checksum;
+mod choose;
+mod config;
+mod pcodec;
+mod scratch;
+mod vlen;
+
+#[cfg(test)]
+mod tests;
+
+pub use chain::CodecChain;
+
+pub(crate) use choose::choose;
+pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
+
+/// How an array is to be compressed; all profiles are lossless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Reads at the speed of memory: raw, or byte shuffle and LZ4.
+    Fast,
+    /// Small where that costs little time in reading.
+    #[default]
+    Balanced,
+    /// As small as the standard codecs get it.
+    Small,
+}

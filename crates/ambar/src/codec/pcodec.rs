@@ -1,0 +1,165 @@
+//! The codec `numcodecs.pcodec`: one standalone pco file a chunk.
+
+use pco::data_types::Number;
+use pco::standalone::{DecompressorItem, FileDecompressor, simple_compress_into};
+use pco::{ChunkConfig, DeltaSpec, ModeSpec, PagingSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+
+/// The codec's `configuration`, as numcodecs writes it. It says how a chunk was encoded; decoding
+/// needs none of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Config {
+    pub level: usize,
+    pub mode_spec: String,
+    pub delta_spec: String,
+    pub paging_spec: String,
+    pub delta_encoding_order: Option<usize>,
+    pub equal_pages_up_to: usize,
+}
+
+impl Config {
+    pub fn new(level: usize) -> Self {
+        Self {
+            level,
+            mode_spec: "auto".into(),
+            delta_spec: "auto".into(),
+            paging_spec: "equal_pages_up_to".into(),
+            delta_encoding_order: None,
+            equal_pages_up_to: pco::DEFAULT_MAX_PAGE_N,
+        }
+    }
+
+    fn chunk_config(&self) -> Result<ChunkConfig> {
+        let known = self.mode_spec == "auto"
+            && self.delta_spec == "auto"
+            && self.delta_encoding_order.is_none()
+            && self.paging_spec == "equal_pages_up_to";
+        if !known {
+            return Err(Error::unsupported(format!("{self:?} is read, not written")));
+        }
+        Ok(ChunkConfig::default()
+            .with_compression_level(self.level)
+            .with_mode_spec(ModeSpec::Auto)
+            .with_delta_spec(DeltaSpec::Auto)
+            .with_paging_spec(PagingSpec::EqualPagesUpTo(self.equal_pages_up_to)))
+    }
+}
+
+/// Whether numcodecs' pcodec takes values of this type.
+pub(super) fn takes(dtype: &DataType) -> bool {
+    matches!(
+        dtype,
+        DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::UInt64
+            | DataType::Float32
+            | DataType::Float64
+    )
+}
+
+/// Calls `$f::<T>($arguments)` with the Rust type of a pco dtype.
+macro_rules! with_type {
+    ($dtype:expr, $f:ident($($argument:expr),*)) => {
+        match $dtype {
+            DataType::Int16 => $f::<i16>($($argument),*),
+            DataType::Int32 => $f::<i32>($($argument),*),
+            DataType::Int64 => $f::<i64>($($argument),*),
+            DataType::UInt16 => $f::<u16>($($argument),*),
+            DataType::UInt32 => $f::<u32>($($argument),*),
+            DataType::UInt64 => $f::<u64>($($argument),*),
+            DataType::Float32 => $f::<f32>($($argument),*),
+            DataType::Float64 => $f::<f64>($($argument),*),
+            other => Err(Error::unsupported(format!("pcodec does not take values of {other}"))),
+        }
+    };
+}
+
+/// Compresses values in native byte order into `out`, which is cleared before.
+pub(super) fn encode(
+    config: &Config,
+    dtype: &DataType,
+    raw: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    out.clear();
+    let config = config.chunk_config()?;
+    with_type!(dtype, encode_values(&config, raw, out))
+}
+
+fn encode_values<T>(config: &ChunkConfig, raw: &[u8], out: &mut Vec<u8>) -> Result<()>
+where
+    T: Number + bytemuck::Pod,
+{
+    let mut copy = Vec::new();
+    let values = bytemuck::try_cast_slice(raw).unwrap_or_else(|_| {
+        copy.resize(raw.len() / size_of::<T>(), T::zeroed());
+        bytemuck::cast_slice_mut(&mut copy).copy_from_slice(raw);
+        &copy
+    });
+    simple_compress_into(values, config, out)
+        .map(|_| ())
+        .map_err(|error| Error::invalid(format!("pcodec: {error}")))
+}
+
+/// Decompresses `source` into `out`, which it must fill exactly, and leave nothing over.
+pub(super) fn decode(dtype: &DataType, source: &[u8], out: &mut [u8]) -> Result<()> {
+    with_type!(dtype, decode_values(source, out))
+}
+
+fn decode_values<T>(source: &[u8], out: &mut [u8]) -> Result<()>
+where
+    T: Number + bytemuck::Pod,
+{
+    if let Ok(values) = bytemuck::try_cast_slice_mut::<u8, T>(out) {
+        return decode_aligned(source, values);
+    }
+    let mut values = vec![T::zeroed(); out.len() / size_of::<T>()];
+    decode_aligned(source, &mut values)?;
+    out.copy_from_slice(bytemuck::cast_slice(&values));
+    Ok(())
+}
+
+fn decode_aligned<T: Number>(source: &[u8], mut out: &mut [T]) -> Result<()> {
+    let damaged = |error| Error::corrupt(format!("a pcodec chunk cannot be decoded: {error}"));
+    let expected = out.len();
+    let (file, mut rest) = FileDecompressor::new(source).map_err(damaged)?;
+    loop {
+        match file.chunk_decompressor::<T, _>(rest).map_err(damaged)? {
+            DecompressorItem::EndOfData(tail) => {
+                if !out.is_empty() {
+                    return Err(Error::corrupt(format!(
+                        "a pcodec chunk holds {} values where {expected} are expected",
+                        expected - out.len()
+                    )));
+                }
+                if !tail.is_empty() {
+                    return Err(Error::corrupt(format!(
+                        "{} bytes follow a pcodec chunk's end",
+                        tail.len()
+                    )));
+                }
+                return Ok(());
+            }
+            DecompressorItem::Chunk(mut chunk) => {
+                let count = chunk.n();
+                let Some((now, later)) = out.split_at_mut_checked(count) else {
+                    return Err(Error::corrupt(format!(
+                        "a pcodec chunk holds more than the {expected} values expected"
+                    )));
+                };
+                let progress = chunk.read(now).map_err(damaged)?;
+                if progress.n_processed != count {
+                    return Err(Error::corrupt("a pcodec chunk ends too early"));
+                }
+                rest = chunk.into_src();
+                out = later;
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Memory that a thread keeps from one chunk to the next, so that decoding allocates nothing.
+
+use std::cell::Cell;
+
+/// What is kept at most; larger buffers are given back after use.
+const KEPT_BYTES: usize = 16 << 20;
+
+/// Buffers and contexts of one thread.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// A chunk as it is stored.
+    pub encoded: Words,
+    /// A chunk's values, where they do not go straight to the caller.
+    pub decoded: Words,
+    /// What codecs hand to each other.
+    pub codecs: CodecScratch,
+}
+
+/// Buffers and contexts of the codecs.
+#[derive(Default)]
+pub(crate) struct CodecScratch {
+    pub buffers: [Vec<u8>; 2],
+    pub zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+/// Bytes aligned for every type of value.
+#[derive(Default)]
+pub(crate) struct Words(Vec<u64>);
+
+impl Words {
+    /// The first `len` bytes, of any content.
+    pub fn bytes(&mut self, len: usize) -> &mut [u8] {
+        let words = len.div_ceil(8);
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        &mut bytemuck::cast_slice_mut(&mut self.0)[..len]
+    }
+}
+
+thread_local! {
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with this thread's scratch. A call within a call gets one of its own.
+pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
+    let mut scratch = SCRATCH.take().unwrap_or_default();
+    let result = f(&mut scratch);
+    let codecs: usize = scratch.codecs.buffers.iter().map(Vec::capacity).sum();
+    if (scratch.encoded.0.capacity() + scratch.decoded.0.capacity()) * 8 + codecs <= KEPT_BYTES {
+        SCRATCH.set(Some(scratch));
+    }
+    result
+}

@@ -1,0 +1,241 @@
+//! Codecs, alone: what is encoded is decoded; what was damaged or forged is an error at worst.
+
+use proptest::prelude::*;
+use serde_json::json;
+use zarrs_metadata::v3::MetadataV3;
+
+use super::scratch::CodecScratch;
+use super::{CodecChain, Profile, choose};
+use crate::dtype::DataType;
+
+/// Chains that this library writes or reads, as metadata, with a type that each takes.
+fn chains() -> Vec<(DataType, CodecChain)> {
+    let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    let big = json!({"name": "bytes", "configuration": {"endian": "big"}});
+    let crc = json!({"name": "crc32c"});
+    let blosc = |cname: &str, shuffle: &str, typesize: usize| {
+        json!({"name": "blosc", "configuration": {
+            "cname": cname, "clevel": 5, "shuffle": shuffle, "typesize": typesize, "blocksize": 0,
+        }})
+    };
+    let zstd = json!({"name": "zstd", "configuration": {"level": 3, "checksum": true}});
+    let pcodec = |level: usize| {
+        json!({"name": "numcodecs.pcodec", "configuration": {
+            "level": level, "mode_spec": "auto", "delta_spec": "auto",
+            "paging_spec": "equal_pages_up_to", "delta_encoding_order": null,
+            "equal_pages_up_to": 300,
+        }})
+    };
+    let mut chains = Vec::new();
+    for dtype in [
+        DataType::UInt8,
+        DataType::Int16,
+        DataType::Float32,
+        DataType::Float64,
+        DataType::Complex128,
+        DataType::FixedBytes { bytes: 5 },
+    ] {
+        let size = dtype.size().unwrap();
+        for codecs in [
+            json!([little]),
+            json!([little, crc]),
+            json!([big, crc]),
+            json!([little, zstd, crc]),
+            json!([little, blosc("lz4", "shuffle", size), crc]),
+            json!([little, blosc("zstd", "bitshuffle", size), crc]),
+            json!([big, blosc("blosclz", "noshuffle", 1), zstd, crc, crc]),
+            json!([pcodec(8), crc]),
+            json!([pcodec(4), zstd, blosc("lz4hc", "shuffle", 1)]),
+        ] {
+            let codecs: Vec<MetadataV3> = serde_json::from_value(codecs).unwrap();
+            if codecs[0].name() != "numcodecs.pcodec" || super::pcodec::takes(&dtype) {
+                chains.push((
+                    dtype.clone(),
+                    CodecChain::from_metadata(&codecs, &dtype).unwrap(),
+                ));
+            }
+        }
+    }
+    chains
+}
+
+fn decode(
+    chain: &CodecChain,
+    dtype: &DataType,
+    encoded: &[u8],
+    len: usize,
+) -> crate::Result<Vec<u8>> {
+    let mut out = vec![0xa5; len];
+    chain.decode(dtype, encoded, &mut out, &mut CodecScratch::default())?;
+    Ok(out)
+}
+
+/// Bytes that compress, at least in part.
+fn values() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..200),
+        proptest::collection::vec(0u8..3, 0..4000),
+        (any::<u8>(), 0usize..5000).prop_map(|(value, len)| vec![value; len]),
+        (0usize..1500).prop_map(|n| (0..n as u16).flat_map(|i| (i / 3).to_le_bytes()).collect()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn every_chain_gives_back_what_it_took(bytes in values()) {
+        for (dtype, chain) in chains() {
+            let size = dtype.size().unwrap();
+            let raw = &bytes[..bytes.len() / size * size];
+            let encoded = chain.encode(&dtype, raw).unwrap();
+            let metadata = serde_json::from_value::<Vec<MetadataV3>>(chain.to_json(&dtype)).unwrap();
+            let again = CodecChain::from_metadata(&metadata, &dtype).unwrap();
+            prop_assert_eq!(&again, &chain);
+            prop_assert!(decode(&again, &dtype, &encoded, raw.len()).unwrap() == raw, "{dtype} {}", chain.describe());
+            // Into memory that is not aligned.
+            let mut out = vec![0; raw.len() + 1];
+            chain.decode(&dtype, &encoded, &mut out[1..], &mut CodecScratch::default()).unwrap();
+            prop_assert!(&out[1..] == raw, "unaligned {dtype} {}", chain.describe());
+            // More or less than what was asked for is damage, not data.
+            prop_assert!(decode(&chain, &dtype, &encoded, raw.len() + size).is_err());
+            if !raw.is_empty() {
+                prop_assert!(decode(&chain, &dtype, &encoded, raw.len() - size).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_found_where_there_is_a_checksum(bytes in values(), at in any::<prop::sample::Index>()) {
+        for (dtype, chain) in chains().into_iter().filter(|(_, chain)| chain.is_checksummed()) {
+            let size = dtype.size().unwrap();
+            let raw = &bytes[..bytes.len() / size * size];
+            let mut encoded = chain.encode(&dtype, raw).unwrap();
+            let bit = at.index(encoded.len() * 8);
+            encoded[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(chain.verify(&encoded).is_err());
+            prop_assert!(decode(&chain, &dtype, &encoded, raw.len()).is_err());
+            encoded[bit / 8] ^= 1 << (bit % 8);
+            encoded.truncate(at.index(encoded.len()));
+            prop_assert!(decode(&chain, &dtype, &encoded, raw.len()).is_err());
+        }
+    }
+
+    /// A forger can make checksums too: whatever is in a chunk, decoding ends with an error or with
+    /// as many values as were asked for.
+    #[test]
+    fn forged_chunks_do_no_harm(
+        bytes in values(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+    ) {
+        for (dtype, chain) in chains() {
+            let size = dtype.size().unwrap();
+            let raw = &bytes[..bytes.len() / size * size];
+            let encoded = chain.encode(&dtype, raw).unwrap();
+            let sums = if chain.is_checksummed() { 4 } else { 0 };
+            let mut payload = encoded[..encoded.len() - sums].to_vec();
+            if let Some(cut) = cut.filter(|_| !payload.is_empty()) {
+                payload.truncate(cut.index(payload.len()));
+            }
+            for (at, value) in &edits {
+                if !payload.is_empty() {
+                    let place = at.index(payload.len());
+                    payload[place] ^= value;
+                }
+            }
+            if sums > 0 {
+                let sum = crc32c::crc32c(&payload);
+                payload.extend_from_slice(&sum.to_le_bytes());
+            }
+            let _ = decode(&chain, &dtype, &payload, raw.len());
+        }
+    }
+
+    #[test]
+    fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
+        for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
+            let values = || texts.iter().map(|text| text.as_bytes());
+            let chosen = choose(profile, &DataType::String, 1, |chain, _| {
+                chain.encode_strings(values())
+            }).unwrap();
+            let encoded = &chosen.encoded[&0];
+            let mut scratch = CodecScratch::default();
+            let decoded = chosen.chain.decode_strings(encoded, texts.len(), &mut scratch).unwrap();
+            prop_assert_eq!(decoded, values().collect());
+            prop_assert!(chosen.chain.decode_strings(encoded, texts.len() + 1, &mut scratch).is_err());
+        }
+    }
+
+    #[test]
+    fn forged_texts_do_no_harm(bytes in values(), count in 0usize..100) {
+        let metadata = [MetadataV3::new("vlen-utf8")];
+        let chain = CodecChain::from_metadata(&metadata, &DataType::String).unwrap();
+        let mut payload = (count as u32).to_le_bytes().to_vec();
+        payload.extend_from_slice(&bytes);
+        let decoded = chain.decode_strings(&payload, count, &mut CodecScratch::default());
+        if let Ok(texts) = decoded {
+            prop_assert_eq!(texts.len(), count);
+            prop_assert_eq!(texts.bytes.len() + 4 * count, bytes.len());
+        }
+    }
+}
+
+#[test]
+fn equal_values_are_tiny() {
+    for dtype in [DataType::Float64, DataType::Int32, DataType::UInt8] {
+        let raw = vec![7u8; 1 << 18];
+        let raw = &raw[..raw.len() / 8 * 8];
+        for profile in [Profile::Balanced, Profile::Small] {
+            let chosen = choose(profile, &dtype, 6, |chain, _| chain.encode(&dtype, raw)).unwrap();
+            let bytes = chosen.encoded.values().next().unwrap().len();
+            assert!(
+                bytes < raw.len() / 400,
+                "{dtype} {profile:?}: {bytes} bytes"
+            );
+        }
+    }
+}
+
+#[test]
+fn noise_is_stored_as_it_is() {
+    let mut state = 1u64;
+    let raw: Vec<u8> = std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 56) as u8
+    })
+    .take(1 << 16)
+    .collect();
+    let chosen = choose(Profile::Balanced, &DataType::Float64, 3, |chain, _| {
+        chain.encode(&DataType::Float64, &raw)
+    });
+    assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
+}
+
+#[test]
+fn unknown_codecs_are_named() {
+    for (codecs, word) in [
+        (json!(["bytes", "gzip"]), "gzip"),
+        (
+            json!([{"name": "transpose", "configuration": {"order": [0]}}, "bytes"]),
+            "transpose",
+        ),
+        (json!(["vlen-utf8"]), "vlen-utf8"),
+        (json!([]), "no codec"),
+    ] {
+        let codecs: Vec<MetadataV3> = serde_json::from_value(codecs).unwrap();
+        let error = CodecChain::from_metadata(&codecs, &DataType::UInt8).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    for bad in [
+        json!([{"name": "blosc", "configuration": {"cname": "lz5"}}]),
+        json!([{"name": "zstd", "configuration": {"level": "high"}}]),
+        json!(["zstd"]),
+    ] {
+        let mut codecs = vec![MetadataV3::new("bytes")];
+        codecs.extend(serde_json::from_value::<Vec<MetadataV3>>(bad).unwrap());
+        assert!(CodecChain::from_metadata(&codecs, &DataType::UInt8).is_err());
+    }
+}

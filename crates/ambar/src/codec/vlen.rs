@@ -1,0 +1,67 @@
+//! The codecs `vlen-utf8` and `vlen-bytes`: values of any length, each behind its own length.
+//!
+//! Layout (numcodecs): the number of values, then for each its length and its bytes; all numbers
+//! are unsigned 32-bit little-endian.
+
+use crate::array::Strings;
+use crate::error::{Error, Result};
+
+/// Encodes the values that `values` yields into `out`, which is cleared before.
+pub(super) fn encode<'a>(
+    values: impl ExactSizeIterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let number = |n: usize, what: &str| {
+        u32::try_from(n).map_err(|_| {
+            Error::invalid(format!(
+                "{what} of {n} is over 2^32 - 1; choose smaller chunks"
+            ))
+        })
+    };
+    out.clear();
+    out.extend_from_slice(&number(values.len(), "a number of texts in a chunk")?.to_le_bytes());
+    for value in values {
+        out.extend_from_slice(&number(value.len(), "a text's length")?.to_le_bytes());
+        out.extend_from_slice(value);
+    }
+    Ok(())
+}
+
+/// Decodes exactly `count` values out of `source` and nothing else; texts must be UTF-8.
+pub(super) fn decode(source: &[u8], count: usize, utf8: bool) -> Result<Strings> {
+    let short = || Error::corrupt("a chunk of texts ends within a value");
+    let (header, mut rest) = source.split_first_chunk::<4>().ok_or_else(short)?;
+    let stored = u32::from_le_bytes(*header);
+    if usize::try_from(stored) != Ok(count) {
+        return Err(Error::corrupt(format!(
+            "a chunk of texts holds {stored} values where {count} are expected"
+        )));
+    }
+    // Every value takes at least its length's 4 bytes, which bounds what is allocated.
+    if rest.len() / 4 < count {
+        return Err(short());
+    }
+    let mut strings = Strings {
+        offsets: Vec::with_capacity(count + 1),
+        bytes: Vec::with_capacity(rest.len() - 4 * count),
+    };
+    strings.offsets.push(0);
+    for _ in 0..count {
+        let (length, tail) = rest.split_first_chunk::<4>().ok_or_else(short)?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| short())?;
+        let (value, tail) = tail.split_at_checked(length).ok_or_else(short)?;
+        if utf8 && std::str::from_utf8(value).is_err() {
+            return Err(Error::corrupt("a text is not UTF-8"));
+        }
+        strings.push(value);
+        rest = tail;
+    }
+    if rest.is_empty() {
+        Ok(strings)
+    } else {
+        Err(Error::corrupt(format!(
+            "{} bytes follow a chunk of texts",
+            rest.len()
+        )))
+    }
+}

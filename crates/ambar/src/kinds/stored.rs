@@ -1,0 +1,182 @@
+//! The columns of a table kept in a store: a group's 1-D arrays, and the index arrays beside them.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::array::{Array, Slice};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::source::ColumnSource;
+use crate::store::{NodeKind, Store};
+
+/// Columns of a group, read on demand.
+pub struct StoredColumns {
+    path: String,
+    names: Vec<String>,
+    arrays: Vec<Array>,
+    rows: u64,
+    chunk_rows: u64,
+    /// Smallest and largest values, float64 (columns, chunks, 2), and the columns it goes along.
+    ranges: Option<(Array, Vec<String>)>,
+    loaded: OnceLock<Vec<f64>>,
+}
+
+impl StoredColumns {
+    /// The columns `names` of the group at `path`: 1-D arrays of equal length and chunks.
+    ///
+    /// Their ranges are in `<path>/index/range`, float64 (columns, chunks, 2), where there is such
+    /// an array; its first dimension goes along the attribute `ambar.fields` or `ambar.columns` of
+    /// the group.
+    ///
+    /// # Errors
+    /// `NotFound` for a column or group that is not there; `Corrupt` where lengths or chunks
+    /// differ; `Unsupported` for a column of texts.
+    pub fn open(store: &Store, path: &str, names: &[String]) -> Result<Self> {
+        let group = store.group(path)?;
+        let path = group.path().trim_end_matches('/').to_owned();
+        let arrays = names
+            .iter()
+            .map(|name| store.array(&format!("{path}/{name}")))
+            .collect::<Result<Vec<_>>>()?;
+        let (mut rows, mut chunk_rows) = (0, 1);
+        for (index, array) in arrays.iter().enumerate() {
+            let place = |error: Error| error.at_node(array.path()).in_file(store.location());
+            let ([length], [chunk]) = (array.shape(), array.chunk_shape()) else {
+                return Err(place(Error::corrupt(
+                    "a column has one dimension, this array not",
+                )));
+            };
+            if array.dtype().size().is_none() {
+                return Err(place(Error::unsupported(
+                    "columns of texts are not read as a table",
+                )));
+            }
+            if index == 0 {
+                (rows, chunk_rows) = (*length, *chunk);
+            }
+            if (rows, chunk_rows) != (*length, *chunk) {
+                return Err(place(Error::corrupt(format!(
+                    "a column of {length} rows in chunks of {chunk} stands beside one of {rows} in \
+                     chunks of {chunk_rows}"
+                ))));
+            }
+        }
+        let ranges = range_array(
+            store,
+            &path,
+            group.attributes().get("ambar"),
+            rows,
+            chunk_rows,
+        )?;
+        let names = names.to_vec();
+        Ok(Self {
+            path,
+            names,
+            arrays,
+            rows,
+            chunk_rows,
+            ranges,
+            loaded: OnceLock::new(),
+        })
+    }
+
+    /// The array of the column `name`.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the columns there are.
+    pub fn array(&self, name: &str) -> Result<&Array> {
+        let found = self.names.iter().position(|other| other == name);
+        found
+            .and_then(|index| self.arrays.get(index))
+            .ok_or_else(|| {
+                let names = self.names.join(", ");
+                Error::not_found(format!(
+                    "there is no column {name:?} in {}; there are: {names}",
+                    self.path
+                ))
+            })
+    }
+}
+
+/// The index array of ranges, where there is one, and the columns that its first dimension goes
+/// along.
+fn range_array(
+    store: &Store,
+    path: &str,
+    ambar: Option<&Value>,
+    rows: u64,
+    chunk_rows: u64,
+) -> Result<Option<(Array, Vec<String>)>> {
+    let index = format!("{path}/index/range");
+    if store.kind(&index)? != Some(NodeKind::Array) {
+        return Ok(None);
+    }
+    let listed = ambar.and_then(|ambar| ambar.get("fields").or_else(|| ambar.get("columns")));
+    let names: Vec<String> = listed
+        .and_then(Value::as_array)
+        .map(|names| {
+            names
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        })
+        .unwrap_or_default();
+    let array = store.array(&index)?;
+    let expected = [names.len() as u64, rows.div_ceil(chunk_rows), 2];
+    if array.shape() == expected && *array.dtype() == DataType::Float64 {
+        return Ok(Some((array, names)));
+    }
+    Err(Error::corrupt(format!(
+        "ranges are {} of {:?} where float64 of {expected:?} is expected",
+        array.dtype(),
+        array.shape()
+    ))
+    .at_node(index)
+    .in_file(store.location()))
+}
+
+impl ColumnSource for StoredColumns {
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn chunk_rows(&self) -> u64 {
+        self.chunk_rows
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn dtype(&self, name: &str) -> Result<DataType> {
+        Ok(self.array(name)?.dtype().clone())
+    }
+
+    fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
+        self.array(name)?.read_rows(rows, out)
+    }
+
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
+        let Some((array, names)) = &self.ranges else {
+            return Ok(None);
+        };
+        let Some(column) = names.iter().position(|other| other == name) else {
+            return Ok(None);
+        };
+        let values = match self.loaded.get() {
+            Some(values) => values,
+            None => {
+                let mut values = vec![0.0; array.elements() as usize];
+                let all: Vec<Slice> = array.shape().iter().copied().map(Slice::all).collect();
+                array.read(&all, bytemuck::cast_slice_mut(&mut values))?;
+                self.loaded.get_or_init(|| values)
+            }
+        };
+        let chunks = self.rows.div_ceil(self.chunk_rows) as usize;
+        let pairs = values.chunks_exact(2).skip(column * chunks).take(chunks);
+        Ok(Some(pairs.map(|pair| [pair[0], pair[1]]).collect()))
+    }
+}

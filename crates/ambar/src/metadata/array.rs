@@ -1,0 +1,316 @@
+//! An array's metadata: what a reader needs of it, checked, and the document a writer makes.
+
+use serde_json::{Value, json};
+use zarrs_metadata::v3::{ArrayMetadataV3, MetadataV3};
+
+use super::{Attributes, fill};
+use crate::codec::CodecChain;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// What an array's document says.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrayMetadata {
+    pub dtype: DataType,
+    pub shape: Vec<u64>,
+    /// Length of a chunk, the unit of decoding, in each dimension.
+    pub chunk_shape: Vec<u64>,
+    pub sharding: Option<Sharding>,
+    pub keys: KeyEncoding,
+    /// How a chunk is encoded.
+    pub chain: CodecChain,
+    /// One value, native byte order.
+    pub fill_value: Vec<u8>,
+    /// One a dimension, or none at all.
+    pub dimension_names: Vec<Option<String>>,
+    pub attributes: Attributes,
+}
+
+/// How chunks are put together into shards.
+#[derive(Clone, Debug)]
+pub(crate) struct Sharding {
+    /// Length of a shard in each dimension, a multiple of the chunk's.
+    pub shape: Vec<u64>,
+    pub location: IndexLocation,
+    /// How the index is encoded; it keeps its length but for checksums.
+    pub index_chain: CodecChain,
+}
+
+/// Where in a shard its index stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexLocation {
+    Start,
+    End,
+}
+
+/// How the keys of chunks (or shards) are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyEncoding {
+    /// Whether keys begin with `c` (Zarr v3's own), or are those of Zarr v2.
+    pub prefixed: bool,
+    pub separator: char,
+}
+
+impl KeyEncoding {
+    /// What this library writes.
+    pub const DEFAULT: Self = Self {
+        prefixed: true,
+        separator: '/',
+    };
+
+    /// The key of the chunk (or shard) at `coordinates` of the array `name`.
+    pub fn key(self, name: &str, coordinates: &[u64]) -> String {
+        use std::fmt::Write as _;
+        let mut key = String::with_capacity(name.len() + 16);
+        key.push_str(name);
+        if !name.is_empty() {
+            key.push('/');
+        }
+        if self.prefixed {
+            key.push('c');
+        } else if coordinates.is_empty() {
+            key.push('0');
+        }
+        for (dimension, coordinate) in coordinates.iter().enumerate() {
+            if self.prefixed || dimension > 0 {
+                key.push(self.separator);
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(key, "{coordinate}");
+        }
+        key
+    }
+}
+
+impl ArrayMetadata {
+    /// Parses and checks an array's document.
+    ///
+    /// # Errors
+    /// `Corrupt` where it contradicts itself or the standard; `Unsupported` for what this version
+    /// lacks; `Limit`.
+    pub fn parse(document: &str, limits: &Limits) -> Result<Self> {
+        let metadata: ArrayMetadataV3 = serde_json::from_str(document)
+            .map_err(|error| Error::corrupt(format!("no valid array metadata: {error}")))?;
+        if let Some(transformer) = metadata.storage_transformers.first() {
+            let name = transformer.name();
+            return Err(Error::unsupported(format!("storage transformer {name:?}")));
+        }
+        if let Some((name, _)) = metadata
+            .additional_fields
+            .iter()
+            .find(|(_, field)| field.must_understand())
+        {
+            return Err(Error::unsupported(format!(
+                "metadata field {name:?} must be understood"
+            )));
+        }
+        let data_type = serde_json::to_value(&metadata.data_type)
+            .map_err(|error| Error::corrupt(format!("no valid data type: {error}")))?;
+        let dtype = DataType::from_json(&data_type)?;
+        let (chain_codecs, chunk_shape, sharding) = division(&metadata, limits)?;
+        let array = Self {
+            chain: CodecChain::from_metadata(&chain_codecs, &dtype)?,
+            fill_value: fill::parse(&dtype, &metadata.fill_value)?,
+            keys: key_encoding(&metadata.chunk_key_encoding)?,
+            dimension_names: metadata.dimension_names.unwrap_or_default(),
+            attributes: metadata.attributes,
+            shape: metadata.shape,
+            dtype,
+            chunk_shape,
+            sharding,
+        };
+        array.check(limits)?;
+        Ok(array)
+    }
+
+    /// Checks everything that sizes are computed from later.
+    fn check(&self, limits: &Limits) -> Result<()> {
+        let dimensions = self.shape.len();
+        if dimensions > limits.dimensions {
+            return Err(Error::limit(format!(
+                "{dimensions} dimensions, over the limit of {}",
+                limits.dimensions
+            )));
+        }
+        let named = self.dimension_names.len();
+        if self.chunk_shape.len() != dimensions || (named != 0 && named != dimensions) {
+            return Err(Error::corrupt(format!(
+                "shape, chunk shape and dimension names disagree on the number of dimensions: \
+                 {dimensions}, {} and {named}",
+                self.chunk_shape.len()
+            )));
+        }
+        if self.chunk_shape.contains(&0) {
+            return Err(Error::corrupt(
+                "a chunk's length is 0; at least 1 is expected",
+            ));
+        }
+        let size = self.dtype.size().unwrap_or(1) as u64;
+        let bytes = checked_product(&self.shape, size);
+        let chunk = checked_product(&self.chunk_shape, size);
+        Limits::check("an array", bytes.unwrap_or(u64::MAX), limits.array_bytes)?;
+        Limits::check("a chunk", chunk.unwrap_or(u64::MAX), limits.chunk_bytes)?;
+        if let Some(sharding) = &self.sharding {
+            let fits = sharding.shape.len() == dimensions
+                && (sharding.shape.iter().zip(&self.chunk_shape))
+                    .all(|(shard, chunk)| *shard > 0 && shard % chunk == 0);
+            if !fits {
+                return Err(Error::corrupt(format!(
+                    "shards of {:?} are not made of chunks of {:?}",
+                    sharding.shape, self.chunk_shape
+                )));
+            }
+            let per_shard = (sharding.shape.iter().zip(&self.chunk_shape)).map(|(s, c)| s / c);
+            let index = checked_product(&per_shard.collect::<Vec<_>>(), 16);
+            let limit = limits.shard_index_bytes;
+            Limits::check("a shard's index", index.unwrap_or(u64::MAX), limit)?;
+        }
+        Ok(())
+    }
+
+    /// The array's document, as it is written.
+    ///
+    /// # Errors
+    /// `Invalid` where the fill value is no value of the type.
+    pub fn to_json(&self) -> Result<Value> {
+        let inner = self.chain.to_json(&self.dtype);
+        let (grid, codecs) = match &self.sharding {
+            None => (&self.chunk_shape, inner),
+            Some(sharding) => {
+                let location = match sharding.location {
+                    IndexLocation::Start => "start",
+                    IndexLocation::End => "end",
+                };
+                let codec = json!([{"name": "sharding_indexed", "configuration": {
+                    "chunk_shape": self.chunk_shape,
+                    "codecs": inner,
+                    "index_codecs": sharding.index_chain.to_json(&DataType::UInt64),
+                    "index_location": location,
+                }}]);
+                (&sharding.shape, codec)
+            }
+        };
+        let mut document = json!({
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": self.shape,
+            "data_type": self.dtype.to_json(),
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": grid}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": fill::to_json(&self.dtype, &self.fill_value)?,
+            "codecs": codecs,
+            "attributes": self.attributes,
+        });
+        if !self.dimension_names.is_empty() {
+            document["dimension_names"] = json!(self.dimension_names);
+        }
+        Ok(document)
+    }
+
+    /// The fill value where the caller gives none.
+    pub fn default_fill(dtype: &DataType) -> Vec<u8> {
+        fill::zero(dtype)
+    }
+}
+
+/// `lengths` and `size` multiplied, unless that passes 2^64.
+pub(crate) fn checked_product(lengths: &[u64], size: u64) -> Option<u64> {
+    // A length of 0 makes it 0 even where other lengths alone would pass.
+    if lengths.contains(&0) {
+        return Some(0);
+    }
+    lengths
+        .iter()
+        .try_fold(size, |product, length| product.checked_mul(*length))
+}
+
+#[derive(serde::Deserialize)]
+struct GridConfiguration {
+    chunk_shape: Vec<u64>,
+}
+
+#[derive(serde::Deserialize)]
+struct ShardingConfiguration {
+    chunk_shape: Vec<u64>,
+    codecs: Vec<MetadataV3>,
+    index_codecs: Vec<MetadataV3>,
+    #[serde(default = "at_end")]
+    index_location: String,
+}
+
+fn at_end() -> String {
+    "end".to_owned()
+}
+
+/// The codecs of a chunk, its shape, and how chunks make shards.
+fn division(
+    metadata: &ArrayMetadataV3,
+    limits: &Limits,
+) -> Result<(Vec<MetadataV3>, Vec<u64>, Option<Sharding>)> {
+    let grid = &metadata.chunk_grid;
+    if grid.name() != "regular" {
+        return Err(Error::unsupported(format!("chunk grid {:?}", grid.name())));
+    }
+    let invalid = |what: &str, error| Error::corrupt(format!("no valid {what}: {error}"));
+    let GridConfiguration { chunk_shape: outer } = grid
+        .to_typed_configuration()
+        .map_err(|error| invalid("chunk grid", error.to_string()))?;
+    let [codec] = metadata.codecs.as_slice() else {
+        return Ok((metadata.codecs.clone(), outer, None));
+    };
+    if codec.name() != "sharding_indexed" {
+        return Ok((metadata.codecs.clone(), outer, None));
+    }
+    let configuration: ShardingConfiguration = codec
+        .to_typed_configuration()
+        .map_err(|error| invalid("sharding", error.to_string()))?;
+    let location = match configuration.index_location.as_str() {
+        "end" => IndexLocation::End,
+        "start" => IndexLocation::Start,
+        other => {
+            return Err(Error::corrupt(format!(
+                "a shard's index stands at {other:?}"
+            )));
+        }
+    };
+    let index_chain = CodecChain::from_metadata(&configuration.index_codecs, &DataType::UInt64)?;
+    if index_chain.fixed_overhead().is_none() {
+        return Err(Error::unsupported("a compressed index of shards"));
+    }
+    if outer.len() > limits.dimensions {
+        return Err(Error::limit(format!("{} dimensions", outer.len())));
+    }
+    let sharding = Sharding {
+        shape: outer,
+        location,
+        index_chain,
+    };
+    Ok((
+        configuration.codecs,
+        configuration.chunk_shape,
+        Some(sharding),
+    ))
+}
+
+fn key_encoding(encoding: &MetadataV3) -> Result<KeyEncoding> {
+    let prefixed = match encoding.name() {
+        "default" => true,
+        "v2" => false,
+        other => return Err(Error::unsupported(format!("chunk key encoding {other:?}"))),
+    };
+    let separator = encoding
+        .configuration()
+        .and_then(|options| options.get("separator"));
+    let separator = match separator.map(|value| value.as_str()) {
+        None if prefixed => '/',
+        None => '.',
+        Some(Some("/")) => '/',
+        Some(Some(".")) => '.',
+        Some(_) => return Err(Error::corrupt("a chunk key's separator is neither / nor .")),
+    };
+    Ok(KeyEncoding {
+        prefixed,
+        separator,
+    })
+}

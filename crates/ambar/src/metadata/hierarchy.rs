@@ -1,0 +1,442 @@
+//! All documents of a hierarchy in one text, indexed by node and parsed when asked for.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Attributes;
+use crate::container::Container;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::store::NodeKind;
+
+/// The version of the format that this library writes, and the newest that it reads.
+pub(crate) const FORMAT_VERSION: u64 = 1;
+
+/// The digits of a checksum while it is computed.
+const ZEROS: &str = "00000000";
+
+/// What stands in front of a checksum's digits.
+const PREFIX: &str = "crc32c:";
+
+/// The documents of all nodes.
+#[derive(Debug)]
+pub(crate) struct Hierarchy {
+    text: String,
+    /// Names (`amr/density`; the root is not among them) and where their documents stand, in the
+    /// order of the file.
+    nodes: Vec<(Box<str>, Range<usize>)>,
+    /// Indices into `nodes`, sorted by name.
+    sorted: Vec<u32>,
+    root: Root,
+    /// Whether this library wrote it.
+    ours: bool,
+}
+
+#[derive(Debug)]
+enum Root {
+    Group(Attributes),
+    /// The whole store is one array, whose document is the text.
+    Array,
+}
+
+#[derive(Deserialize)]
+struct RootDocument<'a> {
+    zarr_format: u64,
+    node_type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    attributes: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    consolidated_metadata: Option<Consolidated<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Consolidated<'a> {
+    #[serde(borrow)]
+    metadata: Documents<'a>,
+}
+
+/// The entries of a JSON object, unparsed, in order.
+struct Documents<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Documents<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Documents<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of metadata documents")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                #[derive(Deserialize)]
+                struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+                let mut entries = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    entries.push((key, value));
+                }
+                Ok(Documents(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+#[derive(Deserialize)]
+struct GroupDocument<'a> {
+    zarr_format: u64,
+    #[serde(borrow)]
+    node_type: Cow<'a, str>,
+    #[serde(default)]
+    attributes: Attributes,
+}
+
+#[derive(Deserialize)]
+struct KindDocument<'a> {
+    #[serde(borrow)]
+    node_type: Cow<'a, str>,
+}
+
+impl Hierarchy {
+    /// Reads the documents in `container`: the root's alone where it holds all others, as in every
+    /// store of this library; else each node's own.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no Zarr v3 hierarchy; `Corrupt`, `Unsupported`, `Limit`, `Io`.
+    pub fn read(container: &dyn Container, limits: &Limits) -> Result<Self> {
+        let Some(text) = read_text(container, "zarr.json", limits)? else {
+            return Err(Error::not_found(
+                "there is no Zarr v3 hierarchy here (no zarr.json at the root)",
+            ));
+        };
+        let hierarchy = Self::parse(text)?;
+        if hierarchy.ours || !hierarchy.nodes.is_empty() || matches!(hierarchy.root, Root::Array) {
+            return Ok(hierarchy);
+        }
+        hierarchy.with_nodes_of(container, limits)
+    }
+
+    /// Parses the root's document `text` and verifies its checksum, where it has one.
+    pub fn parse(text: String) -> Result<Self> {
+        let document: RootDocument<'_> = serde_json::from_str(&text)
+            .map_err(|error| Error::corrupt(format!("no valid metadata of the root: {error}")))?;
+        if document.zarr_format != 3 {
+            return Err(Error::unsupported(format!(
+                "Zarr format {}",
+                document.zarr_format
+            )));
+        }
+        if document.node_type == "array" {
+            return Ok(Self {
+                text,
+                nodes: Vec::new(),
+                sorted: Vec::new(),
+                root: Root::Array,
+                ours: false,
+            });
+        }
+        let raw = document.attributes.map_or("{}", RawValue::get);
+        let ours = verify_checksum(&text, raw)?;
+        let mut attributes: Attributes = serde_json::from_str(raw)
+            .map_err(|error| Error::corrupt(format!("no valid attributes: {error}")))?;
+        if ours {
+            check_version(&mut attributes)?;
+        }
+        let documents = document
+            .consolidated_metadata
+            .map_or(Vec::new(), |c| c.metadata.0);
+        let nodes = documents
+            .into_iter()
+            .map(|(name, document)| (Box::from(name), place(&text, document.get())))
+            .collect();
+        Self {
+            text: String::new(),
+            nodes,
+            sorted: Vec::new(),
+            root: Root::Group(attributes),
+            ours,
+        }
+        .sorted(text)
+    }
+
+    /// Adds the documents that stand under `container`'s keys to a root that holds none.
+    fn with_nodes_of(mut self, container: &dyn Container, limits: &Limits) -> Result<Self> {
+        let mut text = std::mem::take(&mut self.text);
+        for key in container.keys()? {
+            let Some(name) = key.strip_suffix("/zarr.json") else {
+                continue;
+            };
+            let Some(document) = read_text(container, &key, limits)? else {
+                continue;
+            };
+            let start = text.len();
+            text.push_str(&document);
+            Limits::check("metadata", text.len() as u64, limits.metadata_bytes)?;
+            self.nodes.push((name.into(), start..text.len()));
+        }
+        self.sorted(text)
+    }
+
+    fn sorted(mut self, text: String) -> Result<Self> {
+        self.text = text;
+        let count =
+            u32::try_from(self.nodes.len()).map_err(|_| Error::limit("more than 2^32 nodes"))?;
+        self.sorted = (0..count).collect();
+        let nodes = &self.nodes;
+        let name = |index: &u32| &*nodes[*index as usize].0;
+        self.sorted.sort_by(|a, b| name(a).cmp(name(b)));
+        if let Some(twice) = self
+            .sorted
+            .windows(2)
+            .find(|pair| name(&pair[0]) == name(&pair[1]))
+        {
+            return Err(Error::corrupt("two documents of one node").at_node(name(&twice[0])));
+        }
+        Ok(self)
+    }
+
+    /// Whether this library wrote it: its writers leave nothing out, so that what is missing was
+    /// lost.
+    pub fn is_ours(&self) -> bool {
+        self.ours
+    }
+
+    /// Names of all nodes but the root, in the order of the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|(name, _)| &**name)
+    }
+
+    /// Names of the nodes right below `name`, in the order of the file.
+    pub fn children(&self, name: &str) -> Vec<&str> {
+        let prefix = if name.is_empty() {
+            String::new()
+        } else {
+            format!("{name}/")
+        };
+        let node = |index: &u32| &*self.nodes[*index as usize].0;
+        let first = self
+            .sorted
+            .partition_point(|index| node(index) < prefix.as_str());
+        let mut children: Vec<u32> = self.sorted[first..]
+            .iter()
+            .copied()
+            .take_while(|index| node(index).starts_with(&prefix))
+            .filter(|index| !node(index)[prefix.len()..].contains('/'))
+            .collect();
+        children.sort_unstable();
+        children
+            .iter()
+            .map(|index| &*self.nodes[*index as usize].0)
+            .collect()
+    }
+
+    /// The document of the node `name`; the root's is given for an array alone.
+    pub fn document(&self, name: &str) -> Option<&str> {
+        if name.is_empty() {
+            return matches!(self.root, Root::Array).then_some(self.text.as_str());
+        }
+        let node = |index: &u32| &*self.nodes[*index as usize].0;
+        let found = self
+            .sorted
+            .binary_search_by(|index| node(index).cmp(name))
+            .ok()?;
+        let (_, place) = &self.nodes[self.sorted[found] as usize];
+        self.text.get(place.clone())
+    }
+
+    /// What the node `name` is; `None` where there is none.
+    pub fn kind(&self, name: &str) -> Result<Option<NodeKind>> {
+        let document = match (&self.root, name) {
+            (Root::Group(_), "") => return Ok(Some(NodeKind::Group)),
+            _ => self.document(name),
+        };
+        let Some(document) = document else {
+            return Ok(None);
+        };
+        let KindDocument { node_type } = serde_json::from_str(document)
+            .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))?;
+        match &*node_type {
+            "group" => Ok(Some(NodeKind::Group)),
+            "array" => Ok(Some(NodeKind::Array)),
+            other => Err(Error::corrupt(format!("a node is a {other:?}")).at_node(name)),
+        }
+    }
+
+    /// Attributes of the group `name`; `None` where there is no such node.
+    pub fn attributes(&self, name: &str) -> Result<Option<Attributes>> {
+        if let (Root::Group(attributes), "") = (&self.root, name) {
+            return Ok(Some(attributes.clone()));
+        }
+        let Some(document) = self.document(name) else {
+            return Ok(None);
+        };
+        let group: GroupDocument<'_> = serde_json::from_str(document).map_err(|error| {
+            Error::corrupt(format!("no valid group metadata: {error}")).at_node(name)
+        })?;
+        if group.zarr_format != 3 || group.node_type != "group" {
+            let message = format!(
+                "this is no group but a Zarr {} {}",
+                group.zarr_format, group.node_type
+            );
+            return Err(Error::invalid(message).at_node(name));
+        }
+        Ok(Some(group.attributes))
+    }
+}
+
+fn read_text(container: &dyn Container, key: &str, limits: &Limits) -> Result<Option<String>> {
+    let Some(bytes) = container.read_whole(key, limits.metadata_bytes)? else {
+        return Ok(None);
+    };
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| Error::corrupt(format!("{key} is not UTF-8; restore the file from a copy")))
+}
+
+/// Where in `text` its part `part` stands.
+fn place(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + part.len()
+}
+
+/// Where in `attributes`, the JSON of the root's attributes, the checksum's digits stand.
+fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
+    #[derive(Deserialize)]
+    struct Outer<'a> {
+        #[serde(borrow, default)]
+        ambar: Option<Inner<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Inner<'a> {
+        #[serde(borrow, default)]
+        checksum: Option<&'a RawValue>,
+    }
+    let outer: Outer<'_> = serde_json::from_str(attributes)
+        .map_err(|error| Error::corrupt(format!("no valid attribute `ambar`: {error}")))?;
+    let Some(checksum) = outer.ambar.and_then(|inner| inner.checksum) else {
+        return Ok(None);
+    };
+    checksum
+        .get()
+        .strip_prefix('"')
+        .and_then(|quoted| quoted.strip_prefix(PREFIX))
+        .and_then(|rest| rest.strip_suffix('"'))
+        .filter(|digits| digits.len() == ZEROS.len())
+        .map(|digits| Some(place(attributes, digits)))
+        .ok_or_else(|| Error::corrupt(format!("{checksum} is no checksum of the metadata")))
+}
+
+/// Verifies the checksum in `attributes`, a part of the root's document `text`. It covers the whole
+/// document with its own digits replaced by zeros. Gives whether there is one.
+fn verify_checksum(text: &str, attributes: &str) -> Result<bool> {
+    let Some(digits) = locate_checksum(attributes)? else {
+        return match holds_checksum(text) {
+            // The checksum is there, but the names that lead to it are not what they were.
+            true => Err(Error::corrupt(
+                "the metadata's checksum is not where it belongs; restore the store from a copy",
+            )),
+            false => Ok(false),
+        };
+    };
+    let stored = &attributes[digits];
+    let place = place(text, stored);
+    let actual = format!(
+        "{:08x}",
+        checksum_of(&text[..place.start], &text[place.end..])
+    );
+    if actual == stored {
+        return Ok(true);
+    }
+    Err(Error::corrupt(format!(
+        "the checksum of the metadata is {actual} where {stored} is stored: zarr.json is damaged, \
+         or another program has changed it; restore it from a copy"
+    )))
+}
+
+/// Whether a string of the form of a checksum stands anywhere in `text`.
+fn holds_checksum(text: &str) -> bool {
+    text.match_indices("\"crc32c:").any(|(start, prefix)| {
+        let rest = &text.as_bytes()[start + prefix.len()..];
+        rest.get(8) == Some(&b'"') && rest[..8].iter().all(u8::is_ascii_hexdigit)
+    })
+}
+
+fn checksum_of(before: &str, after: &str) -> u32 {
+    let start = crc32c::crc32c(before.as_bytes());
+    let middle = crc32c::crc32c_append(start, ZEROS.as_bytes());
+    crc32c::crc32c_append(middle, after.as_bytes())
+}
+
+/// Refuses newer versions, and takes away the checksum, which is of the file, not of the caller.
+fn check_version(attributes: &mut Attributes) -> Result<()> {
+    let Some(Value::Object(ambar)) = attributes.get_mut("ambar") else {
+        return Ok(());
+    };
+    ambar.shift_remove("checksum");
+    match ambar.get("version").map(Value::as_u64) {
+        Some(Some(1..=FORMAT_VERSION)) => Ok(()),
+        Some(Some(version)) => Err(Error::unsupported(format!(
+            "format version {version}; this version of ambar reads up to {FORMAT_VERSION}: use a \
+             newer one"
+        ))),
+        _ => Err(Error::corrupt("the root does not say its format version")),
+    }
+}
+
+/// The document of a group.
+pub(crate) fn group_document(attributes: &Attributes) -> Value {
+    json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+}
+
+/// The root's document: its attributes, with version and checksum, and the documents of all nodes.
+///
+/// # Errors
+/// `Invalid` where the attribute `ambar` is no object.
+pub(crate) fn root_document<'a>(
+    attributes: &Attributes,
+    nodes: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<String> {
+    let mut attributes = attributes.clone();
+    let ambar = attributes.entry("ambar").or_insert_with(|| json!({}));
+    let Value::Object(ambar) = ambar else {
+        return Err(Error::invalid(
+            "the root's attribute `ambar` must be an object",
+        ));
+    };
+    ambar
+        .entry("version")
+        .or_insert_with(|| json!(FORMAT_VERSION));
+    ambar.insert("checksum".to_owned(), json!(format!("{PREFIX}{ZEROS}")));
+    let attributes = Value::Object(attributes).to_string();
+    let start = "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":";
+    let mut text = format!(
+        "{start}{attributes},\"consolidated_metadata\":\
+         {{\"kind\":\"inline\",\"must_understand\":false,\"metadata\":{{"
+    );
+    for (index, (name, document)) in nodes.enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(&Value::from(name).to_string());
+        text.push(':');
+        text.push_str(document);
+    }
+    text.push_str("}}}");
+    let digits = locate_checksum(&attributes)?
+        .map(|place| place.start + start.len()..place.end + start.len())
+        .ok_or_else(|| Error::invalid("the root's attributes hold no place for a checksum"))?;
+    let checksum = checksum_of(&text[..digits.start], &text[digits.end..]);
+    text.replace_range(digits, &format!("{checksum:08x}"));
+    Ok(text)
+}

@@ -1,0 +1,121 @@
+//! Threads: how many a call may use, and the pools behind it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::ThreadPool;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+
+use crate::error::{Error, Result};
+
+/// Pools by (process, threads). A forked child has none of its parent's threads, so that it must
+/// not use its pools either.
+type Pools = Mutex<Option<HashMap<(u32, usize), Arc<ThreadPool>>>>;
+
+static POOLS: Pools = Mutex::new(None);
+
+/// Threads used where the caller does not say: as many as this process may run on.
+pub fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs `f` on a pool of `threads` threads (`None`: [`default_threads`]), so that every parallel
+/// loop in it, rayon's own included, uses just those. `Some(1)` uses one thread, truly.
+///
+/// Pools are kept for the next call, by process and number of threads.
+///
+/// # Errors
+/// `Invalid` for 0 threads; `Io` where the system gives no more threads; else what `f` returns.
+pub fn with_threads<T: Send>(
+    threads: Option<usize>,
+    f: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
+    let threads = threads.unwrap_or_else(default_threads);
+    if threads == 0 {
+        return Err(Error::invalid(
+            "0 threads cannot do anything; ask for 1 or more",
+        ));
+    }
+    pool(threads)?.install(f)
+}
+
+fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
+    let key = (std::process::id(), threads);
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = pools.get_or_insert_with(HashMap::new);
+    if let Some(pool) = pools.get(&key) {
+        return Ok(Arc::clone(pool));
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("ambar-{index}"))
+        .build()
+        .map_err(|error| Error::new(crate::ErrorKind::Io, format!("starting threads: {error}")))?;
+    let pool = Arc::new(pool);
+    pools.insert(key, Arc::clone(&pool));
+    Ok(pool)
+}
+
+/// Calls `f` with each of `0..count`, in parallel on the current pool where there is more than one
+/// thread and more than one call to make; else in order, on the calling thread.
+///
+/// # Errors
+/// One of the errors that `f` returned; calls not yet begun are then left out.
+pub fn try_for_each(count: usize, f: impl Fn(usize) -> Result<()> + Send + Sync) -> Result<()> {
+    if count <= 1 || rayon::current_num_threads() == 1 {
+        (0..count).try_for_each(f)
+    } else {
+        (0..count).into_par_iter().with_max_len(1).try_for_each(f)
+    }
+}
+
+/// What `f` gives for each of `0..count`, in order; computed as by [`try_for_each`].
+///
+/// # Errors
+/// One of the errors that `f` returned.
+pub fn try_map<T: Send>(
+    count: usize,
+    f: impl Fn(usize) -> Result<T> + Send + Sync,
+) -> Result<Vec<T>> {
+    if count <= 1 || rayon::current_num_threads() == 1 {
+        (0..count).map(f).collect()
+    } else {
+        (0..count).into_par_iter().with_max_len(1).map(f).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn loops_use_the_threads_asked_for() {
+        for threads in [1, 2, 3] {
+            let seen = with_threads(Some(threads), || Ok(rayon::current_num_threads())).unwrap();
+            assert_eq!(seen, threads);
+        }
+        assert!(with_threads(Some(0), || Ok(())).is_err());
+    }
+
+    #[test]
+    fn every_index_is_visited_once_and_errors_come_out() {
+        let sum = AtomicUsize::new(0);
+        with_threads(Some(2), || {
+            try_for_each(1000, |i| {
+                sum.fetch_add(i, Ordering::Relaxed);
+                Ok(())
+            })
+        })
+        .unwrap();
+        assert_eq!(sum.into_inner(), 999 * 500);
+        let failed = try_for_each(10, |i| {
+            if i == 7 {
+                Err(Error::invalid("seven"))
+            } else {
+                Ok(())
+            }
+        });
+        assert_eq!(failed.unwrap_err().message(), "seven");
+    }
+}

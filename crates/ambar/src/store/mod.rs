@@ -1,0 +1,23 @@
+//! Stores: hierarchies of groups and arrays in a container, opened, written and verified.
+
+mod open;
+mod verify;
+mod writer;
+
+pub use open::{Group, Store};
+pub use verify::Report;
+pub use writer::StoreWriter;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// A group of nodes.
+    Group,
+    /// An array.
+    Array,
+}
+
+/// A path as callers write it (`/amr/density`, `amr/density`, `/`) without its leading `/`.
+fn name_of(path: &str) -> &str {
+    path.strip_prefix('/').unwrap_or(path)
+}

@@ -1,0 +1,205 @@
+//! Opening a store and finding its nodes.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{NodeKind, name_of};
+use crate::array::Array;
+use crate::container::{self, Container, Usage};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::metadata::{Attributes, Hierarchy};
+
+/// A group: its path and attributes.
+#[derive(Clone, Debug)]
+pub struct Group {
+    path: String,
+    attributes: Attributes,
+}
+
+impl Group {
+    /// The node's path, `/` for the root.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The attributes.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+}
+
+/// One commit of a store, open for reading. Cheap to clone; any number of threads may read.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    container: Arc<dyn Container>,
+    hierarchy: Hierarchy,
+    limits: Limits,
+}
+
+impl Store {
+    /// Opens the last commit of the store at `path`: a single file or a directory.
+    ///
+    /// # Errors
+    /// `NotFound`, `Corrupt`, `Unsupported` (a newer version), `Io`.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::from_container(container::open(path)?, Limits::default())
+    }
+
+    /// Opens the store in `container`, which may take no more memory than `limits` allow.
+    ///
+    /// # Errors
+    /// As `open`, and `Limit`.
+    pub fn from_container(container: Arc<dyn Container>, limits: Limits) -> Result<Self> {
+        let hierarchy = Hierarchy::read(&*container, &limits)
+            .map_err(|error| error.in_file(container.location()))?;
+        Ok(Self(Arc::new(Inner {
+            container,
+            hierarchy,
+            limits,
+        })))
+    }
+
+    /// Where the store is, for messages.
+    pub fn location(&self) -> &str {
+        self.0.container.location()
+    }
+
+    /// Paths of all nodes but the root (`/amr`, `/amr/density`) with what they are, in the order of
+    /// the file: in stores of this library parents first, then as they were written.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn nodes(&self) -> Result<Vec<(String, NodeKind)>> {
+        self.with_kinds(self.0.hierarchy.names())
+    }
+
+    /// What the node at `path` is; `None` where there is none.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn kind(&self, path: &str) -> Result<Option<NodeKind>> {
+        self.0
+            .hierarchy
+            .kind(name_of(path))
+            .map_err(|error| self.place(error))
+    }
+
+    /// Paths of the nodes right below the group at `path`, with what they are; none where there is
+    /// no such group.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn children(&self, path: &str) -> Result<Vec<(String, NodeKind)>> {
+        self.with_kinds(self.0.hierarchy.children(name_of(path)).into_iter())
+    }
+
+    fn with_kinds<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<(String, NodeKind)>> {
+        let mut nodes = Vec::new();
+        for name in names {
+            if let Some(kind) = self.kind(name)? {
+                nodes.push((format!("/{name}"), kind));
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// The group at `path` (`/` or empty: the root).
+    ///
+    /// # Errors
+    /// `NotFound`, `Invalid` where it is an array, `Corrupt`.
+    pub fn group(&self, path: &str) -> Result<Group> {
+        let name = name_of(path);
+        let attributes = self
+            .0
+            .hierarchy
+            .attributes(name)
+            .map_err(|error| self.place(error))?;
+        match attributes {
+            Some(attributes) => Ok(Group {
+                path: format!("/{name}"),
+                attributes,
+            }),
+            None => Err(self.missing("group", name)),
+        }
+    }
+
+    /// The array at `path`. Its metadata is parsed now, none of its values is read.
+    ///
+    /// # Errors
+    /// `NotFound`, `Invalid` where it is a group, `Unsupported`, `Corrupt`, `Limit`.
+    pub fn array(&self, path: &str) -> Result<Array> {
+        let name = name_of(path);
+        match self.kind(name)? {
+            Some(NodeKind::Array) => {}
+            Some(NodeKind::Group) => {
+                return Err(
+                    self.place(Error::invalid("this is a group, not an array").at_node(name))
+                );
+            }
+            None => return Err(self.missing("array", name)),
+        }
+        let document = self
+            .0
+            .hierarchy
+            .document(name)
+            .ok_or_else(|| self.missing("array", name))?;
+        let container = Arc::clone(&self.0.container);
+        Array::new(
+            container,
+            name,
+            document,
+            self.0.hierarchy.is_ours(),
+            self.0.limits,
+        )
+    }
+
+    /// Bytes in all, live and dead.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn usage(&self) -> Result<Usage> {
+        self.0.container.usage()
+    }
+
+    pub(super) fn container(&self) -> &dyn Container {
+        &*self.0.container
+    }
+
+    pub(super) fn hierarchy(&self) -> &Hierarchy {
+        &self.0.hierarchy
+    }
+
+    fn place(&self, error: Error) -> Error {
+        error.in_file(self.location())
+    }
+
+    /// An error that names what is there instead.
+    fn missing(&self, what: &str, name: &str) -> Error {
+        let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
+        let siblings = self.0.hierarchy.children(parent);
+        let shown: Vec<&str> = siblings.iter().take(20).copied().collect();
+        let more = if siblings.len() > shown.len() {
+            ", ..."
+        } else {
+            ""
+        };
+        let message = format!(
+            "there is no {what} /{name}; there are: {}{more}",
+            shown.join(", ")
+        );
+        self.place(Error::not_found(message))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({})", self.location())
+    }
+}

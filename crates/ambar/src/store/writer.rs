@@ -1,0 +1,296 @@
+//! Writing a store: arrays go to the container at once, metadata with the commit.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{NodeKind, Store, name_of};
+use crate::array::{ArrayData, ArraySpec, write_arrays};
+use crate::container::{self, ContainerWriter, CreateOptions, Durability, validate_key};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::metadata::{Attributes, group_document, root_document};
+
+/// A store open for writing. What is written becomes visible with [`StoreWriter::commit`].
+#[derive(Debug)]
+pub struct StoreWriter {
+    container: Box<dyn ContainerWriter>,
+    root: Attributes,
+    nodes: HashMap<String, Node>,
+    /// Keys of all chunks and documents, so that those of replaced nodes can be removed.
+    keys: BTreeSet<String>,
+    /// Nodes made so far; gives them their order in the file.
+    made: u64,
+}
+
+#[derive(Debug)]
+struct Node {
+    order: u64,
+    kind: NodeKind,
+    document: String,
+    changed: bool,
+}
+
+impl StoreWriter {
+    /// Creates a store at `path`; it appears there with the first commit.
+    ///
+    /// # Errors
+    /// `Busy` where it exists and is not to be overwritten, or another writer creates it; `Io`.
+    pub fn create(path: &Path, options: &CreateOptions) -> Result<Self> {
+        Ok(Self {
+            container: container::create(path, options)?,
+            root: Attributes::new(),
+            nodes: HashMap::new(),
+            keys: BTreeSet::new(),
+            made: 0,
+        })
+    }
+
+    /// Opens the store at `path` to add to it.
+    ///
+    /// # Errors
+    /// `NotFound`, `Busy` where another writer has it, `Corrupt`, `Io`; `Unsupported` where another
+    /// program made it.
+    pub fn append(path: &Path, durability: Durability) -> Result<Self> {
+        let container = container::append(path, durability)?;
+        let reader = container.reader()?;
+        let keys = reader.keys()?.into_iter().collect();
+        let store = Store::from_container(reader, Limits::default())?;
+        let hierarchy = store.hierarchy();
+        if !hierarchy.is_ours() {
+            let message = "another program made this store; copy its arrays into a new one";
+            return Err(Error::unsupported(message).in_file(store.location()));
+        }
+        let mut nodes = HashMap::new();
+        for (order, name) in hierarchy.names().enumerate() {
+            if let (Some(kind), Some(document)) = (hierarchy.kind(name)?, hierarchy.document(name))
+            {
+                let document = document.to_owned();
+                let node = Node {
+                    order: order as u64,
+                    kind,
+                    document,
+                    changed: false,
+                };
+                nodes.insert(name.to_owned(), node);
+            }
+        }
+        let root = hierarchy.attributes("")?.unwrap_or_default();
+        let made = nodes.len() as u64;
+        Ok(Self {
+            container,
+            root,
+            nodes,
+            keys,
+            made,
+        })
+    }
+
+    /// Makes a group with these attributes, and the groups above it where there are none; the
+    /// attributes of a group that exists are replaced. `/` is the root.
+    ///
+    /// # Errors
+    /// `Invalid` for a path that is not allowed, that is an array, or runs through one.
+    pub fn group(&mut self, path: &str, attributes: Attributes) -> Result<()> {
+        let name = name_of(path);
+        if name.is_empty() {
+            self.root = attributes;
+            return Ok(());
+        }
+        self.check_place(name, NodeKind::Group)?;
+        self.make_parents(name);
+        self.insert(
+            name,
+            NodeKind::Group,
+            group_document(&attributes).to_string(),
+        );
+        Ok(())
+    }
+
+    /// Replaces the attributes of a group or an array.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn set_attributes(&mut self, path: &str, attributes: Attributes) -> Result<()> {
+        let name = name_of(path);
+        if name.is_empty() {
+            self.root = attributes;
+            return Ok(());
+        }
+        let Some(node) = self.nodes.get_mut(name) else {
+            return Err(Error::not_found(format!("there is no node /{name}")));
+        };
+        let mut document: Value = serde_json::from_str(&node.document)
+            .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))?;
+        document["attributes"] = Value::Object(attributes);
+        node.document = document.to_string();
+        node.changed = true;
+        Ok(())
+    }
+
+    /// Writes an array, and the groups above it where there are none; an array that exists is
+    /// replaced. Chunks are encoded on the threads of the current pool.
+    ///
+    /// # Errors
+    /// `Invalid` where data and spec do not fit, or the path is a group or runs through an array;
+    /// `Io`.
+    pub fn write_array(&mut self, path: &str, spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
+        self.write_arrays(&[(path, spec, data)])
+    }
+
+    /// Writes several arrays at once: many small ones are encoded in parallel too.
+    ///
+    /// # Errors
+    /// As `write_array`, and `Invalid` for two of the same path.
+    pub fn write_arrays(&mut self, arrays: &[(&str, &ArraySpec, ArrayData<'_>)]) -> Result<()> {
+        let arrays: Vec<_> = arrays
+            .iter()
+            .map(|(path, spec, data)| (name_of(path), *spec, *data))
+            .collect();
+        let names: HashSet<&str> = arrays.iter().map(|(name, _, _)| *name).collect();
+        for (name, _, _) in &arrays {
+            self.check_place(name, NodeKind::Array)?;
+            if names.len() < arrays.len() || parents(name).any(|parent| names.contains(parent)) {
+                let message = format!("/{name} is written twice at once, or below an array");
+                return Err(Error::invalid(message));
+            }
+        }
+        for (written, (name, _, _)) in write_arrays(&mut *self.container, &arrays)?
+            .iter()
+            .zip(&arrays)
+        {
+            let old = self.keys_below(name);
+            self.keys.extend(written.keys.iter().cloned());
+            for key in old.iter().filter(|key| !written.keys.contains(key)) {
+                self.container.remove(key)?;
+                self.keys.remove(key);
+            }
+            self.make_parents(name);
+            self.insert(name, NodeKind::Array, written.document.clone());
+        }
+        Ok(())
+    }
+
+    /// Removes a node and all below it.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for the root.
+    pub fn remove(&mut self, path: &str) -> Result<()> {
+        let name = name_of(path);
+        if name.is_empty() {
+            return Err(Error::invalid(
+                "the root cannot be removed; remove the file",
+            ));
+        }
+        if !self.nodes.contains_key(name) {
+            return Err(Error::not_found(format!("there is no node /{name}")));
+        }
+        for key in self.keys_below(name) {
+            self.container.remove(&key)?;
+            self.keys.remove(&key);
+        }
+        self.nodes
+            .retain(|other, _| other != name && !is_below(other, name));
+        Ok(())
+    }
+
+    /// Makes everything written so far visible, at once and durably.
+    ///
+    /// # Errors
+    /// `Io`; the writer is then of no further use and the last commit stands.
+    pub fn commit(&mut self) -> Result<()> {
+        let mut nodes: Vec<(&String, &mut Node)> = self.nodes.iter_mut().collect();
+        nodes.sort_unstable_by_key(|(_, node)| node.order);
+        for (name, node) in nodes.iter_mut().filter(|(_, node)| node.changed) {
+            let key = format!("{name}/zarr.json");
+            self.container.put(&key, &[node.document.as_bytes()])?;
+            self.keys.insert(key);
+            node.changed = false;
+        }
+        let documents = nodes
+            .iter()
+            .map(|(name, node)| (name.as_str(), node.document.as_str()));
+        let root = root_document(&self.root, documents)?;
+        // Last, so that it stands in front of the directory and both are read at once.
+        self.container.put("zarr.json", &[root.as_bytes()])?;
+        self.container.commit()
+    }
+
+    /// The last commit, to be read.
+    ///
+    /// # Errors
+    /// `Invalid` where nothing has been committed yet; else as [`Store::open`].
+    pub fn last_commit(&self) -> Result<Store> {
+        Store::from_container(self.container.reader()?, Limits::default())
+    }
+
+    /// Checks that a node of `kind` may stand at `name`.
+    fn check_place(&self, name: &str, kind: NodeKind) -> Result<()> {
+        validate_key(&format!("{name}/zarr.json"))?;
+        if name.split('/').any(|segment| segment == "zarr.json") {
+            return Err(Error::invalid(format!(
+                "/{name}: no node may be called zarr.json"
+            )));
+        }
+        if self.nodes.get(name).is_some_and(|node| node.kind != kind) {
+            let message = format!("/{name} is a node of the other kind; remove it first");
+            return Err(Error::invalid(message));
+        }
+        for parent in parents(name) {
+            if self
+                .nodes
+                .get(parent)
+                .is_some_and(|node| node.kind == NodeKind::Array)
+            {
+                let message = format!("/{name} cannot stand below the array /{parent}");
+                return Err(Error::invalid(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the groups above `name` that are not there.
+    fn make_parents(&mut self, name: &str) {
+        for parent in parents(name) {
+            if !self.nodes.contains_key(parent) {
+                let document = group_document(&Attributes::new()).to_string();
+                self.insert(parent, NodeKind::Group, document);
+            }
+        }
+    }
+
+    fn insert(&mut self, name: &str, kind: NodeKind, document: String) {
+        let order = self.nodes.get(name).map_or(self.made, |node| node.order);
+        self.made += 1;
+        self.nodes.insert(
+            name.to_owned(),
+            Node {
+                order,
+                kind,
+                document,
+                changed: true,
+            },
+        );
+    }
+
+    /// Keys of the node `name` and all nodes below it.
+    fn keys_below(&self, name: &str) -> Vec<String> {
+        let prefix = format!("{name}/");
+        let from = self.keys.range(prefix.clone()..);
+        from.take_while(|key| key.starts_with(&prefix))
+            .cloned()
+            .collect()
+    }
+}
+
+/// Names of the groups above `name`, the topmost first.
+fn parents(name: &str) -> impl Iterator<Item = &str> {
+    name.match_indices('/').map(|(end, _)| &name[..end])
+}
+
+/// Whether the node `name` lies below `other`.
+fn is_below(name: &str, other: &str) -> bool {
+    name.strip_prefix(other)
+        .is_some_and(|rest| rest.starts_with('/'))
+}
