@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import ambar
 import numpy as np
 import pytest
 
+import ambar
 from ramses_outputs import PARTICLES, POISON, Columns, Spec, Truth, without, write_output
 from ramses_variants import FULL, SYNTHETIC, real_outputs, real_truth, shared_data
 
@@ -135,7 +135,7 @@ def test_run_information_of_every_kind_of_output(written: Truth, way: str, tmp_p
 
 
 @pytest.mark.parametrize("levels", [(1, 2), (2, 3), (3, 3), (4, 9)])
-@pytest.mark.parametrize("kind", ["everything", "everything_2d", "walls", "box_2x3"])
+@pytest.mark.parametrize("kind", ["everything", "everything_2d", "walls", "box_3x2"])
 def test_levels_cut_off_leave_the_values_ramses_stores(
     kind: str, levels: tuple[int, int], tmp_path: Path
 ) -> None:
@@ -147,7 +147,7 @@ def test_levels_cut_off_leave_the_values_ramses_stores(
 
 
 REGION_KINDS = ["plain", "everything_1d", "everything_2d", "more_domains_than_octs", "quad"]
-REGION_KINDS += ["overload", "planar", "angular", "bisection", "walls", "wall_below", "box_2x3"]
+REGION_KINDS += ["overload", "planar", "angular", "bisection", "walls", "wall_below", "box_3x2"]
 CORNERS = [(0.07, 0.23), (0.31, 0.82), (0.77, 0.98)]
 
 
