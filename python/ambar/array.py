@@ -128,7 +128,7 @@ class Array:
             )
         # NumPy lends no buffer of datetimes; their counts it does.
         lent = out.view("i8") if out.dtype.kind in "mM" else out
-        self._core.read(selection.ranges, lent, threads)
+        self._core.read(selection.ranges, lent.reshape(-1), threads)
         return out
 
     def __getitem__(self, key: Key) -> Any:

@@ -4,11 +4,8 @@ mod amr;
 mod blocks;
 mod cellfiles;
 mod cells;
-<<<<<<< HEAD
 mod convert;
-=======
 mod cover;
->>>>>>> ramses
 mod folder;
 mod fortran;
 mod gather;

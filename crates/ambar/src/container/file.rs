@@ -154,6 +154,8 @@ pub fn sync_folder(folder: &Path, durability: Durability) -> Result<()> {
     if durability == Durability::None {
         return Ok(());
     }
+    #[cfg(test)]
+    super::faults::step(folder)?;
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|source| Error::io(source, folder, "making the folder durable"))
@@ -164,6 +166,8 @@ pub fn sync(file: &File, path: &Path, durability: Durability) -> Result<()> {
     if durability == Durability::None {
         return Ok(());
     }
+    #[cfg(test)]
+    super::faults::step(path)?;
     file.sync_data()
         .map_err(|source| Error::io(source, path, "making what was written durable"))
 }

@@ -56,11 +56,19 @@ impl Appender {
         Ok(())
     }
 
+    /// Leaves a hole of `len` bytes.
+    #[cfg(test)]
+    pub fn skip(&mut self, len: u64) {
+        self.written += len;
+    }
+
     fn write_through(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.written.checked_add(bytes.len() as u64);
         let end = end.filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
             Error::limit("the file would pass 2^63 bytes").in_file(self.path.display())
         })?;
+        #[cfg(test)]
+        super::super::faults::step(&self.path)?;
         self.file
             .write_all_at(bytes, self.written)
             .map_err(|source| Error::io(source, &self.path, "writing"))?;

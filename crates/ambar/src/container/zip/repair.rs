@@ -169,12 +169,12 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     let mut order: Vec<_> = reader.index().iter().collect();
     order.sort_unstable_by_key(|(_, record)| record.header_offset);
     for (key, record) in order {
-        if &**key == ROOT {
+        if key == ROOT {
             let root = reader.read_whole(ROOT, record.len)?.unwrap_or_default();
             writer.put(ROOT, &[&root])?;
         } else {
             writer.append_entry(key, record.len, record.crc32, |out| {
-                reader.stream(key, record, &mut |piece| out.write(piece))
+                reader.stream(key, &record, &mut |piece| out.write(piece))
             })?;
         }
     }

@@ -14,6 +14,7 @@ use super::reader::ZipReader;
 use super::records::{DirectoryEntry, LocalHeader};
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 
 /// The root's metadata, which every commit writes last.
 pub const ROOT: &str = "zarr.json";
@@ -114,7 +115,8 @@ impl ZipWriter {
         })?;
         let mut writer = Self::new(file, path.to_path_buf(), durability, end);
         writer.slot = last.slot;
-        writer.live = reader.into_index();
+        let entries = reader.index().iter();
+        writer.live = entries.map(|(key, record)| (key.into(), record)).collect();
         Ok(writer)
     }
 
@@ -223,6 +225,9 @@ impl ZipWriter {
             }
             .encode(&mut directory);
         }
+        // What no reader would take must not be written.
+        let limit = Limits::default().directory_bytes;
+        Limits::check("the central directory", directory.len() as u64, limit)?;
         let slot = Slot {
             sequence: self.slot.sequence + 1,
             directory_offset: self.out.position(),
@@ -254,6 +259,8 @@ impl ZipWriter {
                 if !new.overwrite && self.path.symlink_metadata().is_ok() {
                     return Err(file::taken(&self.path));
                 }
+                #[cfg(test)]
+                super::super::faults::step(&self.path)?;
                 fs::rename(&new.temporary, &self.path)
                     .map_err(|source| Error::io(source, &self.path, "giving the file its name"))?;
                 self.state = State::InDoubt;
@@ -341,6 +348,8 @@ impl std::fmt::Debug for ZipWriter {
 
 /// Writes `slot` as the header's slot number `index`.
 pub fn write_slot(file: &File, path: &Path, index: usize, slot: &Slot) -> Result<()> {
+    #[cfg(test)]
+    super::super::faults::step(path)?;
     file.write_all_at(&slot.encode(), SLOT_OFFSETS[index] as u64)
         .map_err(|source| Error::io(source, path, "writing the commit's slot"))
 }
