@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Readers of other codes' files: each yields the kinds of the `ambar` library.
+
+pub mod ramses;

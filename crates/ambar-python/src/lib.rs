@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Python bindings: each function takes Python's values, calls the library, gives Python's back.
+
+mod arrow;
+mod errors;
+mod kinds;
+mod memory;
+mod progress;
+mod ramses;
+mod store;
+mod writer;
+
+use pyo3::prelude::*;
+
+/// Threads used where a call does not say.
+#[pyfunction]
+fn default_threads() -> usize {
+    ambar::parallel::default_threads()
+}
+
+/// The compiled part of the package `ambar`.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    errors::register(module)?;
+    module.add_class::<store::Store>()?;
+    module.add_class::<store::Array>()?;
+    module.add_class::<writer::Writer>()?;
+    module.add_class::<kinds::Amr>()?;
+    module.add_class::<kinds::Table>()?;
+    module.add_class::<ramses::Ramses>()?;
+    module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(default_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(ramses::convert_ramses, module)?)?;
+    module.add_function(wrap_pyfunction!(store::compact, module)?)?;
+    module.add_function(wrap_pyfunction!(store::repair, module)?)
+}

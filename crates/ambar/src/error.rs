@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Busy,
     /// A limit on memory or size was passed: raise the limit or ask for less.
     Limit,
+    /// A progress callback asked to stop.
+    Interrupted,
     /// The operating system refused: see the source.
     Io,
 }

@@ -1,6 +1,16 @@
-//! Leaf cells of a tree along the Morton curve: what is known of their geometry.
+//! Leaf cells of a tree along the Morton curve, as readers of other codes' files hand them over.
 
+use rayon::prelude::*;
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::amr::derived::{Derived, derive};
+use crate::kinds::amr::geometry::first_corners;
+use crate::kinds::amr::shape::Shape;
 use crate::memory::Column;
+
+/// Rows that one thread walks at a time.
+const CHUNK: usize = 1 << 15;
 
 /// A place where the sequence of leaf cells does not go on along the Morton curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,4 +40,71 @@ pub struct Leaves {
     /// Where the walk goes on elsewhere; none where the leaves fill the box. A set that does not
     /// begin at the origin begins with a jump at row 0.
     pub jumps: Vec<Jump>,
+}
+
+impl Leaves {
+    /// The lattice that the leaves lie on.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            ndim: self.ndim,
+            root: self.root,
+            boxlen: self.boxlen,
+            lattice_level: self.lattice_level,
+        }
+    }
+
+    pub(super) fn checked_shape(&self) -> Result<Shape> {
+        let shape = self.shape();
+        shape.check()?;
+        if *self.levels.dtype() != DataType::UInt8 {
+            let found = self.levels.dtype();
+            return Err(Error::invalid(format!("levels must be uint8, not {found}")));
+        }
+        Ok(shape)
+    }
+
+    /// Derived columns of all leaves: `level` (int32), `x`, `y`, `z` (centres, float64, code
+    /// length), `dx` (sides, float64, code length), `ix`, `iy`, `iz` (indices on the leaf's own
+    /// level, int64). Parallel.
+    ///
+    /// # Errors
+    /// `NotFound` for other names; `Invalid` where the leaves make no tree.
+    pub fn derived(&self, names: &[&str]) -> Result<Vec<(String, Column)>> {
+        let shape = self.checked_shape()?;
+        let columns = names
+            .iter()
+            .map(|name| {
+                Derived::parse(name, shape.ndim).ok_or_else(|| {
+                    let known = Derived::names(shape.ndim).join(", ");
+                    Error::not_found(format!("no derived column {name:?}; there are: {known}"))
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let levels = self.levels.bytes();
+        let corners = first_corners(&shape, levels, &self.jumps, CHUNK)?;
+        let dtypes: Vec<DataType> = columns.iter().map(|column| column.dtype()).collect();
+        let mut filled = Column::allocate(&dtypes, levels.len())?;
+        let mut outs: Vec<Vec<&mut [u8]>> = corners.iter().map(|_| Vec::new()).collect();
+        for column in &mut filled {
+            let size = column.dtype().size().unwrap_or(1);
+            for (outs, bytes) in outs
+                .iter_mut()
+                .zip(column.bytes_mut().chunks_mut(CHUNK * size))
+            {
+                outs.push(bytes);
+            }
+        }
+        let chunks = levels.par_chunks(CHUNK).zip(&corners).zip(outs);
+        chunks
+            .enumerate()
+            .try_for_each(|(chunk, ((levels, corner), mut outs))| {
+                let start = ((chunk * CHUNK) as u64, *corner);
+                derive(&shape, &self.jumps, start, levels, &columns, &mut outs)
+            })?;
+        Ok(names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(filled)
+            .collect())
+    }
 }

@@ -1,0 +1,435 @@
+//! Reading cells: the own octs of all domains, sorted into one tree, then the values of its leaves.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ambar::kinds::amr::tree::Leaves;
+use ambar::{Column, DataType, Error, Result};
+use rayon::prelude::*;
+
+use super::Output;
+use super::amr::{self, AmrFile};
+use super::blocks::{BlockFile, Level, Shape};
+use super::cellfiles::CellFiles;
+use super::cover::Bounds;
+use super::fortran::FortranFile;
+use super::gather::{self, Source, Target};
+use super::morton::Key;
+use super::octs::{self, Cut, Lattice, Oct, Octs};
+use super::request::{Cells, CellsRequest, Progress};
+use super::rows::{self, Order};
+
+/// Counts files read, and tells the caller.
+pub struct Counter<'a> {
+    progress: Option<&'a Progress<'a>>,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl<'a> Counter<'a> {
+    /// Counts up to `total`.
+    pub fn new(progress: Option<&'a Progress<'a>>, total: u64) -> Self {
+        Self {
+            progress,
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(total),
+        }
+    }
+
+    /// One more file is read.
+    pub fn step(&self) -> Result<()> {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.progress {
+            Some(progress) => progress(done, self.total.load(Ordering::Relaxed)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A component to be read: its place in the output's list, and its variables wanted.
+struct Wanted<'a> {
+    files: &'a CellFiles,
+    /// Places of the variables in the file, and of their columns in the result.
+    variables: Vec<(usize, usize)>,
+}
+
+/// One domain after the first pass.
+pub struct Domain {
+    /// Its levels, for finding its blocks.
+    pub levels: Vec<Level>,
+    /// The id of its first oct.
+    pub first: usize,
+    /// Whether any of its cells are wanted.
+    pub wanted: bool,
+}
+
+/// The tree of wanted cells.
+pub struct Tree {
+    /// The domains, in order.
+    pub domains: Vec<Domain>,
+    /// Wanted cells of each oct by its id.
+    pub masks: Vec<u8>,
+    /// Their rows.
+    pub order: Order,
+    /// The finest level read.
+    pub last: u8,
+}
+
+/// Reads cells as `Output::read_cells` says.
+pub fn read(output: &Output, request: &CellsRequest<'_>) -> Result<Cells> {
+    let mesh = &output.mesh;
+    if let Some(region) = &request.region {
+        region.check(mesh.ndim)?;
+    }
+    let (names, mut dtypes, wanted) = plan(output, request)?;
+    let levels = levels(output, request)?;
+    let lattice = lattice(output, levels.1)?;
+    let region = request.region.as_ref();
+    let cut = Cut {
+        levels,
+        region: region.map(|region| (region, Bounds::new(region, &lattice))),
+    };
+    let files = mesh.ncpu * (1 + wanted.len() as u64);
+    let counter = Counter::new(request.progress, files);
+    dtypes.push(DataType::UInt8);
+    let bits = mesh.ndim as u32 * lattice.coordinate_bits();
+    let (tree, mut columns) = if bits <= u64::BITS {
+        tree::<u64>(output, &lattice, &cut, &dtypes, &counter)?
+    } else if bits <= u128::BITS && lattice.coordinate_bits() <= 62 {
+        tree::<u128>(output, &lattice, &cut, &dtypes, &counter)?
+    } else {
+        return Err(Error::unsupported(format!(
+            "level {} in {} dimensions: positions do not fit into 128 bits; read fewer levels",
+            lattice.level, mesh.ndim
+        )));
+    };
+    let levels = columns
+        .pop()
+        .ok_or_else(|| Error::invalid("no column of levels"))?;
+    fill(output, &tree, &wanted, &mut columns, &counter)?;
+    if let Some(column) = columns.last_mut().filter(|_| request.domain) {
+        gather::write_domains(&tree, column);
+    }
+    Ok(Cells {
+        leaves: leaves(&lattice, tree.order, levels, mesh.boxlen),
+        columns: names.into_iter().zip(columns).collect(),
+    })
+}
+
+/// Names and types of the columns, and what to read from which component.
+fn plan<'a>(
+    output: &'a Output,
+    request: &CellsRequest<'_>,
+) -> Result<(Vec<String>, Vec<DataType>, Vec<Wanted<'a>>)> {
+    let components =
+        output.cell_components(request.components.as_deref(), request.fields.is_none())?;
+    let mut columns: Vec<(usize, usize)> = Vec::new();
+    match &request.fields {
+        None => {
+            for (c, component) in components.iter().enumerate() {
+                columns.extend((0..component.fields.len()).map(|v| (c, v)));
+            }
+        }
+        Some(names) => {
+            for name in names {
+                let find = |same: &dyn Fn(&super::Field) -> bool| {
+                    components.iter().enumerate().find_map(|(c, component)| {
+                        Some((c, component.fields.iter().position(same)?))
+                    })
+                };
+                let place = find(&|field| field.name == *name)
+                    .or_else(|| find(&|field| field.alias.as_ref() == Some(name)));
+                let place = place.ok_or_else(|| output.no_field(name, &components))?;
+                if columns.contains(&place) {
+                    return Err(Error::invalid(format!(
+                        "the field {name:?} is asked for twice"
+                    )));
+                }
+                columns.push(place);
+            }
+        }
+    }
+    let field = |&(c, v): &(usize, usize)| &components[c].fields[v];
+    let mut names: Vec<_> = columns
+        .iter()
+        .map(|place| field(place).name.clone())
+        .collect();
+    let mut dtypes: Vec<_> = columns
+        .iter()
+        .map(|place| field(place).dtype.clone())
+        .collect();
+    let wanted = components.iter().enumerate().filter_map(|(c, component)| {
+        let of_it = columns.iter().enumerate().filter(|(_, place)| place.0 == c);
+        let mut variables: Vec<_> = of_it.map(|(column, place)| (place.1, column)).collect();
+        variables.sort_unstable();
+        let files = output
+            .cell_files
+            .iter()
+            .find(|files| files.kind == component.kind)?;
+        (!variables.is_empty()).then_some(Wanted { files, variables })
+    });
+    let wanted = wanted.collect();
+    if request.domain {
+        names.push("domain".into());
+        dtypes.push(DataType::UInt32);
+    }
+    Ok((names, dtypes, wanted))
+}
+
+/// First and last level to be read. There are octs of the last one.
+fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<(u8, u8)> {
+    let finest = output
+        .mesh
+        .totals
+        .iter()
+        .rposition(|&octs| octs > 0)
+        .map_or(0, |l| l + 1);
+    let Ok(finest @ 1..) = u8::try_from(finest) else {
+        return Err(Error::corrupt(format!(
+            "{finest} is the finest level with octs: a number from 1 to 255 expected"
+        ))
+        .at_node("record \"numbtot\"")
+        .in_file(output.folder.domain("amr", 0)?.display()));
+    };
+    let (first, last) = request.levels.unwrap_or((0, u8::MAX));
+    if first > last {
+        return Err(Error::invalid(format!(
+            "levels from {first} to {last}: the first must not be above the last"
+        )));
+    }
+    if last == 0 {
+        return Err(Error::invalid(
+            "levels up to 0: the coarsest cells that an output holds are those of level 1",
+        ));
+    }
+    Ok((first, last.min(finest)))
+}
+
+/// Root cells of the box in each dimension, and the first among the coarse cells. Looked for once:
+/// in runs with boundaries that takes the first level of every amr file.
+pub fn root_cells(output: &Output) -> Result<([u64; 3], [u64; 3])> {
+    if output.mesh.coarse == [1; 3] {
+        return Ok(([1; 3], [0; 3]));
+    }
+    if let Some(found) = output.root.get() {
+        return Ok(*found);
+    }
+    let found = root(output)?;
+    Ok(*output.root.get_or_init(|| found))
+}
+
+/// The lattice whose cells are those of `level`.
+fn lattice(output: &Output, level: u8) -> Result<Lattice> {
+    let mesh = &output.mesh;
+    let (root, shift) = root_cells(output)?;
+    Ok(Lattice {
+        ndim: mesh.ndim,
+        root,
+        shift,
+        level,
+        side: mesh.boxlen / root[0] as f64,
+    })
+}
+
+/// The coarse cells of the box itself, without those of boundaries around it: where the domains'
+/// own octs of level 1 lie. Returns how many there are in each dimension, and the first.
+fn root(output: &Output) -> Result<([u64; 3], [u64; 3])> {
+    let mesh = &output.mesh;
+    let whole = Lattice {
+        ndim: mesh.ndim,
+        root: mesh.coarse,
+        shift: [0; 3],
+        level: 1,
+        side: 1.0,
+    };
+    let cut = Cut {
+        levels: (1, 1),
+        region: None,
+    };
+    let shape = amr::shape(mesh);
+    let domains = (0..mesh.ncpu)
+        .into_par_iter()
+        .map_init(Buffers::default, |buffers, domain| {
+            let (octs, _) = read_domain::<u128>(output, domain, &shape, &whole, &cut, buffers)?;
+            Ok(octs
+                .octs
+                .iter()
+                .map(|oct| oct.key.down(mesh.ndim as u32).decode(mesh.ndim))
+                .collect())
+        });
+    let domains: Vec<Vec<[u64; 3]>> = domains.collect::<Result<_>>()?;
+    let corners = || domains.iter().flatten();
+    let side = |d: usize| {
+        let first = corners().map(|at| at[d]).min().unwrap_or(0);
+        let last = corners().map(|at| at[d]).max().unwrap_or(0);
+        (last - first + 1, first)
+    };
+    let sides: [(u64, u64); 3] = std::array::from_fn(side);
+    Ok((sides.map(|side| side.0), sides.map(|side| side.1)))
+}
+
+/// Memory that a thread uses again for every file.
+#[derive(Default)]
+pub struct Buffers {
+    /// For records one by one.
+    pub window: Vec<u8>,
+    /// For blocks.
+    pub block: Vec<u8>,
+}
+
+fn read_domain<K: Key>(
+    output: &Output,
+    domain: u64,
+    shape: &Shape,
+    lattice: &Lattice,
+    cut: &Cut<'_>,
+    buffers: &mut Buffers,
+) -> Result<(Octs<K>, Vec<Level>)> {
+    let path = output.folder.domain("amr", domain)?;
+    let file = FortranFile::open(&path, std::mem::take(&mut buffers.window))?;
+    let amr = AmrFile::new(file)?;
+    amr.check(&output.mesh)?;
+    let levels = amr.levels(domain as usize);
+    let mut blocks = BlockFile::new(amr.file, shape, amr.start, &levels, Some(&amr.numbers))?;
+    let octs = octs::read(&mut blocks, lattice, cut, &mut buffers.block)?;
+    buffers.window = blocks.file.into_buffer();
+    Ok((octs, levels))
+}
+
+/// The first pass: the wanted cells of all domains, in order; and columns for them, of which the
+/// last one, the levels, is filled.
+fn tree<K: Key>(
+    output: &Output,
+    lattice: &Lattice,
+    cut: &Cut<'_>,
+    dtypes: &[DataType],
+    counter: &Counter<'_>,
+) -> Result<(Tree, Vec<Column>)> {
+    let mesh = &output.mesh;
+    let shape = amr::shape(mesh);
+    let read: Vec<(Octs<K>, Vec<Level>)> = (0..mesh.ncpu)
+        .into_par_iter()
+        .map_init(Buffers::default, |buffers, domain| {
+            let read = read_domain(output, domain, &shape, lattice, cut, buffers)?;
+            counter.step()?;
+            Ok(read)
+        })
+        .collect::<Result<_>>()?;
+    check_cover(output, cut, read.iter().map(|(octs, _)| octs.covered).sum())?;
+    let total: usize = read.iter().map(|(octs, _)| octs.masks.len()).sum();
+    if u32::try_from(total).is_err() {
+        return Err(Error::limit(format!(
+            "{total} octs: at most 2^32 can be read at once; read a region or fewer levels"
+        )));
+    }
+    let mut all: Vec<Oct<K>> = Vec::with_capacity(read.iter().map(|(o, _)| o.octs.len()).sum());
+    let mut masks = Vec::with_capacity(total);
+    let mut domains = Vec::with_capacity(read.len());
+    for (octs, levels) in read {
+        let first = masks.len();
+        let moved = octs.octs.into_iter().map(|oct| Oct {
+            id: oct.id + first as u32,
+            ..oct
+        });
+        all.extend(moved);
+        let wanted = octs.masks.iter().any(|mask| *mask != 0);
+        masks.extend(octs.masks);
+        domains.push(Domain {
+            levels,
+            first,
+            wanted,
+        });
+    }
+    check_totals(output, &domains, cut)?;
+    all.par_sort_unstable_by_key(|oct| (oct.key, oct.level));
+    let rows = masks.iter().map(|mask| mask.count_ones() as usize).sum();
+    let mut columns = Column::allocate(dtypes, rows)?;
+    let complete = cut.region.is_none();
+    let levels = columns.last_mut().map_or(&mut [][..], Column::bytes_mut);
+    let coarsest = cut.levels.0;
+    let order = rows::walk(&all, total, lattice, coarsest, complete, levels)
+        .map_err(|error| error.in_file(output.folder.path.display()))?;
+    let tree = Tree {
+        domains,
+        masks,
+        order,
+        last: cut.levels.1,
+    };
+    Ok((tree, columns))
+}
+
+/// The domains' own octs must sum up to the numbers of all octs in the headers.
+fn check_totals(output: &Output, domains: &[Domain], cut: &Cut<'_>) -> Result<()> {
+    for (index, total) in output.mesh.totals.iter().enumerate() {
+        let own: u64 = domains.iter().map(|domain| domain.levels[index].own).sum();
+        if own != *total && index < usize::from(cut.levels.1) {
+            return Err(Error::corrupt(format!(
+                "the domains' files hold {own} octs of level {}, their headers tell of {total}: \
+                 files of different outputs are mixed, or one is damaged; copy the output again",
+                index + 1
+            ))
+            .in_file(output.folder.path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The leaves must cover the bounds of the region.
+fn check_cover(output: &Output, cut: &Cut<'_>, covered: u128) -> Result<()> {
+    let expected = cut.region.as_ref().map_or(0, |(_, bounds)| bounds.volume());
+    if covered == expected {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "the leaf cells do not fill the region: they cover {covered} cells of the finest level, it \
+         has {expected}; files of the output are missing or damaged: copy it again"
+    ))
+    .in_file(output.folder.path.display()))
+}
+
+/// The second pass: the values.
+fn fill(
+    output: &Output,
+    tree: &Tree,
+    wanted: &[Wanted<'_>],
+    columns: &mut [Column],
+    counter: &Counter<'_>,
+) -> Result<()> {
+    let targets: Vec<Target> = columns.iter_mut().map(Target::new).collect();
+    let sources: Vec<Source> = wanted
+        .iter()
+        .map(|wanted| Source::new(output, wanted.files, &wanted.variables))
+        .collect();
+    let tasks: Vec<(usize, u64)> = (0..output.mesh.ncpu)
+        .flat_map(|domain| (0..sources.len()).map(move |source| (source, domain)))
+        .collect();
+    tasks
+        .into_par_iter()
+        .try_for_each_init(Buffers::default, |buffers, (source, domain)| {
+            // SAFETY: `targets` borrow the columns until the end of this function. Each column
+            // belongs to one source, each cell to one domain, and the walk gave every cell a row
+            // of its own: no two tasks write the same place.
+            unsafe { sources[source].read(tree, domain, &targets, buffers)? };
+            counter.step()
+        })
+}
+
+fn leaves(lattice: &Lattice, order: Order, levels: Column, boxlen: f64) -> Leaves {
+    let finest = if order.finest == 0 {
+        lattice.level
+    } else {
+        order.finest
+    };
+    let coarser = lattice.level - finest;
+    let mut jumps = order.jumps;
+    for jump in &mut jumps {
+        jump.corner = jump.corner.map(|x| x >> coarser);
+    }
+    Leaves {
+        ndim: lattice.ndim,
+        root: lattice.root,
+        boxlen,
+        lattice_level: finest,
+        levels,
+        jumps,
+    }
+}

@@ -1,0 +1,412 @@
+//! Outputs into stores: one output a snapshot, a run's folder of outputs a series.
+
+use std::path::{Path, PathBuf};
+
+use ambar::codec::Profile;
+use ambar::container::{CreateOptions, Durability};
+use ambar::kinds::amr::AmrTree;
+use ambar::kinds::attributes::{self, VERSION};
+use ambar::kinds::{particles, write};
+use ambar::metadata::Attributes;
+use ambar::store::{Store, StoreWriter};
+use ambar::{Column, Error, Result};
+use serde_json::{Map, Value, json};
+
+use super::{CellsRequest, ComponentKind, Missing, Output, ParticlesRequest, Progress, json};
+
+/// What to convert, and how.
+#[derive(Clone, Default)]
+pub struct ConvertOptions<'a> {
+    /// Components to keep; `None` for all there are.
+    pub components: Option<Vec<ComponentKind>>,
+    /// Names (or aliases) of the fields to keep, of cells and particles; `None` for all.
+    pub fields: Option<Vec<String>>,
+    /// First and last level to keep, as `CellsRequest::levels`.
+    pub levels: Option<(u8, u8)>,
+    /// How the arrays are compressed.
+    pub profile: Profile,
+    /// Whether commits wait for the disk.
+    pub durability: Durability,
+    /// Whether a store that exists is replaced. Without it a series is continued, a single
+    /// output's store is an error.
+    pub overwrite: bool,
+    /// Told of the work done: hundredths of an output, of all outputs.
+    pub progress: Option<&'a Progress<'a>>,
+}
+
+/// What was converted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// Names of the outputs converted.
+    pub converted: Vec<String>,
+    /// Names of those that the store had already.
+    pub skipped: Vec<String>,
+    /// Bytes of all files of the outputs, converted and skipped.
+    pub source_bytes: u64,
+    /// Bytes of the store.
+    pub stored_bytes: u64,
+}
+
+/// Converts an output, or a folder with `output_NNNNN` folders in it, to a store at `target`.
+///
+/// One output becomes a snapshot: the store appears when it is complete. A folder becomes a series,
+/// committed output by output, so that an interrupted conversion goes on where it stopped.
+///
+/// # Errors
+/// As `Output::open`, `Output::read_cells` and `Output::read_particles`; `Invalid` where `target`
+/// is a store of another kind; `Busy` where it exists or another writer has it; `Io`.
+pub fn convert(path: &Path, target: &Path, options: &ConvertOptions<'_>) -> Result<Converted> {
+    let outputs = outputs_in(path)?;
+    let mut report = Converted::default();
+    if outputs.is_empty() {
+        let output = Output::open(path)?;
+        let mut writer = create(target, options)?;
+        let steps = Steps {
+            options,
+            done: 0,
+            outputs: 1,
+        };
+        write_snapshot(&mut writer, "/", &output, &steps)?;
+        writer.commit()?;
+        report.add(&output, false)?;
+    } else {
+        let (mut writer, steps_there) = series_writer(target, options)?;
+        let outputs = outputs
+            .iter()
+            .map(|path| Output::open(path))
+            .collect::<Result<Vec<_>>>()?;
+        for (done, output) in outputs.iter().enumerate() {
+            let step = step_name(output);
+            let present = steps_there.contains(&step);
+            let steps = Steps {
+                options,
+                done: done as u64,
+                outputs: outputs.len() as u64,
+            };
+            if !present {
+                write_snapshot(&mut writer, &format!("/{step}"), output, &steps)?;
+                writer.commit()?;
+            }
+            steps.report(100)?;
+            report.add(output, present)?;
+        }
+    }
+    report.stored_bytes = Store::open(target)?.usage()?.total;
+    Ok(report)
+}
+
+impl Converted {
+    fn add(&mut self, output: &Output, skipped: bool) -> Result<()> {
+        let names = if skipped {
+            &mut self.skipped
+        } else {
+            &mut self.converted
+        };
+        names.push(step_name(output));
+        self.source_bytes += output.usage()?.1;
+        Ok(())
+    }
+}
+
+fn step_name(output: &Output) -> String {
+    format!("output_{:05}", output.info().number)
+}
+
+/// The outputs that lie in a folder, by number; none where it is an output itself.
+fn outputs_in(path: &Path) -> Result<Vec<PathBuf>> {
+    let io = |e| Error::io(e, path, "listing a run's folder");
+    if !std::fs::metadata(path).map_err(io)?.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix("output_"));
+        let number = number.and_then(|digits| digits.parse::<u32>().ok());
+        if let Some(number) = number.filter(|_| entry.path().is_dir()) {
+            found.push((number, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
+}
+
+fn create(target: &Path, options: &ConvertOptions<'_>) -> Result<StoreWriter> {
+    let (durability, overwrite) = (options.durability, options.overwrite);
+    StoreWriter::create(
+        target,
+        &CreateOptions {
+            durability,
+            overwrite,
+            directory: false,
+        },
+    )
+}
+
+/// A writer of a series, and the steps it has already: of a new one, or one that is continued.
+fn series_writer(
+    target: &Path,
+    options: &ConvertOptions<'_>,
+) -> Result<(StoreWriter, Vec<String>)> {
+    if options.overwrite || !target.exists() {
+        let mut writer = create(target, options)?;
+        let own = json!({"ambar": {"version": VERSION, "kind": "series"}});
+        writer.group("/", object(own))?;
+        return Ok((writer, Vec::new()));
+    }
+    let store = Store::open(target)?;
+    attributes::of_kind(&store, "/", &["series"])?;
+    let steps = store
+        .children("/")?
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    Ok((StoreWriter::append(target, options.durability)?, steps))
+}
+
+/// A JSON object's members; none where it is not an object.
+fn object(value: Value) -> Attributes {
+    match value {
+        Value::Object(members) => members,
+        _ => Attributes::new(),
+    }
+}
+
+/// How far the conversion is.
+struct Steps<'a> {
+    options: &'a ConvertOptions<'a>,
+    /// Outputs done.
+    done: u64,
+    outputs: u64,
+}
+
+impl Steps<'_> {
+    /// Reports `hundredths` of the current output.
+    fn report(&self, hundredths: u64) -> Result<()> {
+        match self.options.progress {
+            Some(progress) => progress(self.done * 100 + hundredths, self.outputs * 100),
+            None => Ok(()),
+        }
+    }
+
+    /// A callback that reports parts of the hundredths from `start` to `end`.
+    fn part(&self, start: u64, end: u64) -> impl Fn(u64, u64) -> Result<()> + Sync {
+        move |done, total| self.report(start + (end - start) * done / total.max(1))
+    }
+}
+
+/// Writes one output as a snapshot in the group at `path`.
+fn write_snapshot(
+    writer: &mut StoreWriter,
+    path: &str,
+    output: &Output,
+    steps: &Steps<'_>,
+) -> Result<()> {
+    let wanted = Wanted::new(output, steps.options)?;
+    let mut written = Map::new();
+    writer.group(path, Attributes::new())?;
+    let below = path.trim_end_matches('/');
+    let info = json::info(output)?;
+    if !wanted.cells.is_empty() {
+        write_cells(writer, &format!("{below}/amr"), output, &wanted, steps)?;
+        for kind in &wanted.cells {
+            written.insert(kind.name().into(), json!(wanted.names(output, *kind)));
+        }
+    }
+    for kind in &wanted.tables {
+        let group = format!("{below}/{}", kind.name());
+        if let Some(names) = write_table(writer, &group, output, *kind, &wanted, steps)? {
+            written.insert(kind.name().into(), json!(names));
+        }
+    }
+    let (files, bytes) = output.usage()?;
+    let source = json!({
+        "format": "ramses",
+        "output": output.info().number,
+        "files": files,
+        "bytes": bytes,
+    });
+    let own = json!({"ambar": {
+        "version": VERSION,
+        "kind": "snapshot",
+        "source": source,
+        "info": info,
+        "components": written,
+        "missing": json::missing(output.components()),
+    }});
+    writer.set_attributes(path, object(own))?;
+    steps.report(99)
+}
+
+/// Writes the leaf cells with the fields of all components on them.
+fn write_cells(
+    writer: &mut StoreWriter,
+    path: &str,
+    output: &Output,
+    wanted: &Wanted,
+    steps: &Steps<'_>,
+) -> Result<()> {
+    let mut names = Vec::new();
+    let mut components = Map::new();
+    for kind in &wanted.cells {
+        let fields = wanted.names(output, *kind);
+        components.insert(kind.name().into(), json!(fields));
+        names.extend(fields);
+    }
+    let reading = steps.part(0, 40);
+    let request = CellsRequest {
+        components: Some(wanted.cells.clone()),
+        fields: Some(names),
+        levels: steps.options.levels,
+        domain: wanted.fields.is_none(),
+        progress: Some(&reading),
+        ..CellsRequest::default()
+    };
+    let cells = output.read_cells(&request)?;
+    let more = object(json!({"components": components}));
+    let profile = steps.options.profile;
+    AmrTree::write(writer, path, &cells.leaves, &cells.columns, more, profile)?;
+    steps.report(80)
+}
+
+/// Writes particles (along the Morton curve), sinks or clumps. Gives the names of the columns;
+/// `None` where none of the fields that are asked for is among them.
+fn write_table(
+    writer: &mut StoreWriter,
+    path: &str,
+    output: &Output,
+    kind: ComponentKind,
+    wanted: &Wanted,
+    steps: &Steps<'_>,
+) -> Result<Option<Vec<String>>> {
+    let names = wanted.names(output, kind);
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let (ndim, boxlen) = (output.info().ndim, output.info().boxlen);
+    let more = Attributes::new();
+    let profile = steps.options.profile;
+    if kind == ComponentKind::Particles {
+        let reading = steps.part(80, 90);
+        let request = ParticlesRequest {
+            fields: wanted
+                .fields
+                .is_some()
+                .then(|| with_positions(&names, ndim)),
+            domain: wanted.fields.is_none(),
+            progress: Some(&reading),
+            ..ParticlesRequest::default()
+        };
+        let mut columns = output.read_particles(&request)?;
+        particles::sort(&mut columns, ndim, boxlen)?;
+        write::particles(writer, path, &columns, (ndim, boxlen), more, profile)?;
+        return Ok(Some(own(&columns)));
+    }
+    let columns = match kind {
+        ComponentKind::Sinks => output.read_sinks()?,
+        _ => output.read_clumps()?,
+    };
+    let mut columns = columns.unwrap_or_default();
+    columns.retain(|(name, _)| names.contains(name));
+    write::table(writer, path, &columns, more, profile)?;
+    Ok(Some(own(&columns)))
+}
+
+/// Names of columns, without `domain`, which is no field of the output.
+fn own(columns: &[(String, Column)]) -> Vec<String> {
+    let names = columns.iter().map(|(name, _)| name.clone());
+    names.filter(|name| name != "domain").collect()
+}
+
+/// `names` and the positions, which particles cannot do without.
+fn with_positions(names: &[String], ndim: usize) -> Vec<String> {
+    let positions = particles::position_names(ndim);
+    let missing = positions
+        .into_iter()
+        .filter(|position| !names.contains(position));
+    missing.chain(names.iter().cloned()).collect()
+}
+
+/// The components and fields to convert, checked against what the output has.
+struct Wanted {
+    /// Components on cells.
+    cells: Vec<ComponentKind>,
+    /// Particles, sinks, clumps.
+    tables: Vec<ComponentKind>,
+    /// Their own names of the fields asked for; `None` for all.
+    fields: Option<Vec<String>>,
+}
+
+impl Wanted {
+    fn new(output: &Output, options: &ConvertOptions<'_>) -> Result<Self> {
+        let mut kinds = Vec::new();
+        for component in output.components() {
+            let asked = options.components.as_ref();
+            match &component.missing {
+                None if asked.is_none_or(|asked| asked.contains(&component.kind)) => {
+                    kinds.push(component.kind);
+                }
+                Some(missing) if asked.is_some_and(|asked| asked.contains(&component.kind)) => {
+                    return Err(output.cannot_read(component.kind, missing));
+                }
+                // What is broken is not left out silently: a store without it would look whole.
+                Some(missing @ Missing::Broken(_)) if asked.is_none() => {
+                    return Err(output.cannot_read(component.kind, missing));
+                }
+                _ => {}
+            }
+        }
+        let fields = options
+            .fields
+            .as_ref()
+            .map(|names| own_names(output, &kinds, names));
+        let (cells, tables) = kinds.into_iter().partition(|kind| kind.on_cells());
+        Ok(Self {
+            cells,
+            tables,
+            fields: fields.transpose()?,
+        })
+    }
+
+    /// The names of a component's fields that are kept.
+    fn names(&self, output: &Output, kind: ComponentKind) -> Vec<String> {
+        let component = output
+            .components()
+            .iter()
+            .find(|component| component.kind == kind);
+        let fields = component.map_or(&[][..], |component| &component.fields);
+        let kept = |name: &String| {
+            self.fields
+                .as_ref()
+                .is_none_or(|wanted| wanted.contains(name))
+        };
+        fields
+            .iter()
+            .map(|field| field.name.clone())
+            .filter(kept)
+            .collect()
+    }
+}
+
+/// The outputs' own names of the fields asked for by name or alias.
+fn own_names(output: &Output, kinds: &[ComponentKind], names: &[String]) -> Result<Vec<String>> {
+    let components = output.components().iter();
+    let fields: Vec<_> = components
+        .filter(|component| kinds.contains(&component.kind))
+        .flat_map(|component| &component.fields)
+        .collect();
+    let own = |name: &String| {
+        let named = fields.iter().filter(|field| {
+            field.name == *name || field.alias.as_ref().is_some_and(|alias| alias == name)
+        });
+        let found: Vec<String> = named.map(|field| field.name.clone()).collect();
+        if found.is_empty() {
+            let known: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
+            let message = format!("no field {name:?}; there are: {}", known.join(", "));
+            return Err(Error::not_found(message).in_file(output.path().display()));
+        }
+        Ok(found)
+    };
+    Ok(names.iter().map(own).collect::<Result<Vec<_>>>()?.concat())
+}

@@ -1,0 +1,263 @@
+//! What an output tells about its run: `info_NNNNN.txt`, headers and the namelist, typed.
+
+use std::collections::HashMap;
+
+use ambar::{Error, Result};
+
+use super::numbers;
+
+/// The run and the moment of an output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Info {
+    /// The output's number: 300 for `output_00300`.
+    pub number: u32,
+    /// Domains (MPI ranks that wrote it).
+    pub ncpu: u64,
+    /// Dimensions, 1 to 3.
+    pub ndim: usize,
+    /// The level that is refined everywhere.
+    pub levelmin: u8,
+    /// The finest level the run may use (not all may be in use).
+    pub levelmax: u8,
+    /// Octs that one domain may hold.
+    pub ngridmax: u64,
+    /// Coarse steps since the start.
+    pub nstep_coarse: u64,
+    /// Side of the box (in x) in code length.
+    pub boxlen: f64,
+    /// Time in code units (in cosmological runs: conformal).
+    pub time: f64,
+    /// Expansion factor; 1 in runs that are not cosmological.
+    pub aexp: f64,
+    /// Hubble constant in km/s/Mpc; 1 in runs that are not cosmological.
+    pub h0: f64,
+    /// Density parameter of matter.
+    pub omega_m: f64,
+    /// Density parameter of the cosmological constant.
+    pub omega_l: f64,
+    /// Density parameter of curvature.
+    pub omega_k: f64,
+    /// Density parameter of baryons.
+    pub omega_b: f64,
+    /// Code length in cm.
+    pub unit_l: f64,
+    /// Code density in g/cm^3.
+    pub unit_d: f64,
+    /// Code time in s.
+    pub unit_t: f64,
+    /// How space was divided: `hilbert`, `bisection`, `planar`, `angular`.
+    pub ordering: String,
+    /// Adiabatic index, from the hydro files' header.
+    pub gamma: Option<f64>,
+    /// Whether the run is cosmological (`cosmo` in the namelist; without one, `h0` other than 1).
+    pub cosmological: bool,
+    /// Coarse cells per dimension, boundary cells included (`nx, ny, nz`).
+    pub coarse: [u64; 3],
+    /// Boundary regions.
+    pub nboundary: u64,
+    /// Bytes of a real number in the amr files: 8, or 4 for runs compiled with `NPRE=4`.
+    pub real_bytes: u8,
+    /// Number of particles by family, from `header_NNNNN.txt`; `total` alone in old outputs.
+    pub families: Vec<(String, u64)>,
+    /// `info_rt_NNNNN.txt`: names and values, one number or several.
+    pub rt: Vec<(String, Vec<f64>)>,
+    /// The run's namelist, word for word.
+    pub namelist: Option<String>,
+    /// Further lines of `info_NNNNN.txt`, as they are: name, value.
+    pub other: Vec<(String, String)>,
+}
+
+impl Info {
+    /// Reads `info_NNNNN.txt`. What other files tell is left at 0, empty or `None`.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming the line that is missing or cannot be read.
+    pub fn read(text: &str, number: u32) -> Result<Self> {
+        let mut lines = Lines::new(text);
+        let info = Self {
+            number,
+            ncpu: lines.count("ncpu")?,
+            ndim: lines.count("ndim")? as usize,
+            levelmin: lines.level("levelmin")?,
+            levelmax: lines.level("levelmax")?,
+            ngridmax: lines.count("ngridmax")?,
+            nstep_coarse: lines.count("nstep_coarse")?,
+            boxlen: lines.real("boxlen")?,
+            time: lines.real("time")?,
+            aexp: lines.real("aexp")?,
+            h0: lines.real("H0")?,
+            omega_m: lines.real("omega_m")?,
+            omega_l: lines.real("omega_l")?,
+            omega_k: lines.real("omega_k")?,
+            omega_b: lines.real("omega_b")?,
+            unit_l: lines.real("unit_l")?,
+            unit_d: lines.real("unit_d")?,
+            unit_t: lines.real("unit_t")?,
+            ordering: lines
+                .take("ordering type")
+                .unwrap_or_default()
+                .to_lowercase(),
+            gamma: None,
+            cosmological: false,
+            coarse: [1; 3],
+            nboundary: 0,
+            real_bytes: 8,
+            families: Vec::new(),
+            rt: Vec::new(),
+            namelist: None,
+            other: Vec::new(),
+        };
+        lines.take("ordering type");
+        let other = lines.rest();
+        Ok(Self { other, ..info })
+    }
+
+    /// Keeps the namelist, and what it and the Hubble constant say about cosmology.
+    pub fn set_namelist(&mut self, namelist: Option<String>) {
+        let cosmo = namelist.as_deref().and_then(|text| {
+            let lines = text
+                .lines()
+                .map(|line| line.split('!').next().unwrap_or(""));
+            let mut values = lines.filter_map(|line| line.split_once('='));
+            let (_, value) = values.find(|(name, _)| name.trim().eq_ignore_ascii_case("cosmo"))?;
+            let value = value.trim().trim_start_matches('.');
+            Some(value.starts_with(['t', 'T']))
+        });
+        self.cosmological = cosmo.unwrap_or(self.h0 != 1.0);
+        self.namelist = namelist;
+    }
+}
+
+/// The lines `name = value` of an info file, each taken once.
+struct Lines<'a> {
+    order: Vec<&'a str>,
+    values: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        let mut lines = Self {
+            order: Vec::new(),
+            values: HashMap::new(),
+        };
+        for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+            if lines.values.insert(name.trim(), value.trim()).is_none() {
+                lines.order.push(name.trim());
+            }
+        }
+        lines
+    }
+
+    fn take(&mut self, name: &str) -> Option<&'a str> {
+        self.values.remove(name)
+    }
+
+    fn number<T>(&mut self, name: &str, read: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let text = self.take(name).ok_or_else(|| {
+            Error::corrupt(format!(
+                "no line \"{name} = ...\": the file is cut short; copy it again"
+            ))
+        })?;
+        read(text).ok_or_else(|| {
+            Error::corrupt(format!(
+                "line \"{name} = {text}\": no valid number; copy the file again"
+            ))
+        })
+    }
+
+    fn count(&mut self, name: &str) -> Result<u64> {
+        self.number(name, |text| text.parse().ok())
+    }
+
+    fn level(&mut self, name: &str) -> Result<u8> {
+        self.number(name, |text| text.parse().ok())
+    }
+
+    fn real(&mut self, name: &str) -> Result<f64> {
+        self.number(name, numbers::real)
+    }
+
+    fn rest(self) -> Vec<(String, String)> {
+        let left = |name: &&str| Some((name.to_string(), (*self.values.get(*name)?).to_owned()));
+        self.order.iter().filter_map(left).collect()
+    }
+}
+
+/// Numbers of particles by family: the table of today's header, or the total of an old one.
+pub fn read_families(text: &str) -> Vec<(String, u64)> {
+    let mut lines = text.lines().map(str::trim);
+    let Some(first) = lines.next() else {
+        return Vec::new();
+    };
+    if !first.starts_with('#') {
+        let old = first.eq_ignore_ascii_case("Total number of particles");
+        let total = lines.next().and_then(|line| line.parse().ok());
+        return total
+            .filter(|_| old)
+            .map(|n| ("total".to_owned(), n))
+            .into_iter()
+            .collect();
+    }
+    let pairs = lines.map_while(|line| {
+        let (name, count) = line.split_once(char::is_whitespace)?;
+        Some((name.to_owned(), count.trim().parse().ok()?))
+    });
+    pairs.collect()
+}
+
+/// The words under "Particle fields" of a header.
+pub fn read_particle_words(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("Particle fields")?;
+    rest.trim_start().lines().next()
+}
+
+/// The lines `name = numbers` of `info_rt_NNNNN.txt`; those of a photon group begin with its name.
+pub fn read_rt(text: &str) -> Vec<(String, Vec<f64>)> {
+    let mut values = Vec::new();
+    let mut group = String::new();
+    for line in text.lines() {
+        if let Some(name) = line.trim().strip_prefix("---Group") {
+            group = format!("group {} ", name.trim());
+        }
+        let Some((name, numbers)) = line.split_once('=') else {
+            continue;
+        };
+        let numbers: Option<Vec<f64>> = numbers.split_whitespace().map(numbers::real).collect();
+        if let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) {
+            values.push((format!("{group}{}", name.trim()), numbers));
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_both_ages_are_read() {
+        let new = "#      Family     Count\n star_tracer         0\n DM     80000\n Particle fields\npos vel \n";
+        assert_eq!(read_families(new)[1], ("DM".to_owned(), 80000));
+        assert_eq!(read_families(new).len(), 2);
+        assert_eq!(read_particle_words(new), Some("pos vel "));
+        let old = " Total number of particles\n        4000\n Total number of dark matter particles\n 1\n";
+        assert_eq!(read_families(old), [("total".to_owned(), 4000)]);
+        assert!(read_families("").is_empty());
+    }
+
+    #[test]
+    fn photon_groups_keep_their_names() {
+        let text = "nGroups =  2\n\n ---Group 1\n  egy [eV] = 1.885E+01\n csn = 1.0 2.0\n";
+        let read = read_rt(text);
+        assert_eq!(read[0], ("nGroups".to_owned(), vec![2.0]));
+        assert_eq!(read[2], ("group 1 csn".to_owned(), vec![1.0, 2.0]));
+    }
+
+    #[test]
+    fn a_missing_line_is_named() {
+        let error = Info::read("ncpu = 3\nndim = x\n", 1).unwrap_err();
+        assert!(error.to_string().contains("ndim = x"), "{error}");
+        let error = Info::read("ncpu = 3\n", 1).unwrap_err();
+        assert!(error.to_string().contains("ndim = ..."), "{error}");
+    }
+}

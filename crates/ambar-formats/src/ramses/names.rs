@@ -1,0 +1,243 @@
+//! Names and types of fields: from descriptors of both versions, or from what is known without.
+
+use ambar::{DataType, Error, Result};
+
+use super::request::Field;
+
+/// A descriptor's entry: name, and the letter of its type (version 1 only).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// `d f i q h b ?`; `d` in version 0.
+    pub letter: char,
+}
+
+/// Reads a descriptor: `nvar = N` and `variable #i: name` (version 0), or `i, name, type` lines
+/// (version 1).
+///
+/// # Errors
+/// `Corrupt` for a line that is neither, or numbers that do not count up from 1.
+pub fn read_descriptor(text: &str) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for line in text.lines() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') || line.starts_with("nvar") {
+            continue;
+        }
+        let parsed = match line.strip_prefix("variable #") {
+            Some(rest) => rest.split_once(':').map(|(i, name)| (i, name, "d")),
+            None => {
+                let mut parts = line.splitn(3, ',');
+                parts
+                    .next()
+                    .zip(parts.next())
+                    .zip(parts.next())
+                    .map(|((i, n), t)| (i, n, t))
+            }
+        };
+        let entry = parsed.and_then(|(i, name, letter)| {
+            let counted = i.trim().parse() == Ok(entries.len() + 1);
+            let name = name.trim();
+            let letter = letter.trim().chars().next()?;
+            let entry = Entry {
+                name: name.to_owned(),
+                letter,
+            };
+            (counted && !name.is_empty()).then_some(entry)
+        });
+        match entry {
+            Some(entry) => entries.push(entry),
+            None => {
+                return Err(Error::corrupt(format!(
+                    "line {line:?}: the number {}, a name and a type expected; the descriptor is \
+                     damaged: copy it again, or remove it to read the fields by number",
+                    entries.len() + 1
+                )));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// The type that a descriptor's letter stands for.
+pub fn letter_type(letter: char) -> Option<DataType> {
+    Some(match letter {
+        'd' => DataType::Float64,
+        'f' => DataType::Float32,
+        'i' => DataType::Int32,
+        'q' => DataType::Int64,
+        'h' => DataType::Int16,
+        'b' => DataType::Int8,
+        '?' | 'l' => DataType::Bool,
+        _ => return None,
+    })
+}
+
+/// Today's name of a field that older versions call otherwise.
+pub fn alias(name: &str) -> Option<String> {
+    if name == "thermal_pressure" {
+        return Some("pressure".into());
+    }
+    if let Some(number) = name.strip_prefix("passive_scalar_") {
+        let number: u32 = number.parse().ok()?;
+        return Some(format!("scalar_{:02}", number.checked_sub(1)?));
+    }
+    let (side, axis) = name.strip_prefix("B_")?.split_once('_')?;
+    let old = matches!(side, "left" | "right") && matches!(axis, "x" | "y" | "z");
+    old.then(|| format!("B_{axis}_{side}"))
+}
+
+/// A field of that name.
+pub fn field(name: impl Into<String>, dtype: DataType) -> Field {
+    let name = name.into();
+    let alias = alias(&name);
+    Field {
+        name,
+        alias,
+        dtype,
+        unit: None,
+    }
+}
+
+/// The names x, y, z of the first `ndim` axes behind `start`.
+fn axes(start: &str, ndim: usize) -> impl Iterator<Item = String> + use<> {
+    let start = start.to_owned();
+    ["x", "y", "z"]
+        .into_iter()
+        .take(ndim)
+        .map(move |axis| format!("{start}{axis}"))
+}
+
+/// Hydro variables without a descriptor. From 11 variables on it may be a magnetic run, whose
+/// order differs: only the names that both have are given then, and numbers to the others.
+pub fn hydro(nvar: usize, ndim: usize) -> Vec<String> {
+    let mut names = vec!["density".to_owned()];
+    names.extend(axes("velocity_", ndim));
+    if nvar < 11 {
+        names.push("pressure".into());
+        names.extend((0..nvar).map(|i| format!("scalar_{i:02}")));
+    } else {
+        names.extend((names.len() + 1..=nvar).map(|i| format!("variable_{i:02}")));
+    }
+    names.truncate(nvar);
+    names
+}
+
+/// Gravity's variables: `OUTPUT_PARTICLE_DENSITY` puts one before the potential.
+pub fn gravity(nvar: usize, ndim: usize) -> Vec<String> {
+    if nvar < ndim || nvar > ndim + 2 {
+        return (1..=nvar).map(|i| format!("variable_{i:02}")).collect();
+    }
+    let mut names: Vec<_> = axes("acceleration_", ndim).collect();
+    if nvar > ndim {
+        names.insert(0, "potential".into());
+    }
+    if nvar > ndim + 1 {
+        names.insert(0, "particle_density".into());
+    }
+    names
+}
+
+/// Photon variables without a descriptor: for each group a density, then its flux.
+pub fn rt(nvar: usize, ndim: usize) -> Vec<String> {
+    let group = |g: usize| {
+        let name = format!("photon_flux_{g:02}");
+        std::iter::once(name.clone()).chain(axes(&format!("{name}_"), ndim))
+    };
+    (1..).flat_map(group).take(nvar).collect()
+}
+
+/// Particle columns by the words under "Particle fields" of the header file.
+pub fn particle_words(words: &str, ndim: usize) -> Option<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for word in words.split_whitespace() {
+        let (names, letter): (Vec<String>, char) = match word {
+            "pos" => (axes("position_", ndim).collect(), 'd'),
+            "vel" => (axes("velocity_", ndim).collect(), 'd'),
+            "mass" => (vec!["mass".into()], 'd'),
+            "iord" => (vec!["identity".into()], 'i'),
+            "level" => (vec!["levelp".into()], 'i'),
+            "family" => (vec!["family".into()], 'b'),
+            "tag" => (vec!["tag".into()], 'b'),
+            "phi" => (vec!["potential".into()], 'd'),
+            "tform" => (vec!["birth_time".into()], 'd'),
+            "metal" => (vec!["metallicity".into()], 'd'),
+            _ => return None,
+        };
+        entries.extend(names.into_iter().map(|name| Entry { name, letter }));
+    }
+    Some(entries)
+}
+
+/// Particle columns without a descriptor, by their number: the 17_09 layout.
+pub fn particles(columns: usize, ndim: usize) -> Option<Vec<Entry>> {
+    let words = match columns.checked_sub(2 * ndim)? {
+        3 => "pos vel mass iord level",
+        4 => "pos vel mass iord level tform",
+        5 => "pos vel mass iord level tform metal",
+        _ => return None,
+    };
+    particle_words(words, ndim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_of_descriptors_are_read() {
+        let old = "nvar =   2\nvariable # 1: density\nvariable # 2: thermal_pressure\n";
+        let new =
+            "# version:  1\n# ivar, variable_name, variable_type\n 1, density, d\n 2, family, b\n";
+        let old = read_descriptor(old).unwrap();
+        assert_eq!(
+            old[1],
+            Entry {
+                name: "thermal_pressure".into(),
+                letter: 'd'
+            }
+        );
+        let new = read_descriptor(new).unwrap();
+        assert_eq!(
+            new[1],
+            Entry {
+                name: "family".into(),
+                letter: 'b'
+            }
+        );
+        assert!(read_descriptor(" 2, density, d\n").is_err());
+        assert!(read_descriptor("gibberish\n").is_err());
+    }
+
+    #[test]
+    fn old_names_have_todays_as_aliases() {
+        for (old, new) in [
+            ("thermal_pressure", Some("pressure")),
+            ("passive_scalar_1", Some("scalar_00")),
+            ("B_left_x", Some("B_x_left")),
+            ("B_x_left", None),
+            ("density", None),
+            ("scalar_00", None),
+        ] {
+            assert_eq!(alias(old).as_deref(), new, "{old}");
+        }
+    }
+
+    #[test]
+    fn fields_without_a_descriptor_are_named_only_where_they_are_known() {
+        assert_eq!(
+            hydro(4, 2),
+            ["density", "velocity_x", "velocity_y", "pressure"]
+        );
+        assert_eq!(hydro(6, 3)[5], "scalar_00");
+        assert_eq!(hydro(11, 3)[4], "variable_05");
+        assert_eq!(
+            gravity(3, 1),
+            ["particle_density", "potential", "acceleration_x"]
+        );
+        assert_eq!(rt(4, 1)[3], "photon_flux_02_x");
+        assert_eq!(particles(11, 3).unwrap()[10].name, "metallicity");
+        assert!(particles(12, 3).is_none());
+    }
+}

@@ -1,0 +1,239 @@
+//! Tables in text files: sinks (comma-separated) and clumps (columns between blanks).
+
+use std::path::PathBuf;
+
+use ambar::{Column, DataType, Error, Result};
+
+use super::folder::{Folder, read_text};
+use super::names;
+use super::numbers;
+use super::request::{Field, Missing};
+
+/// Columns that hold whole numbers; all others hold reals.
+const WHOLE: [&str; 7] = ["id", "level", "index", "halo", "lev", "parent", "ncell"];
+
+/// The columns of sink files without a header (RAMSES of 2017 and before).
+const OLD_SINKS: [&str; 13] = [
+    "id", "msink", "x", "y", "z", "vx", "vy", "vz", "lx", "ly", "lz", "age", "acc_rate",
+];
+
+/// A column's values.
+enum Values {
+    Whole(Vec<i64>),
+    Real(Vec<f64>),
+}
+
+fn field(name: &str, unit: Option<&str>) -> Field {
+    let dtype = if WHOLE.contains(&name) {
+        DataType::Int64
+    } else {
+        DataType::Float64
+    };
+    Field {
+        unit: unit.map(str::to_owned),
+        ..names::field(name, dtype)
+    }
+}
+
+/// The sink file's columns.
+pub fn sink_fields(folder: &Folder) -> Result<Vec<Field>> {
+    let text = folder.numbered_text("sink", ".csv")?.unwrap_or_default();
+    Ok(split_sinks(&text).0)
+}
+
+/// The columns of a sink file, and its lines of values with their numbers in the file.
+fn split_sinks(text: &str) -> (Vec<Field>, Vec<(usize, &str)>) {
+    let lines = text
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| !line.trim().is_empty());
+    let (heads, rows): (Vec<_>, Vec<_>) =
+        lines.partition(|(line, _)| line.trim_start().starts_with('#'));
+    let head = |i: usize| {
+        heads
+            .get(i)
+            .map(|(line, _)| line.trim_start().trim_start_matches('#'))
+    };
+    let fields = match head(0) {
+        Some(names) => {
+            let units: Vec<_> = head(1).unwrap_or("").split(',').map(str::trim).collect();
+            let unit = |i: usize| units.get(i).copied().filter(|unit| !unit.is_empty());
+            let names = names.split(',').map(str::trim).enumerate();
+            names.map(|(i, name)| field(name, unit(i))).collect()
+        }
+        None => {
+            let columns = rows
+                .first()
+                .map_or(OLD_SINKS.len(), |(line, _)| line.split(',').count());
+            (0..columns)
+                .map(|i| field(&old_sink(i, columns), None))
+                .collect()
+        }
+    };
+    (
+        fields,
+        rows.into_iter()
+            .map(|(line, number)| (number, line))
+            .collect(),
+    )
+}
+
+/// The name of a column in a sink file without a header. Of files with more or fewer columns than
+/// usual only the identity, mass, position and velocity are sure.
+fn old_sink(column: usize, columns: usize) -> String {
+    let known = if columns == OLD_SINKS.len() {
+        columns
+    } else {
+        8
+    };
+    match OLD_SINKS.get(column) {
+        Some(name) if column < known => (*name).to_owned(),
+        _ => format!("column_{:02}", column + 1),
+    }
+}
+
+/// Reads the sinks as `Output::read_sinks` says.
+pub fn read_sinks(folder: &Folder) -> Result<Option<Vec<(String, Column)>>> {
+    let Some(path) = folder.numbered("sink", ".csv") else {
+        return Ok(None);
+    };
+    let text = read_text(&path)?;
+    let (fields, rows) = split_sinks(&text);
+    let mut table = Table::new(fields);
+    for (number, line) in rows {
+        table.add(line.split(',').map(str::trim)).map_err(|error| {
+            error
+                .at_node(format!("line {number}"))
+                .in_file(path.display())
+        })?;
+    }
+    table.finish().map(Some)
+}
+
+/// The path of each domain's clump file.
+fn clump_files(folder: &Folder, ncpu: u64) -> Result<Option<Vec<PathBuf>>> {
+    match folder.missing("clump", "txt", ncpu) {
+        Some(Missing::Absent(_)) => Ok(None),
+        Some(Missing::Broken(why)) => Err(Error::corrupt(why)
+            .at_node("clumps")
+            .in_file(folder.path.display())),
+        None => {
+            let path = |domain: u64| folder.numbered("clump", &format!(".txt{domain:05}"));
+            Ok(Some((1..=ncpu).filter_map(path).collect()))
+        }
+    }
+}
+
+/// The clump files' columns.
+pub fn clump_fields(folder: &Folder) -> Result<Vec<Field>> {
+    let text = folder
+        .numbered_text("clump", ".txt00001")?
+        .unwrap_or_default();
+    Ok(clump_head(&text))
+}
+
+fn clump_head(text: &str) -> Vec<Field> {
+    let names = text.lines().next().unwrap_or("").split_whitespace();
+    names
+        .map(|name| field(name.trim_start_matches('#'), None))
+        .collect()
+}
+
+/// Reads the clumps as `Output::read_clumps` says.
+pub fn read_clumps(folder: &Folder, ncpu: u64) -> Result<Option<Vec<(String, Column)>>> {
+    let Some(paths) = clump_files(folder, ncpu)? else {
+        return Ok(None);
+    };
+    let mut table = Table::new(clump_fields(folder)?);
+    for path in paths {
+        let text = read_text(&path)?;
+        if clump_head(&text) != table.fields {
+            return Err(Error::corrupt(
+                "line 1: the columns' names are not those of the first domain's file; copy the \
+                 output again",
+            )
+            .in_file(path.display()));
+        }
+        for (line, number) in text.lines().zip(1..).skip(1) {
+            let mut values = line.split_whitespace().peekable();
+            if values.peek().is_some() {
+                table.add(values).map_err(|error| {
+                    error
+                        .at_node(format!("line {number}"))
+                        .in_file(path.display())
+                })?;
+            }
+        }
+    }
+    table.finish().map(Some)
+}
+
+/// A table that grows line by line.
+struct Table {
+    fields: Vec<Field>,
+    values: Vec<Values>,
+}
+
+impl Table {
+    fn new(fields: Vec<Field>) -> Self {
+        let values = fields.iter().map(|field| match field.dtype {
+            DataType::Int64 => Values::Whole(Vec::new()),
+            _ => Values::Real(Vec::new()),
+        });
+        let values = values.collect();
+        Self { fields, values }
+    }
+
+    fn add<'t>(&mut self, mut texts: impl Iterator<Item = &'t str>) -> Result<()> {
+        for (field, values) in self.fields.iter().zip(&mut self.values) {
+            let text = texts.next().ok_or_else(|| {
+                Error::corrupt(format!(
+                    "no value of {:?}: the line is cut short; copy the file again",
+                    field.name
+                ))
+            })?;
+            let read = match values {
+                Values::Whole(values) => text.parse().map(|value| values.push(value)).ok(),
+                Values::Real(values) => numbers::real(text).map(|value| values.push(value)),
+            };
+            read.ok_or_else(|| {
+                Error::corrupt(format!(
+                    "{text:?} is no value of {:?} ({}); copy the file again",
+                    field.name, field.dtype
+                ))
+            })?;
+        }
+        match texts.next() {
+            None => Ok(()),
+            Some(text) => Err(Error::corrupt(format!(
+                "{text:?} belongs to none of the {} columns; copy the file again",
+                self.fields.len()
+            ))),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<(String, Column)>> {
+        let rows = self.values.first().map_or(0, |values| match values {
+            Values::Whole(values) => values.len(),
+            Values::Real(values) => values.len(),
+        });
+        let dtypes: Vec<_> = self
+            .fields
+            .iter()
+            .map(|field| field.dtype.clone())
+            .collect();
+        let mut columns = Column::allocate(&dtypes, rows)?;
+        for (column, values) in columns.iter_mut().zip(&self.values) {
+            match values {
+                Values::Whole(values) => column.values_mut().copy_from_slice(values),
+                Values::Real(values) => column.values_mut().copy_from_slice(values),
+            }
+        }
+        Ok(self
+            .fields
+            .into_iter()
+            .map(|field| field.name)
+            .zip(columns)
+            .collect())
+    }
+}

@@ -1,0 +1,135 @@
+//! The library's errors as Python exceptions.
+
+use ambar::ErrorKind;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyKeyError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    ambar,
+    AmbarError,
+    PyException,
+    "Base of the errors that ambar raises."
+);
+create_exception!(
+    ambar,
+    CorruptError,
+    AmbarError,
+    "The bytes are damaged, cut short or hostile: restore them from a copy."
+);
+create_exception!(
+    ambar,
+    UnsupportedError,
+    AmbarError,
+    "The file is sound but needs something this version lacks: use a newer version."
+);
+create_exception!(
+    ambar,
+    BusyError,
+    AmbarError,
+    "The file exists already, or another writer has it: choose another name, or wait."
+);
+create_exception!(
+    ambar,
+    LimitError,
+    AmbarError,
+    "A limit on memory or size was passed: ask for less."
+);
+
+/// Makes the exceptions that also are one of Python's own, so that `except ValueError` and
+/// `except KeyError` catch them.
+fn with_second_base(
+    py: Python<'_>,
+    name: &str,
+    base: &Bound<'_, PyAny>,
+    doc: &str,
+) -> PyResult<Py<PyAny>> {
+    let namespace = pyo3::types::PyDict::new(py);
+    namespace.set_item("__module__", "ambar")?;
+    namespace.set_item("__doc__", doc)?;
+    // KeyError's own text is the repr of its argument, unreadable for a sentence.
+    namespace.set_item("__str__", py.get_type::<PyException>().getattr("__str__")?)?;
+    let bases = (py.get_type::<AmbarError>(), base);
+    let class = py
+        .get_type::<pyo3::types::PyType>()
+        .call1((name, bases, namespace))?;
+    Ok(class.unbind())
+}
+
+static INVALID: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+static NOT_FOUND: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+
+fn invalid(py: Python<'_>) -> PyResult<&Py<PyAny>> {
+    INVALID.get_or_try_init(py, || {
+        let doc = "The call makes no sense: change it.";
+        with_second_base(
+            py,
+            "InvalidError",
+            py.get_type::<PyValueError>().as_any(),
+            doc,
+        )
+    })
+}
+
+fn not_found(py: Python<'_>) -> PyResult<&Py<PyAny>> {
+    NOT_FOUND.get_or_try_init(py, || {
+        let doc = "There is no such file, node, field or component: ask for another.";
+        with_second_base(
+            py,
+            "NotFoundError",
+            py.get_type::<PyKeyError>().as_any(),
+            doc,
+        )
+    })
+}
+
+/// Adds the exceptions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("AmbarError", py.get_type::<AmbarError>())?;
+    module.add("CorruptError", py.get_type::<CorruptError>())?;
+    module.add("UnsupportedError", py.get_type::<UnsupportedError>())?;
+    module.add("BusyError", py.get_type::<BusyError>())?;
+    module.add("LimitError", py.get_type::<LimitError>())?;
+    module.add("InvalidError", invalid(py)?)?;
+    module.add("NotFoundError", not_found(py)?)
+}
+
+/// The exception for `error`. An error of the operating system becomes an `OSError` with its
+/// number, which Python turns into `FileNotFoundError`, `PermissionError` and so on.
+pub fn exception(error: &ambar::Error) -> PyErr {
+    let message = error.to_string();
+    if let Some(number) = error.raw_os_error() {
+        let file = Some(error.file().to_owned()).filter(|file| !file.is_empty());
+        return PyOSError::new_err((number, error.message().to_owned(), file));
+    }
+    let dynamic = |class: fn(Python<'_>) -> PyResult<&Py<PyAny>>| {
+        Python::attach(
+            |py| match class(py).and_then(|class| class.call1(py, (&message,))) {
+                Ok(value) => PyErr::from_value(value.into_bound(py)),
+                Err(error) => error,
+            },
+        )
+    };
+    match error.kind() {
+        ErrorKind::Corrupt => CorruptError::new_err(message),
+        ErrorKind::Unsupported => UnsupportedError::new_err(message),
+        ErrorKind::Invalid => dynamic(invalid),
+        ErrorKind::NotFound => dynamic(not_found),
+        ErrorKind::Busy => BusyError::new_err(message),
+        ErrorKind::Limit => LimitError::new_err(message),
+        _ => AmbarError::new_err(message),
+    }
+}
+
+/// Turns the library's results into Python's.
+pub trait OrRaise<T> {
+    /// The value, or the error as an exception.
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for ambar::Result<T> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|error| exception(&error))
+    }
+}

@@ -1,0 +1,127 @@
+//! Columns' memory, lent to NumPy through the buffer protocol, and NumPy's lent to the library.
+
+use std::ffi::{c_int, c_void};
+
+use ambar::{Column, DataType};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// Owns a column that NumPy arrays look into; freed with the last of them.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct ColumnMemory {
+    start: *mut u8,
+    len: usize,
+    _column: Column,
+}
+
+// SAFETY: the pointer is into the column, which is Send; the column moves with it.
+unsafe impl Send for ColumnMemory {}
+// SAFETY: Rust never touches the bytes again; Python's buffer consumers synchronise among themselves.
+unsafe impl Sync for ColumnMemory {}
+
+#[pymethods]
+impl ColumnMemory {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let memory = slf.get();
+        let len = isize::try_from(memory.len).map_err(|e| PyBufferError::new_err(e.to_string()))?;
+        // SAFETY: `view` comes from the interpreter; start and len describe memory that lives as
+        // long as `slf`, of which the view takes a reference.
+        let status = unsafe {
+            let start = memory.start.cast::<c_void>();
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 0, flags)
+        };
+        if status == -1 {
+            Err(PyErr::fetch(slf.py()))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// The column as a NumPy array that owns it: no copy, writable.
+pub fn to_numpy<'py>(py: Python<'py>, mut column: Column) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = column.bytes_mut();
+    let (start, len) = (bytes.as_mut_ptr(), bytes.len());
+    let dtype = numpy_dtype(column.dtype());
+    let rows = column.rows();
+    if len == 0 {
+        return py.import("numpy")?.call_method1("zeros", (rows, dtype));
+    }
+    let memory = Bound::new(
+        py,
+        ColumnMemory {
+            start,
+            len,
+            _column: column,
+        },
+    )?;
+    let frombuffer = FROMBUFFER.import(py, "numpy", "frombuffer")?;
+    frombuffer.call1((memory, dtype))
+}
+
+/// NumPy's name of a type with values of one size.
+pub fn numpy_dtype(dtype: &DataType) -> String {
+    match dtype {
+        DataType::DateTime64 { unit, .. } | DataType::TimeDelta64 { unit, .. }
+            if unit.name() == "generic" =>
+        {
+            let name = dtype.to_string();
+            name.split('[').next().unwrap_or(&name).to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Bytes of a C-contiguous buffer, held as long as this lives.
+pub struct Lent {
+    buffer: PyUntypedBuffer,
+}
+
+impl Lent {
+    /// Takes hold of `object`'s bytes; with `writable`, checks that they may be written.
+    pub fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if !buffer.is_c_contiguous() {
+            return Err(PyValueError::new_err("the array must be C-contiguous"));
+        }
+        if writable && buffer.readonly() {
+            return Err(PyValueError::new_err("the array is read-only"));
+        }
+        Ok(Self { buffer })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        if self.buffer.len_bytes() == 0 {
+            return &[];
+        }
+        // SAFETY: contiguous (checked in `new`), alive while the buffer is held, and any bytes
+        // are valid `u8`. A caller that writes to its array meanwhile gets torn values, no more.
+        unsafe { std::slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
+    }
+
+    /// The bytes, to be written. Only for buffers taken with `writable`.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.buffer.len_bytes() == 0 || self.buffer.readonly() {
+            return &mut [];
+        }
+        // SAFETY: as in `bytes`; writable (checked above).
+        unsafe {
+            std::slice::from_raw_parts_mut(self.buffer.buf_ptr().cast(), self.buffer.len_bytes())
+        }
+    }
+
+    /// The number of values.
+    pub fn count(&self) -> usize {
+        self.buffer.item_count()
+    }
+}

@@ -1,0 +1,189 @@
+//! RAMSES outputs: read into memory, or converted to a store.
+
+use std::path::PathBuf;
+
+use ambar::ErrorKind;
+use ambar::kinds::amr::AmrTree;
+use ambar::kinds::particles::Particles;
+use ambar::kinds::table::Table as Rows;
+use ambar::parallel::with_threads;
+use ambar::{Column, Error};
+use ambar_formats::ramses::{
+    self, CellsRequest, ComponentKind, ConvertOptions, Output, ParticlesRequest, json,
+};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::errors::OrRaise;
+use crate::kinds::{Amr, Table, region};
+use crate::progress::Progress;
+use crate::writer::{durability, profile};
+
+/// An output of RAMSES.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Ramses {
+    inner: Output,
+}
+
+fn kinds(names: Option<Vec<String>>) -> PyResult<Option<Vec<ComponentKind>>> {
+    let kind = |name: String| {
+        ComponentKind::parse(&name).ok_or_else(|| {
+            let known: Vec<_> = ComponentKind::ALL.iter().map(|kind| kind.name()).collect();
+            Error::not_found(format!(
+                "no component {name:?}; there are: {}",
+                known.join(", ")
+            ))
+        })
+    };
+    names
+        .map(|names| names.into_iter().map(kind).collect())
+        .transpose()
+        .or_raise()
+}
+
+/// Turns a refusal to go on into an error that ends the work.
+fn go_on(go_on: bool) -> ambar::Result<()> {
+    if go_on {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Interrupted, "interrupted"))
+    }
+}
+
+#[pymethods]
+impl Ramses {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(Self {
+            inner: py.detach(|| Output::open(&path)).or_raise()?,
+        })
+    }
+
+    #[getter]
+    fn info(&self) -> PyResult<String> {
+        Ok(Value::Object(json::info(&self.inner).or_raise()?).to_string())
+    }
+
+    #[getter]
+    fn components(&self) -> String {
+        json::components(self.inner.components()).to_string()
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (components=None, fields=None, region=None, levels=None, threads=None, progress=None))]
+    fn amr(
+        &self,
+        py: Python<'_>,
+        components: Option<Vec<String>>,
+        fields: Option<Vec<String>>,
+        region: Option<&Bound<'_, PyAny>>,
+        levels: Option<(u8, u8)>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Amr> {
+        let progress = Progress::new(progress);
+        let report = |done, total| go_on(progress.report(done, total));
+        let request = CellsRequest {
+            components: kinds(components)?
+                .map(|kinds| kinds.into_iter().filter(|kind| kind.on_cells()).collect()),
+            fields,
+            region: region.map(crate::kinds::region).transpose()?,
+            levels,
+            domain: false,
+            progress: Some(&report),
+        };
+        let tree = py.detach(|| {
+            with_threads(threads, || {
+                let cells = self.inner.read_cells(&request)?;
+                AmrTree::from_leaves(cells.leaves, cells.columns)
+            })
+        });
+        Ok(Amr::new(progress.finish(tree)?))
+    }
+
+    #[pyo3(signature = (fields=None, region=None, threads=None, progress=None))]
+    fn particles(
+        &self,
+        py: Python<'_>,
+        fields: Option<Vec<String>>,
+        region: Option<&Bound<'_, PyAny>>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Table> {
+        let progress = Progress::new(progress);
+        let report = |done, total| go_on(progress.report(done, total));
+        let region = region.map(self::region).transpose()?;
+        let request = ParticlesRequest {
+            fields,
+            region,
+            domain: false,
+            progress: Some(&report),
+        };
+        let columns = py.detach(|| with_threads(threads, || self.inner.read_particles(&request)));
+        let columns = progress.finish(columns)?;
+        let info = self.inner.info();
+        let (ndim, boxlen) = (info.ndim, info.boxlen);
+        let particles = Particles::from_columns(columns, ndim, boxlen).or_raise()?;
+        Ok(Table::of_particles(particles))
+    }
+
+    fn sinks(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        py.detach(|| self.inner.read_sinks())
+            .or_raise()?
+            .map(table)
+            .transpose()
+    }
+
+    fn clumps(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        py.detach(|| self.inner.read_clumps())
+            .or_raise()?
+            .map(table)
+            .transpose()
+    }
+}
+
+fn table(columns: Vec<(String, Column)>) -> PyResult<Table> {
+    Ok(Table::of_rows(Rows::from_columns(columns).or_raise()?))
+}
+
+/// Converts an output, or a folder of outputs, to a store. Returns a JSON report.
+#[allow(clippy::too_many_arguments)]
+#[pyfunction]
+#[pyo3(signature = (path, target, components, fields, levels, profile, durability, overwrite, threads, progress))]
+pub fn convert_ramses(
+    py: Python<'_>,
+    path: PathBuf,
+    target: PathBuf,
+    components: Option<Vec<String>>,
+    fields: Option<Vec<String>>,
+    levels: Option<(u8, u8)>,
+    profile: &str,
+    durability: &str,
+    overwrite: bool,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let start = std::time::Instant::now();
+    let progress = Progress::new(progress);
+    let report = |done, total| go_on(progress.report(done, total));
+    let options = ConvertOptions {
+        components: kinds(components)?,
+        fields,
+        levels,
+        profile: self::profile(profile)?,
+        durability: self::durability(durability)?,
+        overwrite,
+        progress: Some(&report),
+    };
+    let converted =
+        py.detach(|| with_threads(threads, || ramses::convert(&path, &target, &options)));
+    let converted = progress.finish(converted)?;
+    let json = serde_json::json!({
+        "source_bytes": converted.source_bytes,
+        "stored_bytes": converted.stored_bytes,
+        "seconds": start.elapsed().as_secs_f64(),
+        "converted": converted.converted,
+        "skipped": converted.skipped,
+    });
+    Ok(json.to_string())
+}

@@ -1,0 +1,301 @@
+//! Stores and arrays: opened, read, verified.
+
+use std::path::{Path, PathBuf};
+
+use ambar::array::Slice;
+use ambar::kinds::amr::AmrTree;
+use ambar::kinds::attributes::kind;
+use ambar::kinds::particles::Particles;
+use ambar::kinds::table::Table as Rows;
+use ambar::store::NodeKind;
+use ambar::{Column, DataType, Error};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::errors::OrRaise;
+use crate::kinds::{Amr, Table};
+use crate::memory::{Lent, numpy_dtype, to_numpy};
+use crate::progress::Progress;
+
+/// One commit of a store, open for reading.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Store {
+    /// The library's.
+    pub inner: ambar::store::Store,
+}
+
+#[pymethods]
+impl Store {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let inner = py.detach(|| ambar::store::Store::open(&path)).or_raise()?;
+        Ok(Self { inner })
+    }
+
+    #[getter]
+    fn location(&self) -> &str {
+        self.inner.location()
+    }
+
+    fn nodes(&self, py: Python<'_>) -> PyResult<Vec<(String, &'static str)>> {
+        let nodes = py.detach(|| self.inner.nodes()).or_raise()?;
+        let mut named = vec![("/".to_owned(), "group")];
+        named.extend(
+            nodes
+                .into_iter()
+                .map(|(path, kind)| (path, kind_name(kind))),
+        );
+        Ok(named)
+    }
+
+    fn children(&self, py: Python<'_>, path: &str) -> PyResult<Vec<(String, &'static str)>> {
+        let children = py.detach(|| self.inner.children(path)).or_raise()?;
+        Ok(children
+            .into_iter()
+            .map(|(name, kind)| (name, kind_name(kind)))
+            .collect())
+    }
+
+    fn kind(&self, path: &str) -> PyResult<Option<&'static str>> {
+        Ok(self.inner.kind(path).or_raise()?.map(kind_name))
+    }
+
+    fn attributes(&self, path: &str) -> PyResult<String> {
+        let attributes = match self.inner.kind(path).or_raise()? {
+            Some(NodeKind::Array) => self.inner.array(path).or_raise()?.attributes().clone(),
+            _ => self.inner.group(path).or_raise()?.attributes().clone(),
+        };
+        Ok(serde_json::Value::Object(attributes).to_string())
+    }
+
+    fn array(&self, path: &str) -> PyResult<Array> {
+        Ok(Array {
+            inner: self.inner.array(path).or_raise()?,
+        })
+    }
+
+    fn amr(&self, py: Python<'_>, path: &str) -> PyResult<Amr> {
+        let tree = py.detach(|| AmrTree::open(&self.inner, path)).or_raise()?;
+        Ok(Amr::new(tree))
+    }
+
+    /// Particles, or rows without positions.
+    fn table(&self, py: Python<'_>, path: &str) -> PyResult<Table> {
+        py.detach(|| match kind(&self.inner, path)?.as_deref() {
+            Some("particles") => Ok(Table::of_particles(Particles::open(&self.inner, path)?)),
+            _ => Ok(Table::of_rows(Rows::open(&self.inner, path)?)),
+        })
+        .or_raise()
+    }
+
+    fn usage(&self, py: Python<'_>) -> PyResult<String> {
+        let usage = py.detach(|| self.inner.usage()).or_raise()?;
+        let json = serde_json::json!({
+            "total": usage.total,
+            "live": usage.live,
+            "dead": usage.dead,
+            "entries": usage.entries,
+        });
+        Ok(json.to_string())
+    }
+
+    #[pyo3(signature = (threads=None, progress=None))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let progress = Progress::new(progress);
+        let report = py.detach(|| {
+            ambar::parallel::with_threads(threads, || {
+                self.inner
+                    .verify(&|done, total| progress.report(done, total))
+            })
+        });
+        let report = progress.finish(report)?;
+        let json = serde_json::json!({
+            "bytes": report.bytes,
+            "entries": report.entries,
+            "chunks": report.chunks,
+            "damage": report.damage,
+        });
+        Ok(json.to_string())
+    }
+}
+
+fn kind_name(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::Group => "group",
+        NodeKind::Array => "array",
+    }
+}
+
+/// An array of a store.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Array {
+    inner: ambar::array::Array,
+}
+
+#[pymethods]
+impl Array {
+    #[getter]
+    fn path(&self) -> &str {
+        self.inner.path()
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, self.inner.shape())
+    }
+
+    #[getter]
+    fn dtype(&self) -> String {
+        numpy_dtype(self.inner.dtype())
+    }
+
+    #[getter]
+    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, self.inner.chunk_shape())
+    }
+
+    #[getter]
+    fn shards<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, pyo3::types::PyTuple>>> {
+        self.inner
+            .shard_shape()
+            .map(|shape| pyo3::types::PyTuple::new(py, shape))
+            .transpose()
+    }
+
+    #[getter]
+    fn chunk_count(&self) -> u64 {
+        self.inner.chunk_count()
+    }
+
+    #[getter]
+    fn codecs(&self) -> String {
+        self.inner.codecs()
+    }
+
+    #[getter]
+    fn dims(&self) -> Option<Vec<Option<String>>> {
+        let names = self.inner.dimension_names();
+        (!names.is_empty()).then(|| names.to_vec())
+    }
+
+    #[getter]
+    fn stored_bytes(&self) -> PyResult<u64> {
+        self.inner.stored_bytes().or_raise()
+    }
+
+    #[getter]
+    fn raw_bytes(&self) -> Option<u64> {
+        Some(self.inner.elements() * self.inner.dtype().size()? as u64)
+    }
+
+    /// The fill value's bytes, native byte order; for text, its UTF-8.
+    #[getter]
+    fn fill_value<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.inner.fill_value())
+    }
+
+    fn attributes(&self) -> String {
+        serde_json::Value::Object(self.inner.attributes().clone()).to_string()
+    }
+
+    /// Reads (start, stop, step) of each dimension; a flat array in C order, or into `out`.
+    #[pyo3(signature = (selection=None, out=None, threads=None))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        selection: Option<Vec<(u64, u64, u64)>>,
+        out: Option<Bound<'py, PyAny>>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let selection = self.slices(selection);
+        let array = &self.inner;
+        let read = |bytes: &mut [u8]| {
+            py.detach(|| ambar::parallel::with_threads(threads, || array.read(&selection, bytes)))
+                .or_raise()
+        };
+        if let Some(out) = out {
+            read(Lent::new(&out, true)?.bytes_mut())?;
+            return Ok(out);
+        }
+        if array.dtype().size().is_none() {
+            return self.read_strings(py, &selection, threads);
+        }
+        let mut column = self.allocate(&selection).or_raise()?;
+        read(column.bytes_mut())?;
+        to_numpy(py, column)
+    }
+}
+
+impl Array {
+    fn slices(&self, selection: Option<Vec<(u64, u64, u64)>>) -> Vec<Slice> {
+        match selection {
+            Some(slices) => slices
+                .into_iter()
+                .map(|(start, stop, step)| Slice { start, stop, step })
+                .collect(),
+            None => self
+                .inner
+                .shape()
+                .iter()
+                .map(|&length| Slice::all(length))
+                .collect(),
+        }
+    }
+
+    fn allocate(&self, selection: &[Slice]) -> ambar::Result<Column> {
+        let count = selection
+            .iter()
+            .try_fold(1u64, |count, slice| count.checked_mul(slice.len()));
+        let rows = count
+            .and_then(|count| usize::try_from(count).ok())
+            .ok_or_else(|| Error::limit("the selection does not fit in memory"))?;
+        let dtypes: [DataType; 1] = [self.inner.dtype().clone()];
+        let mut columns = Column::allocate(&dtypes, rows)?;
+        columns
+            .pop()
+            .ok_or_else(|| Error::invalid("no column was asked for"))
+    }
+
+    fn read_strings<'py>(
+        &self,
+        py: Python<'py>,
+        selection: &[Slice],
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = &self.inner;
+        let strings = py
+            .detach(|| ambar::parallel::with_threads(threads, || array.read_strings(selection)))
+            .or_raise()?;
+        let values = PyList::empty(py);
+        for index in 0..strings.len() {
+            let value = strings.get(index).unwrap_or_default();
+            if *array.dtype() == DataType::String {
+                values.append(String::from_utf8_lossy(value))?;
+            } else {
+                values.append(PyBytes::new(py, value))?;
+            }
+        }
+        Ok(values.into_any())
+    }
+}
+
+/// Cuts off what is dead behind the last commit, so that every ZIP reader finds it.
+#[pyfunction]
+pub fn repair(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    py.detach(|| ambar::container::repair(Path::new(&path)))
+        .or_raise()?;
+    Ok(())
+}
+
+/// Rewrites the store without dead bytes.
+#[pyfunction]
+pub fn compact(py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    py.detach(|| ambar::container::compact(Path::new(&path)))
+        .or_raise()?;
+    Ok(())
+}

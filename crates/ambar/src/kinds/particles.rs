@@ -1,0 +1,175 @@
+//! The kind `particles`: a table whose rows have positions and lie along the Morton curve.
+
+use serde_json::{Value, json};
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::amr::AXES;
+use crate::kinds::attributes::{self, names};
+use crate::kinds::morton;
+use crate::kinds::numbers;
+use crate::kinds::select::Selection;
+use crate::kinds::source::ColumnSource;
+use crate::kinds::table::Table;
+use crate::memory::Column;
+use crate::metadata::Attributes;
+use crate::store::Store;
+
+/// Particles, in a store or in memory.
+///
+/// Nothing is read before it is asked for. All methods run on the current rayon pool.
+pub struct Particles {
+    table: Table,
+    ndim: usize,
+    boxlen: f64,
+}
+
+/// The names of the columns of positions in `ndim` dimensions: `position_x`, ...
+pub fn position_names(ndim: usize) -> Vec<String> {
+    AXES.iter()
+        .take(ndim)
+        .map(|axis| format!("position_{axis}"))
+        .collect()
+}
+
+impl Particles {
+    /// Opens the particles in the group at `path`. Reads metadata only.
+    ///
+    /// # Errors
+    /// As `Table::open`.
+    pub fn open(store: &Store, path: &str) -> Result<Self> {
+        let attributes = attributes::of_kind(store, path, &["particles"])?;
+        let missing = || {
+            Error::corrupt("the attribute \"positions\" or \"boxlen\" of the particles is missing")
+                .at_node(path)
+                .in_file(store.location())
+        };
+        let positions = names(&attributes, "positions").map_err(|_| missing())?;
+        let boxlen = attributes
+            .get("boxlen")
+            .and_then(Value::as_f64)
+            .ok_or_else(missing)?;
+        if positions.len() > AXES.len() {
+            return Err(missing());
+        }
+        Ok(Self {
+            ndim: positions.len(),
+            boxlen,
+            table: Table::from_attributes(store, path, attributes, positions)?,
+        })
+    }
+
+    /// Particles in memory, in any order. Their positions are the columns `position_x`, ... in code
+    /// length.
+    ///
+    /// # Errors
+    /// `Invalid` where columns differ in length, a name is taken twice, or a position is missing.
+    pub fn from_columns(columns: Vec<(String, Column)>, ndim: usize, boxlen: f64) -> Result<Self> {
+        let positions = position_names(ndim);
+        check_positions(&columns, &positions)?;
+        let table = Table::with_positions(columns, positions)?;
+        Ok(Self {
+            table,
+            ndim,
+            boxlen,
+        })
+    }
+
+    /// Dimensions, 1 to 3.
+    pub fn ndim(&self) -> usize {
+        self.ndim
+    }
+
+    /// Size of the box in x, in code length.
+    pub fn boxlen(&self) -> f64 {
+        self.boxlen
+    }
+
+    /// Number of particles.
+    pub fn rows(&self) -> u64 {
+        self.table.rows()
+    }
+
+    /// Names of the columns, in their order in the file.
+    pub fn columns(&self) -> &[String] {
+        self.table.columns()
+    }
+
+    /// The type of a column.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the columns there are.
+    pub fn dtype(&self, name: &str) -> Result<DataType> {
+        self.table.dtype(name)
+    }
+
+    /// The particles as a plain table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The stored columns.
+    pub fn source(&self) -> &dyn ColumnSource {
+        &**self.table.source()
+    }
+
+    /// Columns of the particles that `selection` picks, in the order of the file. A particle is in
+    /// a region if its position is. Only the chunks that may hold such particles are read.
+    ///
+    /// # Errors
+    /// As `Table::read`.
+    pub fn read(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
+        self.table.read(columns, selection)
+    }
+}
+
+pub(crate) fn check_positions(columns: &[(String, Column)], positions: &[String]) -> Result<()> {
+    for name in positions {
+        let column = columns.iter().find(|(other, _)| other == name);
+        let (_, column) = column.ok_or_else(|| {
+            Error::invalid(format!(
+                "particles need a column {name:?} with their positions"
+            ))
+        })?;
+        if !numbers::is_number(column.dtype()) {
+            return Err(numbers::not_numeric(name, column.dtype()));
+        }
+    }
+    Ok(())
+}
+
+/// Puts particles in the order of the Morton curve through a lattice of 2^21 points a side over the
+/// box; those at the same point keep their order. All columns are permuted alike. Parallel.
+///
+/// # Errors
+/// `Invalid` where columns differ in length or a position is missing; `Limit` from 2^32 rows on.
+pub fn sort(columns: &mut [(String, Column)], ndim: usize, boxlen: f64) -> Result<()> {
+    let positions = position_names(ndim);
+    check_positions(columns, &positions)?;
+    let mut axes = Vec::with_capacity(ndim);
+    for name in &positions {
+        for (_, column) in columns.iter().filter(|(other, _)| other == name) {
+            let mut values = vec![0.0; column.rows()];
+            numbers::to_f64(name, column.dtype(), column.bytes(), &mut values)?;
+            axes.push(values);
+        }
+    }
+    if axes.iter().any(|x| x.len() != axes[0].len()) {
+        return Err(Error::invalid("the columns of positions differ in length"));
+    }
+    let slices: Vec<&[f64]> = axes.iter().map(|x| &x[..]).collect();
+    let order = morton::order_of_positions(&slices, boxlen)?;
+    if order.is_sorted() {
+        return Ok(());
+    }
+    morton::permute(columns.iter_mut().map(|(_, column)| column), &order)
+}
+
+/// The attributes of a group of particles.
+pub(crate) fn attributes(ndim: usize, boxlen: f64) -> Attributes {
+    let mut own = Attributes::new();
+    own.insert("ndim".into(), json!(ndim));
+    own.insert("boxlen".into(), json!(boxlen));
+    own.insert("positions".into(), json!(position_names(ndim)));
+    own
+}

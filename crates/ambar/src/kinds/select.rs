@@ -1,0 +1,423 @@
+//! Rows of a table that a selection picks, column by column, out of the chunks that may hold them.
+//!
+//! Two passes. First the chunks are sorted by what is known of them (boxes, ranges) into those that
+//! hold no row, only such rows, or some: of the last, just the columns that decide are read. Then
+//! the columns have their final size, and every chunk is decoded into its place, once.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::morton::gather;
+use crate::kinds::numbers;
+use crate::kinds::predicate::{Outcome, Predicate};
+use crate::kinds::region::Region;
+use crate::kinds::source::ColumnSource;
+use crate::memory::Column;
+
+/// Which rows are wanted: those that meet every condition given. The default is all rows.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Cells whose centre, particles whose position lies in it.
+    pub region: Option<Region>,
+    /// Cells from the first level to the last, both included. Only for trees of cells.
+    pub levels: Option<(u8, u8)>,
+    /// A condition on the values of any columns.
+    pub condition: Option<Predicate>,
+}
+
+/// A table as selections see it: stored columns, and columns that are derived from them.
+pub(crate) trait Rows: Sync {
+    /// The stored columns.
+    fn source(&self) -> &dyn ColumnSource;
+    /// Names that users may ask for, for messages.
+    fn names(&self) -> Vec<String>;
+    /// The type of a derived column; `None` where there is none of this name.
+    fn derived(&self, name: &str) -> Option<DataType>;
+    /// Computes derived columns of one chunk, all at once.
+    fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()>;
+    /// The names of the columns that regions look at.
+    fn positions(&self) -> Vec<String>;
+    /// The box around each chunk's positions, where it is known.
+    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>>;
+    /// Whether every row lies in its chunk's box: else (NaN) a box inside of a region proves nothing.
+    fn boxes_hold_all(&self) -> bool;
+    /// Whether rows of a chunk whose box touches the region may lie in it; what the box leaves open.
+    fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
+        Ok(true)
+    }
+    /// As `ColumnSource::ranges`, of stored and derived columns.
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>>;
+
+    /// The type of any column.
+    fn dtype(&self, name: &str) -> Result<DataType> {
+        if let Some(dtype) = self.derived(name) {
+            return Ok(dtype);
+        }
+        if !self.source().names().iter().any(|other| other == name) {
+            let known = self.names().join(", ");
+            return Err(Error::not_found(format!(
+                "there is no column {name:?}; there are: {known}"
+            )));
+        }
+        self.source().dtype(name)
+    }
+}
+
+/// The rows of chunk `chunk`.
+pub(crate) fn chunk_range(source: &dyn ColumnSource, chunk: u64) -> Range<u64> {
+    let start = chunk.saturating_mul(source.chunk_rows()).min(source.rows());
+    start..start.saturating_add(source.chunk_rows()).min(source.rows())
+}
+
+/// The number of chunks.
+pub(crate) fn chunk_count(source: &dyn ColumnSource) -> u64 {
+    source.rows().div_ceil(source.chunk_rows().max(1))
+}
+
+/// A column that is asked for.
+struct Wanted<'a> {
+    name: &'a str,
+    dtype: DataType,
+    size: usize,
+    derived: bool,
+}
+
+/// The picked rows of one chunk.
+struct Part {
+    rows: Range<u64>,
+    /// Row numbers within the chunk; `None`: all.
+    picked: Option<Vec<u32>>,
+    /// Picked values of columns that were needed to decide, by the column's place in the request.
+    kept: HashMap<usize, Vec<u8>>,
+}
+
+impl Part {
+    fn len(&self) -> usize {
+        match &self.picked {
+            Some(picked) => picked.len(),
+            None => (self.rows.end - self.rows.start) as usize,
+        }
+    }
+}
+
+/// Reads `columns` of the rows that `region` and all `conditions` pick, in the order of the file.
+/// Runs on the current rayon pool.
+pub(crate) fn select(
+    table: &dyn Rows,
+    columns: &[&str],
+    region: Option<&Region>,
+    conditions: &[&Predicate],
+) -> Result<Vec<(String, Column)>> {
+    let wanted = columns
+        .iter()
+        .map(|name| {
+            let dtype = table.dtype(name)?;
+            Ok(Wanted {
+                name,
+                size: fixed_size(name, &dtype)?,
+                dtype,
+                derived: table.derived(name).is_some(),
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let parts = pick(table, &wanted, region, conditions)?;
+    let rows = parts.iter().map(Part::len).sum();
+    let dtypes: Vec<DataType> = wanted.iter().map(|column| column.dtype.clone()).collect();
+    let mut columns = Column::allocate(&dtypes, rows)?;
+    fill(table, &wanted, &parts, &mut columns)?;
+    let names = wanted.iter().map(|column| column.name.to_owned());
+    Ok(names.zip(columns).collect())
+}
+
+fn fixed_size(name: &str, dtype: &DataType) -> Result<usize> {
+    dtype.size().ok_or_else(|| {
+        Error::unsupported(format!(
+            "column {name:?} holds {dtype} values, which differ in length: read it as an array"
+        ))
+    })
+}
+
+/// The first pass: which rows of which chunks.
+fn pick(
+    table: &dyn Rows,
+    wanted: &[Wanted<'_>],
+    region: Option<&Region>,
+    conditions: &[&Predicate],
+) -> Result<Vec<Part>> {
+    let source = table.source();
+    let count = chunk_count(source);
+    let whole = |chunk: u64| Part {
+        rows: chunk_range(source, chunk),
+        picked: None,
+        kept: HashMap::new(),
+    };
+    if region.is_none() && conditions.is_empty() {
+        return Ok((0..count).map(whole).collect());
+    }
+    let ranges = condition_ranges(table, conditions)?;
+    let boxes = match region {
+        Some(_) => table.boxes()?,
+        None => None,
+    };
+    let parts = (0..count as usize)
+        .into_par_iter()
+        .with_max_len(1)
+        .map(|place| {
+            let chunk = place as u64;
+            let extent = boxes.as_ref().and_then(|boxes| boxes.get(place));
+            let mut region = region;
+            if let (Some(whole), Some([lo, hi])) = (region, extent) {
+                if whole.covers(lo, hi) && table.boxes_hold_all() {
+                    region = None;
+                } else if !(whole.may_touch(lo, hi) && table.may_reach(place, whole)?) {
+                    return Ok(None);
+                }
+            }
+            let mut open = Vec::new();
+            for condition in conditions {
+                let outcome = outcome(condition, &ranges, place)?;
+                if !outcome.may_hold {
+                    return Ok(None);
+                }
+                if outcome.may_fail {
+                    open.push(*condition);
+                }
+            }
+            if region.is_none() && open.is_empty() {
+                return Ok(Some(whole(chunk)));
+            }
+            decide(table, wanted, chunk_range(source, chunk), region, &open)
+        })
+        .collect::<Result<Vec<Option<Part>>>>()?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// Ranges by chunk of the fields that conditions name, and whether they can hold NaN.
+type Ranges = HashMap<String, (Vec<[f64; 2]>, bool)>;
+
+fn condition_ranges(table: &dyn Rows, conditions: &[&Predicate]) -> Result<Ranges> {
+    let mut all = Ranges::new();
+    for name in conditions.iter().flat_map(|condition| condition.fields()) {
+        let dtype = table.dtype(name)?;
+        if !numbers::is_number(&dtype) {
+            return Err(numbers::not_numeric(name, &dtype));
+        }
+        if let Some(ranges) = table.ranges(name)? {
+            all.insert(name.to_owned(), (ranges, numbers::has_nan(&dtype)));
+        }
+    }
+    Ok(all)
+}
+
+fn outcome(condition: &Predicate, ranges: &Ranges, chunk: usize) -> Result<Outcome> {
+    condition.outcome(|name| {
+        let known = ranges.get(name);
+        Ok(known.and_then(|(ranges, nan)| Some((*ranges.get(chunk)?, *nan))))
+    })
+}
+
+/// Reads what decides about the rows of a chunk; `None` where none is picked.
+fn decide(
+    table: &dyn Rows,
+    wanted: &[Wanted<'_>],
+    rows: Range<u64>,
+    region: Option<&Region>,
+    conditions: &[&Predicate],
+) -> Result<Option<Part>> {
+    let mut mask = vec![true; (rows.end - rows.start) as usize];
+    let mut loaded = Loaded {
+        table,
+        rows: rows.clone(),
+        columns: HashMap::new(),
+    };
+    // Whatever is derived comes out of one walk: what will be asked for later is taken along.
+    let mut needed: Vec<&str> = conditions.iter().flat_map(|c| c.fields()).collect();
+    let derived = wanted.iter().filter(|column| column.derived);
+    needed.extend(derived.map(|column| column.name));
+    needed.retain(|name| table.derived(name).is_some());
+    if let Some(region) = region {
+        let names = table.positions();
+        loaded.load(names.iter().map(String::as_str), &needed)?;
+        let positions = names
+            .iter()
+            .map(|name| loaded.floats(name))
+            .collect::<Result<Vec<Cow<'_, [f64]>>>>()?;
+        let slices: Vec<&[f64]> = positions.iter().map(|x| &x[..]).collect();
+        region.narrow(&slices, &mut mask);
+    }
+    for condition in conditions {
+        if !mask.contains(&true) {
+            break;
+        }
+        loaded.load(condition.fields().into_iter(), &needed)?;
+        condition.narrow(&mut mask, |name| loaded.get(name))?;
+    }
+    let picked: Vec<u32> = (0..)
+        .zip(&mask)
+        .filter(|(_, keep)| **keep)
+        .map(|(row, _)| row)
+        .collect();
+    if picked.is_empty() {
+        return Ok(None);
+    }
+    let all = picked.len() == mask.len();
+    if !all {
+        loaded.load(needed.iter().copied(), &[])?;
+    }
+    let mut kept = HashMap::new();
+    for (place, column) in wanted.iter().enumerate() {
+        if let Ok((_, bytes)) = loaded.get(column.name) {
+            let mut values = vec![0; picked.len() * column.size];
+            gather(bytes, column.size, &picked, &mut values);
+            kept.insert(place, values);
+        }
+    }
+    let picked = (!all).then_some(picked);
+    Ok(Some(Part { rows, picked, kept }))
+}
+
+/// Columns of one chunk that have been read.
+struct Loaded<'a> {
+    table: &'a dyn Rows,
+    rows: Range<u64>,
+    columns: HashMap<String, (DataType, Vec<u8>)>,
+}
+
+impl Loaded<'_> {
+    /// Reads the columns `names` that are not there yet; where one of them is derived, those of
+    /// `along` as well.
+    fn load<'n>(&mut self, names: impl Iterator<Item = &'n str>, along: &[&'n str]) -> Result<()> {
+        let mut derived: Vec<&str> = Vec::new();
+        for name in names {
+            if self.columns.contains_key(name) {
+                continue;
+            }
+            if self.table.derived(name).is_some() {
+                derived.push(name);
+                continue;
+            }
+            let (dtype, mut bytes) = self.buffer(name)?;
+            self.table
+                .source()
+                .read(name, self.rows.clone(), &mut bytes)?;
+            self.columns.insert(name.to_owned(), (dtype, bytes));
+        }
+        if derived.is_empty() {
+            return Ok(());
+        }
+        derived.extend(along);
+        derived.sort_unstable();
+        derived.dedup();
+        derived.retain(|name| !self.columns.contains_key(*name));
+        let mut buffers = derived
+            .iter()
+            .map(|name| self.buffer(name))
+            .collect::<Result<Vec<_>>>()?;
+        let mut outs: Vec<&mut [u8]> = buffers
+            .iter_mut()
+            .map(|(_, bytes)| &mut bytes[..])
+            .collect();
+        self.table.derive(self.rows.clone(), &derived, &mut outs)?;
+        let names = derived.iter().map(|name| (*name).to_owned());
+        self.columns.extend(names.zip(buffers));
+        Ok(())
+    }
+
+    fn buffer(&self, name: &str) -> Result<(DataType, Vec<u8>)> {
+        let dtype = self.table.dtype(name)?;
+        let size = fixed_size(name, &dtype)?;
+        let rows = (self.rows.end - self.rows.start) as usize;
+        Ok((dtype, vec![0; rows * size]))
+    }
+
+    fn get(&self, name: &str) -> Result<(&DataType, &[u8])> {
+        let column = self.columns.get(name);
+        let column = column.ok_or_else(|| Error::not_found(format!("{name:?} was not read")))?;
+        Ok((&column.0, &column.1))
+    }
+
+    fn floats(&self, name: &str) -> Result<Cow<'_, [f64]>> {
+        let (dtype, bytes) = self.get(name)?;
+        if *dtype == DataType::Float64
+            && let Ok(values) = bytemuck::try_cast_slice(bytes)
+        {
+            return Ok(Cow::Borrowed(values));
+        }
+        let mut values = vec![0.0; (self.rows.end - self.rows.start) as usize];
+        numbers::to_f64(name, dtype, bytes, &mut values)?;
+        Ok(Cow::Owned(values))
+    }
+}
+
+/// One piece of the second pass: values of one chunk, and where they go.
+enum Job<'a> {
+    Kept(&'a [u8], &'a mut [u8]),
+    Stored(&'a Part, &'a Wanted<'a>, &'a mut [u8]),
+    Derived(&'a Part, Vec<&'a str>, Vec<&'a mut [u8]>),
+}
+
+/// The second pass: every column's values of every part into their place.
+fn fill(
+    table: &dyn Rows,
+    wanted: &[Wanted<'_>],
+    parts: &[Part],
+    columns: &mut [Column],
+) -> Result<()> {
+    let mut jobs: Vec<Job<'_>> = Vec::new();
+    let mut rests: Vec<&mut [u8]> = columns.iter_mut().map(Column::bytes_mut).collect();
+    for part in parts {
+        let (mut names, mut outs) = (Vec::new(), Vec::new());
+        for (place, column) in wanted.iter().enumerate() {
+            let rest = std::mem::take(&mut rests[place]);
+            let (out, rest) = rest.split_at_mut(part.len() * column.size);
+            rests[place] = rest;
+            if let Some(values) = part.kept.get(&place) {
+                jobs.push(Job::Kept(values, out));
+            } else if column.derived {
+                names.push(column.name);
+                outs.push(out);
+            } else {
+                jobs.push(Job::Stored(part, column, out));
+            }
+        }
+        if !names.is_empty() {
+            jobs.push(Job::Derived(part, names, outs));
+        }
+    }
+    jobs.into_par_iter()
+        .with_max_len(1)
+        .try_for_each_init(Vec::new, |scratch, job| match job {
+            Job::Kept(values, out) => {
+                out.copy_from_slice(values);
+                Ok(())
+            }
+            Job::Stored(part, column, out) => stored(table, part, column, scratch, out),
+            Job::Derived(part, names, mut outs) => {
+                table.derive(part.rows.clone(), &names, &mut outs)
+            }
+        })
+}
+
+fn stored(
+    table: &dyn Rows,
+    part: &Part,
+    column: &Wanted<'_>,
+    scratch: &mut Vec<u8>,
+    out: &mut [u8],
+) -> Result<()> {
+    let Some(picked) = &part.picked else {
+        return table.source().read(column.name, part.rows.clone(), out);
+    };
+    let rows = (part.rows.end - part.rows.start) as usize;
+    scratch.resize(rows * column.size, 0);
+    table
+        .source()
+        .read(column.name, part.rows.clone(), scratch)?;
+    gather(scratch, column.size, picked, out);
+    Ok(())
+}

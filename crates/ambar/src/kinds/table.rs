@@ -1,0 +1,189 @@
+//! The kind `table`: columns of equal length, some rows of which are read.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::table_chunk_rows;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::attributes::{self, names};
+use crate::kinds::memory_source::MemoryColumns;
+use crate::kinds::predicate::Predicate;
+use crate::kinds::select::{Rows, Selection, select};
+use crate::kinds::source::ColumnSource;
+use crate::kinds::stored::StoredColumns;
+use crate::memory::Column;
+use crate::metadata::Attributes;
+use crate::store::Store;
+
+/// Columns of equal length, in a store or in memory.
+///
+/// Nothing is read before it is asked for. All methods run on the current rayon pool.
+pub struct Table {
+    source: Arc<dyn ColumnSource>,
+    /// The columns that hold positions, where there are such.
+    positions: Vec<String>,
+    attributes: Attributes,
+}
+
+impl Table {
+    /// Opens the table in the group at `path`, of kind `table` or `particles`. Reads metadata only.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such group; `Invalid` where it holds another kind;
+    /// `Unsupported` where a newer version wrote it; `Corrupt`, `Io`.
+    pub fn open(store: &Store, path: &str) -> Result<Self> {
+        let attributes = attributes::of_kind(store, path, &["table", "particles"])?;
+        Self::from_attributes(store, path, attributes, Vec::new())
+    }
+
+    pub(crate) fn from_attributes(
+        store: &Store,
+        path: &str,
+        attributes: Attributes,
+        positions: Vec<String>,
+    ) -> Result<Self> {
+        let columns = names(&attributes, "columns")
+            .map_err(|error| error.at_node(path).in_file(store.location()))?;
+        Ok(Self {
+            source: Arc::new(StoredColumns::open(store, path, &columns)?),
+            positions,
+            attributes,
+        })
+    }
+
+    /// A table in memory.
+    ///
+    /// # Errors
+    /// `Invalid` where columns differ in length or a name is taken twice.
+    pub fn from_columns(columns: Vec<(String, Column)>) -> Result<Self> {
+        Self::with_positions(columns, Vec::new())
+    }
+
+    pub(crate) fn with_positions(
+        columns: Vec<(String, Column)>,
+        positions: Vec<String>,
+    ) -> Result<Self> {
+        let rows = columns
+            .first()
+            .map_or(0, |(_, column)| column.rows() as u64);
+        Self::with_chunks(columns, positions, table_chunk_rows(rows))
+    }
+
+    pub(crate) fn with_chunks(
+        columns: Vec<(String, Column)>,
+        positions: Vec<String>,
+        chunk_rows: u64,
+    ) -> Result<Self> {
+        Ok(Self {
+            source: Arc::new(MemoryColumns::new(columns, chunk_rows)?),
+            positions,
+            attributes: Attributes::new(),
+        })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.source.rows()
+    }
+
+    /// Names of the columns, in their order in the file.
+    pub fn columns(&self) -> &[String] {
+        self.source.names()
+    }
+
+    /// The type of a column.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the columns there are.
+    pub fn dtype(&self, name: &str) -> Result<DataType> {
+        Rows::dtype(self, name)
+    }
+
+    /// The `ambar` attributes of the group; empty for a table in memory.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// The stored columns.
+    pub fn source(&self) -> &Arc<dyn ColumnSource> {
+        &self.source
+    }
+
+    /// Columns of the rows that `selection` picks, in the order of the file. Only the chunks that
+    /// may hold such rows are read.
+    ///
+    /// # Errors
+    /// `NotFound` for a column that is not there; `Unsupported` for one of strings of any length;
+    /// `Invalid` where a region is given and there are no positions, levels are given, or the
+    /// condition names what is no number; `Corrupt`, `Io`.
+    pub fn read(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
+        if selection.levels.is_some() {
+            return Err(Error::invalid(
+                "only cells have levels to select; use a condition for a column of levels",
+            ));
+        }
+        if let Some(region) = &selection.region {
+            if self.positions.is_empty() {
+                return Err(Error::invalid(
+                    "these rows have no positions, so that no region can be selected; use a condition",
+                ));
+            }
+            region.check(self.positions.len())?;
+        }
+        let conditions: Vec<&Predicate> = selection.condition.iter().collect();
+        select(self, columns, selection.region.as_ref(), &conditions)
+    }
+}
+
+impl Rows for Table {
+    fn source(&self) -> &dyn ColumnSource {
+        &*self.source
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.source.names().to_vec()
+    }
+
+    fn derived(&self, _name: &str) -> Option<DataType> {
+        None
+    }
+
+    fn derive(&self, _rows: Range<u64>, names: &[&str], _outs: &mut [&mut [u8]]) -> Result<()> {
+        Err(Error::not_found(format!(
+            "a table derives no columns, not {names:?} either"
+        )))
+    }
+
+    fn positions(&self) -> Vec<String> {
+        self.positions.clone()
+    }
+
+    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+        let mut ranges = Vec::new();
+        for name in &self.positions {
+            match self.source.ranges(name)? {
+                Some(of_column) => ranges.push(of_column),
+                None => return Ok(None),
+            }
+        }
+        let chunks = ranges.first().map_or(0, Vec::len);
+        let at = |chunk: usize, side: usize| {
+            std::array::from_fn(|d| ranges.get(d).map_or(0.0, |range| range[chunk][side]))
+        };
+        Ok(Some(
+            (0..chunks)
+                .map(|chunk| [at(chunk, 0), at(chunk, 1)])
+                .collect(),
+        ))
+    }
+
+    fn boxes_hold_all(&self) -> bool {
+        // Positions can be NaN, which ranges leave out.
+        false
+    }
+
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
+        self.source.ranges(name)
+    }
+}

@@ -1,0 +1,248 @@
+//! Tables and particles against a plain pass over their rows, in memory and in stores.
+
+use proptest::prelude::*;
+
+use crate::codec::Profile;
+use crate::container::CreateOptions;
+use crate::dtype::DataType;
+use crate::error::ErrorKind;
+use crate::kinds::memory_source::MemoryColumns;
+use crate::kinds::particles::{self, Particles};
+use crate::kinds::predicate::Predicate;
+use crate::kinds::region::Region;
+use crate::kinds::select::Selection;
+use crate::kinds::source::ColumnSource;
+use crate::kinds::table::Table;
+use crate::kinds::{attributes, write};
+use crate::memory::Column;
+use crate::metadata::Attributes;
+use crate::store::{Store, StoreWriter};
+
+/// A particle: position, mass, identity.
+type Row = ([f64; 3], f32, i64);
+
+fn columns(rows: &[Row]) -> Vec<(String, Column)> {
+    let f64 = DataType::Float64;
+    let dtypes = [
+        f64.clone(),
+        f64.clone(),
+        f64,
+        DataType::Float32,
+        DataType::Int64,
+    ];
+    let mut columns = Column::allocate(&dtypes, rows.len()).unwrap();
+    for (i, row) in rows.iter().enumerate() {
+        for (d, x) in row.0.iter().enumerate() {
+            columns[d].values_mut()[i] = *x;
+        }
+        columns[3].values_mut()[i] = row.1;
+        columns[4].values_mut()[i] = row.2;
+    }
+    let names = ["position_x", "position_y", "position_z", "mass", "identity"];
+    names.map(str::to_owned).into_iter().zip(columns).collect()
+}
+
+fn rows(columns: &[(String, Column)]) -> Vec<Row> {
+    let x = |d: usize, i: usize| columns[d].1.values::<f64>()[i];
+    let count = columns[0].1.rows();
+    let row = |i| {
+        let position = [x(0, i), x(1, i), x(2, i)];
+        (
+            position,
+            columns[3].1.values::<f32>()[i],
+            columns[4].1.values::<i64>()[i],
+        )
+    };
+    (0..count).map(row).collect()
+}
+
+fn anywhere() -> impl Strategy<Value = f64> {
+    prop_oneof![20 => 0.0..2.0f64, 1 => Just(f64::NAN), 1 => Just(2.0), 1 => Just(-1.0)]
+}
+
+fn particles(most: usize) -> impl Strategy<Value = Vec<Row>> {
+    let row = (prop::array::uniform3(anywhere()), 0.0..1.0f32, 0..100i64);
+    prop::collection::vec(row, 0..most)
+}
+
+fn names(columns: &[String]) -> Vec<&str> {
+    columns.iter().map(|name| &name[..]).collect()
+}
+
+proptest! {
+    #[test]
+    fn selections_pick_the_right_particles(
+        all in particles(300), sorted: bool, chunk in 1u64..50, centre in prop::array::uniform3(0.0..2.0f64),
+        radius in 0.0..2.0f64, least in 0.0..1.0f64,
+    ) {
+        let mut table = columns(&all);
+        if sorted {
+            particles::sort(&mut table, 3, 2.0).unwrap();
+        }
+        let all = rows(&table);
+        let region = Region::sphere(&centre, radius).unwrap();
+        let text = format!("mass >= {least} or identity == 7");
+        let selection = Selection {
+            region: Some(region),
+            condition: Some(Predicate::parse(&text).unwrap()),
+            levels: None,
+        };
+        let expected: Vec<Row> = all
+            .into_iter()
+            .filter(|(x, mass, id)| region.contains(x) && (f64::from(*mass) >= least || *id == 7))
+            .collect();
+        let table = Table::with_chunks(table, particles::position_names(3), chunk).unwrap();
+        let found = table.read(&names(table.columns()), &selection).unwrap();
+        prop_assert_eq!(rows(&found), expected);
+    }
+
+    #[test]
+    fn sorting_keeps_rows_together(all in particles(200)) {
+        let mut table = columns(&all);
+        particles::sort(&mut table, 3, 2.0).unwrap();
+        let sorted = rows(&table);
+        let text = |rows: &[Row]| {
+            let mut text: Vec<String> = rows.iter().map(|row| format!("{row:?}")).collect();
+            text.sort();
+            text
+        };
+        prop_assert_eq!(text(&all), text(&sorted));
+        let key = |row: &Row| {
+            let cell = row.0.map(|x| ((x / 2.0 * f64::from(1 << 21)) as u64).min((1 << 21) - 1));
+            crate::kinds::morton::key(3, &cell)
+        };
+        prop_assert!(sorted.is_sorted_by_key(key));
+    }
+}
+
+#[test]
+fn tables_and_particles_survive_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ambar");
+    let all: Vec<Row> = (0..70_000)
+        .map(|i| ([f64::from(i % 97) / 97.0; 3], i as f32, i.into()))
+        .collect();
+    let table = columns(&all);
+    let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+    let (more, profile) = (Attributes::new, Profile::default());
+    write::table(&mut writer, "/sinks", &table[3..], more(), profile).unwrap();
+    write::table(&mut writer, "/none", &columns(&[])[..], more(), profile).unwrap();
+    write::particles(&mut writer, "/particles", &table, (3, 1.0), more(), profile).unwrap();
+    writer.commit().unwrap();
+    let store = Store::open(&path).unwrap();
+    assert_eq!(
+        attributes::kind(&store, "/sinks").unwrap().as_deref(),
+        Some("table")
+    );
+    assert_eq!(attributes::kind(&store, "/").unwrap(), None);
+
+    let particles = Particles::open(&store, "/particles").unwrap();
+    assert_eq!(
+        (particles.rows(), particles.ndim(), particles.boxlen()),
+        (70_000, 3, 1.0)
+    );
+    let found = particles
+        .read(&names(particles.columns()), &Selection::default())
+        .unwrap();
+    assert_eq!(rows(&found), all);
+    let region = Some(Region::cuboid(&[0.0; 3], &[0.01; 3]).unwrap());
+    let selection = Selection {
+        region,
+        ..Selection::default()
+    };
+    let found = particles.read(&["identity"], &selection).unwrap();
+    assert!(found[0].1.values::<i64>().iter().all(|id| id % 97 == 0));
+    assert_eq!(found[0].1.rows(), 722);
+
+    let sinks = Table::open(&store, "/sinks").unwrap();
+    assert_eq!(sinks.columns(), ["mass", "identity"]);
+    let ranges = sinks.source().ranges("identity").unwrap().unwrap();
+    let memory = MemoryColumns::new(columns(&all), sinks.source().chunk_rows()).unwrap();
+    assert_eq!(Some(ranges), memory.ranges("identity").unwrap());
+    assert!(ranges_prune(&sinks));
+    let empty = Table::open(&store, "/none").unwrap();
+    let condition = Some(Predicate::parse("mass > 0").unwrap());
+    let selection = Selection {
+        condition,
+        ..Selection::default()
+    };
+    assert_eq!(empty.read(&["mass"], &selection).unwrap()[0].1.rows(), 0);
+    assert_eq!(Table::open(&store, "/particles").unwrap().rows(), 70_000);
+    let error = Particles::open(&store, "/sinks").err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+fn ranges_prune(table: &Table) -> bool {
+    let condition = Some(Predicate::parse("identity >= 69990 and mass > 0").unwrap());
+    let selection = Selection {
+        condition,
+        ..Selection::default()
+    };
+    let found = table.read(&["identity"], &selection).unwrap();
+    found[0].1.values::<i64>() == (69_990..70_000).collect::<Vec<i64>>()
+}
+
+#[test]
+fn requests_that_make_no_sense_are_errors() {
+    let table = Table::from_columns(columns(&[([0.5; 3], 1.0, 1)])).unwrap();
+    let kind = |columns: &[&str], selection| table.read(columns, &selection).unwrap_err().kind();
+    let none = Selection::default;
+    assert_eq!(kind(&["gone"], none()), ErrorKind::NotFound);
+    let levels = Some((0, 9));
+    assert_eq!(
+        kind(&["mass"], Selection { levels, ..none() }),
+        ErrorKind::Invalid
+    );
+    let region = Some(Region::sphere(&[0.5; 3], 1.0).unwrap());
+    assert_eq!(
+        kind(&["mass"], Selection { region, ..none() }),
+        ErrorKind::Invalid
+    );
+    let particles = Particles::from_columns(columns(&[([0.5; 3], 1.0, 1)]), 3, 1.0).unwrap();
+    let region = Some(Region::sphere(&[0.5; 2], 1.0).unwrap());
+    let error = particles
+        .read(&["mass"], &Selection { region, ..none() })
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn columns_in_memory_are_shared() {
+    let table = columns(&[([0.5; 3], 1.0, 7)]);
+    let place = table[4].1.bytes().as_ptr();
+    let table = Table::from_columns(table).unwrap();
+    let column = table.source().whole("identity").unwrap();
+    assert_eq!(
+        (column.bytes().as_ptr(), column.values::<i64>()),
+        (place, &[7][..])
+    );
+    assert!(table.source().whole("gone").is_none());
+}
+
+#[test]
+fn columns_that_do_not_fit_together_are_errors() {
+    let mut twice = columns(&[]);
+    twice[1].0 = "mass".into();
+    assert!(Table::from_columns(twice).is_err());
+    let mut unequal = columns(&[([0.5; 3], 1.0, 1)]);
+    unequal[4].1.truncate(0);
+    assert!(Table::from_columns(unequal).is_err());
+    let massless = columns(&[]).split_off(3);
+    assert!(
+        Particles::from_columns(massless, 1, 1.0).is_err(),
+        "there are no positions"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer =
+        StoreWriter::create(&folder.path().join("a"), &CreateOptions::default()).unwrap();
+    let mut named = columns(&[]);
+    named[0].0 = "index".into();
+    let written = write::table(
+        &mut writer,
+        "/t",
+        &named,
+        Attributes::new(),
+        Profile::default(),
+    );
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::Invalid);
+}

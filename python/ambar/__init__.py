@@ -1,0 +1,109 @@
+"""One store for simulation output: open, convert and read it.
+
+Everything here is loaded when it is first used, so that ``import ambar`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ambar._core import (
+        AmbarError,
+        BusyError,
+        CorruptError,
+        InvalidError,
+        LimitError,
+        NotFoundError,
+        UnsupportedError,
+        compact,
+        repair,
+    )
+    from ambar.amr import Amr
+    from ambar.array import Array
+    from ambar.conversion import Conversion, convert, read_ramses
+    from ambar.info import Info
+    from ambar.opening import open  # noqa: A004
+    from ambar.regions import Box, Shell, Sphere
+    from ambar.rows import Particles
+    from ambar.series import Series
+    from ambar.snapshot import Snapshot
+    from ambar.store import Store
+    from ambar.table import Table
+    from ambar.units import Units
+    from ambar.writer import Writer, append, create
+
+    __version__: str
+
+__all__ = [
+    "AmbarError",
+    "Amr",
+    "Array",
+    "Box",
+    "BusyError",
+    "Conversion",
+    "CorruptError",
+    "Info",
+    "InvalidError",
+    "LimitError",
+    "NotFoundError",
+    "Particles",
+    "Series",
+    "Shell",
+    "Snapshot",
+    "Sphere",
+    "Store",
+    "Table",
+    "Units",
+    "UnsupportedError",
+    "Writer",
+    "__version__",
+    "append",
+    "compact",
+    "convert",
+    "create",
+    "open",
+    "read_ramses",
+    "repair",
+]
+
+# Where a name comes from; all others come from the extension module.
+_HOMES = {
+    "Amr": "ambar.amr",
+    "Array": "ambar.array",
+    "Box": "ambar.regions",
+    "Conversion": "ambar.conversion",
+    "Info": "ambar.info",
+    "Particles": "ambar.rows",
+    "Series": "ambar.series",
+    "Shell": "ambar.regions",
+    "Snapshot": "ambar.snapshot",
+    "Sphere": "ambar.regions",
+    "Store": "ambar.store",
+    "Table": "ambar.table",
+    "Units": "ambar.units",
+    "Writer": "ambar.writer",
+    "append": "ambar.writer",
+    "convert": "ambar.conversion",
+    "create": "ambar.writer",
+    "open": "ambar.opening",
+    "read_ramses": "ambar.conversion",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'ambar' has no attribute {name!r}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("ambar")
+    else:
+        value = getattr(importlib.import_module(_HOMES.get(name, "ambar._core")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,5 @@
+"""``python -m ambar``: the command line."""
+
+from ambar.cli import main
+
+main()

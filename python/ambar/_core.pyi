@@ -1,0 +1,265 @@
+"""The compiled part of the package: thin bindings of the Rust library.
+
+Positions, sizes and regions are in code length. All functions that read or write release the GIL.
+"""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+Region: TypeAlias = (
+    tuple[Literal["box"], Sequence[float], Sequence[float]]
+    | tuple[Literal["sphere"], Sequence[float], float]
+    | tuple[Literal["shell"], Sequence[float], float, float]
+)
+Progress: TypeAlias = Callable[[int, int], None]
+_Path: TypeAlias = str | PathLike[str]
+_Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+class AmbarError(Exception): ...
+class CorruptError(AmbarError): ...
+class UnsupportedError(AmbarError): ...
+class InvalidError(AmbarError, ValueError): ...
+class NotFoundError(AmbarError, KeyError): ...
+class BusyError(AmbarError): ...
+class LimitError(AmbarError): ...
+
+class Store:
+    """One commit of a store, open for reading."""
+
+    def __init__(self, path: _Path) -> None: ...
+    @property
+    def location(self) -> str: ...
+    def nodes(self) -> list[tuple[str, Literal["group", "array"]]]:
+        """Paths of all nodes and what they are; the root, "/", first."""
+
+    def children(self, path: str) -> list[tuple[str, Literal["group", "array"]]]:
+        """Names right below a group."""
+
+    def kind(self, path: str) -> Literal["group", "array"] | None: ...
+    def attributes(self, path: str) -> str:
+        """JSON text."""
+
+    def array(self, path: str) -> Array: ...
+    def amr(self, path: str) -> Amr: ...
+    def table(self, path: str) -> Table:
+        """Particles, or rows without positions."""
+
+    def usage(self) -> str:
+        """JSON: total, live, dead, entries."""
+
+    def verify(self, threads: int | None = None, progress: Progress | None = None) -> str:
+        """JSON: bytes, entries, chunks checked, and damage, a list of sentences."""
+
+class Array:
+    """An array of a store."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str:
+        """NumPy's name; "string" or "bytes" for values of any length."""
+
+    @property
+    def chunks(self) -> tuple[int, ...]: ...
+    @property
+    def shards(self) -> tuple[int, ...] | None: ...
+    @property
+    def chunk_count(self) -> int: ...
+    @property
+    def codecs(self) -> str: ...
+    @property
+    def dims(self) -> list[str | None] | None: ...
+    @property
+    def stored_bytes(self) -> int: ...
+    @property
+    def raw_bytes(self) -> int | None: ...
+    @property
+    def fill_value(self) -> bytes: ...
+    def attributes(self) -> str:
+        """JSON text."""
+
+    def read(
+        self,
+        selection: Sequence[tuple[int, int, int]] | None = None,
+        out: _Array | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Read (start, stop, step) of each dimension.
+
+        Returns a flat array in C order, `out` filled, or a list for values of any length.
+        """
+
+class Writer:
+    """A store open for writing."""
+
+    def __init__(
+        self,
+        path: _Path,
+        mode: Literal["create", "overwrite", "append"],
+        directory: bool,
+        durability: str,
+        profile: str,
+        threads: int | None,
+    ) -> None: ...
+    def group(self, path: str, attributes: str) -> None: ...
+    def set_attributes(self, path: str, attributes: str) -> None: ...
+    def array(
+        self,
+        path: str,
+        data: Any,
+        dtype: str,
+        shape: Sequence[int],
+        dims: Sequence[str | None] | None,
+        attributes: str,
+        fill_value: bytes | None,
+        chunks: Sequence[int] | None,
+        profile: str | None,
+    ) -> None:
+        """Write an array.
+
+        `data` is a C-contiguous buffer, or a list of bytes for values of any length; `dtype` the
+        JSON text of the Zarr data type.
+        """
+
+    def remove(self, path: str) -> None: ...
+    def commit(self) -> None: ...
+    def close(self) -> None: ...
+
+class Amr:
+    """The leaf cells of a tree, in a store or in memory."""
+
+    @property
+    def fields(self) -> list[str]: ...
+    @property
+    def cells_count(self) -> int: ...
+    @property
+    def cells_per_level(self) -> list[tuple[int, int]]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def root(self) -> list[int]: ...
+    @property
+    def levels(self) -> tuple[int, int]: ...
+    @property
+    def boxlen(self) -> float: ...
+    @property
+    def chunks(self) -> int: ...
+    def dtype(self, name: str) -> str: ...
+    def chunks_touched(
+        self,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        condition: str | None = None,
+    ) -> int: ...
+    def cells(
+        self,
+        columns: Sequence[str],
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        condition: str | None = None,
+        threads: int | None = None,
+    ) -> dict[str, _Array]: ...
+    def grid(
+        self,
+        field: str,
+        level: int,
+        lo: Sequence[float],
+        hi: Sequence[float],
+        threads: int | None = None,
+    ) -> tuple[_Array, list[int]]:
+        """Return the grid and its first cell at `level`."""
+
+    def slice(
+        self,
+        field: str,
+        axis: int,
+        at: float,
+        level: int,
+        lo: Sequence[float],
+        hi: Sequence[float],
+        threads: int | None = None,
+    ) -> tuple[_Array, list[int]]: ...
+    def project(
+        self,
+        field: str,
+        axis: int,
+        level: int,
+        weight: str | None,
+        lo: Sequence[float],
+        hi: Sequence[float],
+        threads: int | None = None,
+    ) -> tuple[_Array, list[int]]:
+        """`weight`: None for the integral, "volume" for the mean by volume, else a field."""
+
+class Table:
+    """Columns of equal length, in a store or in memory."""
+
+    @property
+    def fields(self) -> list[str]: ...
+    @property
+    def rows(self) -> int: ...
+    def dtype(self, name: str) -> str: ...
+    def read(
+        self,
+        columns: Sequence[str],
+        region: Region | None = None,
+        condition: str | None = None,
+        threads: int | None = None,
+    ) -> dict[str, _Array]: ...
+
+class Ramses:
+    """An output of RAMSES."""
+
+    def __init__(self, path: _Path) -> None: ...
+    @property
+    def info(self) -> str:
+        """JSON object."""
+
+    @property
+    def components(self) -> str:
+        """JSON list of name, present, fields, aliases, dtypes, why."""
+
+    def amr(
+        self,
+        components: Sequence[str] | None = None,
+        fields: Sequence[str] | None = None,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Amr: ...
+    def particles(
+        self,
+        fields: Sequence[str] | None = None,
+        region: Region | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Table: ...
+    def sinks(self) -> Table | None: ...
+    def clumps(self) -> Table | None: ...
+
+def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> Any:
+    """Return an `arrow_array_stream` capsule of one record batch that lends the arrays."""
+
+def compact(path: _Path) -> None: ...
+def convert_ramses(
+    path: _Path,
+    target: _Path,
+    components: Sequence[str] | None,
+    fields: Sequence[str] | None,
+    levels: tuple[int, int] | None,
+    profile: str,
+    durability: str,
+    overwrite: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> str:
+    """Return a JSON report: source_bytes, stored_bytes, seconds, converted, skipped."""
+
+def default_threads() -> int: ...
+def repair(path: _Path) -> None: ...

@@ -1,0 +1,390 @@
+"""The cells of an AMR hierarchy: selected as a table, or drawn onto a regular grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.names import quantity_of, resolve, resolve_all, resolve_where
+from ambar.regions import Box, Region, length_of_unit
+from ambar.table import Table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ambar.info import Info
+
+AXES = "xyz"
+# Largest side, in cells, of a grid whose level was left open: 2048^2 or 256^3 values are 32 and
+# 128 MiB, and as much as a screen shows.
+_IMAGE_SIDE = 2048
+_CUBE_SIDE = 256
+
+
+class Amr:
+    """Leaf cells of all levels, in their order along the Morton curve.
+
+    Values are in code units. Fields may be named as in RAMSES' descriptors or as in Mera.jl
+    (rho, vx, vy, vz, p, epot, ax, ...). Beside the fields, columns derived from the tree can be
+    asked for: level (int32), x, y, z (cell centres, code length, float64), dx (cell size), and
+    ix, iy, iz (int64, the cell's place at its own level, from 0).
+    """
+
+    def __init__(self, core: _core.Amr, info: Info) -> None:
+        self._core = core
+        self._info = info
+
+    @property
+    def info(self) -> Info:
+        """The snapshot's run information."""
+        return self._info
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the fields, in the order of the file."""
+        return list(self._core.fields)
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions, 1 to 3."""
+        return int(self._core.ndim)
+
+    @property
+    def levels(self) -> tuple[int, int]:
+        """Coarsest and finest level there is a leaf cell of; RAMSES' own level numbers."""
+        return self._core.levels
+
+    @property
+    def boxlen(self) -> float:
+        """Size of the box in x, code length."""
+        return float(self._core.boxlen)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks each field is stored in."""
+        return int(self._core.chunks)
+
+    def __len__(self) -> int:
+        """Return the number of leaf cells."""
+        return int(self._core.cells_count)
+
+    def __repr__(self) -> str:
+        """Return one line: cells, dimensions, levels, fields."""
+        low, high = self.levels
+        return (
+            f"<ambar.Amr: {len(self):,} leaf cells, {self.ndim}-D, levels {low} to {high}, "
+            f"fields {', '.join(self.fields)}>"
+        )
+
+    def dtype(self, field: str) -> np.dtype[np.generic]:
+        """Return the dtype of a field or derived column."""
+        return np.dtype(self._core.dtype(self._name(field)))
+
+    def cells(
+        self,
+        fields: Sequence[str] | str | None = None,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> Table:
+        """Read leaf cells; only the chunks that the selection touches are read and decoded.
+
+        Parameters
+        ----------
+        fields
+            Fields and derived columns to read. By default level, the cell centres, and every
+            field but ``domain``.
+        region
+            A `Box`, `Sphere` or `Shell`: cells whose centre is inside.
+        levels
+            `(lowest, highest)` level of the cells, both included.
+        where
+            A condition on fields, for example ``"density > 1e-3 and not level == 7"``; also chained
+            comparisons and parentheses. The fields it names need not be among `fields`.
+        threads
+            Threads to use; all cores by default.
+
+        Returns
+        -------
+        Table
+            A column per name, in the order asked for, rows along the Morton curve.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no field of a name.
+        CorruptError
+            If a checksum differs.
+        """
+        if fields is None:
+            columns = self.default_columns
+        else:
+            columns = resolve_all([fields] if isinstance(fields, str) else fields, self._names)
+        arrays = self._core.cells(
+            columns, self._region(region), levels, resolve_where(where, self._names), threads
+        )
+        return Table({name: arrays[name] for name in columns}, info=self._info, dim="cell")
+
+    def chunks_touched(
+        self,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        where: str | None = None,
+    ) -> int:
+        """Return how many of the `chunks` of a field `cells` would decode for this selection."""
+        return int(
+            self._core.chunks_touched(
+                self._region(region), levels, resolve_where(where, self._names)
+            )
+        )
+
+    def grid(
+        self,
+        field: str,
+        level: int | None = None,
+        region: Box | None = None,
+        *,
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return a field on the regular grid of a level: the covering grid.
+
+        Finer cells are averaged, coarser ones fill all grid cells they cover; NaN where there is no
+        cell.
+
+        Parameters
+        ----------
+        field
+            The field.
+        level
+            The grid's level: it has ``2**level`` cells along a root cell. By default the finest
+            at which no side of the grid exceeds 256 cells.
+        region
+            A `Box`; the grid has all cells it touches. By default everything.
+        unit
+            Of the values: "code", or a unit of the field's quantity ("g/cm3", "km/s").
+        threads
+            Threads to use; all cores by default.
+
+        Returns
+        -------
+        xarray.DataArray
+            float64, dimensions x, y, z (as many as there are), coordinates in code length.
+        """
+        lo, hi = self._extent(region)
+        level = self._fitting_level(level, lo, hi, _CUBE_SIDE)
+        name = self._name(field)
+        values, origin = self._core.grid(name, level, lo, hi, threads)
+        factor = self._factor(name, unit)
+        return self._labelled(values, origin, range(self.ndim), level, name, unit, factor)
+
+    def slice(
+        self,
+        field: str,
+        axis: str = "z",
+        at: float = 0.5,
+        level: int | None = None,
+        region: Box | None = None,
+        *,
+        at_unit: str = "box",
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return a field on the plane that cuts `axis` at `at`.
+
+        Each grid cell has the value of the leaf cell at its place; where leaves are finer than
+        the grid, their mean.
+
+        Parameters
+        ----------
+        field, region, unit, threads
+            As for `grid`.
+        axis
+            "x", "y" or "z": the axis the plane is perpendicular to.
+        at
+            Where it cuts the axis, in `at_unit`: "box" (a fraction of the box's size in x),
+            "code", or a unit of length.
+        level
+            The grid's level, by default the finest at which no side exceeds 2048 cells.
+
+        Returns
+        -------
+        xarray.DataArray
+            float64, the other dimensions, coordinates in code length.
+        """
+        number, others = self._axis(axis)
+        lo, hi = self._extent(region)
+        place = at * length_of_unit(self._info, at_unit)
+        level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
+        name = self._name(field)
+        values, origin = self._core.slice(name, number, place, level, lo, hi, threads)
+        image = self._labelled(values, origin, others, level, name, unit, self._factor(name, unit))
+        return image.assign_attrs(axis=axis, at=place)
+
+    def project(
+        self,
+        field: str,
+        axis: str = "z",
+        level: int | None = None,
+        weight: str | None = None,
+        region: Box | None = None,
+        *,
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return a field summed, or averaged, along `axis`.
+
+        Parameters
+        ----------
+        field, level, region, threads
+            As for `slice`.
+        axis
+            "x", "y" or "z": the axis to look along.
+        weight
+            None: the integral of the field along the axis, in code units of field times length
+            (for the density: the surface density). A field: the mean weighted with it, with
+            "density" the mass-weighted mean. "volume": the plain mean over volume.
+        unit
+            Of the result: "code", or a unit of its quantity, for example "Msol/pc2" for the
+            density without `weight`.
+
+        Returns
+        -------
+        xarray.DataArray
+            float64, the other dimensions, coordinates in code length.
+        """
+        number, others = self._axis(axis)
+        lo, hi = self._extent(region)
+        level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
+        name = self._name(field)
+        weight = None if weight is None else self._name(weight)
+        values, origin = self._core.project(name, number, level, weight, lo, hi, threads)
+        factor = self._factor(name, unit, summed=weight is None)
+        image = self._labelled(values, origin, others, level, name, unit, factor)
+        return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
+
+    def to_xarray(self, fields: Iterable[str] | None = None) -> xr.Dataset:
+        """Return all cells as a Dataset with the dimension "cell"; level and centres coordinates.
+
+        Loads what it returns; ``xarray.open_dataset(path, engine="ambar", group="amr")`` does not.
+        """
+        names = None if fields is None else [*self._tree_columns, *fields]
+        dataset = self.cells(names).to_xarray()
+        return dataset.set_coords([name for name in self._tree_columns if name in dataset])
+
+    def to_yt(self, fields: list[str] | None = None) -> Any:
+        """Return a yt octree dataset in memory; fields are ("stream", "density") and so on.
+
+        Needs yt, and cells in three dimensions that fill the box (UnsupportedError otherwise).
+        """
+        from ambar.yt_bridge import cells_to_yt
+
+        return cells_to_yt(self, fields)
+
+    @property
+    def default_columns(self) -> list[str]:
+        """The columns that `cells` reads where none are named."""
+        return [*self._tree_columns, *(name for name in self.fields if name != "domain")]
+
+    @property
+    def _tree_columns(self) -> list[str]:
+        return ["level", *AXES[: self.ndim]]
+
+    @property
+    def _names(self) -> set[str]:
+        derived = {"level", "dx", "x", "y", "z", "ix", "iy", "iz"}
+        return derived | set(self.fields)
+
+    def _name(self, field: str) -> str:
+        return resolve(field, self._names)
+
+    def _region(self, region: Region | None) -> _core.Region | None:
+        return None if region is None else region.to_code(self._info)
+
+    def _axis(self, axis: str) -> tuple[int, list[int]]:
+        axes = AXES[: self.ndim]
+        if self.ndim == 1 or len(axis) != 1 or axis not in axes:
+            raise _core.InvalidError(
+                f"axis {axis!r} cannot be taken out of data with the axes {', '.join(axes)}"
+            )
+        number = axes.index(axis)
+        return number, [other for other in range(self.ndim) if other != number]
+
+    def _extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the corners of `region`, cut to the simulation's box, code length."""
+        size = self._info.box_size
+        if region is None:
+            return (0.0,) * self.ndim, size
+        if not isinstance(region, Box):
+            raise _core.InvalidError(
+                f"a grid is cut out by an ambar.Box; {type(region).__name__} works with cells()"
+            )
+        low, high = region.corners(self._info)
+        lo = tuple(max(0.0, value) for value in low)
+        hi = tuple(min(side, value) for side, value in zip(size, high, strict=True))
+        if any(a >= b for a, b in zip(lo, hi, strict=True)):
+            raise _core.InvalidError(
+                f"the region {region} and the simulation's box, {size} in code length, "
+                "have no part in common"
+            )
+        return lo, hi
+
+    def _cell_size(self, level: int) -> float:
+        """Return the size of a cell of `level`, code length."""
+        return math.ldexp(self.boxlen / self._info.root[0], -level)
+
+    def _fitting_level(
+        self,
+        level: int | None,
+        lo: Sequence[float],
+        hi: Sequence[float],
+        side: int,
+        axes: Sequence[int] | None = None,
+    ) -> int:
+        if level is not None:
+            return level
+        longest = max(hi[axis] - lo[axis] for axis in (axes or range(self.ndim)))
+        fitting = self.levels[1]
+        while fitting > 0 and longest / self._cell_size(fitting) > side:
+            fitting -= 1
+        return fitting
+
+    def _factor(self, field: str, unit: str, *, summed: bool = False) -> float:
+        if unit == "code":
+            return 1.0
+        quantity = quantity_of(field) or field
+        if summed:
+            quantity = {"density": "surface_density"}.get(quantity, f"{quantity} times length")
+        return self._info.units.factor(quantity, unit)
+
+    def _labelled(
+        self,
+        values: np.ndarray,
+        origin: Sequence[int],
+        axes: Sequence[int],
+        level: int,
+        field: str,
+        unit: str,
+        factor: float,
+    ) -> xr.DataArray:
+        import xarray as xr
+
+        size = self._cell_size(level)
+        coords = {
+            AXES[axis]: (
+                AXES[axis],
+                (start + np.arange(count) + 0.5) * size,
+                {"units": "code_length"},
+            )
+            for axis, start, count in zip(axes, origin, values.shape, strict=True)
+        }
+        if factor != 1.0:
+            values = values * factor
+        attrs = {"long_name": field.replace("_", " "), "units": unit, "level": level}
+        dims = [AXES[axis] for axis in axes]
+        return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)

@@ -1,0 +1,78 @@
+"""The command line: `ambar convert | info | ls | verify | plot | compact | repair | bench`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ambar.cli import care, convert, look, plot
+from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
+
+app = typer.Typer(
+    help="One store for simulation output: convert it, look at it, check it, draw it.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command("convert")(convert.convert)
+app.command("info")(look.info)
+app.command("ls")(look.ls)
+app.command("verify")(care.verify)
+app.command("plot")(plot.plot)
+app.command("compact")(care.compact)
+app.command("repair")(care.repair)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import ambar
+
+        console.print(f"ambar {ambar.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None: ...
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit. Errors become one line, but under --debug."""
+    try:
+        app(arguments)
+    except Exception as error:
+        if State.debug:
+            raise
+        code = _code(error)
+        text = f"error: {error}"
+        if code is None:
+            text = (
+                f"error: {type(error).__name__}: {error}\n"
+                "This is a fault of ambar: please report it with what --debug shows."
+            )
+        errors.print(text, markup=False, soft_wrap=True)
+        sys.exit(Exit.REFUSED if code is None else code)
+
+
+def _code(error: Exception) -> Exit | None:
+    """Return the exit code for an error that tells the user something; None for any other."""
+    from ambar import _core
+
+    kinds: list[tuple[type[Exception], Exit]] = [
+        (_core.CorruptError, Exit.DAMAGE),
+        (_core.NotFoundError, Exit.NOT_FOUND),
+        (FileNotFoundError, Exit.NOT_FOUND),
+        (_core.InvalidError, Exit.USAGE),
+        (_core.AmbarError, Exit.REFUSED),
+        (OSError, Exit.REFUSED),
+        (ModuleNotFoundError, Exit.REFUSED),
+    ]
+    return next((code for kind, code in kinds if isinstance(error, kind)), None)

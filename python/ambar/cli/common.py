@@ -1,0 +1,96 @@
+"""What the commands share: options, exit codes, output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import IntEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 damage found; 2 the call makes no sense; 3 there is no such file, field "
+    "or component; 4 the system refused, the store is busy, or it needs what this version lacks; "
+    "130 interrupted."
+)
+
+
+class Exit(IntEnum):
+    """Exit codes of all commands."""
+
+    DAMAGE = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    REFUSED = 4
+
+
+class State:
+    """What holds for the whole call of the command line."""
+
+    debug = False
+
+
+def _debug(value: bool) -> bool:
+    State.debug = State.debug or value
+    return value
+
+
+Debug = Annotated[bool, typer.Option("--debug", callback=_debug, help="Show tracebacks of errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", "-t", min=1, help="Threads to use; all cores by default."),
+]
+Progress = Annotated[
+    bool, typer.Option("--progress/--no-progress", help="Show a bar for work over a second.")
+]
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as JSON."""
+    json.dump(value, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def size(count: float) -> str:
+    """Return bytes as text: "12.3 MB"."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(count) < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+
+
+def ratio(raw: float, stored: float) -> str:
+    """Return how many times smaller `stored` is: "4.05x"."""
+    return f"{raw / stored:.2f}x" if stored else "-"
+
+
+def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table:
+    """Return a table with a header, its first `left` columns aligned to the left."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < left else "right", overflow="fold")
+    return table
+
+
+def parse_list(text: str | None) -> list[str] | None:
+    """Return the names in "a,b,c"; None for None."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse_levels(text: str | None) -> tuple[int, int] | None:
+    """Return the levels in "7:10" or "7"; None for None."""
+    if text is None:
+        return None
+    try:
+        low, _, high = text.partition(":")
+        return int(low), int(high or low)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not LOWEST:HIGHEST, such as 7:10") from None

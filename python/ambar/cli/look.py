@@ -1,0 +1,195 @@
+"""`ambar info` and `ambar ls`: what there is, from metadata alone."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
+
+Place = Annotated[Path, typer.Argument(help="A store, or a RAMSES output folder.")]
+
+
+def info(
+    path: Place,
+    arrays: Annotated[bool, typer.Option("--arrays", help="List index arrays too.")] = False,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Tell what a store or RAMSES output holds: kinds, sizes, codecs, levels, units, time.
+
+    Reads metadata only, so that it takes no longer for a larger store.
+
+    [bold]Examples[/bold]
+
+    ambar info run.ambar
+
+    ambar info output_00300 --json
+    """
+    from ambar.overview import overview
+
+    found = overview(path)
+    if json:
+        print_json(found)
+    elif found["kind"] == "ramses":
+        _show_ramses(found)
+    else:
+        _show_store(found, every=arrays)
+
+
+def ls(
+    path: Annotated[Path, typer.Argument(help="A store.")],
+    group: Annotated[str, typer.Argument(help="Only what is in this group.")] = "",
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """List a store's groups and arrays.
+
+    [bold]Examples[/bold]
+
+    ambar ls run.ambar
+
+    ambar ls run.ambar amr
+    """
+    from ambar import _core
+    from ambar.store import Store
+
+    store = Store(_core.Store(str(path)))
+    base = group.strip("/")
+    store.attributes(base)  # raises if there is no such group
+    inside = [node for node in sorted({*store.groups, *store}) if _below(node, base)]
+    rows = [_row(store, node) for node in inside if node]
+    if json:
+        print_json(rows)
+        return
+    table = plain_table("path", "type", "shape", "stored", left=2)
+    for row in rows:
+        shape = "x".join(map(str, row.get("shape", []))) if "shape" in row else ""
+        stored = size(row["stored_bytes"]) if "stored_bytes" in row else ""
+        table.add_row(row["path"], row["type"], shape, stored)
+    console.print(table)
+
+
+def _below(node: str, base: str) -> bool:
+    return not base or node == base or node.startswith(f"{base}/")
+
+
+def _row(store: Any, node: str) -> dict[str, Any]:
+    if node not in store:
+        return {"path": f"{node}/", "type": store.ambar_attributes(node).get("kind", "group")}
+    array = store[node]
+    return {
+        "path": node,
+        "type": array.type_name,
+        "shape": list(array.shape),
+        "stored_bytes": array.stored_bytes,
+    }
+
+
+def _head(found: dict[str, Any], text: str) -> None:
+    console.print(f"[bold]{found['path']}[/bold]  {text}", soft_wrap=True)
+
+
+def _show_ramses(found: dict[str, Any]) -> None:
+    from ambar.info import Info
+
+    files = sum(entry["files"] for entry in found["files"].values())
+    _head(found, f"RAMSES output, {size(found['bytes'])} in {files:,} files")
+    _show_run(Info.from_dict(found["info"]))
+    table = plain_table("files", "number", "size")
+    for kind, entry in found["files"].items():
+        table.add_row(kind, f"{entry['files']:,}", size(entry["bytes"]))
+    console.print()
+    console.print(table)
+    _show_components(found["components"], found["missing"])
+
+
+def _show_components(components: dict[str, list[str]], missing: dict[str, str]) -> None:
+    table = plain_table("component", "fields", left=2)
+    for name, fields in components.items():
+        table.add_row(name, ", ".join(fields))
+    for name, why in missing.items():
+        table.add_row(f"[dim]{name}[/dim]", f"[dim]none: {why}[/dim]")
+    console.print()
+    console.print(table)
+
+
+def _show_run(info: Any) -> None:
+    table = plain_table("", "", left=2)
+    table.show_header = False
+    for name, text in info.summary():
+        table.add_row(name, text)
+    console.print(table)
+
+
+def _show_store(found: dict[str, Any], *, every: bool) -> None:
+    usage = found["usage"]
+    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
+    own = found["attributes"].get("ambar", {})
+    source = own.get("source", {}).get("bytes") if isinstance(own.get("source"), dict) else None
+    smaller = f", {ratio(source, found['bytes'])} smaller than its source" if source else ""
+    _head(
+        found,
+        f"{found['kind']}, {size(found['bytes'])}{smaller}, {usage['entries']:,} entries{dead}",
+    )
+    snapshots = [group for group in found["groups"] if group["kind"] == "snapshot"]
+    if found["kind"] == "series":
+        _show_steps(snapshots)
+        return
+    for snapshot in snapshots:
+        from ambar.info import Info
+
+        _show_run(Info.from_dict(snapshot["info"]))
+        _show_components(snapshot.get("components", {}), snapshot.get("missing", {}))
+    for group in found["groups"]:
+        if group["kind"] == "amr":
+            _show_levels(group)
+    _show_arrays(found["arrays"], every=every)
+
+
+def _show_steps(snapshots: list[dict[str, Any]]) -> None:
+    table = plain_table("output", "time", "aexp", "components", left=1)
+    for snapshot in snapshots:
+        info = snapshot["info"]
+        table.add_row(
+            snapshot["path"],
+            f"{info['time']:.6g}",
+            f"{info.get('aexp', 1):.6g}",
+            ", ".join(snapshot.get("components", {})),
+        )
+    console.print(table)
+
+
+def _show_levels(group: dict[str, Any]) -> None:
+    table = plain_table("level", "leaf cells", "share", "cell size (code)")
+    total = group["cells"]
+    for level, count in sorted(group["cells_per_level"].items(), key=lambda item: int(item[0])):
+        side = group["boxlen"] / group["root"][0] / 2 ** int(level)
+        share = f"{100 * count / total:.1f} %" if total else "-"
+        table.add_row(level, f"{count:,}", share, f"{side:.6g}")
+    table.add_row("all", f"{total:,}", "", "")
+    console.print()
+    console.print(table)
+
+
+def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
+    table = plain_table("array", "type", "shape", "in memory", "stored", "ratio", "codecs", left=2)
+    shown = [a for a in arrays if every or "/index/" not in f"/{a['path']}"]
+    for array in shown:
+        table.add_row(
+            array["path"],
+            array["dtype"],
+            "x".join(map(str, array["shape"])) or "scalar",
+            size(array["raw_bytes"]),
+            size(array["stored_bytes"]),
+            ratio(array["raw_bytes"], array["stored_bytes"]),
+            array["codecs"],
+        )
+    raw, stored = (math.fsum(a[key] for a in arrays) for key in ("raw_bytes", "stored_bytes"))
+    hidden = f" (+ {len(arrays) - len(shown)} of indices)" if len(shown) < len(arrays) else ""
+    table.add_row(f"all{hidden}", "", "", size(raw), size(stored), ratio(raw, stored), "")
+    console.print()
+    console.print(table)

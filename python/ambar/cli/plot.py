@@ -1,0 +1,76 @@
+"""`ambar plot`: a slice or a projection as a PNG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ambar.cli.common import Debug, Threads, console
+
+
+def plot(
+    path: Annotated[Path, typer.Argument(help="A store, or a RAMSES output folder.")],
+    target: Annotated[Path | None, typer.Argument(help="The PNG; by default beside PATH.")] = None,
+    field: Annotated[str, typer.Option("--field", "-f", help="The field to draw.")] = "density",
+    slice_at: Annotated[
+        float | None,
+        typer.Option("--slice", metavar="AT", help="Draw a slice, at this fraction of the box."),
+    ] = None,
+    axis: Annotated[str, typer.Option(help="The axis to look along: x, y or z.")] = "z",
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Project the mean weighted with this field, not the integral."),
+    ] = None,
+    center: Annotated[
+        str, typer.Option(help="Middle of the picture, fractions of the box: 0.5,0.5,0.5.")
+    ] = "bc",
+    width: Annotated[float, typer.Option(help="Its width, a fraction of the box.")] = 1.0,
+    level: Annotated[
+        int | None, typer.Option(help="Level of its cells; by default what a screen shows.")
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Unit of the values, or 'code'; by default a usual one.")
+    ] = None,
+    linear: Annotated[bool, typer.Option("--linear", help="Linear colours, not log.")] = False,
+    colors: Annotated[str, typer.Option(help="A colour map of matplotlib.")] = "inferno",
+    output: Annotated[int | None, typer.Option(help="Which output of a series.")] = None,
+    threads: Threads = None,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Draw a projection (or with --slice a slice) of a field as a PNG. Needs matplotlib.
+
+    [bold]Examples[/bold]
+
+    ambar plot run.ambar
+
+    ambar plot run.ambar gas.png --field temperature --slice 0.5 --axis x
+
+    ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
+    """
+    import ambar
+    from ambar.plotting import draw
+
+    opened = ambar.open(path)
+    if isinstance(opened, ambar.Series):
+        opened = opened[-1] if output is None else opened.output(output)
+    if not isinstance(opened, ambar.Snapshot):
+        raise ambar.InvalidError(f"{path} has no cells to draw; ambar ls shows what it has")
+    target = target or Path(f"{path.name.removesuffix('.ambar')}_{field}_{axis}.png")
+    figure = draw(
+        opened,
+        field,
+        axis=axis,
+        slice_at=slice_at,
+        weight=weight,
+        center="bc" if center == "bc" else [float(part) for part in center.split(",")],
+        width=width,
+        level=level,
+        unit=unit,
+        log=not linear,
+        colors=colors,
+        threads=threads,
+    )
+    figure.savefig(target)
+    console.print(str(target), markup=False, soft_wrap=True)

@@ -1,0 +1,173 @@
+"""What is known of a run without reading its data: box, time, cosmology, levels, units."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ambar.units import TIMES, Units
+
+_KM_PER_S_PER_MPC = 1e5 / 3.08567758128e24  # 1 km/s/Mpc in 1/s
+
+
+@dataclass(frozen=True)
+class Info:
+    """A snapshot's run information, in code units but for `unit_l`, `unit_d` and `unit_t`.
+
+    Names are those of RAMSES' ``info_NNNNN.txt``.
+    """
+
+    ndim: int
+    """Dimensions, 1 to 3."""
+    boxlen: float
+    """Size of the box in x, code length."""
+    time: float
+    """Time, code units; conformal, and negative before today, in a cosmological run."""
+    unit_l: float = 1.0
+    """One code unit of length in cm."""
+    unit_d: float = 1.0
+    """One code unit of density in g/cm3."""
+    unit_t: float = 1.0
+    """One code unit of time in s."""
+    levelmin: int = 1
+    """The level of the coarsest cells RAMSES may have."""
+    levelmax: int = 1
+    """The level of the finest cells RAMSES may have."""
+    ncpu: int = 1
+    """Domains (files of a kind) the output was written in."""
+    root: tuple[int, ...] = (1, 1, 1)
+    """Root cells (of level 0) in each dimension."""
+    aexp: float = 1.0
+    """Expansion factor, 1 today and in runs without cosmology."""
+    H0: float = 1.0
+    """Hubble constant, km/s/Mpc."""
+    omega_m: float = 1.0
+    """Matter's share of the critical density today."""
+    omega_l: float = 0.0
+    """The cosmological constant's share."""
+    omega_k: float = 0.0
+    """Curvature's share."""
+    omega_b: float = 0.0
+    """The baryons' share."""
+    cosmological: bool = False
+    """Whether the run expands."""
+    gamma: float | None = None
+    """Ratio of specific heats, where the output has hydro files."""
+    ngridmax: int | None = None
+    """Octs a domain could hold."""
+    nstep_coarse: int | None = None
+    """Coarse steps done."""
+    ordering: str = ""
+    """How the domains are laid out: "hilbert", "bisection", ..."""
+    output: int | None = None
+    """The output's number."""
+    namelist: str = ""
+    """The run's namelist, as written; empty where the output has none."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Info:
+        """Make an `Info` of a mapping; names it does not know are left out."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        chosen = {name: value for name, value in values.items() if name in known}
+        if "root" in chosen:
+            chosen["root"] = tuple(chosen["root"])
+        return cls(**chosen)
+
+    @cached_property
+    def units(self) -> Units:
+        """Factors from code units to physical ones."""
+        return Units(self.unit_l, self.unit_d, self.unit_t)
+
+    @property
+    def levels(self) -> tuple[int, int]:
+        """`(levelmin, levelmax)`: the levels RAMSES may have used."""
+        return (self.levelmin, self.levelmax)
+
+    @property
+    def redshift(self) -> float:
+        """1 / aexp - 1."""
+        return 1.0 / self.aexp - 1.0
+
+    @property
+    def box_size(self) -> tuple[float, ...]:
+        """Size of the box in each of the `ndim` dimensions, code length."""
+        root = (*self.root, 1, 1, 1)
+        return tuple(self.boxlen * root[axis] / root[0] for axis in range(self.ndim))
+
+    def age(self, unit: str = "Myr") -> float:
+        """Time since the run's time 0, or since the Big Bang in a cosmological run, in `unit`.
+
+        The cosmological age is the integral of da / (a H(a)) from 0 to `aexp`, with matter,
+        curvature and a cosmological constant, as RAMSES has them.
+        """
+        if not self.cosmological:
+            return self.time * self.units.time(unit)
+        import numpy as np
+
+        # With a = b^(2/3) the integrand is smooth at 0, so that Gauss-Legendre converges fast.
+        nodes, weights = np.polynomial.legendre.leggauss(64)
+        top: float = self.aexp**1.5
+        b = 0.5 * top * (nodes + 1)
+        a = b ** (2 / 3)
+        rate = np.sqrt(self.omega_m + self.omega_k * a + self.omega_l * a**3)
+        hubble_times = float((weights * (2 / 3) / rate).sum()) * 0.5 * top
+        seconds = hubble_times / (self.H0 * _KM_PER_S_PER_MPC)
+        return seconds / TIMES[unit]
+
+    def __str__(self) -> str:
+        """Return the run information as lines to read."""
+        return "\n".join(f"{name:<13} {value}" for name, value in self.summary())
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return what one wants to know first, as pairs of a name and a text."""
+        physical = not math.isclose(self.unit_l, 1.0)
+        size = f"{self.boxlen:g} code"
+        time = f"{self.time:g} code"
+        if physical:
+            size += f" = {readable_length(self.boxlen * self.unit_l)}"
+            time += f" = {readable_time(self.age('s'))}"
+        rows = [
+            ("dimensions", str(self.ndim)),
+            ("box", size),
+            ("time", time),
+            ("levels", f"{self.levelmin} to {self.levelmax}"),
+            ("domains", f"{self.ncpu}, {self.ordering}" if self.ordering else str(self.ncpu)),
+            (
+                "units",
+                f"length {self.unit_l:.6g} cm, density {self.unit_d:.6g} g/cm3, "
+                f"time {self.unit_t:.6g} s",
+            ),
+        ]
+        if self.cosmological:
+            rows.insert(3, ("aexp", f"{self.aexp:.6g} (redshift {self.redshift:.4g})"))
+            rows.append(
+                (
+                    "cosmology",
+                    f"H0 {self.H0:g}, omega_m {self.omega_m:g}, omega_l {self.omega_l:g}, "
+                    f"omega_k {self.omega_k:g}, omega_b {self.omega_b:g}",
+                )
+            )
+        return rows
+
+
+def readable_length(cm: float) -> str:
+    """Return a length in the unit in which it is a small number above 1: "3.2 kpc"."""
+    from ambar.units import LENGTHS
+
+    names = ("cm", "m", "km", "Au", "pc", "kpc", "Mpc")
+    return _readable(cm, {name: LENGTHS[name] for name in names})
+
+
+def readable_time(seconds: float) -> str:
+    """Return a time in the unit in which it is a small number above 1: "14.2 Myr"."""
+    return _readable(seconds, {name: TIMES[name] for name in ("s", "day", "yr", "Myr", "Gyr")})
+
+
+def _readable(value: float, units: Mapping[str, float]) -> str:
+    fitting = [name for name, size in units.items() if abs(value) >= size]
+    name = fitting[-1] if fitting else next(iter(units))
+    return f"{value / units[name]:.4g} {name}"

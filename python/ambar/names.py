@@ -1,0 +1,91 @@
+"""Names of fields: Mera.jl's and older RAMSES ones as aliases, and what each measures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# What users say -> names in RAMSES' descriptors; the first of them that a file has counts.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "rho": ("density",),
+    "vx": ("velocity_x",),
+    "vy": ("velocity_y",),
+    "vz": ("velocity_z",),
+    "p": ("pressure", "thermal_pressure"),
+    "pressure": ("thermal_pressure",),
+    "thermal_pressure": ("pressure",),
+    "epot": ("potential",),
+    "phi": ("potential",),
+    "ax": ("acceleration_x",),
+    "ay": ("acceleration_y",),
+    "az": ("acceleration_z",),
+    "cx": ("ix",),
+    "cy": ("iy",),
+    "cz": ("iz",),
+    "x": ("position_x",),
+    "y": ("position_y",),
+    "z": ("position_z",),
+    "bx_left": ("B_x_left",),
+    "by_left": ("B_y_left",),
+    "bz_left": ("B_z_left",),
+    "bx_right": ("B_x_right",),
+    "by_right": ("B_y_right",),
+    "bz_right": ("B_z_right",),
+    "id": ("identity", "particle_identity"),
+    "birth": ("birth_time", "birth_epoch"),
+    "metals": ("metallicity",),
+    "cpu": ("domain",),
+}
+
+# A name in a condition: letters and digits that do not continue a number such as 1e5.
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+
+_QUANTITIES = {
+    "density": "density",
+    "particle_density": "density",
+    "pressure": "pressure",
+    "thermal_pressure": "pressure",
+    "potential": "specific_energy",
+    "mass": "mass",
+    "birth_time": "time",
+    "x": "length",
+    "y": "length",
+    "z": "length",
+    "dx": "length",
+}
+_PREFIXES = {
+    "velocity": "velocity",
+    "acceleration": "acceleration",
+    "position": "length",
+    "B": "magnetic_field",
+}
+
+
+def quantity_of(field: str) -> str | None:
+    """Return the quantity ("density", "velocity", ...) that a field measures; None if unknown."""
+    for name in (field, *ALIASES.get(field, ())):
+        if quantity := _QUANTITIES.get(name) or _PREFIXES.get(name.split("_")[0]):
+            return quantity
+    return None
+
+
+def resolve_all(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return `names` with aliases resolved, each once, in their order."""
+    known = set(known)
+    return list(dict.fromkeys(resolve(name, known) for name in names))
+
+
+def resolve_where(where: str | None, known: Iterable[str]) -> str | None:
+    """Return the condition `where` with the aliases in it resolved."""
+    if where is None:
+        return None
+    known = set(known)
+    return _NAME.sub(lambda match: resolve(match[0], known), where)
+
+
+def resolve(name: str, known: Iterable[str]) -> str:
+    """Return the name among `known` that `name`, perhaps an alias, stands for; else `name`."""
+    known = known if isinstance(known, (set, frozenset, dict)) else set(known)
+    if name in known:
+        return name
+    return next((full for full in ALIASES.get(name, ()) if full in known), name)

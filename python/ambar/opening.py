@@ -1,0 +1,61 @@
+"""Opening whatever there is at a path: a store of any kind, or a RAMSES output."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ambar import _core
+from ambar.series import Series
+from ambar.snapshot import RamsesSource, Snapshot, StoredSource
+from ambar.store import Store
+
+
+def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A001
+    """Open a store, or a RAMSES output folder; no data are read yet.
+
+    Parameters
+    ----------
+    path
+        A store (a file or a folder), or an ``output_NNNNN`` folder of RAMSES.
+
+    Returns
+    -------
+    Snapshot
+        For a store of one output, and for a RAMSES output.
+    Series
+        For a store of a run.
+    Store
+        For any other store.
+
+    Raises
+    ------
+    NotFoundError
+        If there is nothing at `path`.
+    CorruptError
+        If it is no store, or a damaged one.
+    """
+    if is_ramses(path):
+        return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
+    store = Store(_core.Store(os.fspath(path)))
+    attributes = store.ambar_attributes()
+    kind = attributes.get("kind")
+    if kind == "snapshot":
+        return Snapshot(StoredSource(store, "/", attributes))
+    return Series(store) if kind == "series" else store
+
+
+def is_ramses(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` is a folder with a RAMSES output's files, or such an info file."""
+    place = Path(path)
+    if place.is_file():
+        return place.suffix == ".txt" and place.name.startswith("info_")
+    return place.is_dir() and any(place.glob("info_[0-9]*.txt"))
+
+
+def outputs(path: str | os.PathLike[str]) -> list[Path]:
+    """Return `path` if it is a RAMSES output, else the outputs in it, by their numbers."""
+    place = Path(path)
+    if is_ramses(place):
+        return [place]
+    return sorted(folder for folder in place.glob("output_[0-9]*") if is_ramses(folder))

@@ -1,0 +1,97 @@
+"""What a store or output holds, told from metadata alone: kinds, sizes, codecs, levels, units."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ambar import _core
+from ambar.opening import is_ramses
+from ambar.snapshot import RamsesSource, Snapshot
+from ambar.store import Store
+
+_RAMSES_FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
+
+
+def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what is at `path`, as JSON can hold it; no array is read.
+
+    Keys are `path`, `kind`, `bytes`; for RAMSES outputs `info`, `components`, `missing` and `files`
+    (bytes and number by kind); for stores `usage`, `attributes`, `groups` (path, kind and what
+    ambar says of them), `arrays` (path, shape, dtype, chunks, codecs, raw and stored bytes).
+    """
+    if is_ramses(path):
+        return _of_ramses(Path(path))
+    return _of_store(Store(_core.Store(os.fspath(path))))
+
+
+def _of_ramses(path: Path) -> dict[str, Any]:
+    snapshot = Snapshot(RamsesSource(_core.Ramses(str(path)), str(path)))
+    files = ramses_files(path if path.is_dir() else path.parent)
+    return {
+        "path": str(path),
+        "kind": "ramses",
+        "bytes": sum(entry["bytes"] for entry in files.values()),
+        "info": _info(snapshot),
+        "components": snapshot.components,
+        "missing": snapshot.missing,
+        "files": files,
+    }
+
+
+def ramses_files(folder: Path) -> dict[str, dict[str, int]]:
+    """Return number and bytes of an output's files by kind (amr, hydro, ..., other)."""
+    found: dict[str, dict[str, int]] = {}
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            match = _RAMSES_FILE.fullmatch(file.name)
+            kind = (match[1] or match[2]) if match else "other"
+            entry = found.setdefault(kind, {"files": 0, "bytes": 0})
+            entry["files"] += 1
+            entry["bytes"] += file.stat().st_size
+    return found
+
+
+def _of_store(store: Store) -> dict[str, Any]:
+    attributes = store.attributes()
+    usage = store.usage()
+    own = store.ambar_attributes()
+    return {
+        "path": store.location,
+        "kind": own.get("kind", "arrays"),
+        "bytes": usage["total"],
+        "usage": usage,
+        "attributes": attributes,
+        "groups": list(_groups(store)),
+        "arrays": [_array(store, path) for path in store],
+    }
+
+
+def _groups(store: Store) -> Iterator[dict[str, Any]]:
+    for path in store.groups:
+        own = store.ambar_attributes(path)
+        if "kind" in own:
+            yield {"path": path, **own}
+
+
+def _array(store: Store, path: str) -> dict[str, Any]:
+    array = store[path]
+    return {
+        "path": path,
+        "shape": list(array.shape),
+        "dtype": array.type_name,
+        "chunks": list(array.chunks),
+        "codecs": array.codecs,
+        "raw_bytes": array.nbytes,
+        "stored_bytes": array.stored_bytes,
+    }
+
+
+def _info(snapshot: Snapshot) -> dict[str, Any]:
+    values = dataclasses.asdict(snapshot.info)
+    values.pop("namelist")
+    return values

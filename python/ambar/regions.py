@@ -1,0 +1,148 @@
+"""Parts of space to read: a box, a sphere, a shell, in any unit of length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from ambar._core import InvalidError
+
+if TYPE_CHECKING:
+    from ambar._core import Region as CoreRegion
+    from ambar.info import Info
+
+Numbers: TypeAlias = Sequence[float | None]
+Center: TypeAlias = str | Sequence[float | str]
+
+_CENTER_NAMES = ("bc", "boxcenter")
+
+
+def length_of_unit(info: Info, unit: str) -> float:
+    """Return one `unit` in code length: "box" (the box's size in x), "code", "cm", "kpc", ..."""
+    return info.boxlen if unit == "box" else 1.0 / info.units.length(unit)
+
+
+def _center(center: Center, ndim: int, info: Info, scale: float) -> tuple[float, ...]:
+    """Return `center` in code length; "bc" is the middle of the box, in any or all dimensions."""
+    parts = [center] * ndim if isinstance(center, str) else list(center)
+    if len(parts) != ndim:
+        raise InvalidError(f"the center {center!r} has {len(parts)} numbers; the data have {ndim}")
+    middle = info.box_size
+    numbers = []
+    for axis, part in enumerate(parts):
+        if isinstance(part, str):
+            if part not in _CENTER_NAMES:
+                raise InvalidError(f"{part!r} is no center; use numbers or 'bc', the box's middle")
+            numbers.append(middle[axis] / 2)
+        else:
+            numbers.append(_finite(part) * scale)
+    return tuple(numbers)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise InvalidError(f"{value} cannot place a region; use finite numbers")
+    return float(value)
+
+
+def _radius(value: float, scale: float) -> float:
+    if _finite(value) < 0:
+        raise InvalidError(f"the radius {value} is negative")
+    return float(value) * scale
+
+
+@dataclass(frozen=True)
+class Box:
+    """Everything from `lo` to `hi`; a cell or particle counts if its centre is inside.
+
+    Parameters
+    ----------
+    lo, hi
+        Corners, a number per dimension; None leaves that side open.
+    unit
+        Of all numbers: "box" (fractions of the box's size in x), "code", or a unit of length
+        ("cm", "m", "km", "Au", "ly", "pc", "kpc", "Mpc").
+    center
+        Where `lo` and `hi` count from: the origin if None, the middle of the box if "bc" (also for
+        single dimensions: ``("bc", "bc", 0.3)``), or numbers.
+    """
+
+    lo: Numbers
+    hi: Numbers
+    unit: str = "box"
+    center: Center | None = None
+
+    def to_code(self, info: Info) -> CoreRegion:
+        """Return the region in code length for data of `info`'s dimensions and units."""
+        return ("box", *self.corners(info))
+
+    def corners(self, info: Info) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the corners in code length; infinite where a side is open."""
+        scale = length_of_unit(info, self.unit)
+        for corner in (self.lo, self.hi):
+            if len(corner) != info.ndim:
+                raise InvalidError(
+                    f"the corner {tuple(corner)} has {len(corner)} numbers; the data have "
+                    f"{info.ndim} dimensions"
+                )
+        origin = (0.0,) * info.ndim
+        if self.center is not None:
+            origin = _center(self.center, info.ndim, info, scale)
+        lo = _corner(self.lo, origin, scale, -math.inf)
+        hi = _corner(self.hi, origin, scale, math.inf)
+        if any(low > high for low, high in zip(lo, hi, strict=True)):
+            raise InvalidError(f"the box's lower corner {self.lo} is above its upper one {self.hi}")
+        return lo, hi
+
+
+def _corner(
+    values: Numbers, origin: Sequence[float], scale: float, open_side: float
+) -> tuple[float, ...]:
+    return tuple(
+        open_side if value is None else start + _finite(value) * scale
+        for value, start in zip(values, origin, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """Everything within `radius` of `center` (a disc in two dimensions, an interval in one).
+
+    `center` and `unit` are as for `Box`.
+    """
+
+    center: Center
+    radius: float
+    unit: str = "box"
+
+    def to_code(self, info: Info) -> CoreRegion:
+        """Return the region in code length for data of `info`'s dimensions and units."""
+        scale = length_of_unit(info, self.unit)
+        center = _center(self.center, info.ndim, info, scale)
+        return ("sphere", center, _radius(self.radius, scale))
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Everything between the distances `inner` and `outer` of `center`.
+
+    `center` and `unit` are as for `Box`.
+    """
+
+    center: Center
+    inner: float
+    outer: float
+    unit: str = "box"
+
+    def to_code(self, info: Info) -> CoreRegion:
+        """Return the region in code length for data of `info`'s dimensions and units."""
+        scale = length_of_unit(info, self.unit)
+        inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
+        if inner > outer:
+            raise InvalidError(f"the shell's inner radius {self.inner} exceeds {self.outer}")
+        return ("shell", _center(self.center, info.ndim, info, scale), inner, outer)
+
+
+Region: TypeAlias = Box | Sphere | Shell

@@ -1,0 +1,238 @@
+"""One output of a simulation, from a store or straight from RAMSES' files: the same object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ambar import _core
+from ambar.amr import Amr
+from ambar.info import Info
+from ambar.names import resolve_all
+from ambar.rows import Particles
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ambar.store import Store
+
+AMR_COMPONENTS = ("hydro", "gravity", "rt")
+TABLE_COMPONENTS = ("particles", "sinks", "clumps")
+
+
+class Source(Protocol):
+    """Where a snapshot's data come from."""
+
+    @property
+    def location(self) -> str:
+        """The file or folder, with the step of a series."""
+
+    @property
+    def info(self) -> Info:
+        """The run information."""
+
+    @property
+    def components(self) -> Mapping[str, list[str]]:
+        """The components there are, and their fields."""
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The components there are not, and why."""
+
+    def amr(self) -> _core.Amr:
+        """Return the cells."""
+
+    def table(self, name: str) -> _core.Table | None:
+        """Return particles, sinks or clumps."""
+
+
+class StoredSource:
+    """A snapshot in a store, at `path`: the root, or a step of a series."""
+
+    def __init__(self, store: Store, path: str, attributes: Mapping[str, Any]) -> None:
+        self.store = store
+        self._path = path.rstrip("/")
+        self.location = store.location + (f" {path}" if self._path else "")
+        self.info = Info.from_dict(attributes["info"])
+        components = attributes.get("components", {})
+        self.components = {name: list(fields) for name, fields in components.items()}
+        self.missing: Mapping[str, str] = dict(attributes.get("missing", {}))
+
+    def amr(self) -> _core.Amr:
+        """Return the cells."""
+        return self.store.core.amr(f"{self._path}/amr")
+
+    def table(self, name: str) -> _core.Table | None:
+        """Return particles, sinks or clumps."""
+        return self.store.core.table(f"{self._path}/{name}")
+
+
+class RamsesSource:
+    """A RAMSES output; data are read when first asked for, and kept."""
+
+    def __init__(
+        self,
+        core: _core.Ramses,
+        location: str,
+        *,
+        components: list[str] | None = None,
+        fields: list[str] | None = None,
+        region: _core.Region | None = None,
+        levels: tuple[int, int] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._core = core
+        self.location = location
+        self.info = Info.from_dict(json.loads(core.info))
+        self._selection = (region, levels, threads)
+        found = json.loads(core.components)
+        self.missing = {c["name"]: str(c["why"]) for c in found if not c["present"]}
+        there = {c["name"]: list(c["fields"]) for c in found if c["present"]}
+        self.components = self._chosen(there, components, fields)
+
+    def amr(self) -> _core.Amr:
+        """Read the cells."""
+        region, levels, threads = self._selection
+        chosen = [name for name in AMR_COMPONENTS if name in self.components]
+        fields = [field for name in chosen for field in self.components[name]]
+        return self._core.amr(chosen, fields, region, levels, threads, None)
+
+    def table(self, name: str) -> _core.Table | None:
+        """Read particles, sinks or clumps."""
+        if name == "particles":
+            region, _, threads = self._selection
+            return self._core.particles(self.components[name], region, threads, None)
+        return self._core.sinks() if name == "sinks" else self._core.clumps()
+
+    def _chosen(
+        self, there: dict[str, list[str]], components: list[str] | None, fields: list[str] | None
+    ) -> dict[str, list[str]]:
+        """Return the components and fields asked for; raises NotFoundError for one not there."""
+        for name in components or []:
+            if name not in there:
+                why = self.missing.get(name, f"there are: {', '.join(there)}")
+                raise _core.NotFoundError(f"{self.location}: no {name}: {why}")
+        chosen = {name: there[name] for name in (there if components is None else components)}
+        if fields is None:
+            return chosen
+        known = [field for names in chosen.values() for field in names]
+        wanted = resolve_all(fields, known)
+        for field in wanted:
+            if field not in known:
+                raise _core.NotFoundError(
+                    f"{self.location}: no field {field!r}; there are: {', '.join(known)}"
+                )
+        kept = {name: [f for f in names if f in wanted] for name, names in chosen.items()}
+        return {name: names for name, names in kept.items() if names}
+
+
+class Snapshot:
+    """One output of a simulation.
+
+    `info` and `components` are known at once; `amr`, `particles`, `sinks` and `clumps` open what
+    there is, and raise NotFoundError, saying why, for what there is not.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def location(self) -> str:
+        """The file or folder it comes from, with the step of a series."""
+        return self._source.location
+
+    @property
+    def info(self) -> Info:
+        """Box, time, cosmology, levels, units: no data are read."""
+        return self._source.info
+
+    @property
+    def components(self) -> dict[str, list[str]]:
+        """The components there are (hydro, gravity, rt, particles, ...) and their fields."""
+        return {name: list(fields) for name, fields in self._source.components.items()}
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The components there are not, and why."""
+        return dict(self._source.missing)
+
+    @property
+    def namelist(self) -> str:
+        """The run's namelist as text; empty where the output has none."""
+        return self.info.namelist
+
+    @cached_property
+    def amr(self) -> Amr:
+        """The leaf cells of all levels, with the fields of hydro, gravity and radiation."""
+        if not any(name in self._source.components for name in AMR_COMPONENTS):
+            raise self._absent("cells", *AMR_COMPONENTS)
+        return Amr(self._source.amr(), self.info)
+
+    @property
+    def particles(self) -> Particles:
+        """Particles of all families."""
+        return self._rows("particles")
+
+    @property
+    def sinks(self) -> Particles:
+        """Sink particles."""
+        return self._rows("sinks")
+
+    @property
+    def clumps(self) -> Particles:
+        """Clumps, as RAMSES' clump finder wrote them."""
+        return self._rows("clumps")
+
+    def to_xarray(self) -> xr.DataTree:
+        """Return everything as a DataTree, loaded: cells in /amr, rows in /particles and so on.
+
+        ``xarray.open_datatree(path, engine="ambar")`` opens a store without loading it.
+        """
+        import xarray as xr
+
+        tree = {}
+        if any(name in self._source.components for name in AMR_COMPONENTS):
+            tree["/amr"] = self.amr.to_xarray()
+        for name in TABLE_COMPONENTS:
+            if name in self._source.components:
+                rows = self._rows(name).to_xarray()
+                tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, name))
+        return xr.DataTree.from_dict(tree)
+
+    def to_yt(self) -> Any:
+        """Return a yt dataset in memory: of the cells, or where there are none, of the particles.
+
+        ``snapshot.amr.to_yt()`` and ``snapshot.particles.to_yt()`` give either.
+        """
+        has_cells = any(name in self._source.components for name in AMR_COMPONENTS)
+        return self.amr.to_yt() if has_cells else self.particles.to_yt()
+
+    def __repr__(self) -> str:
+        """Return a few lines: where it is, what it has, box and time."""
+        lines = [f"<ambar.Snapshot: {self.location}>"]
+        lines += [f"  {name:<11} {text}" for name, text in self.info.summary()[:3]]
+        for name, fields in self._source.components.items():
+            lines.append(f"  {name:<11} {', '.join(fields)}")
+        if self.missing:
+            lines.append(f"  {'missing':<11} {', '.join(self.missing)}")
+        return "\n".join(lines)
+
+    def _rows(self, name: str) -> Particles:
+        if name not in self._tables:
+            core = self._source.table(name) if name in self._source.components else None
+            if core is None:
+                raise self._absent(name, name)
+            self._tables[name] = Particles(core, self.info, name)
+        return self._tables[name]
+
+    @cached_property
+    def _tables(self) -> dict[str, Particles]:
+        return {}
+
+    def _absent(self, what: str, *components: str) -> Exception:
+        reasons = [self.missing[name] for name in components if name in self.missing]
+        there = ", ".join(self._source.components) or "nothing"
+        why = "; ".join(dict.fromkeys(reasons)) or f"there is: {there}"
+        return _core.NotFoundError(f"{self.location}: no {what}: {why}")

@@ -1,0 +1,183 @@
+"""Writing a store: groups and arrays, which become visible together with a commit."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ambar import _core
+from ambar.dtypes import to_bytes, to_zarr
+
+Profile: TypeAlias = Literal["fast", "balanced", "small"]
+Durability: TypeAlias = Literal["full", "none"]
+
+
+class Writer:
+    """Writes groups and arrays. Leaving its ``with`` block commits; an exception there does not.
+
+    What was put since the last commit is invisible to readers until the next one, and all of it
+    visible then, whenever the writer is killed.
+    """
+
+    def __init__(self, core: _core.Writer) -> None:
+        self._core = core
+
+    def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
+        """Make a group, and those it lies in, and set its attributes (anything JSON can hold)."""
+        self._core.group(_absolute(path), _json(attributes))
+
+    def array(
+        self,
+        path: str,
+        data: npt.ArrayLike,
+        *,
+        dims: Sequence[str | None] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        fill_value: Any = None,
+        chunks: Sequence[int] | None = None,
+        profile: Profile | None = None,
+    ) -> None:
+        """Write an array, in place of the one that was there.
+
+        Parameters
+        ----------
+        path
+            Its path; groups on the way are made.
+        data
+            Numbers, bools, complex numbers, datetimes, durations, strings or bytes of fixed or
+            any length, of any shape, 0-dimensional and empty ones too.
+        dims
+            A name per dimension.
+        attributes
+            Anything JSON can hold.
+        fill_value
+            What the array has where nothing was written; zero by default.
+        chunks
+            Shape of a chunk, the unit of decoding; by default one of about 256 KiB.
+        profile
+            "fast", "balanced" or "small", in place of the store's.
+
+        Raises
+        ------
+        InvalidError
+            If the arguments do not fit together.
+        UnsupportedError
+            If the dtype cannot be stored.
+        """
+        values = np.asarray(data)
+        dtype, native = to_zarr(values)
+        self._core.array(
+            _absolute(path),
+            native,
+            dtype,
+            list(values.shape),
+            None if dims is None else list(dims),
+            _json(attributes),
+            None if fill_value is None else to_bytes(fill_value, values.dtype),
+            None if chunks is None else list(chunks),
+            profile,
+        )
+
+    def remove(self, path: str) -> None:
+        """Remove a group with all in it, or an array; raises NotFoundError if there is none."""
+        self._core.remove(_absolute(path))
+
+    def commit(self) -> None:
+        """Make everything done so far visible to readers, all at once, and durable."""
+        self._core.commit()
+
+    def close(self) -> None:
+        """Give up what was not committed, and let other writers in."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.close()
+
+
+def create(
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    directory: bool = False,
+    durability: Durability = "full",
+    profile: Profile = "balanced",
+    threads: int | None = None,
+) -> Writer:
+    """Return a writer of a new store, which appears under its name with the first commit.
+
+    Parameters
+    ----------
+    path
+        Where to write it.
+    overwrite
+        Replace what is there, at the first commit; by default that is an error.
+    directory
+        Write a folder of files in place of a single file.
+    durability
+        "full": commits survive a power cut. "none" leaves out the fsyncs, for scratch files.
+    profile
+        How to choose codecs: "fast" to read, "balanced", or "small".
+    threads
+        Threads to encode with; all cores by default.
+
+    Raises
+    ------
+    BusyError
+        If there is a file of that name, or another writer is at it.
+    OSError
+        If the file system refuses.
+    """
+    mode: Literal["create", "overwrite"] = "overwrite" if overwrite else "create"
+    return Writer(_core.Writer(os.fspath(path), mode, directory, durability, profile, threads))
+
+
+def append(
+    path: str | os.PathLike[str],
+    *,
+    durability: Durability = "full",
+    profile: Profile = "balanced",
+    threads: int | None = None,
+) -> Writer:
+    """Return a writer that adds to the store at `path`, or replaces parts of it.
+
+    Arguments are as for `create`. What is replaced or removed leaves dead bytes, which
+    `ambar.compact` takes out. Raises NotFoundError if there is no store, BusyError if another
+    writer is at it.
+    """
+    return Writer(_core.Writer(os.fspath(path), "append", False, durability, profile, threads))
+
+
+def _absolute(path: str) -> str:
+    return "/" + path.strip("/")
+
+
+def _json(attributes: Mapping[str, Any] | None) -> str:
+    try:
+        return json.dumps(dict(attributes or {}), default=_plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _core.InvalidError(f"attributes must be what JSON can hold: {error}") from error
+
+
+def _plain(value: object) -> Any:
+    """Turn NumPy's scalars and arrays into what JSON can hold."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not of JSON")

@@ -1,0 +1,257 @@
+"""Arrays of all types, written and read back, in whole and in part."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+
+RANDOM = np.random.default_rng(7)
+
+
+def samples() -> dict[str, np.ndarray]:
+    """Return an array of each type, and the odd shapes."""
+    numbers = {
+        name: (RANDOM.normal(size=(37, 11)) * 50).astype(name)
+        for name in [
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "float16",
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+        ]
+    }
+    for name in ("uint8", "uint16", "uint32", "uint64"):
+        numbers[name] = RANDOM.integers(0, 200, (37, 11)).astype(name)
+    words = ["", "ambar", "Bernstein", "depo ☃", "x" * 300]
+    return numbers | {
+        "bool": RANDOM.random((37, 11)) > 0.5,
+        "big_endian": np.arange(40, dtype=">f8").reshape(5, 8),
+        "fortran": np.asfortranarray(RANDOM.random((13, 7))),
+        "strided": RANDOM.random((20, 20))[::2, ::-3],
+        "special": np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324, 1.7e308]),
+        "text": np.array(words[:4] * 5).reshape(4, 5),
+        "text_bytes": np.array([b"a", b"bcd", b""]),
+        "strings": np.array(words * 3, dtype=object).reshape(3, 5),
+        "byte_strings": np.array([b"", b"\0\1", b"x" * 1000], dtype=object),
+        "days": np.array(["2024-02-29", "NaT", "1969-12-31"], dtype="M8[D]"),
+        "nanoseconds": np.arange(5).astype("M8[ns]"),
+        "durations": np.array([1, -5, 7], dtype="m8[25s]"),
+        "scalar": np.array(3.5),
+        "empty": np.empty((0, 3), np.float32),
+        "no_rows": np.empty((4, 0), np.int64),
+        "one": np.array([7], np.uint8),
+        "five_dimensions": RANDOM.integers(0, 9, (2, 3, 4, 5, 6)),
+        "large": np.cumsum(RANDOM.normal(size=300_000)).reshape(1000, 300),
+    }
+
+
+def same(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype.newbyteorder("=")
+    if expected.dtype.kind == "O":
+        assert found.tolist() == expected.tolist()
+    else:
+        assert found.tobytes() == expected.astype(found.dtype).tobytes()
+
+
+SAMPLES = samples()
+
+
+@pytest.fixture(scope="module", params=["file", "directory"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ambar.Store:
+    path = tmp_path_factory.mktemp("arrays") / "a b.ambar"
+    with ambar.create(path, directory=request.param == "directory") as writer:
+        for name, values in SAMPLES.items():
+            writer.array(f"group/{name}", values, attributes={"name": name})
+    opened = ambar.open(path)
+    assert isinstance(opened, ambar.Store)
+    return opened
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_type_comes_back(store: ambar.Store, name: str) -> None:
+    array = store[f"group/{name}"]
+    assert array.attributes == {"name": name}
+    assert array.shape == SAMPLES[name].shape
+    same(np.asarray(array), SAMPLES[name])
+
+
+@pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
+def test_every_profile_is_lossless(profile: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, profile=profile, durability="none") as writer:
+        for name, values in SAMPLES.items():
+            writer.array(name, values)
+    store = ambar.open(path)
+    assert sorted(store) == sorted(SAMPLES)
+    for name, values in SAMPLES.items():
+        same(store[name].read(), values)
+
+
+KEYS = [
+    ...,
+    (slice(None), 3),
+    (5, slice(None)),
+    (-1, -1),
+    (slice(3, 30, 4), slice(None, None, -1)),
+    (slice(30, 3, -7), slice(2, 5)),
+    (slice(5, 5), ...),
+    (..., slice(-4, None)),
+    slice(10**9),
+    7,
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_indexing_is_numpys(key, tmp_path: Path) -> None:
+    values = np.arange(37 * 11).reshape(37, 11)
+    texts = values.astype(str).astype(object)
+    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
+        writer.array("numbers", values, chunks=(8, 4))
+        writer.array("texts", texts, chunks=(8, 4))
+    store = ambar.open(tmp_path / "x.ambar")
+    assert isinstance(store, ambar.Store)
+    np.testing.assert_array_equal(store["numbers"][key], values[key])
+    np.testing.assert_array_equal(store["texts"][key], texts[key])
+
+
+def test_indices_outside_are_errors(store: ambar.Store) -> None:
+    array = store["group/int32"]
+    with pytest.raises(IndexError):
+        array[37]
+    with pytest.raises(ambar.InvalidError):
+        array[1, 2, 3]
+    with pytest.raises(ambar.InvalidError):
+        array[[1, 2]]
+    with pytest.raises(ambar.NotFoundError):
+        store["group/nothing"]
+
+
+def test_reading_into_an_array(store: ambar.Store) -> None:
+    array = store["group/large"]
+    out = np.empty((10, 300))
+    assert array.read(slice(90, 100), out=out) is out
+    np.testing.assert_array_equal(out, array[90:100])
+    row = np.empty(300)
+    array.read(5, out=row)
+    np.testing.assert_array_equal(row, array[5])
+    moments = np.empty(5, "M8[ns]")
+    store["group/nanoseconds"].read(out=moments)
+    np.testing.assert_array_equal(moments, np.arange(5).astype("M8[ns]"))
+    for wrong in (
+        np.empty((10, 300), np.float32),
+        np.empty((300, 10)),
+        np.empty((10, 600))[:, ::2],
+    ):
+        with pytest.raises(ambar.InvalidError):
+            array.read(slice(90, 100), out=wrong)
+
+
+def test_metadata_of_arrays(tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar") as writer:
+        writer.group("g", {"when": np.float64(1.5), "names": ["a", "b"], "nested": {"x": None}})
+        writer.array("g/a", np.zeros((100, 10)), dims=("row", None), chunks=(50, 10))
+    store = ambar.open(tmp_path / "x.ambar")
+    array = store["g/a"]
+    assert store.attributes("g") == {"when": 1.5, "names": ["a", "b"], "nested": {"x": None}}
+    assert array.dims == ("row", None)
+    assert array.chunks == (50, 10)
+    assert array.nbytes == 8000
+    assert 0 < array.stored_bytes < 1000
+    assert "crc32c" in array.codecs
+    assert sorted(store.groups) == ["", "g"]
+    assert "g/a" in store
+    assert "g" not in store
+
+
+def test_appending_replacing_and_removing(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", np.arange(1000))
+        writer.array("b", np.arange(10))
+    before = ambar.open(path)
+    with ambar.append(path) as writer:
+        writer.array("a", np.arange(1000) * 2)
+        writer.remove("b")
+        writer.array("c/d", np.ones(3))
+    np.testing.assert_array_equal(before["a"][:], np.arange(1000))
+    after = ambar.open(path)
+    np.testing.assert_array_equal(after["a"][:], np.arange(1000) * 2)
+    assert sorted(after) == ["a", "c/d"]
+    assert after.usage()["dead"] > 0
+    size = path.stat().st_size
+    ambar.compact(path)
+    assert path.stat().st_size < size
+    np.testing.assert_array_equal(ambar.open(path)["c/d"][:], np.ones(3))
+
+
+def test_an_exception_commits_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with pytest.raises(ZeroDivisionError), ambar.create(path) as writer:
+        writer.array("a", np.arange(10))
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with ambar.create(path) as writer:
+        writer.array("a", np.arange(10))
+    with pytest.raises(ZeroDivisionError), ambar.append(path) as writer:
+        writer.remove("a")
+        raise ZeroDivisionError
+    np.testing.assert_array_equal(ambar.open(path)["a"][:], np.arange(10))
+
+
+def test_writers_exclude_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", np.arange(10))
+    with pytest.raises(ambar.BusyError):
+        ambar.create(path)
+    with ambar.append(path), pytest.raises(ambar.BusyError):
+        ambar.append(path)
+    with pytest.raises(FileNotFoundError):
+        ambar.append(tmp_path / "nothing.ambar")
+
+
+def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar") as writer:
+        for values in (
+            np.array([1, "a"], dtype=object),
+            np.array([datetime.date(2024, 1, 1)], dtype=object),
+            np.zeros(3, np.longdouble),
+            np.zeros(3, [("a", "f8")]),
+        ):
+            with pytest.raises(ambar.UnsupportedError):
+                writer.array("a", values)
+        with pytest.raises(ambar.InvalidError, match="JSON"):
+            writer.array("a", np.zeros(3), attributes={"x": float("nan")})
+        with pytest.raises(ambar.InvalidError, match="fill_value"):
+            writer.array("a", np.zeros(3, "i4"), fill_value=1.5)
+        with pytest.raises(ambar.InvalidError):
+            writer.array("a", np.zeros((3, 3)), dims=("x",))
+        for path in ("../a", "a//b", "a\0b", ""):
+            with pytest.raises(ambar.InvalidError):
+                writer.array(path, np.zeros(3))
+
+
+def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.array("a", RANDOM.random(50_000))
+    report = ambar.open(path).verify()
+    assert report["chunks"] >= 1
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 4
+    path.write_bytes(damaged)
+    store = ambar.open(path)
+    with pytest.raises(ambar.CorruptError, match="a"):
+        store.verify()
+    with pytest.raises(ambar.CorruptError, match="a"):
+        store["a"][:]

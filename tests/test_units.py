@@ -1,0 +1,113 @@
+"""Units and cosmology against numbers worked out by other means."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import ambar
+
+GALAXY = ambar.Info(
+    ndim=3,
+    boxlen=100.0,
+    time=30.0,
+    unit_l=3.085677581282e21,
+    unit_d=6.76838218451376e-23,
+    unit_t=4.70430312423675e14,
+)
+# Planck-like, at redshift 1.
+UNIVERSE = ambar.Info(
+    ndim=3,
+    boxlen=1.0,
+    time=-0.9,
+    unit_l=1.5e26,
+    unit_d=3e-29,
+    unit_t=1e17,
+    aexp=0.5,
+    H0=70.0,
+    omega_m=0.3,
+    omega_l=0.7,
+    cosmological=True,
+)
+
+
+def test_factors() -> None:
+    units = GALAXY.units
+    assert units.length("kpc") == pytest.approx(1.0, rel=1e-6)
+    assert units.length("pc") == pytest.approx(1000, rel=1e-6)
+    assert units.time("Myr") == pytest.approx(14.907, rel=1e-4)
+    assert units.velocity("km/s") == pytest.approx(65.593, rel=1e-4)
+    assert units.mass("Msol") == pytest.approx(9.997e8, rel=1e-3)
+    assert units.density("nH") == pytest.approx(6.76838218451376e-23 * 0.76 / 1.66e-24)
+    assert units.density("Msol/pc3") == pytest.approx(0.9997, rel=1e-3)
+    # T/mu = m_H / k_B * v^2 for pressure = density in code units
+    velocity = 65.593e5
+    assert units.temperature("T_mu") == pytest.approx(
+        1.66e-24 / 1.380649e-16 * velocity**2, rel=1e-4
+    )
+    assert units.temperature("K") == pytest.approx(units.temperature("T_mu") / 0.76)
+
+
+def test_conversion_by_field_or_quantity() -> None:
+    units = GALAXY.units
+    assert units.convert(2.0, "density", "g/cm3") == pytest.approx(2 * GALAXY.unit_d)
+    assert units.convert([1, 2], "vx", "km/s")[1] == pytest.approx(2 * units.velocity("km/s"))
+    assert units.convert([3.0], "velocity_x", "code")[0] == 3.0
+    assert units.convert(1.0, "x", "Mpc") == pytest.approx(1e-3, rel=1e-6)
+    assert units.length("au") == units.length("Au")
+
+
+def test_unknown_units_name_those_there_are() -> None:
+    with pytest.raises(ambar.InvalidError, match="kpc"):
+        GALAXY.units.length("furlong")
+    with pytest.raises(ambar.InvalidError, match="length"):
+        GALAXY.units.convert(1.0, "family", "kpc")
+
+
+def test_regions_in_physical_units() -> None:
+    kind, centre, radius = ambar.Sphere("bc", 10, "kpc").to_code(GALAXY)
+    assert (kind, centre) == ("sphere", (50.0, 50.0, 50.0))
+    assert radius == pytest.approx(10.0, rel=1e-6)
+    box = ambar.Box((-1, -1, None), (1, 1, None), unit="kpc", center=("bc", "bc", 0))
+    _, lo, hi = box.to_code(GALAXY)
+    assert lo[:2] == pytest.approx((49, 49))
+    assert (lo[2], hi[2]) == (-math.inf, math.inf)
+    assert ambar.Box((0, 0, 0), (1, 1, 1)).to_code(GALAXY)[2] == (100.0, 100.0, 100.0)
+    assert ambar.Shell((1, 2, 3), 0, 1, "code").to_code(GALAXY)[1] == (1.0, 2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        ambar.Box((0, 0), (1, 1)),
+        ambar.Box((1, 0, 0), (0, 1, 1)),
+        ambar.Box((math.nan, 0, 0), (1, 1, 1)),
+        ambar.Sphere("bc", -1),
+        ambar.Sphere("middle", 1),
+        ambar.Sphere((0, 0), 1),
+        ambar.Sphere("bc", 1, unit="furlong"),
+        ambar.Shell("bc", 2, 1),
+    ],
+    ids=str,
+)
+def test_regions_that_make_no_sense(region) -> None:
+    with pytest.raises(ambar.InvalidError):
+        region.to_code(GALAXY)
+
+
+def test_ages() -> None:
+    assert GALAXY.age("Myr") == pytest.approx(30 * GALAXY.units.time("Myr"))
+    # In a flat universe: t = 2 / (3 H0 sqrt(omega_l)) asinh(sqrt(omega_l / omega_m) a^1.5)
+    hubble = 70 * 1e5 / 3.08567758128e24
+    expected = 2 / (3 * hubble * math.sqrt(0.7)) * math.asinh(math.sqrt(0.7 / 0.3) * 0.5**1.5)
+    assert UNIVERSE.age("s") == pytest.approx(expected, rel=1e-10)
+    assert UNIVERSE.age("Gyr") == pytest.approx(5.75, rel=0.01)
+    assert UNIVERSE.redshift == pytest.approx(1.0)
+    assert "redshift 1" in str(UNIVERSE)
+
+
+def test_boxes_of_several_root_cells() -> None:
+    info = ambar.Info(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1))
+    assert info.box_size == (2.0, 1.0)
+    assert ambar.Sphere("bc", 0.5).to_code(info) == ("sphere", (1.0, 0.5), 1.0)
