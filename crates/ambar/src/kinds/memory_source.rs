@@ -1,7 +1,7 @@
 //! Columns in memory as a table's source: what readers of other codes' files hand over.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::memory::Column;
 /// Columns of equal length in memory. Ranges are computed when first asked for.
 pub struct MemoryColumns {
     names: Vec<String>,
-    columns: Vec<Column>,
+    columns: Vec<Arc<Column>>,
     ranges: Vec<OnceLock<Vec<[f64; 2]>>>,
     rows: usize,
     chunk_rows: usize,
@@ -40,7 +40,10 @@ impl MemoryColumns {
                 columns[0].0
             )));
         }
-        let (names, columns): (Vec<String>, Vec<Column>) = columns.into_iter().unzip();
+        let columns = columns.into_iter();
+        let (names, columns): (Vec<String>, Vec<_>) = columns
+            .map(|(name, column)| (name, Arc::new(column)))
+            .unzip();
         let mut sorted: Vec<&String> = names.iter().collect();
         sorted.sort();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -119,5 +122,10 @@ impl ColumnSource for MemoryColumns {
                 .collect()
         });
         Ok(Some(ranges.clone()))
+    }
+
+    fn whole(&self, name: &str) -> Option<Arc<Column>> {
+        let place = self.place(name).ok()?;
+        Some(Arc::clone(&self.columns[place]))
     }
 }

@@ -51,11 +51,16 @@ fn half_to_f64(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, fraction) = ((bits >> 10) & 31, f64::from(bits & 1023));
     match exponent {
-        0 => sign * fraction * (-24f64).exp2(),
+        0 => sign * fraction * power_of_two(-24),
         31 if fraction == 0.0 => sign * f64::INFINITY,
         31 => f64::NAN,
-        _ => sign * (1.0 + fraction / 1024.0) * (f64::from(exponent) - 15.0).exp2(),
+        _ => sign * (1.0 + fraction / 1024.0) * power_of_two(i32::from(exponent) - 15),
     }
+}
+
+/// `2^exponent`, exactly, for exponents from -1022 to 1023.
+pub(crate) fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((1023 + i64::from(exponent)) as u64) << 52)
 }
 
 /// Evaluates one of two expressions with a type's name bound to the Rust type of a dtype: `int` for
@@ -172,6 +177,13 @@ pub(crate) fn bounds(value: i128) -> [f64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn powers_of_two_are_exact() {
+        for exponent in [-1022, -126, -1, 0, 1, 1023] {
+            assert_eq!(power_of_two(exponent), 2f64.powi(exponent));
+        }
+    }
 
     #[test]
     fn halves_widen_exactly() {

@@ -4,6 +4,7 @@
 //! hold no row, only such rows, or some: of the last, just the columns that decide are read. Then
 //! the columns have their final size, and every chunk is decoded into its place, once.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -245,7 +246,7 @@ fn decide(
         let positions = names
             .iter()
             .map(|name| loaded.floats(name))
-            .collect::<Result<Vec<Vec<f64>>>>()?;
+            .collect::<Result<Vec<Cow<'_, [f64]>>>>()?;
         let slices: Vec<&[f64]> = positions.iter().map(|x| &x[..]).collect();
         region.narrow(&slices, &mut mask);
     }
@@ -340,11 +341,16 @@ impl Loaded<'_> {
         Ok((&column.0, &column.1))
     }
 
-    fn floats(&self, name: &str) -> Result<Vec<f64>> {
+    fn floats(&self, name: &str) -> Result<Cow<'_, [f64]>> {
         let (dtype, bytes) = self.get(name)?;
+        if *dtype == DataType::Float64
+            && let Ok(values) = bytemuck::try_cast_slice(bytes)
+        {
+            return Ok(Cow::Borrowed(values));
+        }
         let mut values = vec![0.0; (self.rows.end - self.rows.start) as usize];
         numbers::to_f64(name, dtype, bytes, &mut values)?;
-        Ok(values)
+        Ok(Cow::Owned(values))
     }
 }
 

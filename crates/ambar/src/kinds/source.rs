@@ -1,9 +1,11 @@
 //! Where a table's columns come from: a store, or memory. Every kind that selects rows reads this.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::dtype::DataType;
 use crate::error::Result;
+use crate::memory::Column;
 
 /// Columns of equal length, cut into chunks of the same rows.
 ///
@@ -40,4 +42,9 @@ pub trait ColumnSource: Send + Sync {
     /// # Errors
     /// As `read`.
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>>;
+
+    /// The column itself, where it lies in memory as a whole: to be shared instead of copied.
+    fn whole(&self, _name: &str) -> Option<Arc<Column>> {
+        None
+    }
 }

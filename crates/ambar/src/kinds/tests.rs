@@ -207,6 +207,19 @@ fn requests_that_make_no_sense_are_errors() {
 }
 
 #[test]
+fn columns_in_memory_are_shared() {
+    let table = columns(&[([0.5; 3], 1.0, 7)]);
+    let place = table[4].1.bytes().as_ptr();
+    let table = Table::from_columns(table).unwrap();
+    let column = table.source().whole("identity").unwrap();
+    assert_eq!(
+        (column.bytes().as_ptr(), column.values::<i64>()),
+        (place, &[7][..])
+    );
+    assert!(table.source().whole("gone").is_none());
+}
+
+#[test]
 fn columns_that_do_not_fit_together_are_errors() {
     let mut twice = columns(&[]);
     twice[1].0 = "mass".into();

@@ -34,18 +34,8 @@ impl Geometry {
         chunk_rows: u64,
     ) -> Result<Self> {
         let chunk_rows = chunk_rows.max(1);
-        if let Some(level) = levels
-            .par_iter()
-            .find_any(|level| **level > shape.lattice_level)
-        {
-            return Err(Error::invalid(format!(
-                "a leaf has level {level}, finer than the finest, {}",
-                shape.lattice_level
-            )));
-        }
-        check_jumps(shape, &jumps, levels.len() as u64)?;
         let size = usize::try_from(chunk_rows).unwrap_or(usize::MAX);
-        let corners = first_corners(shape, levels, &jumps, size);
+        let corners = first_corners(shape, levels, &jumps, size)?;
         let placed: Vec<Placed> = levels
             .par_chunks(size)
             .zip(&corners)
@@ -79,7 +69,9 @@ impl Geometry {
             .corners
             .iter()
             .map(|corner| morton::key(shape.ndim, corner));
-        if !self.corners.iter().all(|corner| inside(shape, corner)) || !keys.is_sorted() {
+        if !self.corners.iter().all(|corner| inside(shape, corner))
+            || !keys.is_sorted_by(|a, b| a < b)
+        {
             return wrong("has corners off the lattice or out of order");
         }
         check_jumps(shape, &self.jumps, rows).map_err(|error| Error::corrupt(error.message()))
@@ -134,8 +126,25 @@ fn check_jumps(shape: &Shape, jumps: &[Jump], rows: u64) -> Result<()> {
     ))
 }
 
-/// The corner at which each chunk begins: a running sum of the cells' sizes along the curve.
-fn first_corners(shape: &Shape, levels: &[u8], jumps: &[Jump], chunk: usize) -> Vec<[u64; 3]> {
+/// The corner at which each chunk of `chunk` leaves begins: a running sum of the cells' sizes along
+/// the curve. Parallel.
+///
+/// # Errors
+/// `Invalid` where a level is finer than the lattice, or the jumps are out of order.
+pub(super) fn first_corners(
+    shape: &Shape,
+    levels: &[u8],
+    jumps: &[Jump],
+    chunk: usize,
+) -> Result<Vec<[u64; 3]>> {
+    let finest = levels.par_iter().max().copied().unwrap_or(0);
+    if finest > shape.lattice_level {
+        return Err(Error::invalid(format!(
+            "a leaf has level {finest}, finer than the finest, {}",
+            shape.lattice_level
+        )));
+    }
+    check_jumps(shape, jumps, levels.len() as u64)?;
     let ndim = shape.ndim;
     let jumps_before = |row: usize| jumps.partition_point(|jump| jump.row < row as u64);
     let steps: Vec<(Option<u128>, u128)> = levels
@@ -166,10 +175,13 @@ fn first_corners(shape: &Shape, levels: &[u8], jumps: &[Jump], chunk: usize) -> 
             Some(jump) if jump.row == (i * chunk) as u64 => jump.corner,
             _ => morton::point(ndim, key),
         });
-        // Saturated keys lie outside of every lattice: `place` finds them.
-        key = restart.unwrap_or(key).saturating_add(sum);
+        // Leaves that go on behind the curve's end are found when they are walked.
+        key = restart
+            .unwrap_or(key)
+            .saturating_add(sum)
+            .min(shape.curve_end());
     }
-    corners
+    Ok(corners)
 }
 
 struct Placed {

@@ -8,6 +8,7 @@ use crate::dtype::DataType;
 use crate::error::Result;
 use crate::kinds::amr::AmrTree;
 use crate::kinds::amr::window::{Target, Window};
+use crate::kinds::numbers::power_of_two;
 use crate::memory::Column;
 
 impl AmrTree {
@@ -113,7 +114,7 @@ impl Painter<'_> {
                         })
                     }
                 };
-                let volume = f64::from(-ndim * depth).exp2();
+                let volume = power_of_two(-ndim * depth);
                 mean.volume += volume;
                 for (sum, values) in mean.sums.iter_mut().zip(values) {
                     *sum += values[row] * volume;

@@ -36,9 +36,15 @@ impl AmrTree {
         let mut columns = vec![LEVEL.to_owned()];
         columns.extend(fields.iter().cloned());
         let source: Arc<dyn ColumnSource> = Arc::new(StoredColumns::open(store, path, &columns)?);
+        if attributes.get("cells").and_then(Value::as_u64) != Some(source.rows()) {
+            return Err(located(Error::corrupt(format!(
+                "the attribute \"cells\" is not the number of cells, {}; restore the file from a copy",
+                source.rows()
+            ))));
+        }
         if source.dtype(LEVEL)? != DataType::UInt8 {
             return Err(located(Error::corrupt(
-                "the levels of the cells are not uint8",
+                "the levels of the cells are not uint8; restore the file from a copy",
             )));
         }
         Ok(Self {

@@ -6,7 +6,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::window::{Target, Window};
 use crate::kinds::amr::{AXES, AmrTree};
-use crate::kinds::numbers;
+use crate::kinds::numbers::{self, power_of_two};
 use crate::memory::Column;
 
 /// Groups of chunks that are summed on their own. Fixed, so that results do not depend on threads.
@@ -142,6 +142,7 @@ impl AmrTree {
         };
         let rows = image.values_mut::<f64>().par_chunks_mut(width);
         rows.enumerate().for_each(|(row, values)| {
+            values.fill(0.0);
             let mut weights = vec![0.0; width];
             for part in &sums {
                 part.add_row(
@@ -229,8 +230,8 @@ impl AmrTree {
             };
             // In units of a window cell; an area in a plane, else a volume.
             let mut part = match (depth, line.plane) {
-                (1.., None) => f64::from(-ndim * depth).exp2(),
-                (1.., Some(_)) => f64::from((1 - ndim) * depth).exp2(),
+                (1.., None) => power_of_two(-ndim * depth),
+                (1.., Some(_)) => power_of_two((1 - ndim) * depth),
                 (_, None) => (hi[line.axis] - lo[line.axis]) as f64,
                 (_, Some(_)) => 1.0,
             };

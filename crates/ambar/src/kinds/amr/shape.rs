@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::kinds::morton::MAX_BITS;
+use crate::kinds::numbers::power_of_two;
 
 /// Names of the coordinates.
 pub const AXES: [&str; 3] = ["x", "y", "z"];
@@ -53,7 +54,7 @@ impl Shape {
 
     /// Side of a cell of `level`, in code length.
     pub fn cell_size(&self, level: u8) -> f64 {
-        self.boxlen / self.root[0] as f64 * (-f64::from(level)).exp2()
+        self.boxlen / self.root[0] as f64 * power_of_two(-i32::from(level))
     }
 
     /// Cells of `level` per dimension of the whole box; 1 in dimensions that are not used.

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::derived::{Derived, derive};
-use crate::kinds::amr::geometry::Geometry;
+use crate::kinds::amr::geometry::first_corners;
 use crate::kinds::amr::shape::Shape;
 use crate::memory::Column;
 
@@ -81,10 +81,10 @@ impl Leaves {
             })
             .collect::<Result<Vec<_>>>()?;
         let levels = self.levels.bytes();
-        let geometry = Geometry::of_leaves(&shape, levels, self.jumps.clone(), CHUNK as u64)?;
+        let corners = first_corners(&shape, levels, &self.jumps, CHUNK)?;
         let dtypes: Vec<DataType> = columns.iter().map(|column| column.dtype()).collect();
         let mut filled = Column::allocate(&dtypes, levels.len())?;
-        let mut outs: Vec<Vec<&mut [u8]>> = geometry.corners.iter().map(|_| Vec::new()).collect();
+        let mut outs: Vec<Vec<&mut [u8]>> = corners.iter().map(|_| Vec::new()).collect();
         for column in &mut filled {
             let size = column.dtype().size().unwrap_or(1);
             for (outs, bytes) in outs
@@ -94,12 +94,12 @@ impl Leaves {
                 outs.push(bytes);
             }
         }
-        let chunks = levels.par_chunks(CHUNK).zip(&geometry.corners).zip(outs);
+        let chunks = levels.par_chunks(CHUNK).zip(&corners).zip(outs);
         chunks
             .enumerate()
             .try_for_each(|(chunk, ((levels, corner), mut outs))| {
                 let start = ((chunk * CHUNK) as u64, *corner);
-                derive(&shape, &geometry.jumps, start, levels, &columns, &mut outs)
+                derive(&shape, &self.jumps, start, levels, &columns, &mut outs)
             })?;
         Ok(names
             .iter()

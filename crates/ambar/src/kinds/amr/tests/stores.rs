@@ -126,7 +126,8 @@ fn a_damaged_index_is_an_error() {
 #[test]
 fn groups_that_are_no_trees_are_errors() {
     let sample = Sample::new(&recipe());
-    let changes: [(&str, serde_json::Value, ErrorKind); 7] = [
+    let changes: [(&str, serde_json::Value, ErrorKind); 8] = [
+        ("cells", serde_json::json!(1), ErrorKind::Corrupt),
         ("kind", serde_json::json!("table"), ErrorKind::Invalid),
         ("version", serde_json::json!(2), ErrorKind::Unsupported),
         (
