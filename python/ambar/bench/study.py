@@ -21,8 +21,9 @@ from ambar import _core
 from ambar.bench.readers import CELL_COMPONENTS, PEERS, READERS, parts_of
 from ambar.overview import ramses_files
 from ambar.store import Store
+from ambar.writer import Profile
 
-PROFILES = ("fast", "balanced", "small")
+PROFILES: tuple[Profile, ...] = ("fast", "balanced", "small")
 FILES = {"hydro": "hydro", "gravity": "grav", "rt": "rt", "particles": "part"}
 """The kinds of RAMSES' files that components lie in, beside amr."""
 _AGREE = 1e-9
@@ -153,7 +154,7 @@ def run_study(
     scratch: Path,
     *,
     components: Sequence[str] = ("hydro", "gravity", "particles", "all"),
-    profiles: Sequence[str] = PROFILES,
+    profiles: Sequence[Profile] = PROFILES,
     peers: Sequence[str] = PEERS,
     threads: int | None = None,
     rounds: int = 9,
