@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import ambar
 from ambar import _core
@@ -23,7 +23,7 @@ from ambar.overview import ramses_files
 from ambar.store import Store
 from ambar.writer import Profile
 
-PROFILES: tuple[Profile, ...] = ("fast", "balanced", "small")
+PROFILES = ("fast", "balanced", "small")
 FILES = {"hydro": "hydro", "gravity": "grav", "rt": "rt", "particles": "part"}
 """The kinds of RAMSES' files that components lie in, beside amr."""
 _AGREE = 1e-9
@@ -154,7 +154,7 @@ def run_study(
     scratch: Path,
     *,
     components: Sequence[str] = ("hydro", "gravity", "particles", "all"),
-    profiles: Sequence[Profile] = PROFILES,
+    profiles: Sequence[str] = PROFILES,
     peers: Sequence[str] = PEERS,
     threads: int | None = None,
     rounds: int = 9,
@@ -191,7 +191,8 @@ def run_study(
     for profile in profiles:
         report(f"writing a store, {profile}")
         stores[profile] = scratch / f"{path.name}.{profile}.ambar"
-        ambar.convert(path, stores[profile], profile=profile, overwrite=True, durability="none")
+        chosen = cast(Profile, profile)  # convert refuses others
+        ambar.convert(path, stores[profile], profile=chosen, overwrite=True, durability="none")
         study.store_bytes[profile] = stores[profile].stat().st_size
     peers = [peer for peer in peers if READERS[peer].installed()]
     for component in components:
