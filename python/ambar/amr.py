@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -323,7 +324,7 @@ class Amr:
             raise _core.InvalidError(
                 f"a grid is cut out by an ambar.Box; {type(region).__name__} works with cells()"
             )
-        _, low, high = region.to_code(self._info)
+        low, high = region.corners(self._info)
         lo = tuple(max(0.0, value) for value in low)
         hi = tuple(min(side, value) for side, value in zip(size, high, strict=True))
         if any(a >= b for a, b in zip(lo, hi, strict=True)):
@@ -335,7 +336,7 @@ class Amr:
 
     def _cell_size(self, level: int) -> float:
         """Return the size of a cell of `level`, code length."""
-        return self.boxlen / self._info.root[0] / 2**level
+        return math.ldexp(self.boxlen / self._info.root[0], -level)
 
     def _fitting_level(
         self,

@@ -43,7 +43,8 @@ class Array:
     @property
     def dims(self) -> tuple[str | None, ...] | None:
         """Its dimensions' names, None where they have none."""
-        return self._core.dims
+        dims = self._core.dims
+        return None if dims is None else tuple(dims)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -127,7 +128,7 @@ class Array:
             )
         # NumPy lends no buffer of datetimes; their counts it does.
         lent = out.view("i8") if out.dtype.kind in "mM" else out
-        self._core.read(selection.ranges, lent, threads)
+        self._core.read(selection.ranges, lent.reshape(-1), threads)
         return out
 
     def __getitem__(self, key: Key) -> Any:

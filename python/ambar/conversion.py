@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ambar import _core
-from ambar.names import resolve
-from ambar.opening import is_ramses
+from ambar.info import Info
+from ambar.names import resolve_all
+from ambar.opening import outputs
 from ambar.regions import Region
 from ambar.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
 from ambar.writer import Durability, Profile
@@ -148,21 +149,16 @@ def read_ramses(
         If a file of the output is damaged or cut short.
     """
     core = _core.Ramses(os.fspath(path))
-    from ambar.info import Info
-
     info = Info.from_dict(json.loads(core.info))
     source = RamsesSource(
         core,
         os.fspath(path),
         components=_listed(components),
-        fields=_resolved(path, fields, core),
+        fields=_listed(fields),
         region=None if region is None else region.to_code(info),
         levels=levels,
         threads=threads,
     )
-    for name in _listed(components) or []:
-        if name in source.missing:
-            raise _core.NotFoundError(f"{source.location}: no {name}: {source.missing[name]}")
     snapshot = Snapshot(source)
     if any(name in source.components for name in AMR_COMPONENTS):
         _ = snapshot.amr
@@ -177,18 +173,14 @@ def _listed(names: Iterable[str] | None) -> list[str] | None:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _resolved(
-    path: str | os.PathLike[str],
-    fields: Iterable[str] | None,
-    core: _core.Ramses | None = None,
-) -> list[str] | None:
-    """Resolve aliases among `fields` by the names that the output has."""
+def _resolved(path: str | os.PathLike[str], fields: Iterable[str] | None) -> list[str] | None:
+    """Resolve aliases among `fields` by the names that the output, or a run's first one, has."""
     names = _listed(fields)
-    if names is None or (core is None and not is_ramses(path)):
+    first = next(iter(outputs(path)), None)
+    if names is None or first is None:
         return names
-    found = json.loads((core or _core.Ramses(os.fspath(path))).components)
-    known = {name for component in found for name in component["fields"]}
-    return [resolve(name, known) for name in names]
+    found = json.loads(_core.Ramses(str(first)).components)
+    return resolve_all(names, [name for component in found for name in component["fields"]])
 
 
 def _shown(

@@ -15,8 +15,8 @@ _TIMES = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}
 def to_zarr(values: np.ndarray) -> tuple[str, np.ndarray | list[bytes]]:
     """Return the JSON text of the Zarr data type of `values`, and what the extension module takes.
 
-    That is a C-contiguous array in native byte order of a dtype with the buffer protocol, or, for
-    strings and bytes of any length, a list of bytes in C order.
+    That is a flat array in C order, native byte order and a dtype that has the buffer protocol, or,
+    for strings and bytes of any length, a list of bytes.
 
     Raises
     ------
@@ -28,8 +28,7 @@ def to_zarr(values: np.ndarray) -> tuple[str, np.ndarray | list[bytes]]:
         return _strings(values)
     if dtype.kind in "US" and dtype.itemsize == 0:
         values = values.astype(f"{dtype.kind}1")
-    data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
-    data = data.reshape(values.shape)
+    data = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("=")).reshape(-1)
     if dtype.kind in "biufc" and dtype.itemsize <= (16 if dtype.kind == "c" else 8):
         return json.dumps(dtype.newbyteorder("=").name), data
     if dtype.kind == "U":

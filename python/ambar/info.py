@@ -110,13 +110,12 @@ class Info:
 
         # With a = b^(2/3) the integrand is smooth at 0, so that Gauss-Legendre converges fast.
         nodes, weights = np.polynomial.legendre.leggauss(64)
-        top = self.aexp**1.5
+        top: float = self.aexp**1.5
         b = 0.5 * top * (nodes + 1)
         a = b ** (2 / 3)
         rate = np.sqrt(self.omega_m + self.omega_k * a + self.omega_l * a**3)
-        seconds = (
-            float((weights * (2 / 3) / rate).sum()) * 0.5 * top / (self.H0 * _KM_PER_S_PER_MPC)
-        )
+        hubble_times = float((weights * (2 / 3) / rate).sum()) * 0.5 * top
+        seconds = hubble_times / (self.H0 * _KM_PER_S_PER_MPC)
         return seconds / TIMES[unit]
 
     def __str__(self) -> str:

@@ -80,8 +80,20 @@ def figure_of(
     image: xr.DataArray, info: Info, *, log: bool = True, colors: str = "inferno"
 ) -> Figure:
     """Return a matplotlib figure of a slice or projection."""
-    from matplotlib.colors import LogNorm, Normalize
     from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    paint(axes, image, info, log=log, colors=colors)
+    axes.set_title(_title(image, info), fontsize=11)
+    return figure
+
+
+def paint(
+    axes: Axes, image: xr.DataArray, info: Info, *, log: bool = True, colors: str = "inferno"
+) -> None:
+    """Draw a slice or projection into matplotlib's `axes`, with colour bar and scale bar."""
+    from matplotlib.colors import LogNorm, Normalize
 
     values = image.to_numpy().T
     shown = values[np.isfinite(values) & ((values > 0) if log else True)]
@@ -90,8 +102,6 @@ def figure_of(
     low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0)
     norm = LogNorm(low, high) if log and high > low else Normalize(low, high)
     left, right, bottom, top = extent = _extent(image)
-    figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
-    axes = figure.add_subplot()
     picture = axes.imshow(
         np.ma.masked_invalid(values),
         origin="lower",
@@ -103,10 +113,8 @@ def figure_of(
     axes.set_facecolor("0.15")
     axes.set_xlabel(f"{image.dims[0]} [code length]")
     axes.set_ylabel(f"{image.dims[1]} [code length]")
-    axes.set_title(_title(image, info), fontsize=11)
-    figure.colorbar(picture, ax=axes, label=_label(image), shrink=0.9)
+    axes.figure.colorbar(picture, ax=axes, label=_label(image), shrink=0.9)
     _scale_bar(axes, info, left, bottom, right - left, top - bottom)
-    return figure
 
 
 def _usual_unit(info: Info, field: str, *, summed: bool) -> str:
@@ -158,6 +166,8 @@ def _scale_bar(
     axes: Axes, info: Info, left: float, bottom: float, width: float, height: float
 ) -> None:
     """Draw a bar of a round length, about a fifth of the picture wide."""
+    from matplotlib.patheffects import withStroke
+
     wanted = width / 5
     if info.unit_l == 1.0:
         length = _round_down(wanted)
@@ -168,8 +178,18 @@ def _scale_bar(
         length = _round_down(wanted * per_unit) / per_unit
         text = f"{length * per_unit:g} {name}"
     x, y = left + 0.05 * width, bottom + 0.05 * height
-    axes.plot([x, x + length], [y, y], color="white", linewidth=2.5, solid_capstyle="butt")
-    axes.text(x + length / 2, y + 0.015 * height, text, color="white", ha="center", va="bottom")
+    outline = [withStroke(linewidth=2.5, foreground="black")]
+    axes.plot([x, x + length], [y, y], color="black", linewidth=4, solid_capstyle="butt")
+    axes.plot([x, x + length], [y, y], color="white", linewidth=2, solid_capstyle="butt")
+    axes.text(
+        x + length / 2,
+        y + 0.015 * height,
+        text,
+        color="white",
+        ha="center",
+        va="bottom",
+        path_effects=outline,
+    )
 
 
 def _round_down(value: float) -> float:

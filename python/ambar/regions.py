@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from ambar._core import InvalidError
 
 if TYPE_CHECKING:
+    from ambar._core import Region as CoreRegion
     from ambar.info import Info
 
 Numbers: TypeAlias = Sequence[float | None]
 Center: TypeAlias = str | Sequence[float | str]
-CoreRegion: TypeAlias = (
-    tuple[str, tuple[float, ...], tuple[float, ...]]
-    | tuple[str, tuple[float, ...], float]
-    | tuple[str, tuple[float, ...], float, float]
-)
 
 _CENTER_NAMES = ("bc", "boxcenter")
 
@@ -80,6 +76,10 @@ class Box:
 
     def to_code(self, info: Info) -> CoreRegion:
         """Return the region in code length for data of `info`'s dimensions and units."""
+        return ("box", *self.corners(info))
+
+    def corners(self, info: Info) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the corners in code length; infinite where a side is open."""
         scale = length_of_unit(info, self.unit)
         for corner in (self.lo, self.hi):
             if len(corner) != info.ndim:
@@ -94,7 +94,7 @@ class Box:
         hi = _corner(self.hi, origin, scale, math.inf)
         if any(low > high for low, high in zip(lo, hi, strict=True)):
             raise InvalidError(f"the box's lower corner {self.lo} is above its upper one {self.hi}")
-        return ("box", lo, hi)
+        return lo, hi
 
 
 def _corner(

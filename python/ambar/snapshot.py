@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ambar import _core
 from ambar.amr import Amr
 from ambar.info import Info
+from ambar.names import resolve_all
 from ambar.rows import Particles
 
 if TYPE_CHECKING:
@@ -24,10 +25,21 @@ TABLE_COMPONENTS = ("particles", "sinks", "clumps")
 class Source(Protocol):
     """Where a snapshot's data come from."""
 
-    location: str
-    info: Info
-    components: Mapping[str, list[str]]
-    missing: Mapping[str, str]
+    @property
+    def location(self) -> str:
+        """The file or folder, with the step of a series."""
+
+    @property
+    def info(self) -> Info:
+        """The run information."""
+
+    @property
+    def components(self) -> Mapping[str, list[str]]:
+        """The components there are, and their fields."""
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The components there are not, and why."""
 
     def amr(self) -> _core.Amr:
         """Return the cells."""
@@ -74,24 +86,46 @@ class RamsesSource:
         self._core = core
         self.location = location
         self.info = Info.from_dict(json.loads(core.info))
-        self._components = components
-        self._selection = (fields, region, levels, threads)
+        self._selection = (region, levels, threads)
         found = json.loads(core.components)
-        chosen = [c for c in found if components is None or c["name"] in components]
-        self.components = {c["name"]: list(c["fields"]) for c in chosen if c["present"]}
         self.missing = {c["name"]: str(c["why"]) for c in found if not c["present"]}
+        there = {c["name"]: list(c["fields"]) for c in found if c["present"]}
+        self.components = self._chosen(there, components, fields)
 
     def amr(self) -> _core.Amr:
         """Read the cells."""
-        fields, region, levels, threads = self._selection
-        return self._core.amr(self._components, fields, region, levels, threads, None)
+        region, levels, threads = self._selection
+        chosen = [name for name in AMR_COMPONENTS if name in self.components]
+        fields = [field for name in chosen for field in self.components[name]]
+        return self._core.amr(chosen, fields, region, levels, threads, None)
 
     def table(self, name: str) -> _core.Table | None:
         """Read particles, sinks or clumps."""
         if name == "particles":
-            fields, region, _, threads = self._selection
-            return self._core.particles(fields, region, threads, None)
+            region, _, threads = self._selection
+            return self._core.particles(self.components[name], region, threads, None)
         return self._core.sinks() if name == "sinks" else self._core.clumps()
+
+    def _chosen(
+        self, there: dict[str, list[str]], components: list[str] | None, fields: list[str] | None
+    ) -> dict[str, list[str]]:
+        """Return the components and fields asked for; raises NotFoundError for one not there."""
+        for name in components or []:
+            if name not in there:
+                why = self.missing.get(name, f"there are: {', '.join(there)}")
+                raise _core.NotFoundError(f"{self.location}: no {name}: {why}")
+        chosen = {name: there[name] for name in (there if components is None else components)}
+        if fields is None:
+            return chosen
+        known = [field for names in chosen.values() for field in names]
+        wanted = resolve_all(fields, known)
+        for field in wanted:
+            if field not in known:
+                raise _core.NotFoundError(
+                    f"{self.location}: no field {field!r}; there are: {', '.join(known)}"
+                )
+        kept = {name: [f for f in names if f in wanted] for name, names in chosen.items()}
+        return {name: names for name, names in kept.items() if names}
 
 
 class Snapshot:

@@ -100,7 +100,11 @@ class Store(Mapping[str, Array]):
         most = 40
         lines = [f"<ambar.Store: {self.location}, {len(self)} arrays>"]
         for path in list(self)[:most]:
-            array = self[path]
+            try:
+                array = self[path]
+            except _core.AmbarError as error:
+                lines.append(f"  {path:<28} {error}")
+                continue
             lines.append(
                 f"  {path:<28} {array.shape!s:<18} {array.dtype!s:<10} "
                 f"{array.nbytes:>13,} -> {array.stored_bytes:>13,}  {array.codecs}"

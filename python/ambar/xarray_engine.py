@@ -41,7 +41,7 @@ def _store(path: str) -> Store:
     return _opened(path, _stamp(path), os.getpid())
 
 
-class LazyArray(BackendArray):  # type: ignore[misc] # xarray's class is untyped
+class LazyArray(BackendArray):
     """An array of a store that is read when indexed; pickles as the store's path."""
 
     def __init__(self, path: str, node: str, array: Array) -> None:
@@ -66,7 +66,7 @@ class LazyArray(BackendArray):  # type: ignore[misc] # xarray's class is untyped
         return array.read(key)
 
 
-class GroupStore(AbstractDataStore):  # type: ignore[misc] # xarray's class is untyped
+class GroupStore(AbstractDataStore):
     """The arrays of one group, as xarray's variables."""
 
     def __init__(self, path: str, group: str) -> None:
@@ -80,7 +80,7 @@ class GroupStore(AbstractDataStore):  # type: ignore[misc] # xarray's class is u
     def get_dimensions(self) -> dict[str, int]:
         """Return the sizes of the dimensions."""
         return {
-            dim: size
+            str(dim): size
             for variable in self.get_variables().values()
             for dim, size in variable.sizes.items()
         }
@@ -116,7 +116,7 @@ class GroupStore(AbstractDataStore):  # type: ignore[misc] # xarray's class is u
         return xr.Variable(dims, data, array.attributes, encoding)
 
 
-class AmbarBackendEntrypoint(BackendEntrypoint):  # type: ignore[misc] # xarray's class is untyped
+class AmbarBackendEntrypoint(BackendEntrypoint):
     """``xarray.open_dataset(path, engine="ambar", group="amr")`` and ``open_datatree``."""
 
     description = "Open ambar stores"

@@ -1,9 +1,9 @@
 //! RAMSES outputs: read into memory, or converted to a store.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ambar::ErrorKind;
-use ambar::array::table_chunk_rows;
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
@@ -96,8 +96,7 @@ impl Ramses {
         let tree = py.detach(|| {
             with_threads(threads, || {
                 let cells = self.inner.read_cells(&request)?;
-                let rows = table_chunk_rows(cells.leaves.levels.rows() as u64);
-                AmrTree::from_leaves(cells.leaves, cells.columns, rows)
+                AmrTree::from_leaves(cells.leaves, cells.columns)
             })
         });
         Ok(Amr::new(progress.finish(tree)?))
@@ -125,8 +124,7 @@ impl Ramses {
         let columns = progress.finish(columns)?;
         let info = self.inner.info();
         let (ndim, boxlen) = (info.ndim, info.boxlen);
-        let chunk_rows = rows_of(&columns);
-        let particles = Particles::from_columns(columns, ndim, boxlen, chunk_rows).or_raise()?;
+        let particles = Particles::from_columns(columns, ndim, boxlen).or_raise()?;
         Ok(Table::of_particles(particles))
     }
 
@@ -145,19 +143,8 @@ impl Ramses {
     }
 }
 
-fn rows_of(columns: &[(String, Column)]) -> u64 {
-    table_chunk_rows(
-        columns
-            .first()
-            .map_or(0, |(_, column)| column.rows() as u64),
-    )
-}
-
 fn table(columns: Vec<(String, Column)>) -> PyResult<Table> {
-    let chunk_rows = rows_of(&columns);
-    Ok(Table::of_rows(
-        Rows::from_columns(columns, chunk_rows).or_raise()?,
-    ))
+    Ok(Table::of_rows(Rows::from_columns(columns).or_raise()?))
 }
 
 /// Converts an output, or a folder of outputs, to a store. Returns a JSON report.
@@ -178,8 +165,8 @@ pub fn convert_ramses(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let start = std::time::Instant::now();
-    let progress = Progress::new(progress);
-    let report = |done, total| go_on(progress.report(done, total));
+    let progress = Arc::new(Progress::new(progress));
+    let reported = Arc::clone(&progress);
     let options = ConvertOptions {
         components: kinds(components)?,
         fields,
@@ -187,7 +174,9 @@ pub fn convert_ramses(
         profile: self::profile(profile)?,
         durability: self::durability(durability)?,
         overwrite,
-        progress: Some(&report),
+        progress: Some(Arc::new(move |done, total| {
+            go_on(reported.report(done, total))
+        })),
     };
     let converted =
         py.detach(|| with_threads(threads, || ramses::convert(&path, &target, &options)));

@@ -11,8 +11,10 @@ use ambar::store::{Store, StoreWriter};
 
 use common::{DTYPES, PROFILES, dtype, random_values, scratch_options};
 
-/// Shapes with the chunks to cut them into; none: as the library chooses.
-fn shapes() -> Vec<(&'static str, Vec<u64>, Option<Vec<u64>>)> {
+/// A name, a shape, and the chunks to cut it into; none: as the library chooses.
+type Shape = (&'static str, Vec<u64>, Option<Vec<u64>>);
+
+fn shapes() -> Vec<Shape> {
     vec![
         ("scalar", vec![], None),
         ("empty", vec![0], None),
@@ -261,7 +263,7 @@ fn calls_that_make_no_sense_are_refused() {
             .is_err()
     );
     assert!(array.read(&[], &mut out).is_err());
-    assert!(array.read_rows(5..4, &mut []).is_err());
+    assert!(array.read_rows(5..11, &mut [0; 24]).is_err());
     assert!(array.read_strings(&[Slice::all(10)]).is_err());
 }
 

@@ -91,7 +91,8 @@ fn block_chunk(shape: &[u64], size: u64) -> Vec<u64> {
             .zip(&pieces)
             .map(|(length, n)| length.div_ceil(*n).max(1))
             .collect();
-        let longest = (0..chunk.len()).max_by_key(|d| chunk[*d]);
+        // Of equal ones the first: the last should stay long, its values lie side by side.
+        let longest = (0..chunk.len()).rev().max_by_key(|d| chunk[*d]);
         match longest {
             Some(d)
                 if chunk[d] > 1

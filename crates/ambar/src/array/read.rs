@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-use super::blocks::{Block, Plan, Runs};
+use super::blocks::{Block, Plan, Run, Runs};
 use super::shard::{Place, Shard};
 use super::{Array, Slice};
 use crate::codec::{CodecScratch, Scratch, Words, with_scratch};
@@ -81,6 +81,12 @@ impl Array {
         self.read(&selection, out)
     }
 
+    /// Names the chunk at `coordinates` in an error.
+    pub(super) fn place_chunk(&self, error: Error, coordinates: &[u64]) -> Error {
+        let places: Vec<String> = coordinates.iter().map(u64::to_string).collect();
+        error.at_node(format!("{}, chunk {}", self.path(), places.join("/")))
+    }
+
     /// Names file and node in an error.
     pub(super) fn place(&self, error: Error) -> Error {
         error
@@ -112,6 +118,7 @@ impl Array {
                 size,
             );
             with_scratch(|scratch| self.read_block(&block, &runs, &shared, scratch))
+                .map_err(|error| self.place_chunk(error, &block.chunk))
         })
     }
 
@@ -131,8 +138,7 @@ impl Array {
             let out = unsafe { shared.slice(start..start + runs.len) }?;
             return self.decode_chunk(stored.as_ref(), out, scratch);
         }
-        // SAFETY, for the copies below: as above, run by run.
-        let copy = |run: super::blocks::Run, values: &[u8]| {
+        let copy = |run: Run, values: &[u8]| {
             let source = values.get(run.inside..run.inside + runs.len);
             // SAFETY: blocks of different chunks are disjoint in the result, and so are the runs
             // of one block; each chunk is read by one thread.
@@ -171,18 +177,35 @@ impl Array {
                 let taken = std::mem::take(&mut rest);
                 let (now, later) = taken.split_at_mut((stop - row) as usize * size);
                 rest = later;
-                let stored = self.locate(&[chunk], scratch)?;
-                if now.len() == chunk_bytes {
-                    self.decode_chunk(stored.as_ref(), now, scratch)?;
-                } else {
-                    let skipped = (row - start) as usize * size;
-                    self.with_decoded(stored.as_ref(), chunk_bytes, scratch, |values| {
-                        now.copy_from_slice(&values[skipped..skipped + now.len()]);
-                    })?;
-                }
+                self.read_part(
+                    chunk,
+                    (row - start) as usize * size,
+                    now,
+                    chunk_bytes,
+                    scratch,
+                )
+                .map_err(|error| self.place_chunk(error, &[chunk]))?;
                 row = stop;
             }
             Ok(())
+        })
+    }
+
+    /// Reads the bytes of a 1-D array's chunk from `skipped` on, as many as `out` takes.
+    fn read_part(
+        &self,
+        chunk: u64,
+        skipped: usize,
+        out: &mut [u8],
+        chunk_bytes: usize,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let stored = self.locate(&[chunk], scratch)?;
+        if out.len() == chunk_bytes {
+            return self.decode_chunk(stored.as_ref(), out, scratch);
+        }
+        self.with_decoded(stored.as_ref(), chunk_bytes, scratch, |values| {
+            out.copy_from_slice(&values[skipped..skipped + out.len()]);
         })
     }
 
@@ -270,8 +293,7 @@ impl Array {
                 let container = &*self.0.container;
                 let limits = &self.0.limits;
                 let shard =
-                    Shard::read(container, entry, sharding, count as usize, limits, scratch)
-                        .map_err(|error| error.at_node(&key))?;
+                    Shard::read(container, entry, sharding, count as usize, limits, scratch)?;
                 Some(Arc::new(shard))
             }
         };

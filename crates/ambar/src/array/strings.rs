@@ -97,10 +97,10 @@ impl Array {
                 return Ok(None);
             };
             with_scratch(|scratch| {
-                let Some(place) = self.locate(&block.chunk, scratch)? else {
+                let Some(stored) = self.locate(&block.chunk, scratch)? else {
                     return Ok(None);
                 };
-                self.with_encoded(&place, scratch, |encoded, _, codecs| {
+                self.with_encoded(&stored, scratch, |encoded, _, codecs| {
                     self.0
                         .metadata
                         .chain
@@ -108,6 +108,7 @@ impl Array {
                         .map(Some)
                 })
             })
+            .map_err(|error| self.place_chunk(error, &block.chunk))
         })?;
         let mut position = vec![0; plan.out_shape.len()];
         loop {

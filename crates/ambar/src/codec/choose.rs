@@ -10,6 +10,7 @@ use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec, ZstdConfig};
 use super::{Profile, pcodec};
 use crate::dtype::DataType;
 use crate::error::Result;
+use crate::parallel;
 
 /// Chunks that are tried.
 const SAMPLES: usize = 3;
@@ -39,15 +40,19 @@ pub(crate) fn choose(
     profile: Profile,
     dtype: &DataType,
     count: usize,
-    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>>,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Chosen> {
     let samples = samples(count);
+    let candidates = candidates(profile, dtype);
+    let tried = parallel::try_map(candidates.len() * samples.len(), |task| {
+        let chain = &candidates[task / samples.len()].chain;
+        encode(chain, samples[task % samples.len()])
+    })?;
+    let mut tried = tried.into_iter();
     let mut best: Option<(f64, Chosen)> = None;
-    for Candidate { chain, penalty } in candidates(profile, dtype) {
-        let mut encoded = HashMap::with_capacity(samples.len());
-        for &index in &samples {
-            encoded.insert(index, encode(&chain, index)?);
-        }
+    for Candidate { chain, penalty } in candidates {
+        let encoded: HashMap<usize, Vec<u8>> =
+            samples.iter().copied().zip(tried.by_ref()).collect();
         let bytes: usize = encoded.values().map(Vec::len).sum();
         let cost = bytes as f64 * (1.0 + penalty);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
@@ -101,12 +106,15 @@ fn candidates(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
             candidates.push(plain(blosc(Compressor::Zstd, 3, bits), 0.03));
         }
         Profile::Small => {
+            // Those of `Balanced`, but by their size alone, and slower ones. Bit shuffle gains
+            // nothing from higher levels; pcodec little, and no time is lost in decoding.
+            candidates.push(plain(blosc(Compressor::Lz4, 5, shuffle), 0.0));
             candidates.push(plain(blosc(Compressor::Zstd, 3, shuffle), 0.0));
             candidates.push(plain(blosc(Compressor::Zstd, 9, shuffle), 0.0));
             candidates.extend(pcodec(8, 0.0));
             candidates.extend(pcodec(12, 0.0));
             candidates.push(plain(blosc(Compressor::Zstd, 3, bits), 0.0));
-            candidates.push(plain(blosc(Compressor::Zstd, 9, bits), 0.0));
+            candidates.push(plain(blosc(Compressor::Zstd, 5, bits), 0.0));
         }
     }
     candidates

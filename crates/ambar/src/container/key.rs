@@ -34,16 +34,18 @@ pub(super) fn broken_rule(key: &str) -> Option<&'static str> {
     if key.len() > MAX_KEY {
         return Some("is longer than 4096 bytes");
     }
-    let bytes = key.as_bytes();
-    if bytes.iter().any(|b| *b < 0x20 || *b == 0x7f || *b == b'\\') {
-        return Some("holds a control character or a backslash");
-    }
-    for (n, segment) in key.split('/').enumerate() {
-        if segment.is_empty() {
-            return Some("has an empty segment");
+    // Opening checks every key, so this goes over the bytes once and compares only what may match.
+    for (n, segment) in key.as_bytes().split(|byte| *byte == b'/').enumerate() {
+        match segment {
+            [] => return Some("has an empty segment"),
+            b"." | b".." => return Some("has a segment `.` or `..`"),
+            _ => {}
         }
-        if segment == "." || segment == ".." {
-            return Some("has a segment `.` or `..`");
+        if segment
+            .iter()
+            .any(|b| *b < 0x20 || *b == 0x7f || *b == b'\\')
+        {
+            return Some("holds a control character or a backslash");
         }
         if segment.len() > MAX_SEGMENT {
             return Some("has a segment longer than 255 bytes");
@@ -51,7 +53,7 @@ pub(super) fn broken_rule(key: &str) -> Option<&'static str> {
         if n == 0 && is_reserved(segment) {
             return Some("begins with a name that directory containers keep for themselves");
         }
-        if segment.eq_ignore_ascii_case("zarr.json") && segment != "zarr.json" {
+        if segment.eq_ignore_ascii_case(b"zarr.json") && segment != b"zarr.json" {
             return Some("is a spelling of zarr.json in another case");
         }
     }
@@ -59,8 +61,8 @@ pub(super) fn broken_rule(key: &str) -> Option<&'static str> {
 }
 
 /// Whether `segment`, at the root, is a name of the directory container's own.
-pub(super) fn is_reserved(segment: &str) -> bool {
-    segment.eq_ignore_ascii_case(".ambar")
+pub(super) fn is_reserved(segment: &[u8]) -> bool {
+    segment.eq_ignore_ascii_case(b".ambar")
 }
 
 #[cfg(test)]

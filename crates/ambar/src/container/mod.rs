@@ -6,8 +6,11 @@
 //! why a writer that is killed at any moment leaves the last commit readable.
 
 mod directory;
+#[cfg(test)]
+mod faults;
 mod file;
 mod key;
+mod state;
 mod zip;
 
 use std::fmt;

@@ -341,7 +341,13 @@ fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
 /// document with its own digits replaced by zeros. Gives whether there is one.
 fn verify_checksum(text: &str, attributes: &str) -> Result<bool> {
     let Some(digits) = locate_checksum(attributes)? else {
-        return Ok(false);
+        return match holds_checksum(text) {
+            // The checksum is there, but the names that lead to it are not what they were.
+            true => Err(Error::corrupt(
+                "the metadata's checksum is not where it belongs; restore the store from a copy",
+            )),
+            false => Ok(false),
+        };
     };
     let stored = &attributes[digits];
     let place = place(text, stored);
@@ -356,6 +362,14 @@ fn verify_checksum(text: &str, attributes: &str) -> Result<bool> {
         "the checksum of the metadata is {actual} where {stored} is stored: zarr.json is damaged, \
          or another program has changed it; restore it from a copy"
     )))
+}
+
+/// Whether a string of the form of a checksum stands anywhere in `text`.
+fn holds_checksum(text: &str) -> bool {
+    text.match_indices("\"crc32c:").any(|(start, prefix)| {
+        let rest = &text.as_bytes()[start + prefix.len()..];
+        rest.get(8) == Some(&b'"') && rest[..8].iter().all(u8::is_ascii_hexdigit)
+    })
 }
 
 fn checksum_of(before: &str, after: &str) -> u32 {

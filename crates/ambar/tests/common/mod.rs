@@ -1,6 +1,7 @@
 //! What the tests of stores share.
 
-#![allow(dead_code)]
+// Each test file uses a part of it; helpers fail as tests do.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use ambar::DataType;
 use ambar::codec::Profile;

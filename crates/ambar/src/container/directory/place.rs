@@ -1,10 +1,8 @@
 //! The steps of a commit: naming its list, bringing its entries to their places, naming a new folder.
 
 use std::collections::HashMap;
-use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::{Durability, file};
@@ -28,6 +26,8 @@ pub fn write_list(root: &Path, list: &List, durability: Durability) -> Result<Pa
 
 /// Gives the list at `path` its name: this is the commit.
 pub fn name_list(root: &Path, path: &Path, durability: Durability) -> Result<()> {
+    #[cfg(test)]
+    super::super::faults::step(path)?;
     fs::rename(path, tree::list(root))
         .map_err(|source| Error::io(source, path, "renaming the list of entries"))?;
     file::sync_folder(&tree::own(root), durability)
@@ -63,6 +63,8 @@ pub fn finish(root: &Path, list: &List) -> Result<()> {
 
 /// Moves a file, making the folders on the way.
 fn move_to(from: &Path, to: &Path) -> Result<()> {
+    #[cfg(test)]
+    super::super::faults::step(to)?;
     let moved = match fs::rename(from, to) {
         Err(source) if source.kind() == io::ErrorKind::NotFound => {
             let folder = to.parent().unwrap_or(to);
@@ -94,6 +96,8 @@ fn remove(root: &Path, key: &str) -> Result<()> {
 /// Gives the folder `from` the name `to`. Where that `exists`, the two change names, so that there
 /// is a whole store of that name at any time.
 pub fn name_folder(from: &Path, to: &Path, exists: bool) -> Result<()> {
+    #[cfg(test)]
+    super::super::faults::step(to)?;
     let named = if exists {
         exchange(from, to).or_else(|source| exchange_in_steps(from, to, source))
     } else {
@@ -134,8 +138,15 @@ fn exchange(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-fn c_path(path: &Path) -> io::Result<CString> {
-    Ok(CString::new(path.as_os_str().as_bytes())?)
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn exchange(_from: &Path, _to: &Path) -> io::Result<()> {
+    Err(io::Error::from_raw_os_error(libc::ENOSYS))
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn c_path(path: &Path) -> io::Result<std::ffi::CString> {
+    use std::os::unix::ffi::OsStrExt;
+    Ok(std::ffi::CString::new(path.as_os_str().as_bytes())?)
 }
 
 /// For file systems that cannot exchange names; for a moment nothing has the name.

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::super::{Durability, file};
 use crate::error::{Error, Result};
 
 /// Pieces are gathered until so many bytes are waiting.
@@ -14,6 +15,7 @@ const BUFFER: usize = 1 << 20;
 pub struct Appender {
     file: Arc<File>,
     path: PathBuf,
+    durability: Durability,
     /// File offset of the first byte that waits in `buffer`.
     written: u64,
     buffer: Vec<u8>,
@@ -21,10 +23,11 @@ pub struct Appender {
 
 impl Appender {
     /// Appends to `file`, which has `path`, from the offset `end` on.
-    pub fn new(file: Arc<File>, path: PathBuf, end: u64) -> Self {
+    pub fn new(file: Arc<File>, path: PathBuf, durability: Durability, end: u64) -> Self {
         Self {
             file,
             path,
+            durability,
             written: end,
             buffer: Vec::new(),
         }
@@ -56,14 +59,25 @@ impl Appender {
         Ok(())
     }
 
+    /// Leaves a hole of `len` bytes.
+    #[cfg(test)]
+    pub fn skip(&mut self, len: u64) {
+        self.written += len;
+    }
+
     fn write_through(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.written.checked_add(bytes.len() as u64);
         let end = end.filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
             Error::limit("the file would pass 2^63 bytes").in_file(self.path.display())
         })?;
+        #[cfg(test)]
+        super::super::faults::step(&self.path)?;
         self.file
             .write_all_at(bytes, self.written)
             .map_err(|source| Error::io(source, &self.path, "writing"))?;
+        if self.durability == Durability::Full && bytes.len() >= BUFFER {
+            file::start_writing(&self.file, self.written, bytes.len() as u64);
+        }
         self.written = end;
         Ok(())
     }

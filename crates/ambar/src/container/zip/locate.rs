@@ -54,28 +54,37 @@ pub fn read_header(file: &File, path: &Path) -> Result<Vec<u8>> {
 /// `Corrupt` where the header is damaged, or the last commit cannot be told, or the file ends
 /// before it; `Unsupported` where the format is newer.
 pub fn last_commit(file: &File, path: &Path, header: &[u8]) -> Result<Last> {
-    let mut found = decide(file, path, slot::parse_header(header)?);
+    if let Some(last) = decide(file, path, slot::parse_header(header)?)? {
+        return Ok(last);
+    }
     for pause in PAUSES {
-        if found.is_ok() {
-            break;
-        }
         thread::sleep(pause);
         let header = read_header(file, path)?;
-        found = decide(file, path, slot::parse_header(&header)?);
+        if let Some(last) = decide(file, path, slot::parse_header(&header)?)? {
+            return Ok(last);
+        }
     }
-    found
+    Err(Error::corrupt(
+        "a commit slot is damaged, and the end of the file does not tell which commit is the last; \
+         restore the file from a copy, or let `ambar repair` look for it",
+    ))
 }
 
-fn decide(file: &File, path: &Path, slots: [Option<Slot>; 2]) -> Result<Last> {
+/// The last commit by `slots`; `None` where they leave it open.
+fn decide(file: &File, path: &Path, slots: [Option<Slot>; 2]) -> Result<Option<Last>> {
     // Asked for after the slots were read: what they speak of was written before them.
     let file_len = file::length(file, path)?;
     let slot = match slots {
         [Some(even), Some(odd)] if even.sequence > odd.sequence => even,
         [Some(_), Some(odd)] => odd,
-        [Some(whole), None] | [None, Some(whole)] => trailer_at(file, path, file_len)?
-            .filter(|trailer| trailer.sequence >= whole.sequence)
-            .ok_or_else(|| undecided("one of the two commit slots is damaged"))?,
-        [None, None] => return Err(undecided("both commit slots are damaged")),
+        [Some(whole), None] | [None, Some(whole)] => {
+            let trailer = trailer_at(file, path, file_len)?;
+            match trailer.filter(|trailer| trailer.sequence >= whole.sequence) {
+                Some(trailer) => trailer,
+                None => return Ok(None),
+            }
+        }
+        [None, None] => return Ok(None),
     };
     if slot.sequence == 0 {
         return Err(Error::corrupt(
@@ -83,7 +92,7 @@ fn decide(file: &File, path: &Path, slots: [Option<Slot>; 2]) -> Result<Last> {
         ));
     }
     match slot.end() {
-        Some(end) if end <= file_len => Ok(Last { slot, slots }),
+        Some(end) if end <= file_len => Ok(Some(Last { slot, slots })),
         _ => Err(Error::corrupt(format!(
             "commit {} reaches to byte {}, but the file has {file_len}: it was cut short; restore \
              it from a copy",
@@ -91,13 +100,6 @@ fn decide(file: &File, path: &Path, slots: [Option<Slot>; 2]) -> Result<Last> {
             slot.end().unwrap_or(u64::MAX)
         ))),
     }
-}
-
-fn undecided(what: &str) -> Error {
-    Error::corrupt(format!(
-        "{what}, and the end of the file does not tell which commit is the last; restore the file \
-         from a copy, or let `ambar repair` look for it"
-    ))
 }
 
 /// The commit whose trailer ends the file of `file_len` bytes, if there is one.

@@ -1,6 +1,9 @@
 //! The single-file container: a ZIP64 of stored entries, appended to and committed through slots.
 
 mod append;
+#[cfg(test)]
+mod hostile;
+mod index;
 mod locate;
 mod parse;
 mod reader;

@@ -1,6 +1,4 @@
-//! The central directory into an index of entries, with everything in it distrusted.
-
-use std::collections::HashMap;
+//! One entry of a central directory, with everything in it distrusted.
 
 use super::super::key;
 use super::records::{self, DIRECTORY_LEN, Extras, u16_at, u32_at};
@@ -22,8 +20,15 @@ pub struct Record {
     pub streamed: bool,
 }
 
-/// The entries by key.
-pub type Index = HashMap<Box<str>, Record>;
+/// An entry as it stands in the central directory.
+pub struct Parsed<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// What else is told about it.
+    pub record: Record,
+    /// How many bytes of the central directory it takes.
+    pub len: usize,
+}
 
 /// Who made the ZIP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,61 +39,19 @@ pub enum Maker {
     Other,
 }
 
-/// Parses `directory`, which should hold `entries` entries, all of whose bytes lie before the file
-/// offset `end`.
-///
-/// # Errors
-/// `Corrupt` where it contradicts itself or leaves the file, or holds unsafe names; `Unsupported`
-/// where an entry is compressed or encrypted.
-pub fn parse(directory: &[u8], entries: u64, end: u64, maker: Maker) -> Result<Index> {
-    let most = (directory.len() / DIRECTORY_LEN) as u64;
-    if entries > most {
-        return Err(Error::corrupt(format!(
-            "the central directory of {} bytes cannot hold {entries} entries; restore the file \
-             from a copy",
-            directory.len()
-        )));
-    }
-    let mut index = Index::with_capacity(entries as usize);
-    let mut rest = directory;
-    for _ in 0..entries {
-        let (name, record, after) = parse_entry(rest, maker)?;
-        rest = after;
-        check_place(name, &record, end)?;
-        if maker == Maker::Other && is_hidden(name, &record) {
-            continue;
-        }
-        if let Some(rule) = key::broken_rule(name) {
-            return Err(Error::corrupt(format!(
-                "the entry name {name:?} {rule}: this is no file that ambar can read safely"
-            )));
-        }
-        if index.insert(name.into(), record).is_some() {
-            return Err(Error::corrupt(format!(
-                "the entry {name:?} stands twice in the central directory; restore the file from \
-                 a copy"
-            )));
-        }
-    }
-    if !rest.is_empty() {
-        return Err(Error::corrupt(format!(
-            "{} bytes follow the last of the {entries} entries of the central directory; restore \
-             the file from a copy",
-            rest.len()
-        )));
-    }
-    Ok(index)
-}
-
 /// Whether the entry of another program's ZIP is no key: a folder, or the name of a directory
 /// container's own records.
-fn is_hidden(name: &str, record: &Record) -> bool {
-    let folder = name.ends_with('/') && record.len == 0;
-    folder || name.split('/').next().is_some_and(key::is_reserved)
+pub fn is_hidden(entry: &Parsed<'_>) -> bool {
+    let folder = entry.name.ends_with('/') && entry.record.len == 0;
+    let first = entry.name.as_bytes().split(|byte| *byte == b'/').next();
+    folder || first.is_some_and(key::is_reserved)
 }
 
-/// Parses the entry that `bytes` begin with; returns its name, itself, and the bytes behind it.
-fn parse_entry(bytes: &[u8], maker: Maker) -> Result<(&str, Record, &[u8])> {
+/// Parses the entry that `bytes` begin with.
+///
+/// # Errors
+/// `Corrupt` where it contradicts itself; `Unsupported` where it is compressed or encrypted.
+pub fn entry(bytes: &[u8], maker: Maker) -> Result<Parsed<'_>> {
     let cut = || {
         Error::corrupt(
             "the central directory is cut short or damaged; restore the file from a copy",
@@ -100,10 +63,10 @@ fn parse_entry(bytes: &[u8], maker: Maker) -> Result<(&str, Record, &[u8])> {
     let name_end = DIRECTORY_LEN + usize::from(u16_at(bytes, 28));
     let extra_end = name_end + usize::from(u16_at(bytes, 30));
     let end = extra_end + usize::from(u16_at(bytes, 32));
-    let (Some(name), Some(extra), Some(rest)) = (
+    let (Some(name), Some(extra), Some(_)) = (
         bytes.get(DIRECTORY_LEN..name_end),
         bytes.get(name_end..extra_end),
-        bytes.get(end..),
+        bytes.get(extra_end..end),
     ) else {
         return Err(cut());
     };
@@ -143,11 +106,19 @@ fn parse_entry(bytes: &[u8], maker: Maker) -> Result<(&str, Record, &[u8])> {
         crc32: u32_at(bytes, 16),
         streamed: flags & 8 != 0,
     };
-    Ok((name, record, rest))
+    Ok(Parsed {
+        name,
+        record,
+        len: end,
+    })
 }
 
-/// Checks that the entry's bytes lie between its local header and `end`.
-fn check_place(name: &str, record: &Record, end: u64) -> Result<()> {
+/// Checks that the entry's bytes lie behind its local header and before the file offset `end`.
+///
+/// # Errors
+/// `Corrupt`.
+pub fn check_place(entry: &Parsed<'_>, end: u64) -> Result<()> {
+    let Parsed { name, record, .. } = entry;
     let least = (records::LOCAL_LEN + name.len()) as u64;
     let earliest = record.header_offset.checked_add(least);
     let data = record.data_offset.or(earliest);

@@ -1,22 +1,17 @@
-//! Reading one commit of a ZIP: two reads to open, then one `pread` for each range asked for.
+//! Reading one commit of a ZIP: two reads open it, and one `pread` each fetches what is asked for.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::{Container, Entry, Place, Usage, file};
+use super::index::Index;
 use super::locate::{self, Last};
-use super::parse::{self, Index, Maker, Record};
+use super::parse::{Maker, Record};
 use super::records::{self, LOCAL_LEN, LocalHeader, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-
-/// How far before the central directory the first read reaches at most, for the root's metadata.
-const MAX_TAIL: u64 = 64 << 20;
-
-/// How much `verify` reads at once.
-const PIECE: usize = 1 << 20;
 
 /// One commit of a ZIP.
 pub struct ZipReader {
@@ -28,14 +23,6 @@ pub struct ZipReader {
     slot: Option<Slot>,
     /// Length of the central directory and what follows it.
     directory_len: u64,
-    /// The bytes right before the central directory, which were read with it.
-    tail: Tail,
-}
-
-#[derive(Default)]
-struct Tail {
-    offset: u64,
-    bytes: Vec<u8>,
 }
 
 impl ZipReader {
@@ -58,14 +45,8 @@ impl ZipReader {
     pub fn at(file: Arc<File>, path: &Path, slot: &Slot) -> Result<Self> {
         let limit = Limits::default().directory_bytes;
         let len = Limits::check("the central directory", slot.directory_len, limit)?;
-        let start = match slot.directory_offset.checked_sub(slot.tail) {
-            Some(before) if before <= MAX_TAIL => slot.tail,
-            _ => slot.directory_offset,
-        };
-        let before = (slot.directory_offset - start) as usize;
-        let mut bytes = vec![0; before + len];
-        file::read_exact(&file, path, start, &mut bytes)?;
-        let directory = bytes.split_off(before);
+        let mut directory = vec![0; len];
+        file::read_exact(&file, path, slot.directory_offset, &mut directory)?;
         if crc32c::crc32c(&directory) != slot.directory_crc {
             return Err(Error::corrupt(format!(
                 "the central directory of commit {} does not match its checksum; restore the file \
@@ -73,12 +54,7 @@ impl ZipReader {
                 slot.sequence
             )));
         }
-        let index = parse::parse(
-            &directory,
-            slot.entries,
-            slot.directory_offset,
-            Maker::Ambar,
-        )?;
+        let index = Index::new(directory, slot.entries, slot.directory_offset, Maker::Ambar)?;
         Ok(Self {
             file,
             path: path.to_path_buf(),
@@ -86,10 +62,6 @@ impl ZipReader {
             index,
             slot: Some(*slot),
             directory_len: slot.directory_len + TRAILER_LEN as u64,
-            tail: Tail {
-                offset: start,
-                bytes,
-            },
         })
     }
 
@@ -103,7 +75,7 @@ impl ZipReader {
         let len = Limits::check("the central directory", found.len, limit)?;
         let mut directory = vec![0; len];
         file::read_exact(&file, path, found.offset, &mut directory)?;
-        let index = parse::parse(&directory, found.entries, found.offset, Maker::Other)?;
+        let index = Index::new(directory, found.entries, found.offset, Maker::Other)?;
         Ok(Self {
             directory_len: file::length(&file, path)? - found.offset,
             file,
@@ -111,18 +83,12 @@ impl ZipReader {
             location: path.display().to_string(),
             index,
             slot: None,
-            tail: Tail::default(),
         })
     }
 
     /// All entries.
     pub fn index(&self) -> &Index {
         &self.index
-    }
-
-    /// All entries, taken over.
-    pub fn into_index(self) -> Index {
-        self.index
     }
 
     /// File offset of the content of `record`, which in ZIPs of others its local header tells.
@@ -184,21 +150,11 @@ impl ZipReader {
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let start = self.data_offset(key, record)?;
-        let mut buffer = vec![0; record.len.min(PIECE as u64) as usize];
-        let mut hasher = crc32fast::Hasher::new();
-        let mut done = 0;
-        while done < record.len {
-            let len = (record.len - done).min(PIECE as u64) as usize;
-            let piece = &mut buffer[..len];
-            file::read_exact(&self.file, &self.path, start + done, piece)?;
-            hasher.update(piece);
-            take(piece)?;
-            done += len as u64;
-        }
-        file::check_crc32(hasher.finalize(), Some(record.crc32)).map_err(|error| error.at_node(key))
+        let found = file::stream(&self.file, &self.path, start, record.len, take)?;
+        file::check_crc32(found, Some(record.crc32)).map_err(|error| error.at_node(key))
     }
 
-    fn not_here<T>(&self, result: Result<T>, key: &str) -> Result<T> {
+    fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
         result.map_err(|error| error.at_node(key).in_file(&self.location))
     }
 
@@ -207,8 +163,8 @@ impl ZipReader {
             .index
             .get(key)
             .ok_or_else(|| Error::not_found("there is no such entry"))?;
-        self.verify_local_header(key, record)?;
-        self.stream(key, record, &mut |piece| {
+        self.verify_local_header(key, &record)?;
+        self.stream(key, &record, &mut |piece| {
             progress(piece.len() as u64);
             Ok(())
         })
@@ -245,7 +201,7 @@ impl Container for ZipReader {
         let Some(record) = self.index.get(key) else {
             return Ok(None);
         };
-        let offset = self.not_here(self.data_offset(key, record), key)?;
+        let offset = self.placed(self.data_offset(key, &record), key)?;
         Ok(Some(Entry {
             len: record.len,
             crc32: Some(record.crc32),
@@ -261,16 +217,7 @@ impl Container for ZipReader {
             .check_range(offset, out.len())
             .map_err(|error| error.in_file(&self.location))?;
         // An entry lies inside the file, so that its offsets do not overflow.
-        let from = start + offset;
-        if let Some(skip) = from.checked_sub(self.tail.offset)
-            && let Some(bytes) = usize::try_from(skip)
-                .ok()
-                .and_then(|skip| self.tail.bytes.get(skip..)?.get(..out.len()))
-        {
-            out.copy_from_slice(bytes);
-            return Ok(());
-        }
-        file::read_exact(&self.file, &self.path, from, out)
+        file::read_exact(&self.file, &self.path, start + offset, out)
     }
 
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
@@ -283,11 +230,11 @@ impl Container for ZipReader {
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
-        self.not_here(read(), key)
+        self.placed(read(), key)
     }
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        self.not_here(self.verify_entry(key, progress), key)
+        self.placed(self.verify_entry(key, progress), key)
     }
 
     fn verify_records(&self) -> Result<()> {
@@ -300,7 +247,7 @@ impl Container for ZipReader {
     }
 
     fn keys(&self) -> Result<Vec<String>> {
-        let mut keys: Vec<String> = self.index.keys().map(|key| key.to_string()).collect();
+        let mut keys: Vec<String> = self.index.iter().map(|(key, _)| key.to_owned()).collect();
         keys.sort_unstable();
         Ok(keys)
     }

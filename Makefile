@@ -1,0 +1,62 @@
+# Everything ambar's developers run. All it makes lies in ./.venv, ./target and ./out.
+#
+#   make demo       environment, build, convert a RAMSES output, compare load times, draw it
+#   make test       all tests
+#   make lint       formatting, lints, types
+#   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
+#   make campaign   the long tests: crashes, damage, random inputs
+
+SHELL := /bin/bash
+PYTHON ?= python3
+RAMSES ?= tests/data/ramses/gravpart_small/output_00002
+BIN := .venv/bin
+
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PIP_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
+
+.PHONY: demo test lint bench campaign clean
+.DELETE_ON_ERROR:
+
+demo: EXTRAS := plot
+demo: build
+	$(BIN)/python examples/demo.py
+
+test: EXTRAS := test
+test: build
+	cargo test --release --locked --workspace --exclude ambar-python
+	$(BIN)/python -m pytest
+
+lint: EXTRAS := test,dev
+lint: build
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: EXTRAS := bench
+bench: build
+	$(BIN)/ambar bench ramses $(RAMSES)
+
+campaign: EXTRAS := test
+campaign: build
+	cargo test --release --locked --workspace --exclude ambar-python -- --include-ignored
+	$(BIN)/python -m pytest -m campaign
+
+.PHONY: build
+build: $(BIN)/maturin
+	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
+	$(BIN)/maturin develop --release --locked --extras $(EXTRAS)
+
+$(BIN)/maturin: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import ensurepip' || { echo "Python lacks venv: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet maturin
+	@touch $@
+
+clean:
+	rm -rf .venv out target

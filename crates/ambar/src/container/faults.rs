@@ -1,0 +1,127 @@
+//! Errors of the operating system at every single step of a commit.
+
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+
+use super::{CreateOptions, Durability};
+use crate::error::{Error, ErrorKind, Result};
+
+thread_local! {
+    /// How many steps succeed before one fails.
+    static STEPS: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// Fails if it is this step's turn; the steps that change the disk call it.
+pub(super) fn step(path: &Path) -> Result<()> {
+    let left = STEPS.get();
+    STEPS.set(left.and_then(|left| left.checked_sub(1)));
+    match left {
+        Some(0) => Err(Error::io(
+            io::Error::from_raw_os_error(libc::EIO),
+            path,
+            "testing",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What the store holds: both entries are of the same commit.
+fn content(path: &Path) -> Vec<u8> {
+    let store = super::open(path).unwrap();
+    store.verify("a", &mut |_| {}).unwrap();
+    let read = |key| store.read_whole(key, 1 << 20).unwrap().unwrap();
+    assert_eq!(read("a"), read("zarr.json"));
+    read("a")
+}
+
+fn commit_with_a_fault(path: &Path, steps: u32, new: bool, directory: bool) -> Result<()> {
+    STEPS.set(Some(steps));
+    let mut writer = match new {
+        true => super::create(
+            path,
+            &CreateOptions {
+                directory,
+                ..CreateOptions::default()
+            },
+        ),
+        false => super::append(path, Durability::Full),
+    }?;
+    let mut put_and_commit = || {
+        writer.put("a", &[b"new"])?;
+        writer.put("zarr.json", &[b"new"])?;
+        writer.commit()
+    };
+    let result = put_and_commit();
+    if result.is_err() {
+        // A step that failed must not be tried again: the system may have dropped what it held.
+        assert_eq!(writer.put("b", &[b"x"]).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(writer.commit().unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(writer.reader().unwrap_err().kind(), ErrorKind::Io);
+    }
+    result
+}
+
+fn a_fault_at_every_step(directory: bool, new: bool) {
+    let options = CreateOptions {
+        directory,
+        ..CreateOptions::default()
+    };
+    let mut failed = 0;
+    for steps in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.ambar");
+        if !new {
+            STEPS.set(None);
+            let mut writer = super::create(&path, &options).unwrap();
+            writer.put("a", &[b"old"]).unwrap();
+            writer.put("zarr.json", &[b"old"]).unwrap();
+            writer.commit().unwrap();
+        }
+        let result = commit_with_a_fault(&path, steps, new, directory);
+        let reached = STEPS.replace(None).is_none();
+        assert_eq!(reached, result.is_err());
+        let names = std::fs::read_dir(folder.path()).unwrap().count();
+        if result.is_ok() {
+            assert_eq!(content(&path), b"new");
+            break;
+        }
+        failed += 1;
+        if !path.exists() {
+            assert!(new);
+            assert_eq!(names, 0, "step {steps} leaves something behind");
+            continue;
+        }
+        assert_eq!(names, 1, "step {steps} leaves something behind");
+        let found = content(&path);
+        assert!(found == b"new" || (found == b"old" && !new), "step {steps}");
+        let mut writer = super::append(&path, Durability::Full).unwrap();
+        writer.put("a", &[b"next"]).unwrap();
+        writer.put("zarr.json", &[b"next"]).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        assert_eq!(content(&path), b"next");
+        super::open(&path).unwrap().verify_records().unwrap();
+    }
+    assert!(failed >= 4, "only {failed} steps");
+}
+
+#[test]
+fn a_fault_at_every_step_of_a_new_zip() {
+    a_fault_at_every_step(false, true);
+}
+
+#[test]
+fn a_fault_at_every_step_of_an_appended_zip() {
+    a_fault_at_every_step(false, false);
+}
+
+#[test]
+fn a_fault_at_every_step_of_a_new_directory() {
+    a_fault_at_every_step(true, true);
+}
+
+#[test]
+fn a_fault_at_every_step_of_an_appended_directory() {
+    a_fault_at_every_step(true, false);
+}

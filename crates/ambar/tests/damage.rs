@@ -1,0 +1,286 @@
+//! Damaged, cut and forged stores: an error, or what was written; never other values, never a crash.
+
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use ambar::array::{ArrayData, ArraySpec, Slice, Strings};
+use ambar::codec::Profile;
+use ambar::container::CreateOptions;
+use ambar::kinds::source::ColumnSource;
+use ambar::kinds::stored::StoredColumns;
+use ambar::metadata::Attributes;
+use ambar::store::{NodeKind, Store, StoreWriter};
+use ambar::{DataType, ErrorKind, Result};
+use serde_json::{Value, json};
+
+use common::{PROFILES, Random, random_values, scratch_options};
+
+/// A small store with every chain that profiles choose, chunked and sharded, and a table.
+fn write_store(path: &Path, directory: bool, profile: Profile) {
+    let options = CreateOptions {
+        directory,
+        ..scratch_options()
+    };
+    let mut writer = StoreWriter::create(path, &options).unwrap();
+    let smooth: Vec<f64> = (0..150).map(|i| f64::from(i) * 0.37).collect();
+    let smooth: &[u8] = bytemuck::cast_slice(&smooth);
+    let steps: Vec<u8> = (0..150).map(|i| i / 40).collect();
+    let noise = random_values(&DataType::Float32, 6 * 5);
+    let texts: Strings = (0..20).map(|i| "příliš".repeat(i % 3)).collect();
+    let float = ArraySpec::new(DataType::Float64, &[150]).profile(profile);
+    let byte = ArraySpec::new(DataType::UInt8, &[150]).profile(profile);
+    let plane = ArraySpec::new(DataType::Float32, &[6, 5])
+        .profile(profile)
+        .chunks(&[4, 2]);
+    let text = ArraySpec::new(DataType::String, &[20])
+        .profile(profile)
+        .chunks(&[8]);
+    let range = ArraySpec::new(DataType::Float64, &[1, 3, 2]);
+    let ranges: [f64; 6] = [0.0, 18.0, 18.5, 36.0, 37.0, 55.5];
+    let mut attributes = Attributes::new();
+    attributes.insert(
+        "ambar".into(),
+        json!({"version": 1, "kind": "table", "columns": ["x"]}),
+    );
+    writer.group("t", attributes).unwrap();
+    writer
+        .write_array(
+            "t/x",
+            &float.clone().chunks(&[64]),
+            ArrayData::Fixed(smooth),
+        )
+        .unwrap();
+    let range_values = ArrayData::Fixed(bytemuck::cast_slice(&ranges));
+    writer
+        .write_array("t/index/range", &range, range_values)
+        .unwrap();
+    writer
+        .write_array("one", &float, ArrayData::Fixed(smooth))
+        .unwrap();
+    writer
+        .write_array("level", &byte, ArrayData::Fixed(&steps))
+        .unwrap();
+    writer
+        .write_array("plane", &plane, ArrayData::Fixed(&noise))
+        .unwrap();
+    writer
+        .write_array("text", &text, ArrayData::Strings(&texts))
+        .unwrap();
+    writer.commit().unwrap();
+}
+
+/// Everything that can be read of a store, by every path of reading.
+fn read_everything(path: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let store = Store::open(path)?;
+    let mut all = Vec::new();
+    all.push((
+        "/".to_owned(),
+        Value::Object(store.group("/")?.attributes().clone())
+            .to_string()
+            .into(),
+    ));
+    for (node, kind) in store.nodes()? {
+        if kind == NodeKind::Group {
+            let attributes = store.group(&node)?.attributes().clone();
+            all.push((node, Value::Object(attributes).to_string().into_bytes()));
+            continue;
+        }
+        let array = store.array(&node)?;
+        let selection: Vec<Slice> = array.shape().iter().copied().map(Slice::all).collect();
+        let Some(size) = array.dtype().size() else {
+            all.push((node, array.read_strings(&selection)?.bytes));
+            continue;
+        };
+        let mut out = vec![0; array.elements() as usize * size];
+        array.read(&selection, &mut out)?;
+        let mut rows = vec![0; out.len()];
+        array.read_rows(0..array.shape()[0], &mut rows)?;
+        assert!(out == rows);
+        let part: Vec<Slice> = array
+            .shape()
+            .iter()
+            .map(|n| Slice {
+                start: n / 3,
+                stop: *n,
+                step: 2,
+            })
+            .collect();
+        let mut some = vec![0; part.iter().map(Slice::len).product::<u64>() as usize * size];
+        array.read(&part, &mut some)?;
+        all.push((node.clone(), out));
+        all.push((node, some));
+    }
+    let columns = StoredColumns::open(&store, "t", &["x".to_owned()])?;
+    let mut out = vec![0; 8 * 10];
+    columns.read("x", 60..70, &mut out)?;
+    all.push(("column".to_owned(), out));
+    all.push((
+        "ranges".to_owned(),
+        format!("{:?}", columns.ranges("x")?).into_bytes(),
+    ));
+    Ok(all)
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                files.push(path)
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Bits of each byte that are flipped; without optimisation, all of them would take minutes.
+const BITS: usize = if cfg!(debug_assertions) { 1 } else { 8 };
+
+/// Flips bits of every byte of `file` in turn, reads the store, and counts the flips that were
+/// found.
+fn flip_bits(store: &Path, file: &Path, expected: &[(String, Vec<u8>)]) -> (u64, u64) {
+    let content = fs::read(file).unwrap();
+    let handle = fs::File::options().write(true).open(file).unwrap();
+    let (mut flips, mut found) = (0, 0);
+    for (at, byte) in content.iter().enumerate() {
+        for bit in (0..8).cycle().skip(at % 8).take(BITS) {
+            handle.write_all_at(&[byte ^ 1 << bit], at as u64).unwrap();
+            flips += 1;
+            match read_everything(store) {
+                Ok(values) => {
+                    assert!(
+                        values == expected,
+                        "{}: bit {bit} of byte {at}",
+                        file.display()
+                    );
+                }
+                Err(_) => found += 1,
+            }
+        }
+        handle.write_all_at(&[*byte], at as u64).unwrap();
+    }
+    (flips, found)
+}
+
+#[test]
+fn every_flipped_bit_of_a_file_is_found_or_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    for profile in PROFILES {
+        let path = folder.path().join(format!("{profile:?}.ambar"));
+        write_store(&path, false, profile);
+        let expected = read_everything(&path).unwrap();
+        let (flips, found) = flip_bits(&path, &path, &expected);
+        assert!(
+            flips > 2_000 && found > flips / 3,
+            "{found} of {flips} were found"
+        );
+        assert!(read_everything(&path).unwrap() == expected);
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_directory_is_found_or_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("directory");
+    write_store(&path, true, Profile::Balanced);
+    let expected = read_everything(&path).unwrap();
+    for file in files_below(&path) {
+        flip_bits(&path, &file, &expected);
+    }
+    // As another program would copy it: without the container's own records.
+    fs::remove_dir_all(path.join(".ambar")).unwrap();
+    assert!(read_everything(&path).unwrap() == expected);
+    for file in files_below(&path) {
+        if !file.ends_with("zarr.json") {
+            let (flips, found) = flip_bits(&path, &file, &expected);
+            assert_eq!(found, flips, "{}", file.display());
+        }
+    }
+    let root = path.join("zarr.json");
+    let text = fs::read_to_string(&root).unwrap();
+    let handle = fs::File::options().write(true).open(&root).unwrap();
+    let mut random = Random::new(3);
+    for at in 0..text.len() {
+        let byte = text.as_bytes()[at];
+        handle
+            .write_all_at(&[byte ^ 1 << random.below(8)], at as u64)
+            .unwrap();
+        assert!(read_everything(&path).is_err(), "byte {at} of zarr.json");
+        handle.write_all_at(&[byte], at as u64).unwrap();
+    }
+}
+
+#[test]
+fn every_truncation_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole.ambar");
+    write_store(&path, false, Profile::Balanced);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    for len in (0..file.metadata().unwrap().len()).rev() {
+        file.set_len(len).unwrap();
+        assert!(read_everything(&path).is_err(), "cut to {len} bytes");
+    }
+}
+
+#[test]
+fn a_lost_file_of_a_directory_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("directory");
+    write_store(&path, true, Profile::Balanced);
+    fs::remove_dir_all(path.join(".ambar")).unwrap();
+    for file in files_below(&path) {
+        let key = file
+            .strip_prefix(&path)
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        if key.contains("/c/") {
+            let content = fs::read(&file).unwrap();
+            fs::remove_file(&file).unwrap();
+            let error = read_everything(&path).map(|_| ()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.to_string().contains(&key), "{error}");
+            fs::write(&file, content).unwrap();
+        }
+    }
+}
+
+#[test]
+fn verify_names_what_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole.ambar");
+    write_store(&path, false, Profile::Balanced);
+    let sound = fs::read(&path).unwrap();
+    let store = Store::open(&path).unwrap();
+    let calls = std::sync::atomic::AtomicU64::new(0);
+    let report = store
+        .verify(&|done, total| {
+            calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            done <= total
+        })
+        .unwrap();
+    assert_eq!(report.damage, Vec::<String>::new());
+    assert_eq!(report.chunks, 3 + 1 + 1 + 1 + 6 + 3);
+    assert!(report.bytes > 1000 && calls.into_inner() > report.entries);
+    assert!(store.verify(&|_, _| false).is_err());
+    // A byte in the middle of the first chunk of t/x.
+    let key = sound.windows(7).position(|w| w == b"t/x/c/0").unwrap();
+    let handle = fs::File::options().write(true).open(&path).unwrap();
+    let at = key + 7 + 100;
+    handle.write_all_at(&[sound[at] ^ 1], at as u64).unwrap();
+    let damage = store.verify(&|_, _| true).unwrap().damage;
+    assert!(
+        damage.len() == 2 && damage.iter().all(|text| text.contains("t/x")),
+        "{damage:?}"
+    );
+}

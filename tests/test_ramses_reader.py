@@ -1,0 +1,319 @@
+"""Every kind of RAMSES output is read as what it holds, directly and through a store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+from ramses_outputs import PARTICLES, POISON, Columns, Spec, Truth, without, write_output
+from ramses_variants import FULL, SYNTHETIC, real_outputs, real_truth, shared_data
+
+COMPONENTS = {"hydro": "hydro", "grav": "gravity", "rt": "rt"}
+FILES = {"hydro": "hydro", "gravity": "grav", "rt": "rt", "particles": "part"}
+
+
+@pytest.fixture(scope="module", params=SYNTHETIC)
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Truth:
+    """Write a synthetic output of each kind."""
+    return write_output(tmp_path_factory.mktemp(request.param), SYNTHETIC[request.param])
+
+
+@pytest.fixture(params=["direct", "store"])
+def way(request: pytest.FixtureRequest) -> str:
+    """Return how an output is read."""
+    return str(request.param)
+
+
+def read(output: Path, way: str, scratch: Path) -> ambar.Snapshot:
+    if way == "direct":
+        return ambar.read_ramses(output)
+    ambar.convert(output, scratch / "x.ambar", durability="none")
+    opened = ambar.open(scratch / "x.ambar")
+    assert isinstance(opened, ambar.Snapshot)
+    return opened
+
+
+def sorted_cells(columns: Columns) -> Columns:
+    places = [columns[name] for name in ("iz", "iy", "ix") if name in columns]
+    order = np.lexsort([*places, columns["level"]])
+    return {name: column[order] for name, column in columns.items()}
+
+
+def assert_same_bits(found: np.ndarray, true: np.ndarray, name: str) -> None:
+    assert found.dtype == true.dtype, name
+    unsigned = f"u{true.dtype.itemsize}"
+    np.testing.assert_array_equal(found.view(unsigned), true.view(unsigned), err_msg=name)
+
+
+def assert_cells(amr: ambar.Amr, true: Columns, **selection: object) -> None:
+    """Assert that `amr` has exactly the cells of `true`, in any order."""
+    names = [name for name in true if name != "domain" or name in amr.fields]
+    found = sorted_cells(dict(amr.cells(names, **selection)))
+    true = sorted_cells({name: true[name] for name in names})
+    for name in names:
+        if name in ("level", "ix", "iy", "iz"):
+            np.testing.assert_array_equal(found[name], true[name], err_msg=name)
+        else:
+            assert_same_bits(found[name], true[name], name)
+
+
+def assert_rows(found: Columns, true: Columns) -> None:
+    """Assert that all columns are equal, in any order of rows; positions to 1e-14 of the box."""
+    key = "mass" if "mass" in true else next(iter(true))
+    by_key, true_by_key = np.argsort(found[key]), np.argsort(true[key])
+    for name, column in true.items():
+        values, expected = found[name][by_key], column[true_by_key]
+        if name.startswith("position") and len(expected):
+            error = np.abs(values.astype(float) - expected.astype(float)).max()
+            assert error <= 1e-14 * max(1.0, np.abs(expected).max()), name
+        elif values.dtype == bool:
+            np.testing.assert_array_equal(values, expected != 0, err_msg=name)
+        else:
+            assert_same_bits(values, expected, name)
+
+
+def test_cells_of_every_kind_of_output(written: Truth, way: str, tmp_path: Path) -> None:
+    snapshot = read(written.folder, way, tmp_path)
+    if not written.fields:
+        with pytest.raises(ambar.NotFoundError, match="hydro"):
+            _ = snapshot.amr
+        return
+    assert_cells(snapshot.amr, written.cells())
+    for kind, names in written.fields.items():
+        assert tuple(snapshot.components[COMPONENTS[kind]]) == names
+
+
+def test_cell_centres_of_every_kind_of_output(written: Truth) -> None:
+    if not written.fields:
+        pytest.skip("this kind has no cells")
+    spec = written.spec
+    cells = ambar.read_ramses(written.folder).amr.cells(
+        ["level", "dx", *spec.axes, *(f"i{axis}" for axis in spec.axes)]
+    )
+    size = spec.boxlen / spec.box[0] * 0.5 ** cells["level"]
+    np.testing.assert_array_equal(cells["dx"], size)
+    for axis in spec.axes:
+        np.testing.assert_allclose(cells[axis], (cells[f"i{axis}"] + 0.5) * size, rtol=1e-15)
+    volume = (0.5 ** (spec.ndim * cells["level"].astype(float))).sum()
+    assert volume == pytest.approx(np.prod(spec.box), rel=1e-12)
+
+
+def test_rows_of_every_kind_of_output(written: Truth, way: str, tmp_path: Path) -> None:
+    snapshot = read(written.folder, way, tmp_path)
+    for kind in ("particles", "sinks", "clumps"):
+        true = getattr(written, kind)
+        if true is None:
+            assert kind in snapshot.missing
+            with pytest.raises(ambar.NotFoundError, match=kind.rstrip("s")):
+                getattr(snapshot, kind)
+            continue
+        table = getattr(snapshot, kind)
+        has_domains = "domain" in table.fields
+        expected = {n: column for n, column in true.items() if n != "domain" or has_domains}
+        if kind == "sinks" and written.spec.sinks == "bare":
+            expected["age"] = expected.pop("tform")
+            expected["acc_rate"] = expected.pop("acc_rate")
+        if kind == "clumps":
+            expected = {"id" if n == "index" else n: column for n, column in expected.items()}
+        assert table.fields == [*expected]
+        assert len(table) == len(next(iter(expected.values())))
+        found = dict(table.read(table.fields))
+        if kind == "particles":
+            assert_rows(found, expected)
+        else:
+            for name, column in expected.items():
+                np.testing.assert_array_equal(found[name], column, err_msg=name)
+
+
+def test_run_information_of_every_kind_of_output(written: Truth, way: str, tmp_path: Path) -> None:
+    spec, info = written.spec, read(written.folder, way, tmp_path).info
+    assert (info.ndim, info.ncpu, info.output) == (spec.ndim, spec.domains, spec.number)
+    assert info.boxlen == pytest.approx(spec.boxlen, rel=1e-7 if spec.real == "<f4" else 1e-15)
+    assert info.root[: spec.ndim] == spec.box
+    assert info.ordering == spec.ordering
+    assert (info.time, info.unit_d, info.H0, info.omega_m) == (0.25, 1.66e-24, 70.0, 0.3)
+    assert "RUN_PARAMS" in info.namelist
+
+
+@pytest.mark.parametrize("levels", [(1, 2), (2, 3), (3, 3), (4, 9)])
+@pytest.mark.parametrize("kind", ["everything", "everything_2d", "walls", "box_3x2"])
+def test_levels_cut_off_leave_the_values_ramses_stores(
+    kind: str, levels: tuple[int, int], tmp_path: Path
+) -> None:
+    truth = write_output(tmp_path, SYNTHETIC[kind])
+    true = truth.cells(levels)
+    if len(true["level"]) == 0:
+        pytest.skip("this kind has no cells of these levels")
+    assert_cells(ambar.read_ramses(truth.folder, levels=levels).amr, true)
+
+
+REGION_KINDS = ["plain", "everything_1d", "everything_2d", "more_domains_than_octs", "quad"]
+REGION_KINDS += ["overload", "planar", "angular", "bisection", "walls", "wall_below", "box_3x2"]
+CORNERS = [(0.07, 0.23), (0.31, 0.82), (0.77, 0.98)]
+
+
+@pytest.mark.parametrize("kind", REGION_KINDS)
+def test_regions_lose_no_cell_whatever_the_ordering(kind: str, tmp_path: Path) -> None:
+    truth = write_output(tmp_path, SYNTHETIC[kind])
+    spec, true = truth.spec, truth.cells()
+    size = spec.boxlen / spec.box[0]
+    for low, high in CORNERS:
+        inside = np.ones(len(true["level"]), bool)
+        for side, axis in zip(spec.box, spec.axes, strict=True):
+            centre = (true[f"i{axis}"] + 0.5) * 0.5 ** true["level"]
+            inside &= (centre >= low * side) & (centre <= high * side)
+        corner = tuple(low * side * size for side in spec.box)
+        opposite = tuple(high * side * size for side in spec.box)
+        region = ambar.Box(corner, opposite, unit="code")
+        chosen = {name: column[inside] for name, column in true.items()}
+        snapshot = ambar.read_ramses(truth.folder, region=region)
+        assert_cells(snapshot.amr, chosen)
+        assert_cells(ambar.read_ramses(truth.folder).amr, chosen, region=region)
+
+
+def test_ghosts_and_boundaries_never_show(tmp_path: Path) -> None:
+    spec = replace(FULL, walls=((1, 1), (1, 1), (1, 1)), specials=False)
+    cells = ambar.read_ramses(write_output(tmp_path, spec).folder).amr.cells()
+    for name in cells:
+        assert not (cells[name] == POISON).any(), name
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_nothing(threads: int, tmp_path: Path) -> None:
+    truth = write_output(tmp_path, FULL)
+    assert_cells(ambar.read_ramses(truth.folder, threads=threads).amr, truth.cells())
+
+
+def test_components_and_fields_can_be_chosen(tmp_path: Path) -> None:
+    truth = write_output(tmp_path, FULL)
+    chosen = ambar.read_ramses(truth.folder, components=["hydro"], fields=["density", "pressure"])
+    assert chosen.components == {"hydro": ["density", "pressure"]}
+    true = truth.cells()
+    names = ("level", "ix", "iy", "iz", "density", "pressure")
+    assert_cells(chosen.amr, {name: true[name] for name in names})
+    with pytest.raises(ambar.NotFoundError, match="entropy"):
+        ambar.read_ramses(truth.folder, fields=["entropy"])
+    bare = write_output(tmp_path / "bare", without(FULL, "groups"))
+    with pytest.raises(ambar.NotFoundError, match="rt"):
+        ambar.read_ramses(bare.folder, components=["rt"])
+
+
+@pytest.mark.parametrize("kind", ["amr", "hydro", "grav", "rt", "part"])
+def test_a_file_cut_short_is_an_error_that_names_it(kind: str, tmp_path: Path) -> None:
+    truth = write_output(tmp_path, FULL)
+    path = truth.folder / f"{kind}_00007.out00003"
+    whole = path.read_bytes()
+    for length in (len(whole) - 1, len(whole) // 2, 10, 0):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ambar.CorruptError, match=path.name):
+            everything(ambar.read_ramses(truth.folder))
+
+
+@pytest.mark.parametrize("component", ["hydro", "gravity", "rt", "particles"])
+def test_a_component_that_lacks_a_domain_is_told_by_the_file(
+    component: str, tmp_path: Path
+) -> None:
+    truth = write_output(tmp_path, FULL)
+    name = f"{FILES[component]}_00007.out00002"
+    (truth.folder / name).unlink()
+    assert name in ambar.read_ramses(truth.folder).missing[component]
+    with pytest.raises(ambar.NotFoundError, match=name):
+        ambar.read_ramses(truth.folder, components=[component])
+
+
+def test_an_output_that_lacks_a_tree_is_an_error(tmp_path: Path) -> None:
+    truth = write_output(tmp_path, FULL)
+    (truth.folder / "amr_00007.out00002").unlink()
+    with pytest.raises(ambar.NotFoundError, match=r"amr_00007\.out00002"):
+        everything(ambar.read_ramses(truth.folder))
+
+
+def everything(snapshot: ambar.Snapshot) -> None:
+    snapshot.amr.cells()
+    snapshot.particles.read()
+
+
+@pytest.mark.parametrize("output", real_outputs())
+def test_real_outputs_equal_their_truth(output: Path, way: str, tmp_path: Path) -> None:
+    snapshot = read(output, way, tmp_path)
+    assert_cells(snapshot.amr, real_truth(output, "leaf"))
+    if particles := real_truth(output, "part"):
+        particles.pop("domain", None)
+        ids = np.argsort(particles["identity"], kind="stable")
+        rows = snapshot.particles.read()
+        assert set(particles) == set(rows.columns)
+        found = np.argsort(rows["identity"], kind="stable")
+        assert_rows(
+            {name: rows[name][found] for name in particles},
+            {name: column[ids] for name, column in particles.items()},
+        )
+
+
+def test_real_sinks_and_clumps(way: str, tmp_path: Path) -> None:
+    output = Path(__file__).parent / "data" / "ramses_cases" / "sinks_clumps_3d" / "output_00002"
+    snapshot = read(output, way, tmp_path)
+    written = np.genfromtxt(output / "sink_00002.csv", delimiter=",", names=True, skip_header=0)
+    sinks = snapshot.sinks.read()
+    assert sinks.rows == np.atleast_1d(written).size
+    np.testing.assert_array_equal(sinks["msink"], np.atleast_1d(written["msink"]))
+    np.testing.assert_array_equal(sinks["level"], np.atleast_1d(written["level"]))
+    files = sorted(output.glob("clump_00002.txt*"))
+    lines = [line for path in files for line in path.read_text().splitlines()[1:]]
+    mass = [float(line.split()[11]) for line in lines]
+    clumps = snapshot.clumps.read()
+    np.testing.assert_array_equal(clumps["mass_cl"], mass)
+    np.testing.assert_array_equal(clumps["ncell"], [int(line.split()[4]) for line in lines])
+
+
+YT_KINDS = ["plain", "more_domains_than_octs", "bisection", "overload", "quad", "walls", "v0"]
+
+
+@pytest.mark.parametrize("kind", YT_KINDS)
+def test_synthetic_outputs_equal_what_yt_reads(kind: str, tmp_path: Path) -> None:
+    spec = replace(SYNTHETIC[kind], specials=False, particles=PARTICLES)
+    folder = write_output(tmp_path, spec).folder
+    assert_like_yt(folder, ambar.read_ramses(folder))
+
+
+def test_bench48_equals_what_yt_reads() -> None:
+    shared = shared_data()
+    if shared is None or not (shared / "bench48").is_dir():
+        pytest.skip("bench48 is not here: set AMBAR_TEST_DATA")
+    output = shared / "bench48" / "output_00002"
+    assert_like_yt(output, ambar.read_ramses(output))
+
+
+def assert_like_yt(output: Path, snapshot: ambar.Snapshot) -> None:
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(50)
+    dataset = yt.load(str(next(output.glob("info_?????.txt"))))
+    data = dataset.all_data()
+    width = float(dataset.domain_width[0].to("code_length").d)
+    cells = sorted_cells(dict(snapshot.amr.cells(["level", "ix", "iy", "iz", "density"])))
+    level = np.rint(np.log2(width / data["index", "dx"].to("code_length").d)).astype(int)
+    theirs: Columns = {"level": level, "density": data["ramses", "Density"].d}
+    for axis in "xyz":
+        place = data["index", axis].to("code_length").d / width * 2.0**level
+        theirs[f"i{axis}"] = np.floor(place).astype(int)
+    for name, column in sorted_cells(theirs).items():
+        np.testing.assert_array_equal(cells[name], column, err_msg=name)
+    if "particles" in snapshot.components:
+        mass = data["io", "particle_mass"].d
+        np.testing.assert_array_equal(np.sort(snapshot.particles.read()["mass"]), np.sort(mass))
+
+
+@pytest.mark.parametrize("kind", ["plain", "everything", "everything_2d", "planar"])
+def test_synthetic_outputs_equal_what_osyris_reads(kind: str, tmp_path: Path) -> None:
+    osyris = pytest.importorskip("osyris")
+    spec: Spec = replace(SYNTHETIC[kind], specials=False)
+    output = write_output(tmp_path, spec).folder
+    mesh = osyris.RamsesDataset(spec.number, path=str(output.parent)).load()["mesh"]
+    snapshot = ambar.read_ramses(output)
+    cells = snapshot.amr.cells(["level", "density"])
+    np.testing.assert_array_equal(np.sort(mesh["level"].values), np.sort(cells["level"]))
+    ours = np.sort(cells["density"]) * snapshot.info.unit_d
+    np.testing.assert_allclose(np.sort(mesh["density"].values), ours, rtol=1e-14)
