@@ -6,7 +6,7 @@ use ambar::{Error, Result};
 use super::amr;
 use super::blocks::{BlockFile, Tile};
 use super::cover::Bounds;
-use super::morton::Key;
+use super::key::Key;
 
 /// An oct: 2^ndim cells of one level.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ fn read_tile<K: Key>(
         };
         if cut.region.is_none() || shown != 0 {
             found.octs.push(Oct {
-                key: K::encode(ndim, at).up(bits),
+                key: K::encode(ndim, &at).up(bits),
                 id: found.masks.len() as u32,
                 level,
                 mask: if cut.region.is_none() { leaves } else { shown },

@@ -7,11 +7,12 @@ use rayon::prelude::*;
 use super::Output;
 use super::amr::Mesh;
 use super::blocks::{BlockFile, Level, Shape};
-use super::cells::{Buffers, Counter};
+use super::cells::Buffers;
 use super::folder::Folder;
 use super::fortran::{Cursor, FortranFile};
 use super::info;
 use super::names::{self, Entry};
+use super::progress::Counter;
 use super::request::{ComponentKind, Field, ParticlesRequest};
 
 /// What the particle files of an output have in common.

@@ -58,7 +58,8 @@ fn split_sinks(text: &str) -> (Vec<Field>, Vec<(usize, &str)>) {
         Some(names) => {
             let units: Vec<_> = head(1).unwrap_or("").split(',').map(str::trim).collect();
             let unit = |i: usize| units.get(i).copied().filter(|unit| !unit.is_empty());
-            let names = names.split(',').map(str::trim).enumerate();
+            let names = names::distinct(names.split(',').map(|name| name.trim().to_owned()));
+            let names = names.iter().enumerate();
             names.map(|(i, name)| field(name, unit(i))).collect()
         }
         None => {
