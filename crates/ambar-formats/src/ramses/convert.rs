@@ -70,6 +70,7 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<C
         };
         write_snapshot(&mut writer, "/", &output, &steps)?;
         writer.commit()?;
+        steps.report(100)?;
         report.add(&output, false)?;
     } else {
         let (mut writer, steps_there) = series_writer(target, options)?;
@@ -78,7 +79,7 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<C
             .map(|path| Output::open(path))
             .collect::<Result<Vec<_>>>()?;
         for (done, output) in outputs.iter().enumerate() {
-            let step = step_name(output);
+            let step = format!("/{}", step_name(output));
             let present = steps_there.contains(&step);
             let steps = Steps {
                 options,
@@ -86,7 +87,7 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<C
                 outputs: outputs.len() as u64,
             };
             if !present {
-                write_snapshot(&mut writer, &format!("/{step}"), output, &steps)?;
+                write_snapshot(&mut writer, &step, output, &steps)?;
                 writer.commit()?;
             }
             steps.report(100)?;
@@ -146,7 +147,8 @@ fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
     )
 }
 
-/// A writer of a series, and the steps it has already: of a new one, or one that is continued.
+/// A writer of a series, and the paths of the steps it has already: of a new one, or one that is
+/// continued.
 fn series_writer(target: &Path, options: &ConvertOptions) -> Result<(StoreWriter, Vec<String>)> {
     if options.overwrite || !target.exists() {
         let mut writer = create(target, options)?;
