@@ -30,6 +30,13 @@ pub struct Selection {
     pub condition: Option<Predicate>,
 }
 
+impl Selection {
+    /// Whether it picks all rows.
+    pub fn is_all(&self) -> bool {
+        self.region.is_none() && self.levels.is_none() && self.condition.is_none()
+    }
+}
+
 /// A table as selections see it: stored columns, and columns that are derived from them.
 pub(crate) trait Rows: Sync {
     /// The stored columns.
