@@ -24,7 +24,7 @@ pub use layout::table_chunk_rows;
 pub use spec::{ArrayData, ArraySpec};
 pub use strings::Strings;
 
-pub(crate) use write::write_arrays;
+pub(crate) use write::Prepared;
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
