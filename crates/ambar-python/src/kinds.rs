@@ -156,6 +156,19 @@ impl Amr {
         Ok(numpy_dtype(&self.inner.dtype(name).or_raise()?))
     }
 
+    #[pyo3(signature = (region=None, levels=None, condition=None))]
+    fn chunks_touched(
+        &self,
+        py: Python<'_>,
+        region: Option<&Bound<'_, PyAny>>,
+        levels: Option<(u8, u8)>,
+        condition: Option<&str>,
+    ) -> PyResult<u64> {
+        let selection = selection(region, levels, condition)?;
+        py.detach(|| self.inner.chunks_touched(&selection))
+            .or_raise()
+    }
+
     #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None))]
     fn cells<'py>(
         &self,

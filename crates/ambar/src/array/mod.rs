@@ -25,7 +25,7 @@ pub use spec::{ArrayData, ArraySpec};
 pub use strings::Strings;
 
 pub use write::Observer;
-pub(crate) use write::write_arrays;
+pub(crate) use write::Prepared;
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{NodeKind, Store, name_of};
-use crate::array::{ArrayData, ArraySpec, Observer, write_arrays};
+use crate::array::{ArrayData, ArraySpec, Observer, Prepared};
 use crate::container::{self, ContainerWriter, CreateOptions, Durability, validate_key};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -22,6 +22,8 @@ pub struct StoreWriter {
     keys: BTreeSet<String>,
     /// Nodes made so far; gives them their order in the file.
     made: u64,
+    /// Whether an array was written in part, so that nothing may be committed any more.
+    failed: bool,
     observer: Option<Arc<Observer>>,
 }
 
@@ -56,6 +58,7 @@ impl StoreWriter {
             nodes: HashMap::new(),
             keys: BTreeSet::new(),
             made: 0,
+            failed: false,
             observer: None,
         })
     }
@@ -97,6 +100,7 @@ impl StoreWriter {
             nodes,
             keys,
             made,
+            failed: false,
             observer: None,
         })
     }
@@ -176,8 +180,10 @@ impl StoreWriter {
                 return Err(Error::invalid(message));
             }
         }
-        let observer = self.observer.as_deref();
-        let written = write_arrays(&mut *self.container, &arrays, observer)?;
+        let prepared = Prepared::new(&arrays)?;
+        // Should this fail, chunks of old and new arrays may lie side by side under one name.
+        self.failed = true;
+        let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
         for (written, (name, _, _)) in written.iter().zip(&arrays) {
             let old = self.keys_below(name);
             self.keys.extend(written.keys.iter().cloned());
@@ -188,6 +194,7 @@ impl StoreWriter {
             self.make_parents(name);
             self.insert(name, NodeKind::Array, written.document.clone());
         }
+        self.failed = false;
         Ok(())
     }
 
@@ -217,8 +224,14 @@ impl StoreWriter {
     /// Makes everything written so far visible, at once and durably.
     ///
     /// # Errors
-    /// `Io`; the writer is then of no further use and the last commit stands.
+    /// `Io`, and `Invalid` where writing an array has failed half-way; the writer is then of no
+    /// further use and the last commit stands.
     pub fn commit(&mut self) -> Result<()> {
+        if self.failed {
+            let message = "an array could not be written whole, so that nothing is committed; open \
+                           the store for writing again";
+            return Err(Error::invalid(message));
+        }
         let mut nodes: Vec<(&String, &mut Node)> = self.nodes.iter_mut().collect();
         nodes.sort_unstable_by_key(|(_, node)| node.order);
         for (name, node) in nodes.iter_mut().filter(|(_, node)| node.changed) {
