@@ -122,4 +122,7 @@ def real_truth(output: Path, kind: str) -> dict[str, np.ndarray]:
     if not path.exists():
         return {}
     with np.load(path) as columns:
-        return {TRUE_NAMES.get(name, name): columns[name] for name in columns.files}
+        true = {TRUE_NAMES.get(name, name): columns[name] for name in columns.files}
+    if "domain" in true:
+        true["domain"] = true["domain"].astype(np.uint32)
+    return true

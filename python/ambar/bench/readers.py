@@ -69,7 +69,10 @@ class Ambar(Reader):
         if self.path.is_dir() and not (self.path / "zarr.json").exists():
             opened = self._ambar.read_ramses(self.path, components=self.parts, threads=self.threads)
         else:
-            opened = self._ambar.open(self.path)
+            store = self._ambar.open(self.path)
+            if not isinstance(store, self._ambar.Snapshot):
+                raise self._ambar.InvalidError(f"{self.path} is no store of one output")
+            opened = store
         columns: Columns = {}
         if self.cells:
             names = [n for part in self.parts for n in opened.components[part] if n != "domain"]

@@ -14,13 +14,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import ambar
 from ambar import _core
 from ambar.bench.readers import CELL_COMPONENTS, PEERS, READERS, parts_of
 from ambar.overview import ramses_files
 from ambar.store import Store
+from ambar.writer import Profile
 
 PROFILES = ("fast", "balanced", "small")
 FILES = {"hydro": "hydro", "gravity": "grav", "rt": "rt", "particles": "part"}
@@ -190,7 +191,8 @@ def run_study(
     for profile in profiles:
         report(f"writing a store, {profile}")
         stores[profile] = scratch / f"{path.name}.{profile}.ambar"
-        ambar.convert(path, stores[profile], profile=profile, overwrite=True, durability="none")
+        chosen = cast(Profile, profile)  # convert refuses others
+        ambar.convert(path, stores[profile], profile=chosen, overwrite=True, durability="none")
         study.store_bytes[profile] = stores[profile].stat().st_size
     peers = [peer for peer in peers if READERS[peer].installed()]
     for component in components:

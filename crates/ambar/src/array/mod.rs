@@ -24,6 +24,7 @@ pub use layout::table_chunk_rows;
 pub use spec::{ArrayData, ArraySpec};
 pub use strings::Strings;
 
+pub use write::Observer;
 pub(crate) use write::write_arrays;
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{NodeKind, Store, name_of};
-use crate::array::{ArrayData, ArraySpec, write_arrays};
+use crate::array::{ArrayData, ArraySpec, Observer, write_arrays};
 use crate::container::{self, ContainerWriter, CreateOptions, Durability, validate_key};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, group_document, root_document};
 
 /// A store open for writing. What is written becomes visible with [`StoreWriter::commit`].
-#[derive(Debug)]
 pub struct StoreWriter {
     container: Box<dyn ContainerWriter>,
     root: Attributes,
@@ -22,6 +22,7 @@ pub struct StoreWriter {
     keys: BTreeSet<String>,
     /// Nodes made so far; gives them their order in the file.
     made: u64,
+    observer: Option<Arc<Observer>>,
 }
 
 #[derive(Debug)]
@@ -30,6 +31,17 @@ struct Node {
     kind: NodeKind,
     document: String,
     changed: bool,
+}
+
+impl std::fmt::Debug for StoreWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "StoreWriter({:?}, {} nodes)",
+            self.container,
+            self.nodes.len()
+        )
+    }
 }
 
 impl StoreWriter {
@@ -44,6 +56,7 @@ impl StoreWriter {
             nodes: HashMap::new(),
             keys: BTreeSet::new(),
             made: 0,
+            observer: None,
         })
     }
 
@@ -84,7 +97,14 @@ impl StoreWriter {
             nodes,
             keys,
             made,
+            observer: None,
         })
+    }
+
+    /// Has `observer` called with the raw bytes of each chunk once it is encoded, from any thread;
+    /// an error it returns ends the write with it. `None`: nobody is called.
+    pub fn observe(&mut self, observer: Option<Arc<Observer>>) {
+        self.observer = observer;
     }
 
     /// Makes a group with these attributes, and the groups above it where there are none; the
@@ -156,10 +176,9 @@ impl StoreWriter {
                 return Err(Error::invalid(message));
             }
         }
-        for (written, (name, _, _)) in write_arrays(&mut *self.container, &arrays)?
-            .iter()
-            .zip(&arrays)
-        {
+        let observer = self.observer.as_deref();
+        let written = write_arrays(&mut *self.container, &arrays, observer)?;
+        for (written, (name, _, _)) in written.iter().zip(&arrays) {
             let old = self.keys_below(name);
             self.keys.extend(written.keys.iter().cloned());
             for key in old.iter().filter(|key| !written.keys.contains(key)) {
