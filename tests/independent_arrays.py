@@ -29,7 +29,7 @@ def named(value: Any) -> tuple[str, dict[str, Any]]:
     """Return name and configuration of a codec, a type, a grid or an encoding."""
     if isinstance(value, str):
         return value, {}
-    need(set(value) <= {"name", "configuration"}, f"fields of {value}")
+    need(set(value) <= {"name", "configuration", "must_understand"}, f"fields of {value}")
     return value["name"], value.get("configuration", {})
 
 
@@ -54,8 +54,9 @@ def data_type(value: Any) -> np.dtype[Any]:
         need(rest == 0 and length > 0, f"type {value}")
         return np.dtype(f"{'U' if width == 4 else 'S'}{length}")
     need(name in ("numpy.datetime64", "numpy.timedelta64"), f"type {value}")
-    unit = configuration["unit"]
-    step = "" if unit == "generic" else f"[{configuration['scale_factor']}{unit}]"
+    unit, scale = configuration["unit"], configuration["scale_factor"]
+    need(type(scale) is int and 0 < scale < 2**31, f"type {value}")
+    step = "" if unit == "generic" else f"[{scale}{unit}]"
     return np.dtype(f"{name[6:]}{step}")
 
 
@@ -81,6 +82,8 @@ def fill_value(value: Any, kind: Any, dtype: np.dtype[Any]) -> Any:
         content = base64.b64decode(value, validate=True)
         need(dtype.kind == "O" or len(content) <= dtype.itemsize, f"fill value {value}")
         return content
+    if dtype.kind in "mM" and value == "NaT":
+        return np.array("NaT", dtype)
     expected = {"b": bool, "U": str, "O": str}.get(dtype.kind, int)
     need(type(value) is expected, f"fill value {value}")
     need(dtype.kind != "U" or 4 * len(value) <= dtype.itemsize, f"fill value {value}")

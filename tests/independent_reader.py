@@ -51,7 +51,7 @@ def parse_root(text: bytes) -> dict[str, Any]:
             break
     else:
         raise StoreError("the root's checksum is not written as it must be")
-    need(ambar["version"] == 1, f"the store has version {ambar['version']}")
+    need(ambar["version"] == 1 and type(ambar["version"]) is int, "the store has another version")
     return document
 
 
@@ -59,7 +59,9 @@ def check_node(path: str, nodes: dict[str, Any]) -> None:
     """Refuse a document that lacks what the standard asks for, or has what the page does not."""
     node = nodes[path]
     array = node["node_type"] == "array"
-    need(node["zarr_format"] == 3 and (array or node["node_type"] == "group"), f"node {path}")
+    need(
+        str(node["zarr_format"]) == "3" and (array or node["node_type"] == "group"), f"node {path}"
+    )
     need(isinstance(node.get("attributes", {}), dict), f"attributes of {path}")
     need(not array or set(node) >= REQUIRED, f"{path} lacks fields")
     for field in set(node) - (ARRAY if array else GROUP):
