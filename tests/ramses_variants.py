@@ -61,7 +61,7 @@ SYNTHETIC = {
     "particle_density": Spec(gravity="density"),
     "particle_types": Spec(particles=EVERY_TYPE, tracer_seed=True),
     "particle_potential": Spec(
-        particles=(*PARTICLES[:9], ("potential", "d")), particle_descriptor=False
+        header="totals", particles=(*PARTICLES[:9], ("potential", "d")), particle_descriptor=False
     ),
     "quad": Spec(quad=True, domains=4),
     "bisection": Spec(ordering="bisection"),
@@ -72,7 +72,7 @@ SYNTHETIC = {
     "walls_above": Spec(ndim=2, walls=((0, 1), (0, 1)), hydro=HYDRO[:4]),
     "wall_below": Spec(ndim=2, walls=((1, 0), (0, 0)), hydro=HYDRO[:4]),
     "wall_z": Spec(walls=((0, 0), (0, 0), (1, 1)), particles=PARTICLES, boxlen=2.5),
-    "box_2x3": Spec(ndim=2, root=(2, 3), hydro=HYDRO[:4], level_min=1, level_max=3, boxlen=4.0),
+    "box_3x2": Spec(ndim=2, root=(3, 2), hydro=HYDRO[:4], level_min=1, level_max=3, boxlen=4.0),
     "box_3x1x2_walls": Spec(
         root=(3, 1, 2), level_min=1, level_max=3, walls=((1, 1), (0, 0), (0, 0))
     ),
@@ -122,4 +122,7 @@ def real_truth(output: Path, kind: str) -> dict[str, np.ndarray]:
     if not path.exists():
         return {}
     with np.load(path) as columns:
-        return {TRUE_NAMES.get(name, name): columns[name] for name in columns.files}
+        true = {TRUE_NAMES.get(name, name): columns[name] for name in columns.files}
+    if "domain" in true:
+        true["domain"] = true["domain"].astype(np.uint32)
+    return true

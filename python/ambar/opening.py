@@ -30,13 +30,20 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
 
     Raises
     ------
-    NotFoundError
+    FileNotFoundError
         If there is nothing at `path`.
     CorruptError
         If it is no store, or a damaged one.
+    InvalidError
+        If it is a folder of RAMSES outputs.
     """
     if is_ramses(path):
         return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
+    if found := outputs(path):
+        raise _core.InvalidError(
+            f"{path} is a folder of {len(found)} RAMSES outputs: open one of them, or convert all "
+            f"to a series: ambar.convert({str(path)!r}, 'run.ambar')"
+        )
     store = Store(_core.Store(os.fspath(path)))
     attributes = store.ambar_attributes()
     kind = attributes.get("kind")
@@ -46,11 +53,12 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
 
 
 def is_ramses(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a folder with a RAMSES output's files, or such an info file."""
+    """Whether `path` is a RAMSES output: its folder, or the info file in it."""
     place = Path(path)
     if place.is_file():
         return place.suffix == ".txt" and place.name.startswith("info_")
-    return place.is_dir() and any(place.glob("info_[0-9]*.txt"))
+    folders = ("", "group_[0-9]*/")
+    return any(any(place.glob(f"{folder}info_[0-9]*.txt")) for folder in folders)
 
 
 def outputs(path: str | os.PathLike[str]) -> list[Path]:

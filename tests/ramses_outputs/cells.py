@@ -111,7 +111,9 @@ class DomainFiles:
         times = [[1.0], [1.0], [0.25], [0.0] * depth, [0.0] * depth]
         cosmology = [0.3, 0.7, 0.0, 0.05, 70.0, 0.1, 1.0]
         reals = [[0.0] * 3, cosmology, [spec.expansion, 0.0, 0.0, 0.0, 0.0], [0.0]]
-        chains: list[Sequence[int] | Ints] = [lists * 0, lists * 0, lists, [0] * 10 * depth]
+        totals = np.zeros((depth, 10), np.int64)
+        totals[: len(self.tree.levels), 0] = [len(level.owner) for level in self.tree.levels]
+        chains: list[Sequence[int] | Ints] = [lists * 0, lists * 0, lists, totals]
         chains += [walls * 0, walls * 0, walls] if spec.boundaries else []
         coarse = int(np.prod(spec.coarse))
         records = [record(data) for data in numbers]

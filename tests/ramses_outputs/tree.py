@@ -119,8 +119,7 @@ def share_out(
 
     `bits` is the depth of the key's grid: RAMSES takes one more than the file's deepest level.
     """
-    side = max(root)
-    fine_bits = bits + (side - 1).bit_length()
+    fine_bits = bits + (root[0] - 1).bit_length()
 
     def keys(level: int, cells: Ints) -> Ints:
         middle = cells * 2 + 1 << bits - level - 1

@@ -479,3 +479,23 @@ fn what_is_no_store_is_an_error() {
     let error = container::open(folder.path()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
+
+/// The folder in which a directory is made gets cleared: it must be no link to another one.
+#[test]
+fn a_link_in_the_place_of_the_temporary_name_is_not_followed() {
+    let (folder, path) = folder();
+    let precious = folder.path().join("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("data"), b"x").unwrap();
+    for (ending, form) in [("-folder", Form::Directory), ("", Form::Zip)] {
+        let link = folder.path().join(format!(".run.ambar.ambar-new{ending}"));
+        let target = match form {
+            Form::Zip => precious.join("data"),
+            Form::Directory => precious.clone(),
+        };
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        container::create(&path, &container_support::options(form)).unwrap_err();
+        assert_eq!(fs::read(precious.join("data")).unwrap(), b"x");
+        assert_eq!(container_support::names(&precious), ["data"]);
+    }
+}

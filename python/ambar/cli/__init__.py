@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import care, convert, look, plot
+from ambar.cli import bench, care, convert, look, plot
 from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command("verify")(care.verify)
 app.command("plot")(plot.plot)
 app.command("compact")(care.compact)
 app.command("repair")(care.repair)
+app.add_typer(bench.app, name="bench")
 
 
 def _version(asked: bool) -> None:

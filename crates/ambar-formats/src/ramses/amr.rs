@@ -84,7 +84,10 @@ impl AmrFile {
                 cursor.skip(name)?;
             }
         } else {
-            bounds = read_keys(cursor.record("bound_key")?, ncpu);
+            let keys = read_keys(cursor.record("bound_key")?, ncpu);
+            if mesh.ordering == "hilbert" {
+                bounds = keys;
+            }
         }
         let ncoarse = mesh
             .coarse
@@ -259,7 +262,7 @@ fn merged(domains: &[u64], boundaries: &[u64], ncpu: usize, nboundary: usize) ->
 fn read_keys(bytes: &[u8], ncpu: u64) -> Vec<f64> {
     let fits = |size: u64| {
         let len = bytes.len() as u64;
-        len % size == 0 && len / size > 1 && (len / size - 1) % ncpu == 0
+        len.is_multiple_of(size) && len / size > 1 && (len / size - 1).is_multiple_of(ncpu)
     };
     if fits(8) {
         let keys = bytes.as_chunks::<8>().0.iter();

@@ -13,6 +13,7 @@ use super::cellfiles::CellFiles;
 use super::cover::Bounds;
 use super::fortran::FortranFile;
 use super::gather::{self, Source, Target};
+use super::hilbert;
 use super::morton::Key;
 use super::octs::{self, Cut, Lattice, Oct, Octs};
 use super::request::{Cells, CellsRequest, Progress};
@@ -304,17 +305,16 @@ fn tree<K: Key>(
     dtypes: &[DataType],
     counter: &Counter<'_>,
 ) -> Result<(Tree, Vec<Column>)> {
-    let mesh = &output.mesh;
-    let shape = amr::shape(mesh);
-    let read: Vec<(Octs<K>, Vec<Level>)> = (0..mesh.ncpu)
-        .into_par_iter()
-        .map_init(Buffers::default, |buffers, domain| {
-            let read = read_domain(output, domain, &shape, lattice, cut, buffers)?;
-            counter.step()?;
-            Ok(read)
-        })
-        .collect::<Result<_>>()?;
-    check_cover(output, cut, read.iter().map(|(octs, _)| octs.covered).sum())?;
+    let mut needed = domains_needed(output, lattice, cut);
+    let read = loop {
+        let read: Vec<_> = read_domains::<K>(output, lattice, cut, needed.as_deref(), counter)?;
+        let covered = read.iter().map(|(octs, _)| octs.covered).sum();
+        match check_cover(output, cut, covered) {
+            Ok(()) => break read,
+            // The curve left out a domain that holds some of the region's cells.
+            Err(error) => needed.take().map(|_| ()).ok_or(error)?,
+        }
+    };
     let total: usize = read.iter().map(|(octs, _)| octs.masks.len()).sum();
     if u32::try_from(total).is_err() {
         return Err(Error::limit(format!(
@@ -339,7 +339,9 @@ fn tree<K: Key>(
             wanted,
         });
     }
-    check_totals(output, &domains, cut)?;
+    if needed.is_none() {
+        check_totals(output, &domains, cut)?;
+    }
     all.par_sort_unstable_by_key(|oct| (oct.key, oct.level));
     let rows = masks.iter().map(|mask| mask.count_ones() as usize).sum();
     let mut columns = Column::allocate(dtypes, rows)?;
@@ -355,6 +357,49 @@ fn tree<K: Key>(
         last: cut.levels.1,
     };
     Ok((tree, columns))
+}
+
+/// A flag for each domain: whether it can hold cells of the region; `None` to read them all.
+fn domains_needed(output: &Output, lattice: &Lattice, cut: &Cut<'_>) -> Option<Vec<bool>> {
+    let mesh = &output.mesh;
+    let (region, _) = cut.region.as_ref()?;
+    if mesh.coarse != [1; 3] || output.bounds.len() as u64 != mesh.ncpu + 1 {
+        return None;
+    }
+    let levels = u32::try_from(mesh.nlevelmax + 1).ok()?;
+    // Levels whose cells are all refined hold no leaves.
+    let refined = |octs: &&[u64]| octs[1] == octs[0].saturating_mul(1 << mesh.ndim);
+    let full = mesh.totals.windows(2).take_while(refined).count() as u32;
+    hilbert::domains(
+        region,
+        &output.bounds,
+        mesh.ndim,
+        levels,
+        full + 1,
+        lattice.side,
+    )
+}
+
+/// The own octs of every domain needed; none of the others.
+fn read_domains<K: Key>(
+    output: &Output,
+    lattice: &Lattice,
+    cut: &Cut<'_>,
+    needed: Option<&[bool]>,
+    counter: &Counter<'_>,
+) -> Result<Vec<(Octs<K>, Vec<Level>)>> {
+    let shape = amr::shape(&output.mesh);
+    let domains = (0..output.mesh.ncpu).into_par_iter();
+    let read = domains.map_init(Buffers::default, |buffers, domain| {
+        let read = if needed.is_none_or(|needed| needed[domain as usize]) {
+            read_domain(output, domain, &shape, lattice, cut, buffers)?
+        } else {
+            (Octs::default(), Vec::new())
+        };
+        counter.step()?;
+        Ok(read)
+    });
+    read.collect()
 }
 
 /// The domains' own octs must sum up to the numbers of all octs in the headers.

@@ -74,6 +74,16 @@ pub struct Octs<K> {
     pub covered: u128,
 }
 
+impl<K> Default for Octs<K> {
+    fn default() -> Self {
+        Self {
+            octs: Vec::new(),
+            masks: Vec::new(),
+            covered: 0,
+        }
+    }
+}
+
 /// Reads the own octs of a domain.
 ///
 /// # Errors
@@ -85,11 +95,7 @@ pub fn read<K: Key>(
     buffer: &mut Vec<u8>,
 ) -> Result<Octs<K>> {
     let wanted = amr::wanted(lattice.ndim);
-    let mut found = Octs {
-        octs: Vec::new(),
-        masks: Vec::new(),
-        covered: 0,
-    };
+    let mut found = Octs::default();
     let path = blocks.file.path().to_owned();
     for (index, level) in (0..blocks.levels.len()).zip(1..=cut.levels.1) {
         blocks.read(index, &wanted, buffer, &mut |tile| {

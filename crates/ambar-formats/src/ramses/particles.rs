@@ -54,11 +54,7 @@ impl ParticleFiles {
             sizes: Vec::new(),
         };
         for (entry, bytes) in entries.iter().zip(&records) {
-            let size = if particles == 0 {
-                None
-            } else {
-                Some(bytes / particles)
-            };
+            let size = bytes.checked_div(particles);
             let whole = size.is_none_or(|size| size * particles == *bytes);
             let Some((dtype, size)) = value_type(entry.letter, size).filter(|_| whole) else {
                 return Err(Error::corrupt(format!(

@@ -10,7 +10,7 @@ use super::numbers;
 use super::request::{Field, Missing};
 
 /// Columns that hold whole numbers; all others hold reals.
-const WHOLE: [&str; 7] = ["id", "level", "index", "halo", "lev", "parent", "ncell"];
+const WHOLE: [&str; 6] = ["id", "level", "halo", "lev", "parent", "ncell"];
 
 /// The columns of sink files without a header (RAMSES of 2017 and before).
 const OLD_SINKS: [&str; 13] = [
@@ -135,7 +135,12 @@ pub fn clump_fields(folder: &Folder) -> Result<Vec<Field>> {
 fn clump_head(text: &str) -> Vec<Field> {
     let names = text.lines().next().unwrap_or("").split_whitespace();
     names
-        .map(|name| field(name.trim_start_matches('#'), None))
+        .map(|name| match name.trim_start_matches('#') {
+            // Where tables lie in a store, `index` is the group of what chunks hold.
+            "index" => "id",
+            name => name,
+        })
+        .map(|name| field(name, None))
         .collect()
 }
 

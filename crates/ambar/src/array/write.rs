@@ -17,6 +17,9 @@ use crate::parallel;
 /// Raw bytes that are encoded before the result is appended: bounds the memory it takes.
 const BATCH: usize = 256 << 20;
 
+/// Called with the raw bytes of a chunk that was encoded; an error ends the write.
+pub type Observer = dyn Fn(u64) -> Result<()> + Send + Sync;
+
 /// What was written of an array: its document, and the keys of its chunks.
 pub(crate) struct WrittenArray {
     pub document: String,
@@ -46,11 +49,16 @@ impl<'a> Prepared<'a> {
         Ok(Self { sources, documents })
     }
 
-    /// Encodes and appends all chunks, in batches.
+    /// Encodes and appends all chunks, in batches; `observer` is told of each.
     ///
     /// # Errors
-    /// `Io`, and `Invalid` where a codec refuses a chunk. Some chunks may have been appended.
-    pub fn write(self, container: &mut dyn ContainerWriter) -> Result<Vec<WrittenArray>> {
+    /// `Io`, `Invalid` where a codec refuses a chunk, and what `observer` returned. Some chunks may
+    /// have been appended.
+    pub fn write(
+        self,
+        container: &mut dyn ContainerWriter,
+        observer: Option<&Observer>,
+    ) -> Result<Vec<WrittenArray>> {
         let Self { sources, documents } = self;
         let written = documents.into_iter().map(|document| WrittenArray {
             document,
@@ -71,7 +79,7 @@ impl<'a> Prepared<'a> {
                 first || bytes <= BATCH
             });
             let (batch, later) = rest.split_at(fit.count().max(1));
-            for shard in encode_batch(&sources, batch)? {
+            for shard in encode_batch(&sources, batch, observer)? {
                 let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
                 container.put(&shard.key, &parts)?;
                 written[shard.array].keys.push(shard.key);
@@ -90,7 +98,11 @@ struct EncodedShard {
 }
 
 /// Encodes every chunk of some shards in parallel.
-fn encode_batch(sources: &[Source<'_>], batch: &[(usize, Vec<u64>)]) -> Result<Vec<EncodedShard>> {
+fn encode_batch(
+    sources: &[Source<'_>],
+    batch: &[(usize, Vec<u64>)],
+    observer: Option<&Observer>,
+) -> Result<Vec<EncodedShard>> {
     let mut chunks = Vec::new();
     let mut shards = Vec::with_capacity(batch.len());
     for (index, shard) in batch {
@@ -104,10 +116,11 @@ fn encode_batch(sources: &[Source<'_>], batch: &[(usize, Vec<u64>)]) -> Result<V
             None => Ok(None),
             Some(chunk) => {
                 let source = &sources[*index];
-                source
+                let encoded = source
                     .encode(chunk)
-                    .map(Some)
-                    .map_err(|error| error.at_node(source.name))
+                    .map_err(|error| error.at_node(source.name))?;
+                observer.map_or(Ok(()), |observer| observer(source.chunk_bytes()))?;
+                Ok(Some(encoded))
             }
         }
     })?;
@@ -220,11 +233,16 @@ impl<'a> Source<'a> {
             .collect()
     }
 
+    /// Raw bytes of a chunk; of texts, about.
+    fn chunk_bytes(&self) -> u64 {
+        let size = self.metadata.dtype.size().unwrap_or(64) as u64;
+        self.layout.chunk_shape.iter().product::<u64>() * size
+    }
+
     /// Raw bytes of a shard, about.
     fn shard_bytes(&self) -> usize {
         let chunks: u64 = self.per_shard().iter().product();
-        let size = self.metadata.dtype.size().unwrap_or(64) as u64;
-        (chunks * self.layout.chunk_shape.iter().product::<u64>() * size) as usize
+        (chunks * self.chunk_bytes()) as usize
     }
 
     /// Coordinates of all shards.

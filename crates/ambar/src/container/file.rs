@@ -7,7 +7,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Durability;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
+
+/// How much is read at once where all of a file is gone through.
+const PIECE: u64 = 1 << 20;
 
 /// Fills `out` from `offset` of `file`; an end of the file before that is `Corrupt`.
 pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -21,6 +24,27 @@ pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Resu
             .in_file(path.display()),
             _ => Error::io(source, path, "reading"),
         })
+}
+
+/// Calls `take` with the `len` bytes of `file` from `start` on, piece by piece. Returns their CRC-32.
+pub fn stream(
+    file: &File,
+    path: &Path,
+    start: u64,
+    len: u64,
+    take: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<u32> {
+    let mut buffer = vec![0; len.min(PIECE) as usize];
+    let mut hasher = crc32fast::Hasher::new();
+    let mut done = 0;
+    while done < len {
+        let piece = &mut buffer[..(len - done).min(PIECE) as usize];
+        read_exact(file, path, start + done, piece)?;
+        hasher.update(piece);
+        take(piece)?;
+        done += piece.len() as u64;
+    }
+    Ok(hasher.finalize())
 }
 
 /// Checks the CRC-32 `found` of bytes that were read, where one is `expected`.
@@ -131,15 +155,6 @@ pub fn taken(path: &Path) -> Error {
     Error::busy("the name is taken; choose another, or ask to overwrite it").in_file(path.display())
 }
 
-/// The error of a writer that has failed before.
-pub fn poisoned(path: &Path) -> Error {
-    Error::new(
-        ErrorKind::Io,
-        "an earlier write failed, so this writer has stopped; open the store again",
-    )
-    .in_file(path.display())
-}
-
 /// Makes the names in the folder of `path` durable.
 pub fn sync_parent(path: &Path, durability: Durability) -> Result<()> {
     let parent = match path.parent() {
@@ -191,3 +206,20 @@ pub fn sync_file_system(folder: &Path) -> Result<bool> {
 pub fn sync_file_system(_folder: &Path) -> Result<bool> {
     Ok(false)
 }
+
+/// Lets the system begin to bring a range of `file` to the disk, so that making it durable later
+/// finds less to do. It is a hint: errors come up when it is made durable.
+#[cfg(target_os = "linux")]
+pub fn start_writing(file: &File, offset: u64, len: u64) {
+    use std::os::fd::AsRawFd;
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
+        return;
+    };
+    let flags = libc::SYNC_FILE_RANGE_WRITE;
+    // SAFETY: the descriptor is open until the call returns; the call touches no memory of ours.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, flags) };
+}
+
+/// Does nothing where the system cannot do it.
+#[cfg(not(target_os = "linux"))]
+pub fn start_writing(_file: &File, _offset: u64, _len: u64) {}

@@ -10,6 +10,7 @@ mod directory;
 mod faults;
 mod file;
 mod key;
+mod state;
 mod zip;
 
 use std::fmt;

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{NodeKind, Store, name_of};
-use crate::array::{ArrayData, ArraySpec, Prepared};
+use crate::array::{ArrayData, ArraySpec, Observer, Prepared};
 use crate::container::{self, ContainerWriter, CreateOptions, Durability, validate_key};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, group_document, root_document};
 
 /// A store open for writing. What is written becomes visible with [`StoreWriter::commit`].
-#[derive(Debug)]
 pub struct StoreWriter {
     container: Box<dyn ContainerWriter>,
     root: Attributes,
@@ -24,6 +24,7 @@ pub struct StoreWriter {
     made: u64,
     /// Whether an array was written in part, so that nothing may be committed any more.
     failed: bool,
+    observer: Option<Arc<Observer>>,
 }
 
 #[derive(Debug)]
@@ -32,6 +33,17 @@ struct Node {
     kind: NodeKind,
     document: String,
     changed: bool,
+}
+
+impl std::fmt::Debug for StoreWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "StoreWriter({:?}, {} nodes)",
+            self.container,
+            self.nodes.len()
+        )
+    }
 }
 
 impl StoreWriter {
@@ -47,6 +59,7 @@ impl StoreWriter {
             keys: BTreeSet::new(),
             made: 0,
             failed: false,
+            observer: None,
         })
     }
 
@@ -88,7 +101,15 @@ impl StoreWriter {
             keys,
             made,
             failed: false,
+            observer: None,
         })
+    }
+
+    /// Has `observer` called with the raw bytes of each chunk once it is encoded, from any thread;
+    /// an error it returns ends the write with it, and nothing can be committed any more. `None`:
+    /// nobody is called.
+    pub fn observe(&mut self, observer: Option<Arc<Observer>>) {
+        self.observer = observer;
     }
 
     /// Makes a group with these attributes, and the groups above it where there are none; the
@@ -163,7 +184,8 @@ impl StoreWriter {
         let prepared = Prepared::new(&arrays)?;
         // Should this fail, chunks of old and new arrays may lie side by side under one name.
         self.failed = true;
-        for (written, (name, _, _)) in prepared.write(&mut *self.container)?.iter().zip(&arrays) {
+        let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
+        for (written, (name, _, _)) in written.iter().zip(&arrays) {
             let old = self.keys_below(name);
             self.keys.extend(written.keys.iter().cloned());
             for key in old.iter().filter(|key| !written.keys.contains(key)) {

@@ -11,9 +11,6 @@ use super::tree;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// How much `verify` reads at once.
-const PIECE: usize = 1 << 20;
-
 /// A directory.
 pub struct DirectoryReader {
     root: PathBuf,
@@ -108,24 +105,16 @@ impl DirectoryReader {
         Ok(file)
     }
 
-    /// Calls `take` with the bytes of `key`, piece by piece, and verifies their CRC-32.
-    fn stream(&self, key: &str, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+    fn verify_entry(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let entry = self
             .entry(key)?
             .ok_or_else(|| Error::not_found("there is no such entry"))?;
         let file = self.open_file(key)?;
-        let mut buffer = vec![0; entry.len.min(PIECE as u64) as usize];
-        let mut hasher = crc32fast::Hasher::new();
-        let mut done = 0;
-        while done < entry.len {
-            let len = (entry.len - done).min(PIECE as u64) as usize;
-            let piece = &mut buffer[..len];
-            file::read_exact(&file, &self.root.join(key), done, piece)?;
-            hasher.update(piece);
-            take(piece);
-            done += len as u64;
-        }
-        file::check_crc32(hasher.finalize(), entry.crc32)
+        let found = file::stream(&file, &self.root.join(key), 0, entry.len, &mut |piece| {
+            progress(piece.len() as u64);
+            Ok(())
+        })?;
+        file::check_crc32(found, entry.crc32)
     }
 
     fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
@@ -206,8 +195,7 @@ impl Container for DirectoryReader {
     }
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        let result = self.stream(key, &mut |piece| progress(piece.len() as u64));
-        self.placed(result, key)
+        self.placed(self.verify_entry(key, progress), key)
     }
 
     fn verify_records(&self) -> Result<()> {

@@ -10,9 +10,6 @@ use super::writer::DirectoryWriter;
 use super::{place, tree};
 use crate::error::{Error, ErrorKind, Result};
 
-/// How much is read at once.
-const PIECE: usize = 1 << 20;
-
 /// Finishes what a killed writer has committed, and takes over what other programs have changed.
 pub fn repair(path: &Path) -> Result<Repaired> {
     let root = file::resolve(path);
@@ -125,15 +122,5 @@ fn take_over(root: &Path, old: Option<List>, notes: &mut Vec<String>) -> Result<
 fn checksum(path: &Path) -> Result<u32> {
     let file = File::open(path).map_err(|source| Error::io(source, path, "opening"))?;
     let len = file::length(&file, path)?;
-    let mut hasher = crc32fast::Hasher::new();
-    let mut buffer = vec![0; len.min(PIECE as u64) as usize];
-    let mut done = 0;
-    while done < len {
-        let piece = (len - done).min(PIECE as u64);
-        let piece = &mut buffer[..piece as usize];
-        file::read_exact(&file, path, done, piece)?;
-        hasher.update(piece);
-        done += piece.len() as u64;
-    }
-    Ok(hasher.finalize())
+    file::stream(&file, path, 0, len, &mut |_| Ok(()))
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::state::State;
 use super::super::{Container, ContainerWriter, CreateOptions, Durability, file, key};
 use super::list::{List, Record};
 use super::reader::DirectoryReader;
@@ -31,8 +32,6 @@ pub struct DirectoryWriter {
     put: Vec<Box<str>>,
     changed: bool,
     state: State,
-    /// A forked child has the writer, too, but must not clean up after it.
-    process: u32,
 }
 
 /// What a directory that has not got its name yet may replace.
@@ -40,15 +39,6 @@ struct NewFolder {
     /// The lock of the directory to be replaced.
     _replaced: Option<File>,
     overwrite: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Sound,
-    /// Something failed before the commit could have become valid.
-    Failed,
-    /// Something failed when the commit may have become valid on the disk already.
-    InDoubt,
 }
 
 impl DirectoryWriter {
@@ -74,6 +64,13 @@ impl DirectoryWriter {
                     return Err(Error::io(source, folder, "making the folder"));
                 }
                 _ => {}
+            }
+            // What is here will be cleared: it must not be a link to somewhere else.
+            if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
+                return Err(Error::busy(
+                    "this name is needed for a moment, but taken; remove what has it",
+                )
+                .in_file(folder.display()));
             }
         }
         let lock = file::create_locked(&tree::lock(&root))?;
@@ -121,24 +118,16 @@ impl DirectoryWriter {
             list: List::default(),
             put: Vec::new(),
             changed: false,
-            state: State::Sound,
-            process: std::process::id(),
+            state: State::new(),
         }
-    }
-
-    fn check_sound(&self) -> Result<()> {
-        if self.state == State::Sound {
-            return Ok(());
-        }
-        Err(file::poisoned(&self.path))
     }
 
     /// Runs `action`; after an error the writer is poisoned.
     fn guarded<T>(&mut self, action: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         let result = action(self);
-        if result.is_err() && self.state == State::Sound {
-            self.state = State::Failed;
+        if result.is_err() {
+            self.state.fail();
         }
         result.map_err(|error| error.in_file(self.path.display()))
     }
@@ -192,7 +181,7 @@ impl DirectoryWriter {
         self.sync_entries()?;
         let list = place::write_list(&self.root, &self.list, self.durability)?;
         if self.new.is_none() {
-            self.state = State::InDoubt;
+            self.state.doubt();
         }
         place::name_list(&self.root, &list, self.durability)?;
         place::finish(&self.root, &self.list)?;
@@ -203,7 +192,7 @@ impl DirectoryWriter {
         self.last = self.list.clone();
         self.put.clear();
         self.changed = false;
-        self.state = State::Sound;
+        self.state.succeed();
         Ok(())
     }
 
@@ -235,7 +224,7 @@ impl DirectoryWriter {
             return Err(file::taken(&self.path));
         }
         place::name_folder(&self.root, &self.path, exists)?;
-        self.state = State::InDoubt;
+        self.state.doubt();
         let temporary = std::mem::replace(&mut self.root, self.path.clone());
         self.new = None;
         file::sync_parent(&self.path, self.durability)?;
@@ -255,7 +244,7 @@ impl ContainerWriter for DirectoryWriter {
 
     fn remove(&mut self, key: &str) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         if let Some(removed) = self.list.entries.remove(key) {
             self.drop_waiting(removed);
             self.changed = true;
@@ -264,7 +253,7 @@ impl ContainerWriter for DirectoryWriter {
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         if !self.changed {
             return Ok(());
         }
@@ -272,7 +261,7 @@ impl ContainerWriter for DirectoryWriter {
     }
 
     fn reader(&self) -> Result<Arc<dyn Container>> {
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         if self.new.is_some() {
             return Err(
                 Error::invalid("nothing has been committed yet; commit first")
@@ -285,13 +274,13 @@ impl ContainerWriter for DirectoryWriter {
 
 impl Drop for DirectoryWriter {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if !self.state.is_owner() {
             return;
         }
         // Nothing of this can be reported, and none of it matters to a later reader or writer.
         if self.new.is_some() {
             let _ = fs::remove_dir_all(&self.root);
-        } else if self.state != State::InDoubt {
+        } else if !self.state.is_in_doubt() {
             for number in self.last.next..self.list.next {
                 let _ = fs::remove_file(tree::waiting(&self.root, number));
             }

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::super::{Durability, file};
 use crate::error::{Error, Result};
 
 /// Pieces are gathered until so many bytes are waiting.
@@ -14,6 +15,7 @@ const BUFFER: usize = 1 << 20;
 pub struct Appender {
     file: Arc<File>,
     path: PathBuf,
+    durability: Durability,
     /// File offset of the first byte that waits in `buffer`.
     written: u64,
     buffer: Vec<u8>,
@@ -21,10 +23,11 @@ pub struct Appender {
 
 impl Appender {
     /// Appends to `file`, which has `path`, from the offset `end` on.
-    pub fn new(file: Arc<File>, path: PathBuf, end: u64) -> Self {
+    pub fn new(file: Arc<File>, path: PathBuf, durability: Durability, end: u64) -> Self {
         Self {
             file,
             path,
+            durability,
             written: end,
             buffer: Vec::new(),
         }
@@ -72,6 +75,9 @@ impl Appender {
         self.file
             .write_all_at(bytes, self.written)
             .map_err(|source| Error::io(source, &self.path, "writing"))?;
+        if self.durability == Durability::Full && bytes.len() >= BUFFER {
+            file::start_writing(&self.file, self.written, bytes.len() as u64);
+        }
         self.written = end;
         Ok(())
     }

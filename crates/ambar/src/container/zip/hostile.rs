@@ -150,6 +150,24 @@ fn entries_that_leave_the_file_or_lie_about_themselves_are_errors() {
     container::open(&path).unwrap();
 }
 
+#[test]
+fn entries_that_share_bytes_are_not_multiplied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.ambar");
+    let directory = directory_of(&[entry("a", 0, 100, 500), entry("b", 50, 100, 500)]);
+    write_file(&path, &directory, 2, |_| {});
+    let before = fs::read(&path).unwrap();
+    // Their checksums are 0, which that of 500 bytes of the header is not.
+    let error = container::compact(&path).unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "a"));
+    let zeros = crc32fast::hash(&before[100..600]);
+    let mut entries = [entry("a", 0, 100, 500), entry("b", 50, 100, 500)];
+    entries.iter_mut().for_each(|entry| entry.crc32 = zeros);
+    write_file(&path, &directory_of(&entries), 2, |_| {});
+    let error = container::compact(&path).unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "b"));
+}
+
 proptest! {
     #[test]
     fn random_changes_of_a_directory_do_no_harm(
@@ -242,7 +260,7 @@ fn a_file_never_passes_what_offsets_can_be() {
     let path = folder.path().join("end");
     let file = File::create(&path).unwrap();
     file.write_all_at(b"x", 0).unwrap();
-    let mut out = Appender::new(file.into(), path, i64::MAX as u64 - 10);
+    let mut out = Appender::new(file.into(), path, Durability::None, i64::MAX as u64 - 10);
     out.write(&[0; 11]).unwrap();
     assert_eq!(out.flush().unwrap_err().kind(), ErrorKind::Limit);
 }

@@ -13,9 +13,6 @@ use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// How much `verify` reads at once.
-const PIECE: usize = 1 << 20;
-
 /// One commit of a ZIP.
 pub struct ZipReader {
     file: Arc<File>,
@@ -153,21 +150,11 @@ impl ZipReader {
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let start = self.data_offset(key, record)?;
-        let mut buffer = vec![0; record.len.min(PIECE as u64) as usize];
-        let mut hasher = crc32fast::Hasher::new();
-        let mut done = 0;
-        while done < record.len {
-            let len = (record.len - done).min(PIECE as u64) as usize;
-            let piece = &mut buffer[..len];
-            file::read_exact(&self.file, &self.path, start + done, piece)?;
-            hasher.update(piece);
-            take(piece)?;
-            done += len as u64;
-        }
-        file::check_crc32(hasher.finalize(), Some(record.crc32)).map_err(|error| error.at_node(key))
+        let found = file::stream(&self.file, &self.path, start, record.len, take)?;
+        file::check_crc32(found, Some(record.crc32)).map_err(|error| error.at_node(key))
     }
 
-    fn not_here<T>(&self, result: Result<T>, key: &str) -> Result<T> {
+    fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
         result.map_err(|error| error.at_node(key).in_file(&self.location))
     }
 
@@ -214,7 +201,7 @@ impl Container for ZipReader {
         let Some(record) = self.index.get(key) else {
             return Ok(None);
         };
-        let offset = self.not_here(self.data_offset(key, &record), key)?;
+        let offset = self.placed(self.data_offset(key, &record), key)?;
         Ok(Some(Entry {
             len: record.len,
             crc32: Some(record.crc32),
@@ -243,11 +230,11 @@ impl Container for ZipReader {
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
-        self.not_here(read(), key)
+        self.placed(read(), key)
     }
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        self.not_here(self.verify_entry(key, progress), key)
+        self.placed(self.verify_entry(key, progress), key)
     }
 
     fn verify_records(&self) -> Result<()> {

@@ -13,6 +13,7 @@ use super::reader::ZipReader;
 use super::slot::{self, HEADER_LEN, SLOT_LEN, SLOT_OFFSETS, Slot, TRAILER_LEN};
 use super::writer::{self, ROOT, ZipWriter};
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 
 /// How much of the file is searched at once.
 const PIECE: usize = 1 << 20;
@@ -168,9 +169,20 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     writer.replaces(&reader, before.permissions())?;
     let mut order: Vec<_> = reader.index().iter().collect();
     order.sort_unstable_by_key(|(_, record)| record.header_offset);
+    let mut end = 0;
     for (key, record) in order {
+        // Entries that share bytes would make a file grow beyond all bounds when they are copied.
+        if record.header_offset < end {
+            return Err(Error::corrupt(
+                "the entry shares bytes with another one: this is no file that ambar can copy",
+            )
+            .at_node(key)
+            .in_file(path.display()));
+        }
+        end = record.data_offset.unwrap_or(record.header_offset) + record.len;
         if key == ROOT {
-            let root = reader.read_whole(ROOT, record.len)?.unwrap_or_default();
+            let limit = Limits::default().metadata_bytes;
+            let root = reader.read_whole(ROOT, limit)?.unwrap_or_default();
             writer.put(ROOT, &[&root])?;
         } else {
             writer.append_entry(key, record.len, record.crc32, |out| {

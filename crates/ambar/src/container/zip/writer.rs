@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::state::State;
 use super::super::{Container, ContainerWriter, CreateOptions, Durability, file, key};
 use super::append::Appender;
 use super::locate;
@@ -33,8 +34,6 @@ pub struct ZipWriter {
     changed: bool,
     slot: Slot,
     state: State,
-    /// A forked child has the writer, too, but must not clean up after it.
-    process: u32,
 }
 
 /// A file that has not got its name yet.
@@ -43,15 +42,6 @@ struct NewFile {
     /// The file to be replaced, locked so that nobody goes on writing what will be deleted.
     _replaced: Option<File>,
     overwrite: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Sound,
-    /// Something failed before the commit could have become valid.
-    Failed,
-    /// Something failed when the commit may have become valid on the disk already.
-    InDoubt,
 }
 
 impl ZipWriter {
@@ -131,7 +121,7 @@ impl ZipWriter {
 
     fn new(file: Arc<File>, path: PathBuf, durability: Durability, end: u64) -> Self {
         Self {
-            out: Appender::new(Arc::clone(&file), path.clone(), end),
+            out: Appender::new(Arc::clone(&file), path.clone(), durability, end),
             file,
             path,
             durability,
@@ -140,24 +130,16 @@ impl ZipWriter {
             root: None,
             changed: false,
             slot: Slot::default(),
-            state: State::Sound,
-            process: std::process::id(),
+            state: State::new(),
         }
-    }
-
-    fn check_sound(&self) -> Result<()> {
-        if self.state == State::Sound {
-            return Ok(());
-        }
-        Err(file::poisoned(&self.path))
     }
 
     /// Runs `action`; after an error the writer is poisoned.
     fn guarded<T>(&mut self, action: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         let result = action(self);
-        if result.is_err() && self.state == State::Sound {
-            self.state = State::Failed;
+        if result.is_err() {
+            self.state.fail();
         }
         result.map_err(|error| error.in_file(self.path.display()))
     }
@@ -226,7 +208,7 @@ impl ZipWriter {
             .encode(&mut directory);
         }
         // What no reader would take must not be written.
-        let limit = Limits::default().directory_bytes;
+        let limit = Limits::default().directory_bytes.min(u32::MAX.into());
         Limits::check("the central directory", directory.len() as u64, limit)?;
         let slot = Slot {
             sequence: self.slot.sequence + 1,
@@ -248,7 +230,7 @@ impl ZipWriter {
             None => {
                 // What the slot speaks of must be on the disk before the slot may be.
                 file::sync(&self.file, &self.path, self.durability)?;
-                self.state = State::InDoubt;
+                self.state.doubt();
                 write_slot(&self.file, &self.path, slot.index(), &slot)?;
                 file::sync(&self.file, &self.path, self.durability)?;
             }
@@ -263,14 +245,14 @@ impl ZipWriter {
                 super::super::faults::step(&self.path)?;
                 fs::rename(&new.temporary, &self.path)
                     .map_err(|source| Error::io(source, &self.path, "giving the file its name"))?;
-                self.state = State::InDoubt;
+                self.state.doubt();
                 self.new = None;
                 file::sync_parent(&self.path, self.durability)?;
             }
         }
         self.slot = slot;
         self.changed = false;
-        self.state = State::Sound;
+        self.state.succeed();
         Ok(())
     }
 }
@@ -281,7 +263,7 @@ impl ContainerWriter for ZipWriter {
         if key != ROOT {
             return self.append_parts(key, parts);
         }
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         self.root = Some(parts.concat());
         self.changed = true;
         Ok(())
@@ -289,7 +271,7 @@ impl ContainerWriter for ZipWriter {
 
     fn remove(&mut self, key: &str) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         let removed = self.live.remove(key).is_some();
         let dropped = key == ROOT && self.root.take().is_some();
         self.changed |= removed || dropped;
@@ -297,7 +279,7 @@ impl ContainerWriter for ZipWriter {
     }
 
     fn commit(&mut self) -> Result<()> {
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         if !self.changed {
             return Ok(());
         }
@@ -305,7 +287,7 @@ impl ContainerWriter for ZipWriter {
     }
 
     fn reader(&self) -> Result<Arc<dyn Container>> {
-        self.check_sound()?;
+        self.state.check(&self.path)?;
         if self.new.is_some() {
             return Err(
                 Error::invalid("nothing has been committed yet; commit first")
@@ -319,13 +301,13 @@ impl ContainerWriter for ZipWriter {
 
 impl Drop for ZipWriter {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if !self.state.is_owner() {
             return;
         }
         // Nothing of this can be reported, and none of it matters to a later reader or writer.
         if let Some(new) = &self.new {
             let _ = fs::remove_file(&new.temporary);
-        } else if self.state != State::InDoubt
+        } else if !self.state.is_in_doubt()
             && let Some(end) = self.slot.end()
         {
             let _ = self.file.set_len(end);

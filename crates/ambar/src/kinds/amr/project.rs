@@ -142,6 +142,7 @@ impl AmrTree {
         };
         let rows = image.values_mut::<f64>().par_chunks_mut(width);
         rows.enumerate().for_each(|(row, values)| {
+            values.fill(0.0);
             let mut weights = vec![0.0; width];
             for part in &sums {
                 part.add_row(

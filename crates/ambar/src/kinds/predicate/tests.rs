@@ -102,6 +102,31 @@ fn columns_that_are_not_numbers_are_errors() {
 }
 
 #[test]
+fn a_range_says_nothing_of_nan() {
+    let outcome = |text: &str, range, nan| {
+        let predicate = Predicate::parse(text).unwrap();
+        let outcome = predicate.outcome(|_| Ok(Some((range, nan)))).unwrap();
+        (outcome.may_hold, outcome.may_fail)
+    };
+    let none = [f64::INFINITY, f64::NEG_INFINITY];
+    for (text, range, clean, with_nan) in [
+        ("a == 1", [1.0, 1.0], (true, false), (true, true)),
+        ("a != 1", [1.0, 1.0], (false, true), (true, true)),
+        ("a < 2", [1.0, 1.0], (true, false), (true, true)),
+        ("a <= 1", [1.0, 1.0], (true, false), (true, true)),
+        ("a > 0", [1.0, 1.0], (true, false), (true, true)),
+        ("a >= 1", [1.0, 1.0], (true, false), (true, true)),
+        ("not a > 2", [1.0, 1.0], (true, false), (true, false)),
+        ("a > 2", [1.0, 1.0], (false, true), (false, true)),
+        ("a != 1", none, (true, false), (true, false)),
+        ("a == 1", none, (false, true), (false, true)),
+    ] {
+        assert_eq!(outcome(text, range, false), clean, "{text}");
+        assert_eq!(outcome(text, range, true), with_nan, "{text}");
+    }
+}
+
+#[test]
 fn aliases_are_replaced() {
     let mut predicate = Predicate::parse("rho > 1 and p < 2 and rho < 5").unwrap();
     predicate.rename(|name| (name == "rho").then(|| "density".into()));

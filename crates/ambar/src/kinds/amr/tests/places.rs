@@ -58,6 +58,26 @@ proptest! {
         prop_assert_eq!(tree.cells_per_level().iter().map(|(_, cells)| cells).sum::<u64>(), tree.rows());
     }
 
+    #[test]
+    fn ranges_hold_the_values_of_their_chunks(recipe in recipes(30)) {
+        use crate::kinds::select::Rows;
+        let sample = Sample::new(&recipe);
+        let tree = sample.tree(recipe.chunk_rows);
+        for name in Rows::names(&tree) {
+            let Some(ranges) = Rows::ranges(&tree, &name).unwrap() else {
+                continue;
+            };
+            let (name, column) = tree.cells(&[&name], &Selection::default()).unwrap().remove(0);
+            let mut values = vec![0.0; column.rows()];
+            crate::kinds::numbers::to_f64(&name, column.dtype(), column.bytes(), &mut values).unwrap();
+            let chunks = values.chunks(recipe.chunk_rows as usize);
+            prop_assert_eq!(chunks.len(), ranges.len());
+            for (values, [lo, hi]) in chunks.zip(ranges) {
+                prop_assert!(values.iter().all(|value| lo <= *value && *value <= hi), "{}", name);
+            }
+        }
+    }
+
     /// Whatever a file says: an error or cells, never a panic or a hang.
     #[test]
     fn hostile_levels_do_no_harm(

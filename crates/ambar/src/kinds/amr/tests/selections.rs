@@ -60,9 +60,14 @@ proptest! {
             let lo = random.below(5) as u8;
             selection.levels = Some((lo, lo + random.below(4) as u8));
         }
+        // With and without derived columns among those that decide.
         let least = random.below(100) as f64;
+        let derived = random.below(2) == 0;
         if which & 4 == 4 {
-            let text = format!("density >= {least} and not (level == 2 or mass == 3) or x < 0.1");
+            let mut text = format!("density >= {least} and not mass == 3");
+            if derived {
+                text = format!("{text} and level != 2 or x < 0.1 or 0.02 < dx < 0.05");
+            }
             selection.condition = Some(Predicate::parse(&text).unwrap());
         }
         let columns = if which & 8 == 8 { &COLUMNS[..] } else { &COLUMNS[..1] };
@@ -70,8 +75,10 @@ proptest! {
             let centre = leaf.centre(&sample.shape);
             let in_region = selection.region.is_none_or(|region| region.contains(&centre));
             let in_levels = selection.levels.is_none_or(|(lo, hi)| lo <= leaf.level && leaf.level <= hi);
-            let condition = sample.density[row] >= least && !(leaf.level == 2 || sample.mass[row] == 3)
-                || centre[0] < 0.1;
+            let stored = sample.density[row] >= least && sample.mass[row] != 3;
+            let dx = sample.shape.cell_size(leaf.level);
+            let more = leaf.level != 2 && stored || centre[0] < 0.1 || 0.02 < dx && dx < 0.05;
+            let condition = if derived { more } else { stored };
             in_region && in_levels && (selection.condition.is_none() || condition)
         });
         check(&sample, &tree.cells(columns, &selection).unwrap(), &rows);

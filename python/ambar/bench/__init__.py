@@ -1,0 +1,1 @@
+"""Studies that measure ambar against its peers: `ambar bench ramses`."""

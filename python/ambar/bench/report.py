@@ -1,0 +1,140 @@
+"""What the study found, as tables for the screen and Markdown, JSON, and a bar chart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.table import Table
+
+from ambar.bench.study import Row, Study
+from ambar.cli.common import plain_table, size
+
+COLUMNS = (
+    "",
+    "first s",
+    "warm ms",
+    "MB/s",
+    "times faster",
+    "peak MB",
+    "columns MB",
+    "on disk MB",
+    "times smaller",
+)
+
+
+def cells_of(row: Row, study: Study) -> list[str]:
+    """Return the texts of a row, one for each of `COLUMNS`."""
+    peer = study.fastest_peer(row.component)
+    whole = study.component_bytes[row.component]
+    return [
+        row.name + (" *" if row.note else ""),
+        f"{row.first_seconds:.3f}",
+        f"{row.seconds * 1e3:.1f}",
+        f"{whole / row.seconds / 1e6:,.0f}",
+        f"{peer.seconds / row.seconds:.1f}" if peer else "-",
+        f"{row.peak_bytes / 1e6:.0f}",
+        f"{row.column_bytes / 1e6:.1f}",
+        f"{row.disk_bytes / 1e6:.1f}",
+        f"{whole / row.disk_bytes:.2f}",
+    ]
+
+
+def headline(study: Study) -> str:
+    """Return a line on the output and the machine."""
+    return (
+        f"{study.path}: {size(study.output_bytes)}, {study.domains} domains, {study.files} files; "
+        f"{study.machine['processor']}, {study.machine['cores']} cores; "
+        f"medians of {study.rounds} warm loads"
+    )
+
+
+def tables(study: Study) -> Iterator[Table]:
+    """Yield a table for the screen per component."""
+    for component in study.component_bytes:
+        table = plain_table(*COLUMNS, title=component)
+        for row in rows_of(study, component):
+            style = "" if row.reader == "ambar" else "dim"
+            table.add_row(*cells_of(row, study), style=style)
+        yield table
+
+
+def rows_of(study: Study, component: str) -> list[Row]:
+    """Return the rows of a component."""
+    return [row for row in study.rows if row.component == component]
+
+
+def notes(study: Study) -> list[str]:
+    """Return what to know when reading the tables."""
+    first = f"after {study.cold}" if study.cold else "with the files in the page cache"
+    lines = [
+        "first s: import and first load in a fresh process, "
+        f"{first}. warm ms: median of the loads after it, rows in turn.",
+        "MB/s: RAMSES' bytes of the component by the time. times faster: than the fastest of yt, "
+        "osyris and pynbody that loads the same columns.",
+        "peak MB: resident memory of the process and its children after the first load.",
+    ]
+    lines += [f"* {row.component}, {row.name}: {row.note}" for row in study.rows if row.note]
+    return lines
+
+
+def markdown(study: Study) -> str:
+    """Return everything as Markdown."""
+    lines = [f"# Loading {Path(study.path).name}", "", headline(study) + ".", ""]
+    for component in study.component_bytes:
+        lines += [f"## {component}", "", "| " + " | ".join(COLUMNS) + " |"]
+        lines += ["|---|" + "---:|" * (len(COLUMNS) - 1)]
+        lines += [
+            "| " + " | ".join(cells_of(row, study)) + " |" for row in rows_of(study, component)
+        ]
+        lines.append("")
+    lines += [f"- {note}" for note in notes(study)]
+    lines += ["", "Whole stores: " + stores(study) + ".", ""]
+    lines += [f"{name}: {value}  " for name, value in study.machine.items()]
+    return "\n".join(lines) + "\n"
+
+
+def stores(study: Study) -> str:
+    """Return the sizes of the stores, as text."""
+    texts = [
+        f"{profile} {stored / 1e6:.2f} MB ({study.output_bytes / stored:.2f} times smaller)"
+        for profile, stored in study.store_bytes.items()
+    ]
+    return ", ".join(texts) or "none"
+
+
+def write(study: Study, folder: Path) -> list[Path]:
+    """Write results.json, results.md and, where matplotlib is installed, results.png."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / "results.json", folder / "results.md"]
+    written[0].write_text(json.dumps(study.to_dict(), indent=2) + "\n")
+    written[1].write_text(markdown(study))
+    try:
+        chart(study, folder / "results.png")
+    except ImportError:
+        return written
+    return [*written, folder / "results.png"]
+
+
+def chart(study: Study, target: Path) -> None:
+    """Draw the warm times as bars, a panel per component, on a logarithmic axis."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    components = list(study.component_bytes)
+    longest = max(len(rows_of(study, component)) for component in components)
+    figure = Figure(figsize=(9, (0.28 * longest + 0.9) * len(components)), layout="constrained")
+    for panel, component in enumerate(components, start=1):
+        rows = rows_of(study, component)[::-1]
+        axes = figure.add_subplot(len(components), 1, panel)
+        colours = ["#c77f12" if row.reader == "ambar" else "#8a8f98" for row in rows]
+        milliseconds = [row.seconds * 1e3 for row in rows]
+        bars = axes.barh([row.name for row in rows], milliseconds, color=colours)
+        axes.bar_label(bars, [f" {value:.3g} ms" for value in milliseconds], fontsize=8)
+        axes.set_xscale("log")
+        axes.set_xlim(min(milliseconds) / 2, max(milliseconds) * 3)
+        axes.set_title(f"{component}: median of warm loads", loc="left", fontsize=10)
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    FigureCanvasAgg(figure).print_figure(target, dpi=130)

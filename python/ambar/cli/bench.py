@@ -1,0 +1,82 @@
+"""`ambar bench`: studies that measure ambar against its peers."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from ambar.cli.common import Debug, Json, Threads, console, errors, parse_list, print_json
+
+app = typer.Typer(help="Measure ambar against yt, osyris and pynbody.", no_args_is_help=True)
+
+
+@app.callback()
+def _bench() -> None: ...
+
+
+@app.command()
+def ramses(
+    path: Annotated[Path, typer.Argument(help="A RAMSES output, output_NNNNN.")],
+    components: Annotated[
+        str, typer.Option(help="Some of hydro, gravity, rt, particles, all.")
+    ] = "hydro,gravity,particles,all",
+    profiles: Annotated[str, typer.Option(help="Stores to measure.")] = "fast,balanced,small",
+    peers: Annotated[
+        str, typer.Option(help="Peers to measure, where they are installed.")
+    ] = "yt,osyris,pynbody",
+    threads: Threads = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Warm loads of each row.")] = 9,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Empty the page cache before first loads.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, JSON and a chart.")
+    ] = None,
+    stores: Annotated[
+        Path | None, typer.Option(help="Folder to keep the stores in; else they are temporary.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure the loading of a RAMSES output: time, memory and size of every way.
+
+    Each way has a process of its own, and all take turns. What each loads is checked: the same
+    columns, with the same sums.
+
+    [bold]Examples[/bold]
+
+    ambar bench ramses output_00300
+
+    ambar bench ramses output_00300 --components hydro,all --rounds 21 --cold -o results
+    """
+    from ambar.bench import report, study
+
+    with TemporaryDirectory() if stores is None else nullcontext(str(stores)) as scratch:
+        Path(scratch).mkdir(parents=True, exist_ok=True)
+        with errors.status("measuring") as status:
+            found = study.run_study(
+                path,
+                Path(scratch),
+                components=parse_list(components) or [],
+                profiles=parse_list(profiles) or [],
+                peers=parse_list(peers) or [],
+                threads=threads,
+                rounds=rounds,
+                cold=cold,
+                report=status.update,
+            )
+    written = [] if output is None else report.write(found, output)
+    if json:
+        print_json(found.to_dict())
+        return
+    console.print(report.headline(found), markup=False)
+    for table in report.tables(found):
+        console.print(table)
+    for line in (*report.notes(found), "stores: " + report.stores(found)):
+        console.print(line, markup=False, style="dim")
+    for file in written:
+        console.print(f"written: {file}", markup=False)
