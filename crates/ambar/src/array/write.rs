@@ -49,10 +49,11 @@ impl<'a> Prepared<'a> {
         Ok(Self { sources, documents })
     }
 
-    /// Encodes and appends all chunks, in batches; tells `observer` of each.
+    /// Encodes and appends all chunks, in batches; `observer` is told of each.
     ///
     /// # Errors
-    /// `Io`, `Invalid` where a codec refuses a chunk, and the observer's own. Some chunks may have been appended.
+    /// `Io`, `Invalid` where a codec refuses a chunk, and what `observer` returned. Some chunks may
+    /// have been appended.
     pub fn write(
         self,
         container: &mut dyn ContainerWriter,

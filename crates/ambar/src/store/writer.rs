@@ -106,7 +106,8 @@ impl StoreWriter {
     }
 
     /// Has `observer` called with the raw bytes of each chunk once it is encoded, from any thread;
-    /// an error it returns ends the write with it. `None`: nobody is called.
+    /// an error it returns ends the write with it, and nothing can be committed any more. `None`:
+    /// nobody is called.
     pub fn observe(&mut self, observer: Option<Arc<Observer>>) {
         self.observer = observer;
     }
