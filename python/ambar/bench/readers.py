@@ -66,10 +66,11 @@ class Ambar(Reader):
 
     def load(self) -> Columns:
         """Load default columns: level, positions, and the fields of the parts."""
-        if self.path.is_dir() and not (self.path / "zarr.json").exists():
-            opened = self._ambar.read_ramses(self.path, components=self.parts, threads=self.threads)
-        else:
+        opened: Any
+        if self.path.suffix == ".ambar":
             opened = self._ambar.open(self.path)
+        else:
+            opened = self._ambar.read_ramses(self.path, components=self.parts, threads=self.threads)
         columns: Columns = {}
         if self.cells:
             names = [n for part in self.parts for n in opened.components[part] if n != "domain"]
