@@ -1,5 +1,12 @@
 //! Damaged, incomplete and split files: an error that names the place, or the right values.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
 mod common;
 
 use std::fs;

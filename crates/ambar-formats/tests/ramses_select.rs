@@ -1,5 +1,12 @@
 //! Parts of an output must be the same parts of the whole.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
 mod common;
 
 use ambar::kinds::region::Region;
@@ -285,4 +292,46 @@ fn progress_counts_every_file_and_can_stop_the_read() {
         output.read_cells(&request).unwrap_err().message(),
         "stopped"
     );
+}
+
+/// Files of domains that cannot hold cells of a region are not touched: here they are spoilt.
+#[test]
+fn a_region_needs_only_the_domains_around_it() {
+    for (case, corner) in [
+        ("sedov3d_small", 0.05),
+        ("stars_3d", 0.2),
+        ("bisection_2d", 2.0),
+    ] {
+        let source = common::own_output(case, "00002");
+        let ndim = Output::open(&source).unwrap().info().ndim;
+        let copy = common::Copy::of(&source);
+        let output = Output::open(&copy.path).unwrap();
+        let spoil = |kind: &str| {
+            let names = copy
+                .files()
+                .into_iter()
+                .filter(|name| name.starts_with(kind));
+            for name in names.filter(|name| !name.ends_with("out00001")) {
+                copy.change(&name, |bytes| bytes.clear());
+            }
+        };
+        let side = output.info().boxlen * corner;
+        let request = CellsRequest {
+            region: Some(Region::cuboid(&[0.0; 3][..ndim], &[side; 3][..ndim]).unwrap()),
+            ..CellsRequest::default()
+        };
+        let before = output.read_cells(&request).unwrap();
+        spoil("amr");
+        spoil("hydro");
+        let after = output.read_cells(&request);
+        if case == "bisection_2d" {
+            assert_eq!(after.unwrap_err().kind(), ErrorKind::Corrupt);
+            continue;
+        }
+        assert!(before.leaves.levels.rows() > 0);
+        assert!(
+            common::same(&before.columns, &after.unwrap().columns),
+            "{case}"
+        );
+    }
 }

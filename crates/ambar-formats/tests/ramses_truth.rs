@@ -1,5 +1,12 @@
 //! Every output must read as its truth file says, bit for bit.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
 mod common;
 
 use ambar::Column;

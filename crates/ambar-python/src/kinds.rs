@@ -8,6 +8,7 @@ use ambar::kinds::particles::Particles;
 use ambar::kinds::predicate::Predicate;
 use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
+use ambar::kinds::source::ColumnSource;
 use ambar::kinds::table::Table as Rows;
 use ambar::parallel::with_threads;
 use pyo3::exceptions::PyValueError;
@@ -15,15 +16,36 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::OrRaise;
-use crate::memory::{numpy_dtype, to_numpy};
+use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
 
-/// Columns as a dict of NumPy arrays.
-fn to_dict<'py>(py: Python<'py>, columns: Vec<(String, Column)>) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, column) in columns {
-        dict.set_item(name, to_numpy(py, column)?)?;
+/// Adds to `dict` those of `names` that lie in memory as a whole and are wanted as such, without a
+/// copy and read-only. Returns the others.
+fn lend_whole(
+    dict: &Bound<'_, PyDict>,
+    source: &dyn ColumnSource,
+    names: Vec<String>,
+    selection: &Selection,
+) -> PyResult<Vec<String>> {
+    let all = selection.is_all();
+    let mut rest = Vec::new();
+    for name in names {
+        match Some(&name)
+            .filter(|_| all)
+            .and_then(|name| source.whole(name))
+        {
+            Some(column) => dict.set_item(name, to_numpy_shared(dict.py(), column)?)?,
+            None => rest.push(name),
+        }
     }
-    Ok(dict)
+    Ok(rest)
+}
+
+/// Adds columns to `dict` as NumPy arrays that own them.
+fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResult<()> {
+    for (name, column) in columns {
+        dict.set_item(name, to_numpy(dict.py(), column)?)?;
+    }
+    Ok(())
 }
 
 /// A region from Python's tuple: `("box", lo, hi)`, `("sphere", center, radius)` or
@@ -134,6 +156,19 @@ impl Amr {
         Ok(numpy_dtype(&self.inner.dtype(name).or_raise()?))
     }
 
+    #[pyo3(signature = (region=None, levels=None, condition=None))]
+    fn chunks_touched(
+        &self,
+        py: Python<'_>,
+        region: Option<&Bound<'_, PyAny>>,
+        levels: Option<(u8, u8)>,
+        condition: Option<&str>,
+    ) -> PyResult<u64> {
+        let selection = selection(region, levels, condition)?;
+        py.detach(|| self.inner.chunks_touched(&selection))
+            .or_raise()
+    }
+
     #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None))]
     fn cells<'py>(
         &self,
@@ -145,11 +180,22 @@ impl Amr {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let selection = selection(region, levels, condition)?;
-        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let dict = PyDict::new(py);
+        let (mut rest, fields): (Vec<String>, Vec<String>) = columns
+            .into_iter()
+            .partition(|name| !self.inner.fields().contains(name));
+        rest.extend(lend_whole(
+            &dict,
+            &**self.inner.source(),
+            fields,
+            &selection,
+        )?);
+        let names: Vec<&str> = rest.iter().map(String::as_str).collect();
         let cells = py
             .detach(|| with_threads(threads, || self.inner.cells(&names, &selection)))
             .or_raise()?;
-        to_dict(py, cells)
+        fill(&dict, cells)?;
+        Ok(dict)
     }
 
     #[pyo3(signature = (field, level, lo, hi, threads=None))]
@@ -287,7 +333,9 @@ impl Table {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let selection = selection(region, None, condition)?;
-        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let dict = PyDict::new(py);
+        let rest = lend_whole(&dict, &**self.rows_of().source(), columns, &selection)?;
+        let names: Vec<&str> = rest.iter().map(String::as_str).collect();
         let rows = py
             .detach(|| {
                 with_threads(threads, || match &self.inner {
@@ -296,6 +344,7 @@ impl Table {
                 })
             })
             .or_raise()?;
-        to_dict(py, rows)
+        fill(&dict, rows)?;
+        Ok(dict)
     }
 }

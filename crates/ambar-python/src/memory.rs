@@ -1,6 +1,7 @@
 //! Columns' memory, lent to NumPy through the buffer protocol, and NumPy's lent to the library.
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
 use ambar::{Column, DataType};
 use pyo3::buffer::PyUntypedBuffer;
@@ -9,12 +10,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// Owns a column that NumPy arrays look into; freed with the last of them.
+/// Owns a column that NumPy arrays look into, alone or with others; freed with the last of them.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct ColumnMemory {
     start: *mut u8,
     len: usize,
-    _column: Column,
+    /// Whether others look at the column too, so that nobody may write.
+    shared: bool,
+    _column: Arc<Column>,
 }
 
 // SAFETY: the pointer is into the column, which is Send; the column moves with it.
@@ -35,7 +38,7 @@ impl ColumnMemory {
         // long as `slf`, of which the view takes a reference.
         let status = unsafe {
             let start = memory.start.cast::<c_void>();
-            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 0, flags)
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, memory.shared.into(), flags)
         };
         if status == -1 {
             Err(PyErr::fetch(slf.py()))
@@ -49,18 +52,35 @@ static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// The column as a NumPy array that owns it: no copy, writable.
 pub fn to_numpy<'py>(py: Python<'py>, mut column: Column) -> PyResult<Bound<'py, PyAny>> {
-    let bytes = column.bytes_mut();
-    let (start, len) = (bytes.as_mut_ptr(), bytes.len());
+    let start = column.bytes_mut().as_mut_ptr();
+    lend(py, start, Arc::new(column), false)
+}
+
+/// A column that others own too as a NumPy array: no copy, read-only.
+pub fn to_numpy_shared<'py>(py: Python<'py>, column: Arc<Column>) -> PyResult<Bound<'py, PyAny>> {
+    let start = column.bytes().as_ptr().cast_mut();
+    lend(py, start, column, true)
+}
+
+fn lend<'py>(
+    py: Python<'py>,
+    start: *mut u8,
+    column: Arc<Column>,
+    shared: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let dtype = numpy_dtype(column.dtype());
-    let rows = column.rows();
+    let len = column.bytes().len();
     if len == 0 {
-        return py.import("numpy")?.call_method1("zeros", (rows, dtype));
+        return py
+            .import("numpy")?
+            .call_method1("zeros", (column.rows(), dtype));
     }
     let memory = Bound::new(
         py,
         ColumnMemory {
             start,
             len,
+            shared,
             _column: column,
         },
     )?;

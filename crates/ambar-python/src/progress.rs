@@ -61,12 +61,9 @@ impl Progress {
     }
 
     /// The work's result; what the callable raised comes first.
-    pub fn finish<T>(self, result: ambar::Result<T>) -> PyResult<T> {
-        let state = self
-            .state
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
-        match state.raised {
+    pub fn finish<T>(&self, result: ambar::Result<T>) -> PyResult<T> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.raised.take() {
             Some(error) => Err(error),
             None => result.or_raise(),
         }

@@ -1,6 +1,7 @@
 //! RAMSES outputs: read into memory, or converted to a store.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ambar::ErrorKind;
 use ambar::kinds::amr::AmrTree;
@@ -164,8 +165,8 @@ pub fn convert_ramses(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let start = std::time::Instant::now();
-    let progress = Progress::new(progress);
-    let report = |done, total| go_on(progress.report(done, total));
+    let progress = Arc::new(Progress::new(progress));
+    let reported = Arc::clone(&progress);
     let options = ConvertOptions {
         components: kinds(components)?,
         fields,
@@ -173,7 +174,9 @@ pub fn convert_ramses(
         profile: self::profile(profile)?,
         durability: self::durability(durability)?,
         overwrite,
-        progress: Some(&report),
+        progress: Some(Arc::new(move |done, total| {
+            go_on(reported.report(done, total))
+        })),
     };
     let converted =
         py.detach(|| with_threads(threads, || ramses::convert(&path, &target, &options)));

@@ -12,30 +12,9 @@ use std::time::Duration;
 use ambar::ErrorKind;
 use ambar::container;
 use container_support::{
-    Content, Form, Random, append, commit, content, create, folder, try_content, try_verify,
+    Content, Form, Random, SLOTS, append, commit, content, create, folder, three_commits,
+    try_content, try_verify,
 };
-
-/// A small store of three commits, in which entries were replaced and removed.
-fn three_commits(path: &Path, form: Form) {
-    let mut writer = create(path, form);
-    commit(
-        &mut *writer,
-        &[
-            ("zarr.json", b"{\"a\": 1}"),
-            ("a/c/0", b"first"),
-            ("b", b""),
-        ],
-    );
-    commit(
-        &mut *writer,
-        &[("zarr.json", b"{\"a\": 2}"), ("a/c/0", b"second")],
-    );
-    writer.remove("b").unwrap();
-    commit(
-        &mut *writer,
-        &[("zarr.json", b"{\"a\": 3}"), ("c", b"third")],
-    );
-}
 
 /// Whether what is at `path` is `expected`, or an error that says that it is not.
 fn is_error_or(path: &Path, expected: &Content, what: &str) -> bool {
@@ -256,124 +235,6 @@ fn processor_time() -> Duration {
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     assert_eq!(result, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Where the two slots lie, as docs/format.md says.
-const SLOTS: [u64; 2] = [512, 1024];
-
-fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
-    let file = OpenOptions::new().write(true).open(path).unwrap();
-    file.write_all_at(bytes, offset).unwrap();
-}
-
-#[test]
-fn damaged_slots_are_restored_by_the_next_writer() {
-    for damaged in SLOTS {
-        let (_folder, path) = folder();
-        three_commits(&path, Form::Zip);
-        let expected = content(&path);
-        overwrite(&path, damaged + 20, &[0xff; 8]);
-        assert_eq!(content(&path), expected);
-        assert_eq!(try_verify(&path).unwrap_err().kind(), ErrorKind::Corrupt);
-        drop(append(&path));
-        try_verify(&path).unwrap();
-        assert_eq!(content(&path), expected);
-    }
-}
-
-#[test]
-fn repair_restores_what_can_be_restored() {
-    let mut damages: Vec<(&str, Vec<(u64, usize)>)> = vec![
-        ("the first slot", vec![(SLOTS[0], 64)]),
-        ("the second slot", vec![(SLOTS[1], 64)]),
-        ("both slots", vec![(SLOTS[0], 64), (SLOTS[1], 64)]),
-        ("the local header's signature", vec![(0, 4)]),
-        (
-            "all of the header but the slots",
-            vec![(0, 512), (1088, 300)],
-        ),
-        ("all of the header", vec![(0, 1600)]),
-    ];
-    let (_folder, path) = folder();
-    three_commits(&path, Form::Zip);
-    let expected = content(&path);
-    let sound = fs::read(&path).unwrap();
-    damages.push(("the trailer", vec![(sound.len() as u64 - 100, 90)]));
-    for (what, places) in damages {
-        for tail in [&b""[..], b"left behind"] {
-            if what == "the trailer" && !tail.is_empty() {
-                continue;
-            }
-            fs::write(&path, [&sound, tail].concat()).unwrap();
-            for (offset, len) in &places {
-                overwrite(&path, *offset, &vec![0xaa; *len]);
-            }
-            assert!(try_verify(&path).is_err(), "{what}");
-            let repaired = container::repair(&path).unwrap();
-            assert_eq!(
-                (repaired.commit, repaired.cut),
-                (3, tail.len() as u64),
-                "{what}"
-            );
-            assert!(!repaired.notes.is_empty(), "{what}");
-            try_verify(&path).unwrap();
-            assert_eq!(content(&path), expected, "{what}");
-            assert_eq!(fs::metadata(&path).unwrap().len(), sound.len() as u64);
-        }
-    }
-}
-
-#[test]
-fn repair_goes_back_to_no_older_commit() {
-    let (_folder, path) = folder();
-    three_commits(&path, Form::Zip);
-    // The central directory lies right before the trailer.
-    let end = fs::metadata(&path).unwrap().len();
-    overwrite(&path, end - 250, &[0xaa; 8]);
-    let before = fs::read(&path).unwrap();
-    assert_eq!(
-        container::repair(&path).unwrap_err().kind(),
-        ErrorKind::Corrupt
-    );
-    assert_eq!(fs::read(&path).unwrap(), before);
-}
-
-#[test]
-fn a_directory_that_another_program_changed_is_repaired_on_request() {
-    let (_folder, path) = folder();
-    three_commits(&path, Form::Directory);
-    fs::write(path.join("c"), b"changed").unwrap();
-    fs::create_dir(path.join("new")).unwrap();
-    fs::write(path.join("new/zarr.json"), b"{}").unwrap();
-    assert_eq!(try_content(&path).unwrap_err().kind(), ErrorKind::Corrupt);
-    let repaired = container::repair(&path).unwrap();
-    assert_eq!((repaired.commit, repaired.notes.len()), (4, 2));
-    assert_eq!(content(&path)["c"], b"changed");
-    assert_eq!(content(&path)["new/zarr.json"], b"{}");
-
-    fs::remove_file(path.join(".ambar/commit")).unwrap();
-    assert_eq!(try_content(&path).unwrap_err().kind(), ErrorKind::Corrupt);
-    container::repair(&path).unwrap();
-    assert_eq!(content(&path).len(), 4);
-
-    fs::remove_file(path.join("c")).unwrap();
-    let error = container::repair(&path).unwrap_err();
-    assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "c"));
-}
-
-#[test]
-fn compaction_of_a_damaged_container_leaves_it_as_it_was() {
-    let (folder, path) = folder();
-    commit(
-        &mut *create(&path, Form::Zip),
-        &[("a", &[1; 1000]), ("b", &[2; 1000])],
-    );
-    overwrite(&path, 2500, &[9]);
-    let before = fs::read(&path).unwrap();
-    let error = container::compact(&path).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt);
-    assert_eq!(fs::read(&path).unwrap(), before);
-    assert_eq!(container_support::names(folder.path()), ["run.ambar"]);
 }
 
 /// What the loss of power can leave of a commit that appends: any of the sectors written before

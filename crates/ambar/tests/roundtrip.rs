@@ -231,6 +231,16 @@ fn calls_that_make_no_sense_are_refused() {
     ] {
         assert!(writer.write_array(node, spec, data).is_err(), "{node}");
     }
+    let latin1 = Strings {
+        offsets: vec![0, 1],
+        bytes: vec![0xe9],
+    };
+    let text = ArraySpec::new(DataType::String, &[1]);
+    assert!(
+        writer
+            .write_array("a", &text, ArrayData::Strings(&latin1))
+            .is_err()
+    );
     writer.write_array("a", &spec, data).unwrap();
     assert!(writer.write_array("a/b", &spec, data).is_err());
     assert!(
@@ -324,6 +334,21 @@ fn nodes_are_replaced_removed_and_listed() {
         array.read_rows(0..3, &mut out).unwrap();
         assert_eq!(out, [7; 3]);
         assert!(after.verify(&|_, _| true).unwrap().damage.is_empty());
+        writer.remove("z").unwrap();
+        writer
+            .write_array("z/long", &long, ArrayData::Fixed(&[3; 1000]))
+            .unwrap();
+        writer.commit().unwrap();
+        let again = writer.last_commit().unwrap();
+        assert_eq!(paths(&again), ["/a", "/z", "/z/long"]);
+        let mut out = [0; 1000];
+        again
+            .array("/z/long")
+            .unwrap()
+            .read_rows(0..1000, &mut out)
+            .unwrap();
+        assert_eq!(out, [3; 1000]);
+        assert!(again.verify(&|_, _| true).unwrap().damage.is_empty());
         let error = after.array("/z/lang").unwrap_err();
         assert!(error.to_string().contains("z/long"), "{error}");
     }

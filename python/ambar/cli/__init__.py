@@ -47,6 +47,7 @@ def _main(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit. Errors become one line, but under --debug."""
+    State.debug = False
     try:
         app(arguments)
     except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from enum import IntEnum
 from typing import Annotated, Any
@@ -48,8 +49,18 @@ Progress = Annotated[
     bool, typer.Option("--progress/--no-progress", help="Show a bar for work over a second.")
 ]
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Return a console; output that goes to a file or pipe is not wrapped to 80 columns."""
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = 160
+    return made
+
+
+console = _console()
+errors = _console(stderr=True)
 
 
 def print_json(value: Any) -> None:

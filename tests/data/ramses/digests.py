@@ -14,8 +14,13 @@ import sys
 import numpy as np
 
 # The names of the cells' fields in truth files, where they are not those of the reader.
-NAMES = {"phi": "potential", "rho": "particle_density", "gx": "acceleration_x",
-         "gy": "acceleration_y", "gz": "acceleration_z"}
+NAMES = {
+    "phi": "potential",
+    "rho": "particle_density",
+    "gx": "acceleration_x",
+    "gy": "acceleration_y",
+    "gz": "acceleration_z",
+}
 
 
 def morton(truth):

@@ -67,7 +67,7 @@ impl AmrFile {
             boundaries = read_numbers(&mut cursor, "numbb", mesh.nboundary, levels)?;
         }
         cursor.skip("headf, tailf, numbf, used_mem, used_mem_tot")?;
-        let ordering = cursor.record("ordering")?;
+        let ordering = cursor.record("ordering", 1 << 10)?;
         let text = String::from_utf8_lossy(ordering);
         mesh.ordering = text
             .trim_matches(|c: char| c == '\0' || c.is_whitespace())
@@ -84,7 +84,10 @@ impl AmrFile {
                 cursor.skip(name)?;
             }
         } else {
-            bounds = read_keys(cursor.record("bound_key")?, ncpu);
+            let keys = read_keys(cursor.record("bound_key", ncpu << 16)?, ncpu);
+            if mesh.ordering == "hilbert" {
+                bounds = keys;
+            }
         }
         let ncoarse = mesh
             .coarse
@@ -103,7 +106,7 @@ impl AmrFile {
         }
         let start = cursor.at;
         let numbers = merged(
-            &domains,
+            domains,
             &boundaries,
             mesh.ncpu as usize,
             mesh.nboundary as usize,
@@ -243,9 +246,9 @@ fn read_numbers(cursor: &mut Cursor<'_>, name: &str, width: u64, levels: u64) ->
 }
 
 /// The octs of each domain, then of each boundary, level after level.
-fn merged(domains: &[u64], boundaries: &[u64], ncpu: usize, nboundary: usize) -> Vec<u64> {
+fn merged(domains: Vec<u64>, boundaries: &[u64], ncpu: usize, nboundary: usize) -> Vec<u64> {
     if nboundary == 0 {
-        return domains.to_vec();
+        return domains;
     }
     let levels = domains
         .chunks_exact(ncpu)
@@ -259,7 +262,7 @@ fn merged(domains: &[u64], boundaries: &[u64], ncpu: usize, nboundary: usize) ->
 fn read_keys(bytes: &[u8], ncpu: u64) -> Vec<f64> {
     let fits = |size: u64| {
         let len = bytes.len() as u64;
-        len % size == 0 && len / size > 1 && (len / size - 1) % ncpu == 0
+        len.is_multiple_of(size) && len / size > 1 && (len / size - 1).is_multiple_of(ncpu)
     };
     if fits(8) {
         let keys = bytes.as_chunks::<8>().0.iter();

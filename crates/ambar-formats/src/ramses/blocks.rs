@@ -426,3 +426,66 @@ impl<'a> BlockFile<'a> {
         Ok(records)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of one level with two blocks of three records; the values count up.
+    fn write(octs: [u64; 2], path: &std::path::Path) {
+        let mut bytes = Vec::new();
+        let mut value = 0u64;
+        for octs in octs {
+            for _ in 0..3 {
+                let marker = (8 * octs as u32).to_le_bytes();
+                bytes.extend(marker);
+                for _ in 0..octs {
+                    bytes.extend(value.to_le_bytes());
+                    value += 1;
+                }
+                bytes.extend(marker);
+            }
+        }
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    /// Small blocks are read at once, large ones in tiles, sparse records one by one: all alike.
+    #[test]
+    fn blocks_of_every_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("blocks");
+        let shape = Shape::new(false, (1..=3).map(|i| (format!("record {i}"), 8)));
+        for (before, own) in [(1, 1), (5, 4000), (7, 100_000), (90_000, 300_000)] {
+            write([before, own], &path);
+            let levels = [Level {
+                before: Tally::of([before]),
+                own,
+                after: Tally::default(),
+            }];
+            for wanted in [&[0, 1, 2][..], &[1], &[0, 2], &[2]] {
+                let file = FortranFile::open(&path, Vec::new()).unwrap();
+                let mut blocks = BlockFile::new(file, &shape, 0, &levels, None).unwrap();
+                let mut found = vec![Vec::new(); wanted.len()];
+                let mut next = 0;
+                let each = &mut |tile: &Tile<'_>| {
+                    assert_eq!(tile.octs.start, next);
+                    next = tile.octs.end;
+                    for (i, values) in found.iter_mut().enumerate() {
+                        let (numbers, rest) = tile.record(i).as_chunks::<8>();
+                        assert!(rest.is_empty() && numbers.len() == tile.octs.len());
+                        values.extend(numbers.iter().map(|bytes| u64::from_le_bytes(*bytes)));
+                    }
+                    Ok(())
+                };
+                blocks.read(0, wanted, &mut Vec::new(), each).unwrap();
+                for (record, values) in wanted.iter().zip(&found) {
+                    let first = 3 * before + *record as u64 * own;
+                    assert!(
+                        (first..first + own).eq(values.iter().copied()),
+                        "{own} {record}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -133,7 +133,8 @@ impl CellFiles {
                 let entries = names::read_descriptor(&text).map_err(in_file)?;
                 if entries.len() != self.nvar {
                     return Err(in_file(Error::corrupt(format!(
-                        "it describes {} variables, the files hold {}: copy the output again",
+                        "it describes {} variables, the files hold {}: they are not of one output; \
+                         remove the descriptor to read the fields under names by number",
                         entries.len(),
                         self.nvar
                     ))));

@@ -1,7 +1,5 @@
 //! Reading cells: the own octs of all domains, sorted into one tree, then the values of its leaves.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use ambar::kinds::amr::tree::Leaves;
 use ambar::{Column, DataType, Error, Result};
 use rayon::prelude::*;
@@ -9,48 +7,16 @@ use rayon::prelude::*;
 use super::Output;
 use super::amr::{self, AmrFile};
 use super::blocks::{BlockFile, Level, Shape};
-use super::cellfiles::CellFiles;
 use super::cover::Bounds;
 use super::fortran::FortranFile;
 use super::gather::{self, Source, Target};
-use super::morton::Key;
+use super::hilbert;
+use super::key::Key;
 use super::octs::{self, Cut, Lattice, Oct, Octs};
-use super::request::{Cells, CellsRequest, Progress};
+use super::plan::{self, Plan, Wanted};
+use super::progress::Counter;
+use super::request::{Cells, CellsRequest};
 use super::rows::{self, Order};
-
-/// Counts files read, and tells the caller.
-pub struct Counter<'a> {
-    progress: Option<&'a Progress<'a>>,
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-impl<'a> Counter<'a> {
-    /// Counts up to `total`.
-    pub fn new(progress: Option<&'a Progress<'a>>, total: u64) -> Self {
-        Self {
-            progress,
-            done: AtomicU64::new(0),
-            total: AtomicU64::new(total),
-        }
-    }
-
-    /// One more file is read.
-    pub fn step(&self) -> Result<()> {
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        match self.progress {
-            Some(progress) => progress(done, self.total.load(Ordering::Relaxed)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// A component to be read: its place in the output's list, and its variables wanted.
-struct Wanted<'a> {
-    files: &'a CellFiles,
-    /// Places of the variables in the file, and of their columns in the result.
-    variables: Vec<(usize, usize)>,
-}
 
 /// One domain after the first pass.
 pub struct Domain {
@@ -80,8 +46,12 @@ pub fn read(output: &Output, request: &CellsRequest<'_>) -> Result<Cells> {
     if let Some(region) = &request.region {
         region.check(mesh.ndim)?;
     }
-    let (names, mut dtypes, wanted) = plan(output, request)?;
-    let levels = levels(output, request)?;
+    let Plan {
+        names,
+        mut dtypes,
+        wanted,
+    } = Plan::new(output, request)?;
+    let levels = plan::levels(output, request)?;
     let lattice = lattice(output, levels.1)?;
     let region = request.region.as_ref();
     let cut = Cut {
@@ -113,95 +83,6 @@ pub fn read(output: &Output, request: &CellsRequest<'_>) -> Result<Cells> {
         leaves: leaves(&lattice, tree.order, levels, mesh.boxlen),
         columns: names.into_iter().zip(columns).collect(),
     })
-}
-
-/// Names and types of the columns, and what to read from which component.
-fn plan<'a>(
-    output: &'a Output,
-    request: &CellsRequest<'_>,
-) -> Result<(Vec<String>, Vec<DataType>, Vec<Wanted<'a>>)> {
-    let components =
-        output.cell_components(request.components.as_deref(), request.fields.is_none())?;
-    let mut columns: Vec<(usize, usize)> = Vec::new();
-    match &request.fields {
-        None => {
-            for (c, component) in components.iter().enumerate() {
-                columns.extend((0..component.fields.len()).map(|v| (c, v)));
-            }
-        }
-        Some(names) => {
-            for name in names {
-                let find = |same: &dyn Fn(&super::Field) -> bool| {
-                    components.iter().enumerate().find_map(|(c, component)| {
-                        Some((c, component.fields.iter().position(same)?))
-                    })
-                };
-                let place = find(&|field| field.name == *name)
-                    .or_else(|| find(&|field| field.alias.as_ref() == Some(name)));
-                let place = place.ok_or_else(|| output.no_field(name, &components))?;
-                if columns.contains(&place) {
-                    return Err(Error::invalid(format!(
-                        "the field {name:?} is asked for twice"
-                    )));
-                }
-                columns.push(place);
-            }
-        }
-    }
-    let field = |&(c, v): &(usize, usize)| &components[c].fields[v];
-    let mut names: Vec<_> = columns
-        .iter()
-        .map(|place| field(place).name.clone())
-        .collect();
-    let mut dtypes: Vec<_> = columns
-        .iter()
-        .map(|place| field(place).dtype.clone())
-        .collect();
-    let wanted = components.iter().enumerate().filter_map(|(c, component)| {
-        let of_it = columns.iter().enumerate().filter(|(_, place)| place.0 == c);
-        let mut variables: Vec<_> = of_it.map(|(column, place)| (place.1, column)).collect();
-        variables.sort_unstable();
-        let files = output
-            .cell_files
-            .iter()
-            .find(|files| files.kind == component.kind)?;
-        (!variables.is_empty()).then_some(Wanted { files, variables })
-    });
-    let wanted = wanted.collect();
-    if request.domain {
-        names.push("domain".into());
-        dtypes.push(DataType::UInt32);
-    }
-    Ok((names, dtypes, wanted))
-}
-
-/// First and last level to be read. There are octs of the last one.
-fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<(u8, u8)> {
-    let finest = output
-        .mesh
-        .totals
-        .iter()
-        .rposition(|&octs| octs > 0)
-        .map_or(0, |l| l + 1);
-    let Ok(finest @ 1..) = u8::try_from(finest) else {
-        return Err(Error::corrupt(format!(
-            "{finest} is the finest level with octs: a number from 1 to 255 expected"
-        ))
-        .at_node("record \"numbtot\"")
-        .in_file(output.folder.domain("amr", 0)?.display()));
-    };
-    let (first, last) = request.levels.unwrap_or((0, u8::MAX));
-    if first > last {
-        return Err(Error::invalid(format!(
-            "levels from {first} to {last}: the first must not be above the last"
-        )));
-    }
-    if last == 0 {
-        return Err(Error::invalid(
-            "levels up to 0: the coarsest cells that an output holds are those of level 1",
-        ));
-    }
-    Ok((first, last.min(finest)))
 }
 
 /// Root cells of the box in each dimension, and the first among the coarse cells. Looked for once:
@@ -304,17 +185,19 @@ fn tree<K: Key>(
     dtypes: &[DataType],
     counter: &Counter<'_>,
 ) -> Result<(Tree, Vec<Column>)> {
-    let mesh = &output.mesh;
-    let shape = amr::shape(mesh);
-    let read: Vec<(Octs<K>, Vec<Level>)> = (0..mesh.ncpu)
-        .into_par_iter()
-        .map_init(Buffers::default, |buffers, domain| {
-            let read = read_domain(output, domain, &shape, lattice, cut, buffers)?;
-            counter.step()?;
-            Ok(read)
-        })
-        .collect::<Result<_>>()?;
-    check_cover(output, cut, read.iter().map(|(octs, _)| octs.covered).sum())?;
+    let mut needed = domains_needed(output, lattice, cut);
+    let read = loop {
+        let read: Vec<_> = read_domains::<K>(output, lattice, cut, needed.as_deref(), counter)?;
+        let covered = read.iter().map(|(octs, _)| octs.covered).sum();
+        match check_cover(output, cut, covered) {
+            Ok(()) => break read,
+            // The curve left out a domain that holds some of the region's cells.
+            Err(error) => {
+                needed.take().ok_or(error)?;
+                counter.more(output.mesh.ncpu);
+            }
+        }
+    };
     let total: usize = read.iter().map(|(octs, _)| octs.masks.len()).sum();
     if u32::try_from(total).is_err() {
         return Err(Error::limit(format!(
@@ -339,7 +222,9 @@ fn tree<K: Key>(
             wanted,
         });
     }
-    check_totals(output, &domains, cut)?;
+    if needed.is_none() {
+        check_totals(output, &domains, cut)?;
+    }
     all.par_sort_unstable_by_key(|oct| (oct.key, oct.level));
     let rows = masks.iter().map(|mask| mask.count_ones() as usize).sum();
     let mut columns = Column::allocate(dtypes, rows)?;
@@ -355,6 +240,49 @@ fn tree<K: Key>(
         last: cut.levels.1,
     };
     Ok((tree, columns))
+}
+
+/// A flag for each domain: whether it can hold cells of the region; `None` to read them all.
+fn domains_needed(output: &Output, lattice: &Lattice, cut: &Cut<'_>) -> Option<Vec<bool>> {
+    let mesh = &output.mesh;
+    let (region, _) = cut.region.as_ref()?;
+    if mesh.coarse != [1; 3] || output.bounds.len() as u64 != mesh.ncpu + 1 {
+        return None;
+    }
+    let levels = u32::try_from(mesh.nlevelmax + 1).ok()?;
+    // Levels whose cells are all refined hold no leaves.
+    let refined = |octs: &&[u64]| octs[1] == octs[0].saturating_mul(1 << mesh.ndim);
+    let full = mesh.totals.windows(2).take_while(refined).count() as u32;
+    hilbert::domains(
+        region,
+        &output.bounds,
+        mesh.ndim,
+        levels,
+        full + 1,
+        lattice.side,
+    )
+}
+
+/// The own octs of every domain needed; none of the others.
+fn read_domains<K: Key>(
+    output: &Output,
+    lattice: &Lattice,
+    cut: &Cut<'_>,
+    needed: Option<&[bool]>,
+    counter: &Counter<'_>,
+) -> Result<Vec<(Octs<K>, Vec<Level>)>> {
+    let shape = amr::shape(&output.mesh);
+    let domains = (0..output.mesh.ncpu).into_par_iter();
+    let read = domains.map_init(Buffers::default, |buffers, domain| {
+        let read = if needed.is_none_or(|needed| needed[domain as usize]) {
+            read_domain(output, domain, &shape, lattice, cut, buffers)?
+        } else {
+            (Octs::default(), Vec::new())
+        };
+        counter.step()?;
+        Ok(read)
+    });
+    read.collect()
 }
 
 /// The domains' own octs must sum up to the numbers of all octs in the headers.

@@ -1,6 +1,8 @@
 //! Outputs into stores: one output a snapshot, a run's folder of outputs a series.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
@@ -16,7 +18,7 @@ use super::{CellsRequest, ComponentKind, Missing, Output, ParticlesRequest, Prog
 
 /// What to convert, and how.
 #[derive(Clone, Default)]
-pub struct ConvertOptions<'a> {
+pub struct ConvertOptions {
     /// Components to keep; `None` for all there are.
     pub components: Option<Vec<ComponentKind>>,
     /// Names (or aliases) of the fields to keep, of cells and particles; `None` for all.
@@ -31,7 +33,7 @@ pub struct ConvertOptions<'a> {
     /// output's store is an error.
     pub overwrite: bool,
     /// Told of the work done: hundredths of an output, of all outputs.
-    pub progress: Option<&'a Progress<'a>>,
+    pub progress: Option<Arc<Progress<'static>>>,
 }
 
 /// What was converted.
@@ -55,7 +57,7 @@ pub struct Converted {
 /// # Errors
 /// As `Output::open`, `Output::read_cells` and `Output::read_particles`; `Invalid` where `target`
 /// is a store of another kind; `Busy` where it exists or another writer has it; `Io`.
-pub fn convert(path: &Path, target: &Path, options: &ConvertOptions<'_>) -> Result<Converted> {
+pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<Converted> {
     let outputs = outputs_in(path)?;
     let mut report = Converted::default();
     if outputs.is_empty() {
@@ -68,6 +70,7 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions<'_>) -> Resu
         };
         write_snapshot(&mut writer, "/", &output, &steps)?;
         writer.commit()?;
+        steps.report(100)?;
         report.add(&output, false)?;
     } else {
         let (mut writer, steps_there) = series_writer(target, options)?;
@@ -76,7 +79,7 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions<'_>) -> Resu
             .map(|path| Output::open(path))
             .collect::<Result<Vec<_>>>()?;
         for (done, output) in outputs.iter().enumerate() {
-            let step = step_name(output);
+            let step = format!("/{}", step_name(output));
             let present = steps_there.contains(&step);
             let steps = Steps {
                 options,
@@ -84,7 +87,7 @@ pub fn convert(path: &Path, target: &Path, options: &ConvertOptions<'_>) -> Resu
                 outputs: outputs.len() as u64,
             };
             if !present {
-                write_snapshot(&mut writer, &format!("/{step}"), output, &steps)?;
+                write_snapshot(&mut writer, &step, output, &steps)?;
                 writer.commit()?;
             }
             steps.report(100)?;
@@ -132,7 +135,7 @@ fn outputs_in(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-fn create(target: &Path, options: &ConvertOptions<'_>) -> Result<StoreWriter> {
+fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
     let (durability, overwrite) = (options.durability, options.overwrite);
     StoreWriter::create(
         target,
@@ -144,11 +147,9 @@ fn create(target: &Path, options: &ConvertOptions<'_>) -> Result<StoreWriter> {
     )
 }
 
-/// A writer of a series, and the steps it has already: of a new one, or one that is continued.
-fn series_writer(
-    target: &Path,
-    options: &ConvertOptions<'_>,
-) -> Result<(StoreWriter, Vec<String>)> {
+/// A writer of a series, and the paths of the steps it has already: of a new one, or one that is
+/// continued.
+fn series_writer(target: &Path, options: &ConvertOptions) -> Result<(StoreWriter, Vec<String>)> {
     if options.overwrite || !target.exists() {
         let mut writer = create(target, options)?;
         let own = json!({"ambar": {"version": VERSION, "kind": "series"}});
@@ -175,7 +176,7 @@ fn object(value: Value) -> Attributes {
 
 /// How far the conversion is.
 struct Steps<'a> {
-    options: &'a ConvertOptions<'a>,
+    options: &'a ConvertOptions,
     /// Outputs done.
     done: u64,
     outputs: u64,
@@ -184,15 +185,43 @@ struct Steps<'a> {
 impl Steps<'_> {
     /// Reports `hundredths` of the current output.
     fn report(&self, hundredths: u64) -> Result<()> {
-        match self.options.progress {
-            Some(progress) => progress(self.done * 100 + hundredths, self.outputs * 100),
+        self.part(hundredths, hundredths)(0, 1)
+    }
+
+    /// A callback that reports parts of the hundredths from `start` to `end`.
+    fn part(
+        &self,
+        start: u64,
+        end: u64,
+    ) -> impl Fn(u64, u64) -> Result<()> + Send + Sync + 'static {
+        let (done, total) = (self.done * 100, self.outputs * 100);
+        let progress = self.options.progress.clone();
+        move |part, whole| match &progress {
+            Some(progress) => {
+                let hundredths = (end - start).saturating_mul(part) / whole.max(1);
+                progress(done + start + hundredths, total)
+            }
             None => Ok(()),
         }
     }
 
-    /// A callback that reports parts of the hundredths from `start` to `end`.
-    fn part(&self, start: u64, end: u64) -> impl Fn(u64, u64) -> Result<()> + Sync {
-        move |done, total| self.report(start + (end - start) * done / total.max(1))
+    /// Has the writer report the hundredths from `start` to `end` while it encodes `columns`.
+    fn watch(
+        &self,
+        writer: &mut StoreWriter,
+        columns: &[(String, Column)],
+        (start, end): (u64, u64),
+    ) {
+        let whole: u64 = columns
+            .iter()
+            .map(|(_, column)| column.bytes().len() as u64)
+            .sum();
+        let (part, written) = (self.part(start, end), AtomicU64::new(0));
+        writer.observe(Some(Arc::new(move |bytes| {
+            let written = written.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            // Chunks at the end are padded: never more than all.
+            part(written.min(whole), whole)
+        })));
     }
 }
 
@@ -266,8 +295,8 @@ fn write_cells(
     let cells = output.read_cells(&request)?;
     let more = object(json!({"components": components}));
     let profile = steps.options.profile;
-    AmrTree::write(writer, path, &cells.leaves, &cells.columns, more, profile)?;
-    steps.report(80)
+    steps.watch(writer, &cells.columns, (40, 80));
+    AmrTree::write(writer, path, &cells.leaves, &cells.columns, more, profile)
 }
 
 /// Writes particles (along the Morton curve), sinks or clumps. Gives the names of the columns;
@@ -300,6 +329,7 @@ fn write_table(
         };
         let mut columns = output.read_particles(&request)?;
         particles::sort(&mut columns, ndim, boxlen)?;
+        steps.watch(writer, &columns, (90, 99));
         write::particles(writer, path, &columns, (ndim, boxlen), more, profile)?;
         return Ok(Some(own(&columns)));
     }
@@ -339,7 +369,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(output: &Output, options: &ConvertOptions<'_>) -> Result<Self> {
+    fn new(output: &Output, options: &ConvertOptions) -> Result<Self> {
         let mut kinds = Vec::new();
         for component in output.components() {
             let asked = options.components.as_ref();

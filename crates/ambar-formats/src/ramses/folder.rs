@@ -65,7 +65,8 @@ impl Folder {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            if index == 0 && name.starts_with("group_") {
+            let is_group = index == 0 && name.starts_with("group_");
+            if is_group && entry.file_type().map_err(io)?.is_dir() {
                 self.places.push(entry.path());
             } else {
                 self.names.entry(name).or_insert(index);

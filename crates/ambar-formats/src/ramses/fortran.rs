@@ -251,9 +251,14 @@ impl<'f> Cursor<'f> {
         Ok(record)
     }
 
-    /// The payload of the next record, of any length up to that of the file.
-    pub fn record(&mut self, name: &str) -> Result<&[u8]> {
+    /// The payload of the next record, of at most `most` bytes.
+    pub fn record(&mut self, name: &str, most: u64) -> Result<&[u8]> {
+        let at = self.at;
         let record = self.skip(name)?;
+        if record.len > most {
+            let what = format!("at most {most} bytes expected, {} found", record.len);
+            return Err(self.file.damaged(name, at, what));
+        }
         if let Pieces::One(start) = record.pieces {
             return self.file.bytes(start, record.len, name);
         }
@@ -269,7 +274,7 @@ impl<'f> Cursor<'f> {
     /// The payload of the next record as `count` integers of 4 or (`LONGINT`) 8 bytes.
     pub fn integers(&mut self, name: &str, count: u64) -> Result<Vec<i64>> {
         let at = self.at;
-        let bytes = self.record(name)?;
+        let bytes = self.record(name, count.saturating_mul(8))?;
         let (quads, rest) = bytes.as_chunks::<4>();
         if rest.is_empty() && quads.len() as u64 == count {
             let values = quads.iter().map(|b| i64::from(i32::from_le_bytes(*b)));
@@ -304,7 +309,7 @@ impl<'f> Cursor<'f> {
     /// The payload of the next record as one real, and its size in bytes.
     pub fn real(&mut self, name: &str) -> Result<(f64, u8)> {
         let at = self.at;
-        let bytes = self.record(name)?;
+        let bytes = self.record(name, 8)?;
         if let Ok(bytes) = <[u8; 8]>::try_from(bytes) {
             return Ok((f64::from_le_bytes(bytes), 8));
         }

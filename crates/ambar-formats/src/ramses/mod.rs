@@ -9,13 +9,16 @@ mod cover;
 mod folder;
 mod fortran;
 mod gather;
+mod hilbert;
 mod info;
 pub mod json;
-mod morton;
+mod key;
 mod names;
 mod numbers;
 mod octs;
 mod particles;
+mod plan;
+mod progress;
 mod request;
 mod rows;
 mod tables;
@@ -43,6 +46,8 @@ pub struct Output {
     folder: Folder,
     info: Info,
     mesh: Mesh,
+    /// Where the domains begin and end on the Hilbert curve; empty in other orderings.
+    bounds: Vec<f64>,
     components: Vec<Component>,
     cell_files: Vec<CellFiles>,
     particle_files: Option<ParticleFiles>,
@@ -75,6 +80,7 @@ impl Output {
         let mut output = Self {
             folder,
             info,
+            bounds: amr.bounds,
             mesh: amr.mesh,
             components: Vec::new(),
             cell_files: Vec::new(),

@@ -1,5 +1,7 @@
 //! Names and types of fields: from descriptors of both versions, or from what is known without.
 
+use std::collections::{HashMap, HashSet};
+
 use ambar::{DataType, Error, Result};
 
 use super::request::Field;
@@ -57,7 +59,10 @@ pub fn read_descriptor(text: &str) -> Result<Vec<Entry>> {
             }
         }
     }
-    Ok(entries)
+    let names = distinct(entries.iter().map(|entry: &Entry| entry.name.clone()));
+    let letters = entries.iter().map(|entry| entry.letter);
+    let named = names.into_iter().zip(letters);
+    Ok(named.map(|(name, letter)| Entry { name, letter }).collect())
 }
 
 /// The type that a descriptor's letter stands for.
@@ -98,6 +103,28 @@ pub fn field(name: impl Into<String>, dtype: DataType) -> Field {
         dtype,
         unit: None,
     }
+}
+
+/// Gives names of their own to columns without one, and to those whose name another has already
+/// (`vx`, `vx_2`): names find columns.
+pub fn distinct(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut taken = HashSet::new();
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for (name, number) in names.into_iter().zip(1..) {
+        let name = match name.as_str() {
+            "" => format!("column_{number:02}"),
+            _ => name,
+        };
+        let mut own = name.clone();
+        while !taken.insert(own.clone()) {
+            let count = counts.entry(name.clone()).or_insert(1);
+            *count += 1;
+            own = format!("{name}_{count}");
+        }
+        all.push(own);
+    }
+    all
 }
 
 /// The names x, y, z of the first `ndim` axes behind `start`.
@@ -208,6 +235,15 @@ mod tests {
         );
         assert!(read_descriptor(" 2, density, d\n").is_err());
         assert!(read_descriptor("gibberish\n").is_err());
+    }
+
+    #[test]
+    fn equal_names_are_told_apart() {
+        let names = ["vx", "", "vx", "vx_2", "vx"].map(String::from);
+        assert_eq!(
+            distinct(names),
+            ["vx", "column_02", "vx_2", "vx_2_2", "vx_3"]
+        );
     }
 
     #[test]

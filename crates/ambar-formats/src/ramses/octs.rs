@@ -6,7 +6,7 @@ use ambar::{Error, Result};
 use super::amr;
 use super::blocks::{BlockFile, Tile};
 use super::cover::Bounds;
-use super::morton::Key;
+use super::key::Key;
 
 /// An oct: 2^ndim cells of one level.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +74,16 @@ pub struct Octs<K> {
     pub covered: u128,
 }
 
+impl<K> Default for Octs<K> {
+    fn default() -> Self {
+        Self {
+            octs: Vec::new(),
+            masks: Vec::new(),
+            covered: 0,
+        }
+    }
+}
+
 /// Reads the own octs of a domain.
 ///
 /// # Errors
@@ -85,11 +95,7 @@ pub fn read<K: Key>(
     buffer: &mut Vec<u8>,
 ) -> Result<Octs<K>> {
     let wanted = amr::wanted(lattice.ndim);
-    let mut found = Octs {
-        octs: Vec::new(),
-        masks: Vec::new(),
-        covered: 0,
-    };
+    let mut found = Octs::default();
     let path = blocks.file.path().to_owned();
     for (index, level) in (0..blocks.levels.len()).zip(1..=cut.levels.1) {
         blocks.read(index, &wanted, buffer, &mut |tile| {
@@ -156,7 +162,7 @@ fn read_tile<K: Key>(
         };
         if cut.region.is_none() || shown != 0 {
             found.octs.push(Oct {
-                key: K::encode(ndim, at).up(bits),
+                key: K::encode(ndim, &at).up(bits),
                 id: found.masks.len() as u32,
                 level,
                 mask: if cut.region.is_none() { leaves } else { shown },

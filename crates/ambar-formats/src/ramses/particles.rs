@@ -7,11 +7,12 @@ use rayon::prelude::*;
 use super::Output;
 use super::amr::Mesh;
 use super::blocks::{BlockFile, Level, Shape};
-use super::cells::{Buffers, Counter};
+use super::cells::Buffers;
 use super::folder::Folder;
 use super::fortran::{Cursor, FortranFile};
 use super::info;
 use super::names::{self, Entry};
+use super::progress::Counter;
 use super::request::{ComponentKind, Field, ParticlesRequest};
 
 /// What the particle files of an output have in common.
@@ -54,11 +55,7 @@ impl ParticleFiles {
             sizes: Vec::new(),
         };
         for (entry, bytes) in entries.iter().zip(&records) {
-            let size = if particles == 0 {
-                None
-            } else {
-                Some(bytes / particles)
-            };
+            let size = bytes.checked_div(particles);
             let whole = size.is_none_or(|size| size * particles == *bytes);
             let Some((dtype, size)) = value_type(entry.letter, size).filter(|_| whole) else {
                 return Err(Error::corrupt(format!(

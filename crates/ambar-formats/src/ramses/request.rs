@@ -99,7 +99,7 @@ impl Missing {
 }
 
 /// Called with the number of files read and of all files to read; an error ends the read with it.
-pub type Progress<'a> = dyn Fn(u64, u64) -> Result<()> + Sync + 'a;
+pub type Progress<'a> = dyn Fn(u64, u64) -> Result<()> + Send + Sync + 'a;
 
 /// Which cells and fields to read.
 #[derive(Clone, Default)]

@@ -3,7 +3,7 @@
 use ambar::kinds::amr::tree::Jump;
 use ambar::{Error, Result};
 
-use super::morton::Key;
+use super::key::Key;
 use super::octs::{Lattice, Oct};
 
 /// Marks an entry of `first` as an index into `runs`.

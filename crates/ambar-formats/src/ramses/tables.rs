@@ -58,7 +58,8 @@ fn split_sinks(text: &str) -> (Vec<Field>, Vec<(usize, &str)>) {
         Some(names) => {
             let units: Vec<_> = head(1).unwrap_or("").split(',').map(str::trim).collect();
             let unit = |i: usize| units.get(i).copied().filter(|unit| !unit.is_empty());
-            let names = names.split(',').map(str::trim).enumerate();
+            let names = names::distinct(names.split(',').map(|name| name.trim().to_owned()));
+            let names = names.iter().enumerate();
             names.map(|(i, name)| field(name, unit(i))).collect()
         }
         None => {
@@ -134,14 +135,13 @@ pub fn clump_fields(folder: &Folder) -> Result<Vec<Field>> {
 
 fn clump_head(text: &str) -> Vec<Field> {
     let names = text.lines().next().unwrap_or("").split_whitespace();
-    names
-        .map(|name| match name.trim_start_matches('#') {
-            // Where tables lie in a store, `index` is the group of what chunks hold.
-            "index" => "id",
-            name => name,
-        })
-        .map(|name| field(name, None))
-        .collect()
+    let names = names.map(|name| match name.trim_start_matches('#') {
+        // Where tables lie in a store, `index` is the group of what chunks hold.
+        "index" => "id".to_owned(),
+        name => name.to_owned(),
+    });
+    let names = names::distinct(names);
+    names.iter().map(|name| field(name, None)).collect()
 }
 
 /// Reads the clumps as `Output::read_clumps` says.

@@ -142,7 +142,7 @@ pub(super) fn advance(position: &mut [u64], shape: &[u64]) -> bool {
     false
 }
 
-/// A run-by-run copy between a chunk and an array: what [`runs`] yields.
+/// A piece that is contiguous both in a chunk and in an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     /// First byte in the chunk.
@@ -220,15 +220,17 @@ impl Runs {
         self.first
     }
 
-    /// Calls `f` with every run.
-    pub fn for_each(&self, mut f: impl FnMut(Run)) {
+    /// Calls `f` with every run, up to the first error.
+    pub fn try_for_each(&self, mut f: impl FnMut(Run) -> Result<()>) -> Result<()> {
         let mut counters = vec![0usize; self.dims.len()];
         let mut run = self.first;
         loop {
-            f(run);
+            f(run)?;
             let mut d = self.dims.len();
             loop {
-                let Some(next) = d.checked_sub(1) else { return };
+                let Some(next) = d.checked_sub(1) else {
+                    return Ok(());
+                };
                 d = next;
                 let dim = &self.dims[d];
                 counters[d] += 1;

@@ -24,7 +24,8 @@ pub use layout::table_chunk_rows;
 pub use spec::{ArrayData, ArraySpec};
 pub use strings::Strings;
 
-pub(crate) use write::write_arrays;
+pub use write::Observer;
+pub(crate) use write::Prepared;
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

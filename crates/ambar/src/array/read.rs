@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-use super::blocks::{Block, Plan, Run, Runs};
+use super::blocks::{Block, Plan, Runs};
 use super::shard::{Place, Shard};
 use super::{Array, Slice};
 use crate::codec::{CodecScratch, Scratch, Words, with_scratch};
@@ -138,17 +138,14 @@ impl Array {
             let out = unsafe { shared.slice(start..start + runs.len) }?;
             return self.decode_chunk(stored.as_ref(), out, scratch);
         }
-        let copy = |run: Run, values: &[u8]| {
-            let source = values.get(run.inside..run.inside + runs.len);
-            // SAFETY: blocks of different chunks are disjoint in the result, and so are the runs
-            // of one block; each chunk is read by one thread.
-            let out = unsafe { shared.slice(run.outside..run.outside + runs.len) };
-            if let (Some(source), Ok(out)) = (source, out) {
-                out.copy_from_slice(source);
-            }
-        };
         self.with_decoded(stored.as_ref(), chunk_bytes, scratch, |values| {
-            runs.for_each(|run| copy(run, values));
+            runs.try_for_each(|run| {
+                // SAFETY: blocks of different chunks are disjoint in the result, and so are the
+                // runs of one block; each chunk is read by one thread.
+                let out = unsafe { shared.slice(run.outside..run.outside + runs.len) }?;
+                out.copy_from_slice(&values[run.inside..run.inside + runs.len]);
+                Ok(())
+            })
         })
     }
 
@@ -206,6 +203,7 @@ impl Array {
         }
         self.with_decoded(stored.as_ref(), chunk_bytes, scratch, |values| {
             out.copy_from_slice(&values[skipped..skipped + out.len()]);
+            Ok(())
         })
     }
 
@@ -335,13 +333,12 @@ impl Array {
         stored: Option<&Stored>,
         bytes: usize,
         scratch: &mut Scratch,
-        f: impl FnOnce(&[u8]),
+        f: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(stored) = stored else {
             let values = scratch.decoded.bytes(bytes);
             fill(values, self.fill_value());
-            f(values);
-            return Ok(());
+            return f(values);
         };
         self.with_encoded(stored, scratch, |encoded, decoded, codecs| {
             let values = decoded.bytes(bytes);
@@ -349,8 +346,7 @@ impl Array {
                 .metadata
                 .chain
                 .decode(self.dtype(), encoded, values, codecs)?;
-            f(values);
-            Ok(())
+            f(values)
         })
     }
 

@@ -17,56 +17,76 @@ use crate::parallel;
 /// Raw bytes that are encoded before the result is appended: bounds the memory it takes.
 const BATCH: usize = 256 << 20;
 
+/// Called with the raw bytes of a chunk that was encoded; an error ends the write.
+pub type Observer = dyn Fn(u64) -> Result<()> + Send + Sync;
+
 /// What was written of an array: its document, and the keys of its chunks.
 pub(crate) struct WrittenArray {
     pub document: String,
     pub keys: Vec<String>,
 }
 
-/// Writes the chunks of several arrays, named without a leading `/`.
-///
-/// # Errors
-/// `Invalid` where data and spec do not fit; `Io`.
-pub(crate) fn write_arrays(
-    container: &mut dyn ContainerWriter,
-    arrays: &[(&str, &ArraySpec, ArrayData<'_>)],
-) -> Result<Vec<WrittenArray>> {
-    let sources = parallel::try_map(arrays.len(), |index| {
-        let (name, spec, data) = arrays[index];
-        Source::new(name, spec, data).map_err(|error| error.at_node(name))
-    })?;
-    let mut written = Vec::with_capacity(sources.len());
-    for source in &sources {
-        written.push(WrittenArray {
-            document: source.document()?,
-            keys: Vec::new(),
-        });
-    }
-    let shards: Vec<(usize, Vec<u64>)> = sources
-        .iter()
-        .enumerate()
-        .flat_map(|(index, source)| source.shards().into_iter().map(move |shard| (index, shard)))
-        .collect();
-    let mut rest = shards.as_slice();
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let fit = rest
+/// Arrays checked and cut, their codecs chosen; nothing is written yet.
+pub(crate) struct Prepared<'a> {
+    sources: Vec<Source<'a>>,
+    documents: Vec<String>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Prepares several arrays, named without a leading `/`.
+    ///
+    /// # Errors
+    /// `Invalid` where data and spec do not fit.
+    pub fn new(arrays: &[(&'a str, &ArraySpec, ArrayData<'a>)]) -> Result<Self> {
+        let sources = parallel::try_map(arrays.len(), |index| {
+            let (name, spec, data) = arrays[index];
+            Source::new(name, spec, data).map_err(|error| error.at_node(name))
+        })?;
+        let documents = sources
             .iter()
-            .take_while(|(index, _)| {
+            .map(Source::document)
+            .collect::<Result<_>>()?;
+        Ok(Self { sources, documents })
+    }
+
+    /// Encodes and appends all chunks, in batches; tells `observer` of each.
+    ///
+    /// # Errors
+    /// `Io`, `Invalid` where a codec refuses a chunk, and the observer's own. Some chunks may have been appended.
+    pub fn write(
+        self,
+        container: &mut dyn ContainerWriter,
+        observer: Option<&Observer>,
+    ) -> Result<Vec<WrittenArray>> {
+        let Self { sources, documents } = self;
+        let written = documents.into_iter().map(|document| WrittenArray {
+            document,
+            keys: vec![],
+        });
+        let mut written: Vec<WrittenArray> = written.collect();
+        let shards: Vec<(usize, Vec<u64>)> = sources
+            .iter()
+            .enumerate()
+            .flat_map(|(index, source)| source.shards().into_iter().map(move |s| (index, s)))
+            .collect();
+        let mut rest = shards.as_slice();
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fit = rest.iter().take_while(|(index, _)| {
                 let first = bytes == 0;
                 bytes += sources[*index].shard_bytes();
                 first || bytes <= BATCH
-            })
-            .count();
-        let (batch, later) = rest.split_at(fit.max(1));
-        for shard in encode_batch(&sources, batch)? {
-            let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
-            container.put(&shard.key, &parts)?;
-            written[shard.array].keys.push(shard.key);
+            });
+            let (batch, later) = rest.split_at(fit.count().max(1));
+            for shard in encode_batch(&sources, batch, observer)? {
+                let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
+                container.put(&shard.key, &parts)?;
+                written[shard.array].keys.push(shard.key);
+            }
+            rest = later;
         }
-        rest = later;
+        Ok(written)
     }
-    Ok(written)
 }
 
 /// An entry ready to be appended: which array it belongs to, its key, and its bytes in parts.
@@ -77,7 +97,11 @@ struct EncodedShard {
 }
 
 /// Encodes every chunk of some shards in parallel.
-fn encode_batch(sources: &[Source<'_>], batch: &[(usize, Vec<u64>)]) -> Result<Vec<EncodedShard>> {
+fn encode_batch(
+    sources: &[Source<'_>],
+    batch: &[(usize, Vec<u64>)],
+    observer: Option<&Observer>,
+) -> Result<Vec<EncodedShard>> {
     let mut chunks = Vec::new();
     let mut shards = Vec::with_capacity(batch.len());
     for (index, shard) in batch {
@@ -91,10 +115,11 @@ fn encode_batch(sources: &[Source<'_>], batch: &[(usize, Vec<u64>)]) -> Result<V
             None => Ok(None),
             Some(chunk) => {
                 let source = &sources[*index];
-                source
+                let encoded = source
                     .encode(chunk)
-                    .map(Some)
-                    .map_err(|error| error.at_node(source.name))
+                    .map_err(|error| error.at_node(source.name))?;
+                observer.map_or(Ok(()), |observer| observer(source.chunk_bytes()))?;
+                Ok(Some(encoded))
             }
         }
     })?;
@@ -207,11 +232,16 @@ impl<'a> Source<'a> {
             .collect()
     }
 
+    /// Raw bytes of a chunk; of texts, about.
+    fn chunk_bytes(&self) -> u64 {
+        let size = self.metadata.dtype.size().unwrap_or(64) as u64;
+        self.layout.chunk_shape.iter().product::<u64>() * size
+    }
+
     /// Raw bytes of a shard, about.
     fn shard_bytes(&self) -> usize {
         let chunks: u64 = self.per_shard().iter().product();
-        let size = self.metadata.dtype.size().unwrap_or(64) as u64;
-        (chunks * self.layout.chunk_shape.iter().product::<u64>() * size) as usize
+        (chunks * self.chunk_bytes()) as usize
     }
 
     /// Coordinates of all shards.
@@ -330,10 +360,11 @@ fn encode_values(
                 .chunks_exact_mut(size)
                 .for_each(|place| place.copy_from_slice(padding));
         }
-        runs.for_each(|run| {
+        runs.try_for_each(|run| {
             let source = &values[run.outside..run.outside + runs.len];
             chunk[run.inside..run.inside + runs.len].copy_from_slice(source);
-        });
+            Ok(())
+        })?;
         chain.encode(dtype, chunk)
     })
 }
@@ -347,11 +378,12 @@ fn encode_texts(
 ) -> Result<Vec<u8>> {
     let count = chunk_shape.iter().product::<u64>() as usize;
     let mut texts = vec![padding; count];
-    runs.for_each(|run| {
+    runs.try_for_each(|run| {
         for i in 0..runs.len {
             texts[run.inside + i] = strings.get(run.outside + i).unwrap_or_default();
         }
-    });
+        Ok(())
+    })?;
     chain.encode_strings(texts.into_iter())
 }
 
@@ -385,7 +417,7 @@ fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
                 && strings.offsets.first().is_none_or(|first| *first == 0)
                 && strings.offsets.last().copied().unwrap_or(0) <= strings.bytes.len() as u64;
             if strings.len() as u64 == elements && sound {
-                return Ok(());
+                return check_texts(&spec.dtype, strings);
             }
             Err(Error::invalid(format!(
                 "{} texts (with {} offsets) for {:?} values",
@@ -398,6 +430,20 @@ fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
             "values of {} are given in the other form: as bytes where their size is fixed, else \
              as texts",
             spec.dtype
+        ))),
+    }
+}
+
+/// Checks that texts are UTF-8, so that no codec refuses one when others are written already.
+fn check_texts(dtype: &DataType, strings: &Strings) -> Result<()> {
+    let bad = (0..strings.len()).find(|index| {
+        let text = strings.get(*index).unwrap_or_default();
+        *dtype == DataType::String && std::str::from_utf8(text).is_err()
+    });
+    match bad {
+        None => Ok(()),
+        Some(index) => Err(Error::invalid(format!(
+            "text {index} is not UTF-8; write it as bytes"
         ))),
     }
 }

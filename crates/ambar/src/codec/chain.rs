@@ -181,18 +181,14 @@ impl CodecChain {
         self.encode_bytes_in_place(values)
     }
 
-    /// Encodes a chunk of texts or byte strings.
+    /// Encodes a chunk of texts (UTF-8, as the caller has checked) or byte strings.
     ///
     /// # Errors
-    /// `Invalid` where a text is not UTF-8, or something is longer than the codec can say.
+    /// `Invalid` where something is longer than the codec can say.
     pub(crate) fn encode_strings<'a>(
         &self,
-        texts: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+        texts: impl ExactSizeIterator<Item = &'a [u8]>,
     ) -> Result<Vec<u8>> {
-        let utf8 = self.values == ValueCodec::VlenUtf8;
-        if utf8 && texts.clone().any(|text| std::str::from_utf8(text).is_err()) {
-            return Err(Error::invalid("a text is not UTF-8; write it as bytes"));
-        }
         let mut values = Vec::new();
         vlen::encode(texts, &mut values)?;
         self.encode_bytes_in_place(values)

@@ -30,6 +30,13 @@ pub struct Selection {
     pub condition: Option<Predicate>,
 }
 
+impl Selection {
+    /// Whether it picks all rows.
+    pub fn is_all(&self) -> bool {
+        self.region.is_none() && self.levels.is_none() && self.condition.is_none()
+    }
+}
+
 /// A table as selections see it: stored columns, and columns that are derived from them.
 pub(crate) trait Rows: Sync {
     /// The stored columns.
@@ -159,42 +166,88 @@ fn pick(
     if region.is_none() && conditions.is_empty() {
         return Ok((0..count).map(whole).collect());
     }
-    let ranges = condition_ranges(table, conditions)?;
-    let boxes = match region {
-        Some(_) => table.boxes()?,
-        None => None,
-    };
+    let known = Known::new(table, region, conditions)?;
     let parts = (0..count as usize)
         .into_par_iter()
         .with_max_len(1)
-        .map(|place| {
-            let chunk = place as u64;
-            let extent = boxes.as_ref().and_then(|boxes| boxes.get(place));
-            let mut region = region;
-            if let (Some(whole), Some([lo, hi])) = (region, extent) {
-                if whole.covers(lo, hi) && table.boxes_hold_all() {
-                    region = None;
-                } else if !(whole.may_touch(lo, hi) && table.may_reach(place, whole)?) {
-                    return Ok(None);
-                }
-            }
-            let mut open = Vec::new();
-            for condition in conditions {
-                let outcome = outcome(condition, &ranges, place)?;
-                if !outcome.may_hold {
-                    return Ok(None);
-                }
-                if outcome.may_fail {
-                    open.push(*condition);
-                }
-            }
-            if region.is_none() && open.is_empty() {
-                return Ok(Some(whole(chunk)));
-            }
-            decide(table, wanted, chunk_range(source, chunk), region, &open)
+        .map(|place| match known.open(place)? {
+            None => Ok(None),
+            Some((None, open)) if open.is_empty() => Ok(Some(whole(place as u64))),
+            Some((region, open)) => decide(
+                table,
+                wanted,
+                chunk_range(source, place as u64),
+                region,
+                &open,
+            ),
         })
         .collect::<Result<Vec<Option<Part>>>>()?;
     Ok(parts.into_iter().flatten().collect())
+}
+
+/// Number of chunks that may hold rows that `region` and all `conditions` pick: those that a read
+/// touches.
+pub(crate) fn touched(
+    table: &dyn Rows,
+    region: Option<&Region>,
+    conditions: &[&Predicate],
+) -> Result<u64> {
+    let known = Known::new(table, region, conditions)?;
+    let chunks = 0..chunk_count(table.source()) as usize;
+    let open = chunks.map(|place| Ok(u64::from(known.open(place)?.is_some())));
+    open.sum()
+}
+
+/// What is known of the chunks without reading them, and what is asked of them.
+struct Known<'a> {
+    table: &'a dyn Rows,
+    region: Option<&'a Region>,
+    conditions: &'a [&'a Predicate],
+    ranges: Ranges,
+    boxes: Option<Vec<[[f64; 3]; 2]>>,
+}
+
+/// What the values of a chunk have to decide: the region and the conditions.
+type Open<'a> = (Option<&'a Region>, Vec<&'a Predicate>);
+
+impl<'a> Known<'a> {
+    fn new(
+        table: &'a dyn Rows,
+        region: Option<&'a Region>,
+        conditions: &'a [&'a Predicate],
+    ) -> Result<Self> {
+        Ok(Self {
+            table,
+            region,
+            conditions,
+            ranges: condition_ranges(table, conditions)?,
+            boxes: region.map_or(Ok(None), |_| table.boxes())?,
+        })
+    }
+
+    /// What is left open about the rows of a chunk; `None` where it holds none that are picked.
+    fn open(&self, chunk: usize) -> Result<Option<Open<'a>>> {
+        let extent = self.boxes.as_ref().and_then(|boxes| boxes.get(chunk));
+        let mut region = self.region;
+        if let (Some(whole), Some([lo, hi])) = (region, extent) {
+            if whole.covers(lo, hi) && self.table.boxes_hold_all() {
+                region = None;
+            } else if !(whole.may_touch(lo, hi) && self.table.may_reach(chunk, whole)?) {
+                return Ok(None);
+            }
+        }
+        let mut open = Vec::new();
+        for condition in self.conditions {
+            let outcome = outcome(condition, &self.ranges, chunk)?;
+            if !outcome.may_hold {
+                return Ok(None);
+            }
+            if outcome.may_fail {
+                open.push(*condition);
+            }
+        }
+        Ok(Some((region, open)))
+    }
 }
 
 /// Ranges by chunk of the fields that conditions name, and whether they can hold NaN.

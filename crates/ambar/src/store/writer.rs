@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{NodeKind, Store, name_of};
-use crate::array::{ArrayData, ArraySpec, write_arrays};
+use crate::array::{ArrayData, ArraySpec, Observer, Prepared};
 use crate::container::{self, ContainerWriter, CreateOptions, Durability, validate_key};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, group_document, root_document};
 
 /// A store open for writing. What is written becomes visible with [`StoreWriter::commit`].
-#[derive(Debug)]
 pub struct StoreWriter {
     container: Box<dyn ContainerWriter>,
     root: Attributes,
@@ -22,6 +22,9 @@ pub struct StoreWriter {
     keys: BTreeSet<String>,
     /// Nodes made so far; gives them their order in the file.
     made: u64,
+    /// Whether an array was written in part, so that nothing may be committed any more.
+    failed: bool,
+    observer: Option<Arc<Observer>>,
 }
 
 #[derive(Debug)]
@@ -30,6 +33,17 @@ struct Node {
     kind: NodeKind,
     document: String,
     changed: bool,
+}
+
+impl std::fmt::Debug for StoreWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "StoreWriter({:?}, {} nodes)",
+            self.container,
+            self.nodes.len()
+        )
+    }
 }
 
 impl StoreWriter {
@@ -44,6 +58,8 @@ impl StoreWriter {
             nodes: HashMap::new(),
             keys: BTreeSet::new(),
             made: 0,
+            failed: false,
+            observer: None,
         })
     }
 
@@ -84,7 +100,15 @@ impl StoreWriter {
             nodes,
             keys,
             made,
+            failed: false,
+            observer: None,
         })
+    }
+
+    /// Has `observer` called with the raw bytes of each chunk once it is encoded, from any thread;
+    /// an error it returns ends the write with it. `None`: nobody is called.
+    pub fn observe(&mut self, observer: Option<Arc<Observer>>) {
+        self.observer = observer;
     }
 
     /// Makes a group with these attributes, and the groups above it where there are none; the
@@ -156,10 +180,11 @@ impl StoreWriter {
                 return Err(Error::invalid(message));
             }
         }
-        for (written, (name, _, _)) in write_arrays(&mut *self.container, &arrays)?
-            .iter()
-            .zip(&arrays)
-        {
+        let prepared = Prepared::new(&arrays)?;
+        // Should this fail, chunks of old and new arrays may lie side by side under one name.
+        self.failed = true;
+        let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
+        for (written, (name, _, _)) in written.iter().zip(&arrays) {
             let old = self.keys_below(name);
             self.keys.extend(written.keys.iter().cloned());
             for key in old.iter().filter(|key| !written.keys.contains(key)) {
@@ -169,6 +194,7 @@ impl StoreWriter {
             self.make_parents(name);
             self.insert(name, NodeKind::Array, written.document.clone());
         }
+        self.failed = false;
         Ok(())
     }
 
@@ -198,8 +224,14 @@ impl StoreWriter {
     /// Makes everything written so far visible, at once and durably.
     ///
     /// # Errors
-    /// `Io`; the writer is then of no further use and the last commit stands.
+    /// `Io`, and `Invalid` where writing an array has failed half-way; the writer is then of no
+    /// further use and the last commit stands.
     pub fn commit(&mut self) -> Result<()> {
+        if self.failed {
+            let message = "an array could not be written whole, so that nothing is committed; open \
+                           the store for writing again";
+            return Err(Error::invalid(message));
+        }
         let mut nodes: Vec<(&String, &mut Node)> = self.nodes.iter_mut().collect();
         nodes.sort_unstable_by_key(|(_, node)| node.order);
         for (name, node) in nodes.iter_mut().filter(|(_, node)| node.changed) {

@@ -3,6 +3,8 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test program uses a part of it
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use ambar::container::{self, Container, ContainerWriter, CreateOptions, Durability};
@@ -87,6 +89,37 @@ pub fn names(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// A small store of three commits, in which entries were replaced and removed.
+pub fn three_commits(path: &Path, form: Form) {
+    let mut writer = create(path, form);
+    commit(
+        &mut *writer,
+        &[
+            ("zarr.json", b"{\"a\": 1}"),
+            ("a/c/0", b"first"),
+            ("b", b""),
+        ],
+    );
+    commit(
+        &mut *writer,
+        &[("zarr.json", b"{\"a\": 2}"), ("a/c/0", b"second")],
+    );
+    writer.remove("b").unwrap();
+    commit(
+        &mut *writer,
+        &[("zarr.json", b"{\"a\": 3}"), ("c", b"third")],
+    );
+}
+
+/// Where the two slots lie, as docs/format.md says.
+pub const SLOTS: [u64; 2] = [512, 1024];
+
+/// Overwrites what is at `offset` of a file.
+pub fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(bytes, offset).unwrap();
 }
 
 /// Numbers that look random, the same in every run (xorshift64*).

@@ -88,7 +88,7 @@ pub(crate) fn derive(
     Ok(())
 }
 
-/// What depends on the level alone.
+/// What depends on the level alone; zeros for levels that do not exist.
 struct Tables {
     half_unit: f64,
     sizes: [f64; 256],
@@ -97,12 +97,16 @@ struct Tables {
 
 impl Tables {
     fn new(shape: &Shape) -> Self {
-        let above = |level: u8| shape.lattice_level.saturating_sub(level);
-        Self {
+        let mut tables = Self {
             half_unit: shape.half_unit(),
-            sizes: std::array::from_fn(|level| shape.cell_size(level as u8)),
-            shifts: std::array::from_fn(|level| above(level as u8) + 1),
+            sizes: [0.0; 256],
+            shifts: [0; 256],
+        };
+        for level in 0..=shape.lattice_level {
+            tables.sizes[usize::from(level)] = shape.cell_size(level);
+            tables.shifts[usize::from(level)] = shape.lattice_level - level + 1;
         }
+        tables
     }
 
     fn fill(&self, column: Derived, levels: &[u8], centres: &Centres, out: &mut [u8]) {
