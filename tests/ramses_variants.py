@@ -49,6 +49,7 @@ SYNTHETIC = {
     "everything_1d": replace(FULL, ndim=1, hydro=("density", "velocity_x", "pressure")),
     "everything_2d": replace(FULL, ndim=2, hydro=(*HYDRO[:3], "pressure", "scalar_00")),
     "single": replace(FULL, real="<f4"),
+    "single_first_domain_empty": Spec(real="<f4", level_min=1, level_max=1, domains=4),
     "groups": replace(FULL, folders=2),
     "groups_of_one": replace(FULL, folders=1),
     "mhd": Spec(hydro=MHD),

@@ -63,10 +63,10 @@ def assert_cells(amr: ambar.Amr, true: Columns, **selection: object) -> None:
 
 def assert_rows(found: Columns, true: Columns) -> None:
     """Assert that all columns are equal, in any order of rows; positions to 1e-14 of the box."""
-    key = "mass" if "mass" in true else next(iter(true))
-    by_key, true_by_key = np.argsort(found[key]), np.argsort(true[key])
+    by_value = np.lexsort([found[name] for name in true])
+    true_by_value = np.lexsort([*true.values()])
     for name, column in true.items():
-        values, expected = found[name][by_key], column[true_by_key]
+        values, expected = found[name][by_value], column[true_by_value]
         if name.startswith("position") and len(expected):
             error = np.abs(values.astype(float) - expected.astype(float)).max()
             assert error <= 1e-14 * max(1.0, np.abs(expected).max()), name
@@ -175,6 +175,38 @@ def test_regions_lose_no_cell_whatever_the_ordering(kind: str, tmp_path: Path) -
         assert_cells(ambar.read_ramses(truth.folder).amr, chosen, region=region)
 
 
+def test_regions_of_bench48_lose_no_cell_and_no_particle() -> None:
+    output = bench48()
+    whole = ambar.read_ramses(output)
+    cells, rows = dict(whole.amr.cells(["x", "y", "z", "density"])), dict(whole.particles.read())
+    for centre, radius in [
+        ((0.5, 0.5, 0.5), 0.07),
+        ((0.2, 0.7, 0.4), 0.2),
+        ((0.99, 0.5, 0.01), 0.3),
+    ]:
+        part = ambar.read_ramses(output, region=ambar.Sphere(centre, radius))
+        for found, true, names in (
+            (part.amr.cells(["density"])["density"], cells, ("x", "y", "z", "density")),
+            (
+                part.particles.read()["mass"],
+                rows,
+                ("position_x", "position_y", "position_z", "mass"),
+            ),
+        ):
+            places = [true[name] for name in names[:3]]
+            squares = [(place - middle) ** 2 for place, middle in zip(places, centre, strict=True)]
+            inside = true[names[3]][sum(squares) <= radius**2]
+            np.testing.assert_array_equal(np.sort(found), np.sort(inside))
+
+
+def bench48() -> Path:
+    """Return the output of 48 domains; skips the test where it is not here."""
+    shared = shared_data()
+    if shared is None or not (shared / "bench48").is_dir():
+        pytest.skip("bench48 is not here: set AMBAR_TEST_DATA")
+    return shared / "bench48" / "output_00002"
+
+
 def test_ghosts_and_boundaries_never_show(tmp_path: Path) -> None:
     spec = replace(FULL, walls=((1, 1), (1, 1), (1, 1)), specials=False)
     cells = ambar.read_ramses(write_output(tmp_path, spec).folder).amr.cells()
@@ -200,6 +232,50 @@ def test_components_and_fields_can_be_chosen(tmp_path: Path) -> None:
     bare = write_output(tmp_path / "bare", without(FULL, "groups"))
     with pytest.raises(ambar.NotFoundError, match="rt"):
         ambar.read_ramses(bare.folder, components=["rt"])
+
+
+@pytest.mark.campaign
+def test_random_kinds_of_outputs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2024)
+    for number in range(300):
+        spec = random_spec(rng, number)
+        truth = write_output(tmp_path / str(number), spec)
+        for way in ("direct", "store"):
+            snapshot = read(truth.folder, way, truth.folder)
+            assert_cells(snapshot.amr, truth.cells())
+            if truth.particles is not None:
+                columns = [name for name, _ in spec.particle_columns]
+                assert_rows(
+                    dict(snapshot.particles.read(columns)),
+                    {name: truth.particles[name] for name in columns},
+                )
+
+
+def random_spec(rng: np.random.Generator, seed: int) -> Spec:
+    """Return a kind of output put together at random."""
+    ndim = int(rng.integers(1, 4))
+    low = int(rng.integers(1, 4))
+    walls = tuple((int(a), int(b)) for a, b in rng.integers(0, 2, (ndim, 2)))
+    return Spec(
+        ndim=ndim,
+        domains=int(rng.integers(1, 20)),
+        level_min=low,
+        level_max=low + int(rng.integers(0, 7 - 2 * (ndim - 1))),
+        root=tuple(int(n) for n in rng.integers(1, 4, ndim)) if rng.random() < 0.3 else (),
+        walls=walls if rng.random() < 0.4 else (),
+        real="<f4" if rng.random() < 0.3 else "<f8",
+        ordering=str(rng.choice(["hilbert", "planar", "angular", "bisection"])),  # type: ignore[arg-type]
+        quad=bool(rng.random() < 0.3),
+        overload=int(rng.integers(1, 4)),
+        hydro=tuple(f"field_{i}" for i in range(rng.integers(1, 9))),
+        gravity=str(rng.choice(["", "plain", "density"])),  # type: ignore[arg-type]
+        groups=int(rng.integers(0, 3)),
+        particles=PARTICLES if rng.random() < 0.5 else (),
+        particle_count=int(rng.choice([0, 1, 50, 3000])),
+        folders=int(rng.integers(0, 4)),
+        boxlen=float(rng.choice([1.0, 0.3, 1e5])),
+        seed=seed,
+    )
 
 
 @pytest.mark.parametrize("kind", ["amr", "hydro", "grav", "rt", "part"])
@@ -242,15 +318,11 @@ def test_real_outputs_equal_their_truth(output: Path, way: str, tmp_path: Path) 
     snapshot = read(output, way, tmp_path)
     assert_cells(snapshot.amr, real_truth(output, "leaf"))
     if particles := real_truth(output, "part"):
-        particles.pop("domain", None)
-        ids = np.argsort(particles["identity"], kind="stable")
-        rows = snapshot.particles.read()
-        assert set(particles) == set(rows.columns)
-        found = np.argsort(rows["identity"], kind="stable")
-        assert_rows(
-            {name: rows[name][found] for name in particles},
-            {name: column[ids] for name, column in particles.items()},
-        )
+        stored = snapshot.particles
+        if "domain" not in stored.fields:
+            particles.pop("domain", None)
+        assert set(particles) == set(stored.fields) - ({"domain"} - set(particles))
+        assert_rows(dict(stored.read([*particles])), particles)
 
 
 def test_real_sinks_and_clumps(way: str, tmp_path: Path) -> None:
@@ -280,10 +352,7 @@ def test_synthetic_outputs_equal_what_yt_reads(kind: str, tmp_path: Path) -> Non
 
 
 def test_bench48_equals_what_yt_reads() -> None:
-    shared = shared_data()
-    if shared is None or not (shared / "bench48").is_dir():
-        pytest.skip("bench48 is not here: set AMBAR_TEST_DATA")
-    output = shared / "bench48" / "output_00002"
+    output = bench48()
     assert_like_yt(output, ambar.read_ramses(output))
 
 

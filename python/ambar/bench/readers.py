@@ -66,13 +66,11 @@ class Ambar(Reader):
 
     def load(self) -> Columns:
         """Load default columns: level, positions, and the fields of the parts."""
-        if self.path.is_dir() and not (self.path / "zarr.json").exists():
-            opened = self._ambar.read_ramses(self.path, components=self.parts, threads=self.threads)
+        opened: Any
+        if self.path.suffix == ".ambar":
+            opened = self._ambar.open(self.path)
         else:
-            store = self._ambar.open(self.path)
-            if not isinstance(store, self._ambar.Snapshot):
-                raise self._ambar.InvalidError(f"{self.path} is no store of one output")
-            opened = store
+            opened = self._ambar.read_ramses(self.path, components=self.parts, threads=self.threads)
         columns: Columns = {}
         if self.cells:
             names = [n for part in self.parts for n in opened.components[part] if n != "domain"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -16,12 +16,14 @@ COLUMNS = (
     "first s",
     "warm ms",
     "MB/s",
-    "times faster",
+    "faster",
     "peak MB",
-    "columns MB",
-    "on disk MB",
-    "times smaller",
+    "loaded MB",
+    "disk MB",
+    "smaller",
 )
+# What all rows of a component have much the same is left to the files: a screen is 80 wide.
+_NOT_ON_SCREEN = COLUMNS.index("loaded MB")
 
 
 def cells_of(row: Row, study: Study) -> list[str]:
@@ -53,11 +55,18 @@ def headline(study: Study) -> str:
 def tables(study: Study) -> Iterator[Table]:
     """Yield a table for the screen per component."""
     for component in study.component_bytes:
-        table = plain_table(*COLUMNS, title=component)
+        table = plain_table(*_on_screen(COLUMNS), title=component)
+        table.padding = (0, 0, 0, 1)
+        for column in table.columns:
+            column.no_wrap = True
         for row in rows_of(study, component):
             style = "" if row.reader == "ambar" else "dim"
-            table.add_row(*cells_of(row, study), style=style)
+            table.add_row(*_on_screen(cells_of(row, study)), style=style)
         yield table
+
+
+def _on_screen(texts: Sequence[str]) -> list[str]:
+    return [text for number, text in enumerate(texts) if number != _NOT_ON_SCREEN]
 
 
 def rows_of(study: Study, component: str) -> list[Row]:
@@ -69,11 +78,12 @@ def notes(study: Study) -> list[str]:
     """Return what to know when reading the tables."""
     first = f"after {study.cold}" if study.cold else "with the files in the page cache"
     lines = [
-        "first s: import and first load in a fresh process, "
-        f"{first}. warm ms: median of the loads after it, rows in turn.",
-        "MB/s: RAMSES' bytes of the component by the time. times faster: than the fastest of yt, "
-        "osyris and pynbody that loads the same columns.",
-        "peak MB: resident memory of the process and its children after the first load.",
+        f"first s: import and first load in a fresh process, {first}; "
+        "warm ms: median of the loads after it, all rows in turn.",
+        "MB/s: RAMSES' bytes of the component by the time; faster: times faster than the fastest "
+        "of yt, osyris and pynbody that loads the same.",
+        "peak MB: resident memory of the process and its children after the first load; "
+        "loaded MB: all columns; smaller: times smaller than RAMSES' files.",
     ]
     lines += [f"* {row.component}, {row.name}: {row.note}" for row in study.rows if row.note]
     return lines
@@ -124,17 +134,25 @@ def chart(study: Study, target: Path) -> None:
 
     components = list(study.component_bytes)
     longest = max(len(rows_of(study, component)) for component in components)
-    figure = Figure(figsize=(9, (0.28 * longest + 0.9) * len(components)), layout="constrained")
-    for panel, component in enumerate(components, start=1):
+    size_of = (8, (0.24 * longest + 0.6) * len(components))
+    figure = Figure(figsize=size_of, layout="constrained")
+    panels = figure.subplots(len(components), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, component in zip(panels, components, strict=True):
         rows = rows_of(study, component)[::-1]
-        axes = figure.add_subplot(len(components), 1, panel)
         colours = ["#c77f12" if row.reader == "ambar" else "#8a8f98" for row in rows]
         milliseconds = [row.seconds * 1e3 for row in rows]
         bars = axes.barh([row.name for row in rows], milliseconds, color=colours)
-        axes.bar_label(bars, [f" {value:.3g} ms" for value in milliseconds], fontsize=8)
-        axes.set_xscale("log")
-        axes.set_xlim(min(milliseconds) / 2, max(milliseconds) * 3)
-        axes.set_title(f"{component}: median of warm loads", loc="left", fontsize=10)
+        axes.bar_label(bars, [f" {_digits(value)}" for value in milliseconds], fontsize=8)
+        axes.set_title(component, loc="left", fontsize=10)
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
+    slowest = max(row.seconds for row in study.rows) * 1e3
+    quickest = min(row.seconds for row in study.rows) * 1e3
+    panels[-1].set_xscale("log")
+    panels[-1].set_xlim(min(1.0, quickest / 2), slowest * 2)
+    panels[-1].set_xlabel("median of warm loads, ms")
     FigureCanvasAgg(figure).print_figure(target, dpi=130)
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -9,7 +9,7 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -23,7 +23,7 @@ from ambar.overview import ramses_files
 from ambar.store import Store
 from ambar.writer import Profile
 
-PROFILES = ("fast", "balanced", "small")
+PROFILES: tuple[Profile, ...] = ("fast", "balanced", "small")
 FILES = {"hydro": "hydro", "gravity": "grav", "rt": "rt", "particles": "part"}
 """The kinds of RAMSES' files that components lie in, beside amr."""
 _AGREE = 1e-9
@@ -57,9 +57,11 @@ class Row:
     @property
     def name(self) -> str:
         """What to call it in tables."""
-        store = "" if self.source == "RAMSES" else f", {self.source} store"
+        what = self.reader
+        if what == "ambar":
+            what += " on RAMSES" if self.source == "RAMSES" else f" {self.source}"
         one, many = ("process", "processes") if self.reader == "pynbody" else ("thread", "threads")
-        return f"{self.reader}{store}, {self.threads} {one if self.threads == 1 else many}"
+        return f"{what}, {self.threads} {one if self.threads == 1 else many}"
 
     @property
     def seconds(self) -> float:
@@ -154,7 +156,7 @@ def run_study(
     scratch: Path,
     *,
     components: Sequence[str] = ("hydro", "gravity", "particles", "all"),
-    profiles: Sequence[str] = PROFILES,
+    profiles: Sequence[Profile] = PROFILES,
     peers: Sequence[str] = PEERS,
     threads: int | None = None,
     rounds: int = 9,
@@ -230,7 +232,7 @@ def _rows(
     component: str,
     parts: list[str],
     path: Path,
-    stores: dict[str, Path],
+    stores: Mapping[Profile, Path],
     peers: Sequence[str],
     threads: int,
     study: Study,

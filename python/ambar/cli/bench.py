@@ -5,11 +5,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ambar.cli.common import Debug, Json, Threads, console, errors, parse_list, print_json
+
+if TYPE_CHECKING:
+    from ambar.writer import Profile
 
 app = typer.Typer(help="Measure ambar against yt, osyris and pynbody.", no_args_is_help=True)
 
@@ -55,6 +58,7 @@ def ramses(
     """
     from ambar.bench import report, study
 
+    chosen = _profiles(profiles)
     with TemporaryDirectory() if stores is None else nullcontext(str(stores)) as scratch:
         Path(scratch).mkdir(parents=True, exist_ok=True)
         with errors.status("measuring") as status:
@@ -62,7 +66,7 @@ def ramses(
                 path,
                 Path(scratch),
                 components=parse_list(components) or [],
-                profiles=parse_list(profiles) or [],
+                profiles=chosen,
                 peers=parse_list(peers) or [],
                 threads=threads,
                 rounds=rounds,
@@ -73,10 +77,20 @@ def ramses(
     if json:
         print_json(found.to_dict())
         return
-    console.print(report.headline(found), markup=False)
+    console.print(report.headline(found), markup=False, soft_wrap=True)
     for table in report.tables(found):
         console.print(table)
     for line in (*report.notes(found), "stores: " + report.stores(found)):
-        console.print(line, markup=False, style="dim")
+        console.print(line, markup=False, style="dim", soft_wrap=True)
     for file in written:
-        console.print(f"written: {file}", markup=False)
+        console.print(f"written: {file}", markup=False, soft_wrap=True)
+
+
+def _profiles(text: str) -> list[Profile]:
+    from ambar.bench.study import PROFILES
+
+    names = parse_list(text) or []
+    unknown = [name for name in names if name not in PROFILES]
+    if unknown:
+        raise typer.BadParameter(f"no profile {unknown[0]!r}; there are: {', '.join(PROFILES)}")
+    return [profile for profile in PROFILES if profile in names]

@@ -60,9 +60,10 @@ impl CellFiles {
             header_nvar: header.nvar,
         };
         // The file's length tells the size of its reals (and gravity's variables). Where nothing
-        // fits, it is damaged or its records are split: reading it will tell.
+        // fits, it is damaged or its records are split: reading it will tell. A domain without octs
+        // fits either size, so the amr file's own comes first.
         for nvar in numbers {
-            for real_bytes in [8, 4] {
+            for real_bytes in [mesh.real_bytes, if mesh.real_bytes == 8 { 4 } else { 8 }] {
                 let guess = Self {
                     nvar: nvar as usize,
                     real_bytes,
