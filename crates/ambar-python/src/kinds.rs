@@ -152,6 +152,19 @@ impl Amr {
         to_dict(py, cells)
     }
 
+    #[pyo3(signature = (region=None, levels=None, condition=None))]
+    fn chunks_touched(
+        &self,
+        py: Python<'_>,
+        region: Option<&Bound<'_, PyAny>>,
+        levels: Option<(u8, u8)>,
+        condition: Option<&str>,
+    ) -> PyResult<u64> {
+        let selection = selection(region, levels, condition)?;
+        py.detach(|| self.inner.chunks_touched(&selection))
+            .or_raise()
+    }
+
     #[pyo3(signature = (field, level, lo, hi, threads=None))]
     fn grid<'py>(
         &self,

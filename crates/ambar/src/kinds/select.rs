@@ -150,51 +150,92 @@ fn pick(
     conditions: &[&Predicate],
 ) -> Result<Vec<Part>> {
     let source = table.source();
-    let count = chunk_count(source);
-    let whole = |chunk: u64| Part {
-        rows: chunk_range(source, chunk),
-        picked: None,
-        kept: HashMap::new(),
-    };
-    if region.is_none() && conditions.is_empty() {
-        return Ok((0..count).map(whole).collect());
-    }
-    let ranges = condition_ranges(table, conditions)?;
-    let boxes = match region {
-        Some(_) => table.boxes()?,
-        None => None,
-    };
-    let parts = (0..count as usize)
+    let question = Question::new(table, region, conditions)?;
+    let parts = (0..chunk_count(source) as usize)
         .into_par_iter()
         .with_max_len(1)
-        .map(|place| {
-            let chunk = place as u64;
-            let extent = boxes.as_ref().and_then(|boxes| boxes.get(place));
-            let mut region = region;
-            if let (Some(whole), Some([lo, hi])) = (region, extent) {
-                if whole.covers(lo, hi) && table.boxes_hold_all() {
-                    region = None;
-                } else if !(whole.may_touch(lo, hi) && table.may_reach(place, whole)?) {
-                    return Ok(None);
-                }
-            }
-            let mut open = Vec::new();
-            for condition in conditions {
-                let outcome = outcome(condition, &ranges, place)?;
-                if !outcome.may_hold {
-                    return Ok(None);
-                }
-                if outcome.may_fail {
-                    open.push(*condition);
-                }
-            }
+        .map(|chunk| {
+            let rows = chunk_range(source, chunk as u64);
+            let Some((region, open)) = question.left_open(chunk)? else {
+                return Ok(None);
+            };
             if region.is_none() && open.is_empty() {
-                return Ok(Some(whole(chunk)));
+                let (picked, kept) = (None, HashMap::new());
+                return Ok(Some(Part { rows, picked, kept }));
             }
-            decide(table, wanted, chunk_range(source, chunk), region, &open)
+            decide(table, wanted, rows, region, &open)
         })
         .collect::<Result<Vec<Option<Part>>>>()?;
     Ok(parts.into_iter().flatten().collect())
+}
+
+/// How many chunks of a column `select` decodes at most.
+pub(crate) fn chunks_touched(
+    table: &dyn Rows,
+    region: Option<&Region>,
+    conditions: &[&Predicate],
+) -> Result<u64> {
+    let question = Question::new(table, region, conditions)?;
+    (0..chunk_count(table.source()) as usize)
+        .into_par_iter()
+        .map(|chunk| Ok(u64::from(question.left_open(chunk)?.is_some())))
+        .try_reduce(|| 0, |a, b| Ok(a + b))
+}
+
+/// What is asked of rows, and what is known of the chunks about it.
+struct Question<'a> {
+    table: &'a dyn Rows,
+    region: Option<&'a Region>,
+    conditions: &'a [&'a Predicate],
+    ranges: Ranges,
+    boxes: Option<Vec<[[f64; 3]; 2]>>,
+}
+
+/// What is to be decided row by row.
+type Open<'a> = (Option<&'a Region>, Vec<&'a Predicate>);
+
+impl<'a> Question<'a> {
+    fn new(
+        table: &'a dyn Rows,
+        region: Option<&'a Region>,
+        conditions: &'a [&'a Predicate],
+    ) -> Result<Self> {
+        let boxes = match region {
+            Some(_) => table.boxes()?,
+            None => None,
+        };
+        Ok(Self {
+            table,
+            region,
+            conditions,
+            ranges: condition_ranges(table, conditions)?,
+            boxes,
+        })
+    }
+
+    /// What is to be decided about the rows of a chunk; `None` where none of them can be picked.
+    fn left_open(&self, chunk: usize) -> Result<Option<Open<'a>>> {
+        let mut region = self.region;
+        let extent = self.boxes.as_ref().and_then(|boxes| boxes.get(chunk));
+        if let (Some(whole), Some([lo, hi])) = (region, extent) {
+            if whole.covers(lo, hi) && self.table.boxes_hold_all() {
+                region = None;
+            } else if !(whole.may_touch(lo, hi) && self.table.may_reach(chunk, whole)?) {
+                return Ok(None);
+            }
+        }
+        let mut open = Vec::new();
+        for condition in self.conditions {
+            let outcome = outcome(condition, &self.ranges, chunk)?;
+            if !outcome.may_hold {
+                return Ok(None);
+            }
+            if outcome.may_fail {
+                open.push(*condition);
+            }
+        }
+        Ok(Some((region, open)))
+    }
 }
 
 /// Ranges by chunk of the fields that conditions name, and whether they can hold NaN.

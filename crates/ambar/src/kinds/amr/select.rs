@@ -8,7 +8,7 @@ use crate::kinds::amr::derived::{Derived, derive};
 use crate::kinds::amr::{AXES, AmrTree, LEVEL};
 use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
-use crate::kinds::select::{Rows, Selection, select};
+use crate::kinds::select::{Rows, Selection, chunks_touched, select};
 use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
 
@@ -21,20 +21,33 @@ impl AmrTree {
     /// `NotFound` for a column that is not there; `Invalid` where the region has other dimensions,
     /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
+        let levels = self.check(selection)?;
+        let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        select(self, columns, selection.region.as_ref(), &conditions)
+    }
+
+    /// How many chunks of a field `cells` decodes at most, of the `chunks` there are.
+    ///
+    /// # Errors
+    /// As `cells`.
+    pub fn chunks_touched(&self, selection: &Selection) -> Result<u64> {
+        let levels = self.check(selection)?;
+        let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        chunks_touched(self, selection.region.as_ref(), &conditions)
+    }
+
+    /// Checks that a selection makes sense; gives its levels as a condition.
+    fn check(&self, selection: &Selection) -> Result<Option<Predicate>> {
         if let Some(region) = &selection.region {
             region.check(self.shape.ndim)?;
         }
-        let levels = match selection.levels {
-            None => None,
-            Some((lo, hi)) if lo <= hi => Some(Predicate::between(LEVEL, lo.into(), hi.into())),
-            Some((lo, hi)) => {
-                return Err(Error::invalid(format!(
-                    "levels go from the coarsest to the finest, not from {lo} to {hi}"
-                )));
-            }
-        };
-        let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
-        select(self, columns, selection.region.as_ref(), &conditions)
+        match selection.levels {
+            None => Ok(None),
+            Some((lo, hi)) if lo <= hi => Ok(Some(Predicate::between(LEVEL, lo.into(), hi.into()))),
+            Some((lo, hi)) => Err(Error::invalid(format!(
+                "levels go from the coarsest to the finest, not from {lo} to {hi}"
+            ))),
+        }
     }
 
     /// The levels of some rows.
