@@ -159,20 +159,33 @@ CORNERS = [(0.07, 0.23), (0.31, 0.82), (0.77, 0.98)]
 @pytest.mark.parametrize("kind", REGION_KINDS)
 def test_regions_lose_no_cell_whatever_the_ordering(kind: str, tmp_path: Path) -> None:
     truth = write_output(tmp_path, SYNTHETIC[kind])
-    spec, true = truth.spec, truth.cells()
-    size = spec.boxlen / spec.box[0]
     for low, high in CORNERS:
-        inside = np.ones(len(true["level"]), bool)
-        for side, axis in zip(spec.box, spec.axes, strict=True):
-            centre = (true[f"i{axis}"] + 0.5) * 0.5 ** true["level"]
-            inside &= (centre >= low * side) & (centre <= high * side)
-        corner = tuple(low * side * size for side in spec.box)
-        opposite = tuple(high * side * size for side in spec.box)
-        region = ambar.Box(corner, opposite, unit="code")
-        chosen = {name: column[inside] for name, column in true.items()}
-        snapshot = ambar.read_ramses(truth.folder, region=region)
-        assert_cells(snapshot.amr, chosen)
-        assert_cells(ambar.read_ramses(truth.folder).amr, chosen, region=region)
+        assert_region(truth, (low,) * truth.spec.ndim, (high,) * truth.spec.ndim)
+
+
+def test_regions_of_random_outputs_lose_no_cell(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    for number in range(40):
+        spec = random_spec(rng, number)
+        low, high = np.sort(rng.random((2, 3)), axis=0)
+        truth = write_output(tmp_path / str(number), spec)
+        assert_region(truth, tuple(low[: spec.ndim]), tuple(high[: spec.ndim]))
+
+
+def assert_region(truth: Truth, low: tuple[float, ...], high: tuple[float, ...]) -> None:
+    """Assert that a box, its corners in shares of the whole, has the cells of the truth."""
+    spec, true = truth.spec, truth.cells()
+    inside = np.ones(len(true["level"]), bool)
+    sides = [spec.boxlen * cells / spec.box[0] for cells in spec.box]
+    for axis, cells, start, end in zip(spec.axes, spec.box, low, high, strict=True):
+        centre = (true[f"i{axis}"] + 0.5) * 0.5 ** true["level"] / cells
+        inside &= (centre >= start) & (centre <= end)
+    corner = tuple(share * side for share, side in zip(low, sides, strict=True))
+    opposite = tuple(share * side for share, side in zip(high, sides, strict=True))
+    region = ambar.Box(corner, opposite, unit="code")
+    chosen = {name: column[inside] for name, column in true.items()}
+    assert_cells(ambar.read_ramses(truth.folder, region=region).amr, chosen)
+    assert_cells(ambar.read_ramses(truth.folder).amr, chosen, region=region)
 
 
 def test_regions_of_bench48_lose_no_cell_and_no_particle() -> None:
@@ -249,6 +262,12 @@ def test_random_kinds_of_outputs(tmp_path: Path) -> None:
                     dict(snapshot.particles.read(columns)),
                     {name: truth.particles[name] for name in columns},
                 )
+        low, high = np.sort(rng.random((2, 3)), axis=0)
+        assert_region(truth, tuple(low[: spec.ndim]), tuple(high[: spec.ndim]))
+        levels = (int(rng.integers(1, 4)), int(rng.integers(4, 8)))
+        if len(truth.cells(levels)["level"]):
+            cut = ambar.read_ramses(truth.folder, levels=levels)
+            assert_cells(cut.amr, truth.cells(levels))
 
 
 def random_spec(rng: np.random.Generator, seed: int) -> Spec:

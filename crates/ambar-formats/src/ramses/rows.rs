@@ -174,7 +174,14 @@ impl<K: Key> Walk<'_, K> {
         } else {
             oct.level > top.oct.level
         };
-        if !deeper || !refined || child < top.next {
+        // In a region the octs between may have no cells of their own there: then several octs lie
+        // in the same cell.
+        let passed = if self.complete {
+            top.next
+        } else {
+            top.next.saturating_sub(1)
+        };
+        if !deeper || !refined || child < passed {
             return Err(overlapping(&self.lattice, oct));
         }
         self.pass(top, child)?;
