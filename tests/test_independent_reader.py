@@ -13,8 +13,7 @@ import pytest
 
 import ambar
 from ambar import _core
-from independent_container import StoreError, crc32c, last_commit
-from independent_reader import Store, morton, points
+from independent_reader import Commit, Store, crc32c, last_commit, morton, walk
 from test_arrays import samples
 
 pytest.importorskip("numcodecs")
@@ -23,6 +22,8 @@ pytest.importorskip("pcodec")
 DATA = Path(__file__).parent / "data"
 OUTPUTS = sorted(DATA.glob("ramses*/*/output_*"))
 PROFILES = ("fast", "balanced", "small")
+REFUSALS = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError,
+            TypeError, ValueError, struct.error)  # fmt: skip
 RANDOM = np.random.default_rng(11)
 Document = dict[str, Any]
 Contents = dict[str, tuple[Document, np.ndarray | None]]
@@ -60,10 +61,10 @@ def write(path: Path, arrays: dict[str, np.ndarray], **options: Any) -> Path:
 
 def mine(path: Path) -> Contents:
     """Return attributes and values of all nodes, as the page says."""
-    store, arrays = Store(path), set(Store(path).arrays())
+    store = Store(path)
     return {
-        node: (store.attributes(node), store.array(node) if node in arrays else None)
-        for node in store.nodes
+        path: (node.get("attributes", {}), store.array(path) if "shape" in node else None)
+        for path, node in store.nodes.items()
     }
 
 
@@ -93,16 +94,24 @@ def sealed(content: bytes) -> bytes:
     return content + struct.pack("<I", crc32c(content))
 
 
-def test_crc32c_of_every_length() -> None:
+def slot(commit: Commit) -> bytes:
+    return sealed(struct.pack("<8s2I5QI", b"ambarcmt", 1, *commit, 0))
+
+
+def trailer(commit: Commit) -> bytes:
+    """Return the trailer of a commit, which ends it."""
+    entries, size, offset = commit.entries, commit.length, commit.offset
+    record = (b"PK\6\6", 44, 0x32D, 45, 0, 0, entries, entries, size, offset)
+    locator = struct.pack("<4sIQI", b"PK\6\7", 0, offset + size, 1)
+    count, size, offset = min(entries, 0xFFFF), min(size, 2**32 - 1), min(offset, 2**32 - 1)
+    end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, count, count, size, offset, 88)
+    comment = f"ambar 001 commit {commit.number:020} tail {commit.tail:020} "
+    comment += f"crc32c {commit.checksum:08x} {crc32c(slot(commit)[:60]):08x}"
+    return struct.pack("<4sQ2H2I4Q", *record) + locator + end + comment.encode()
+
+
+def test_crc32c() -> None:
     assert crc32c(b"123456789") == 0xE3069283  # as the page says
-    data = RANDOM.bytes(1000)
-    for size in (0, 1, 3, 127, 128, 129, 255, 256, 1000):
-        register = 0xFFFFFFFF
-        for byte in data[:size]:
-            register ^= byte
-            for _ in range(8):
-                register = register >> 1 ^ (0x82F63B78 if register & 1 else 0)
-        assert crc32c(data[:size]) == register ^ 0xFFFFFFFF
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -157,7 +166,9 @@ def test_commits_replace_and_remove(directory: bool, tmp_path: Path) -> None:
     assert not {"group/uint8", "group/scalar"} & set(Store(path).nodes)
 
 
-@pytest.mark.xfail(reason="ambar cannot append once a file took a folder's place, or the reverse")
+@pytest.mark.xfail(
+    strict=False, reason="ambar cannot append once a file took a folder's place, or the reverse"
+)
 @pytest.mark.parametrize(("before", "after"), [((3, 4), (5,)), ((5,), (3, 4))])
 def test_dimensions_change_in_a_directory(
     before: tuple[int, ...], after: tuple[int, ...], tmp_path: Path
@@ -216,9 +227,9 @@ def test_places_beyond_4_gib(tmp_path: Path) -> None:
     commit = commit._replace(offset=2**32 - 3000, tail=2**32 - 3000)
     with path.open("r+b") as file:  # what lies between stays a hole of the file
         file.seek(1024)
-        file.write(sealed(struct.pack("<8s2I5QI", b"ambarcmt", 1, *commit, 0)))
+        file.write(slot(commit))
         file.seek(commit.offset)
-        file.write(directory + commit.trailer())
+        file.write(directory + trailer(commit))
     with ambar.append(path, durability="none") as writer:
         for number in range(3):
             writer.array(f"noise{number}", RANDOM.random(400))
@@ -226,13 +237,13 @@ def test_places_beyond_4_gib(tmp_path: Path) -> None:
     assert_same(mine(path), ambars(path))
 
 
-def assert_refused(path: Path, *, strictly: bool = False) -> None:
-    """Assert that both readers refuse a store, or that the strict one does."""
-    with pytest.raises(StoreError):
-        mine(path)
-    if not strictly:
-        with pytest.raises(ambar.AmbarError):
-            ambars(path)
+def assert_refused(path: Path, *, mine_too: bool = True) -> None:
+    """Assert that ambar refuses a store, and that the reader of this page does."""
+    if mine_too:
+        with pytest.raises(REFUSALS):
+            mine(path)
+    with pytest.raises(ambar.AmbarError):
+        ambars(path)
 
 
 def assert_cells(path: Path) -> None:
@@ -244,7 +255,7 @@ def assert_cells(path: Path) -> None:
     assert bits(found.width) == bits(expected["dx"])
     for number, axis in enumerate(axes):
         assert found.centre[:, number].tobytes() == expected[axis].tobytes()
-        assert np.array_equal(found.corner[:, number] // found.size, expected[f"i{axis}"])
+        assert np.array_equal(found.corner[:, number] // found.size[:, 0], expected[f"i{axis}"])
     assert_same(mine(path), ambars(path))
 
 
@@ -266,10 +277,9 @@ def test_cells_of_some_levels(profile: str, tmp_path: Path) -> None:
 
 def test_keys_and_points_are_inverse() -> None:
     for ndim in (1, 2, 3):
-        corners = RANDOM.integers(0, 2**42, (50, ndim))
-        assert np.array_equal(
-            points([morton(corner) for corner in corners.tolist()], ndim), corners
-        )
+        corners = sorted(RANDOM.integers(0, 2**42, (50, ndim)).tolist(), key=morton)
+        jumps = dict(enumerate(map(morton, corners)))
+        assert walk([1] * 50, ndim, jumps).tolist() == corners
     assert morton([1, 0, 0]) == 1
     assert morton([3, 0, 1]) == 0b1101
 
@@ -285,32 +295,27 @@ def flips(content: bytes, count: int) -> Iterator[bytes]:
 def test_flipped_bits_of_a_file(tmp_path: Path) -> None:
     path = two_commits(tmp_path / "x.ambar")
     expected, content, refused = mine(path), path.read_bytes(), 0
-    slots = (content[:512] + slots + content[1088:] for slots in flips(content[512:1088], 150))
-    for damaged in (*flips(content, 300), *slots):
+    slots = (content[:512] + slots + content[1088:] for slots in flips(content[512:1088], 100))
+    for damaged in (*flips(content, 200), *slots):
         path.write_bytes(damaged)
         try:
             found = mine(path)
-        except StoreError:
+        except REFUSALS:
             refused += 1
         else:
             assert_same(found, expected)
-    assert 200 < refused < 450
+    assert 100 < refused < 300
 
 
 def test_flipped_bits_of_a_directory(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     values = {"scalar": np.array(3.5), "walk": np.arange(90.0), "words": np.array(["a"], object)}
     write(path, values, directory=True)
-    expected = mine(path)
     for file in (file for file in path.rglob("*") if file.is_file() and file.name != "lock"):
         content = file.read_bytes()
-        for damaged in flips(content, 40):
+        for damaged in flips(content, 20):
             file.write_bytes(damaged)
-            try:
-                found = mine(path)
-            except StoreError:
-                continue
-            assert file.name == "zarr.json"
-            assert file != path / "zarr.json"  # the only document that is read
-            assert_same(found, expected)
+            with pytest.raises(REFUSALS):
+                mine(path)
         file.write_bytes(content)
+    assert_same(mine(path), ambars(path))
