@@ -100,8 +100,7 @@ def renamed(path: str) -> Callable[[Document], object]:
     return change
 
 
-# What the page forbids, too, and ambar does not notice.
-STRICT_DOCUMENTS: dict[str, Callable[[Document], object]] = {
+NODES: dict[str, Callable[[Document], object]] = {
     "a node of dots": renamed(".."),
     "a node with a slash": renamed("/group"),
     "a node called zarr.json": renamed("Zarr.json"),
@@ -113,15 +112,15 @@ STRICT_DOCUMENTS: dict[str, Callable[[Document], object]] = {
 }
 
 
-@pytest.mark.parametrize("case", DOCUMENTS | STRICT_DOCUMENTS)
-def test_forged_documents(case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", (DOCUMENTS | NODES).values(), ids=DOCUMENTS | NODES)
+def test_forged_documents(change: Callable[[Document], object], tmp_path: Path) -> None:
     walk = {"walk": np.random.default_rng(1).integers(0, 2**64, 90, np.uint64)}
     folder = extracted(write(tmp_path / "x.ambar", walk, profile="fast"))
     forge_document(folder, lambda _: None)
     assert bits(mine(folder)["group/walk"][1]) == bits(walk["walk"])
     assert_same(mine(folder), ambars(folder))
-    forge_document(folder, (DOCUMENTS | STRICT_DOCUMENTS)[case])
-    assert_refused(folder, strictly=case in STRICT_DOCUMENTS)
+    forge_document(folder, change)
+    assert_refused(folder)
 
 
 def test_forged_chunks(tmp_path: Path) -> None:
@@ -248,7 +247,7 @@ def test_slots_of_other_formats(slot: int, tmp_path: Path) -> None:
     for place, forged in ((8, 2), (56, 1)):
         body = put(place, bytes([forged]))(content[slot : slot + 60])
         path.write_bytes(content[:slot] + sealed(body) + content[slot + 64 :])
-        assert_refused(path, strictly=place == 56)
+        assert_refused(path)
 
 
 LISTS: dict[str, Callable[[str], str]] = {
@@ -260,8 +259,6 @@ LISTS: dict[str, Callable[[str], str]] = {
     "length": lambda old: re.sub(r" (\d+ \d+ group/walk/c/0)", r" 1\1", old),
     "line": lambda old: old + "\n",
     "a file that is missing": lambda old: old.replace("walk/c/0", "walk/c/1"),
-}
-STRICT_LISTS: dict[str, Callable[[str], str]] = {
     "commit": lambda old: old.replace("commit 1", "commit 0"),
     "checksum of nine digits": lambda old: old.replace("\n", "\n0", 1),
     "put behind the next": lambda old: re.sub(r"next \d+", "next 2", old),
@@ -272,15 +269,15 @@ STRICT_LISTS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", LISTS | STRICT_LISTS)
-def test_forged_lists(case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", LISTS.values(), ids=LISTS)
+def test_forged_lists(change: Callable[[str], str], tmp_path: Path) -> None:
     path = write(tmp_path / "x.ambar", {"walk": np.arange(300.0)}, directory=True)
     file = path / ".ambar" / "commit"
     text = file.read_text()[:-16]
-    forged = (LISTS | STRICT_LISTS)[case](text).encode()
+    forged = change(text).encode()
     assert forged.decode() != text
     file.write_bytes(forged + b"crc32c %08x\n" % crc32c(forged))
-    assert_refused(path, strictly=case in STRICT_LISTS)
+    assert_refused(path)
     file.unlink()
     assert_refused(path)
 
