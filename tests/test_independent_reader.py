@@ -166,9 +166,6 @@ def test_commits_replace_and_remove(directory: bool, tmp_path: Path) -> None:
     assert not {"group/uint8", "group/scalar"} & set(Store(path).nodes)
 
 
-@pytest.mark.xfail(
-    strict=False, reason="ambar cannot append once a file took a folder's place, or the reverse"
-)
 @pytest.mark.parametrize(("before", "after"), [((3, 4), (5,)), ((5,), (3, 4))])
 def test_dimensions_change_in_a_directory(
     before: tuple[int, ...], after: tuple[int, ...], tmp_path: Path

@@ -392,6 +392,9 @@ fn encode_texts(
 fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
     let elements = checked_product(&spec.shape, 1)
         .ok_or_else(|| Error::invalid(format!("{:?} values cannot be counted", spec.shape)))?;
+    // What no reader takes: text or bytes of length 0, units of time that are none.
+    DataType::from_json(&spec.dtype.to_json())
+        .map_err(|error| Error::invalid(error.message().to_owned()))?;
     let named = spec.dimension_names.len();
     if named != 0 && named != spec.shape.len() {
         return Err(Error::invalid(format!(
