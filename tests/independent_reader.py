@@ -1,222 +1,300 @@
 """A reader of ambar's stores, written from docs/format.md alone: it shows that the page is enough.
 
-It needs NumPy, numcodecs and pcodec, and knows neither ambar nor zarr. Chapter 1 of the page is in
-independent_container.py, chunks are in independent_arrays.py; here are the hierarchy and the kind
-`amr`. Hierarchies of other programs, whose root has no checksum, are errors.
+It needs NumPy, and numcodecs and pcodec to decompress. It verifies every checksum, but refuses only
+some of what chapter 5 lists, and knows nothing of other programs' stores or of writers at work.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import math
-import os
+import mmap
 import re
-from itertools import pairwise
+import struct
+import zlib
+from collections import namedtuple
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from independent_arrays import Layout
-from independent_container import Directory, StoreError, Zip, check_key, crc32c, need, rejecting
-
-GROUP = {"zarr_format", "node_type", "attributes"}
-REQUIRED = {"shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"}
-ARRAY = GROUP | REQUIRED | {"dimension_names", "storage_transformers"}
+ABOUT = b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n"
+ABOUT += b"zarr.storage.ZipStore of zarr-python opens it, too.\n"
+COMMENT = rb"ambar 001 commit (\d{20}) tail (\d{20}) crc32c ([0-9a-f]{8}) ([0-9a-f]{8})"
+LIST = r"ambar directory 001 commit (\d+) next \d+ entries (\d+) removed (\d+)"
+FIXED = {"fixed_length_utf32": ("U", 4), "null_terminated_bytes": ("S", 1)}
+VARIABLE = {"string": "vlen-utf8", "variable_length_bytes": "vlen-bytes"}
+Commit = namedtuple("Commit", "checksum number offset length entries tail")  # as in a slot (1.2)
+Cells = namedtuple("Cells", "level corner size centre width")
 KEY_BITS = 42  # of each coordinate, at most (4.4)
+TABLE = list(range(256))  # of the CRC-32C
+for _ in range(8):
+    TABLE = [value >> 1 ^ (0x82F63B78 if value & 1 else 0) for value in TABLE]
 
 
-def parse_json(text: bytes) -> Any:
-    """Parse JSON, without what Python's parser takes beyond it."""
+def need(condition: object, message: str) -> None:
+    """Refuse what does not hold."""
+    if not condition:
+        raise ValueError(message)
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        need(len(dict(pairs)) == len(pairs), "an object of JSON has a key twice")
-        return dict(pairs)
 
-    def refuse(name: str) -> None:
-        raise StoreError(f"{name} is no JSON")
+def crc32c(data: bytes) -> int:
+    """Return the CRC-32C."""
+    register = 0xFFFFFFFF
+    for byte in data:
+        register = TABLE[(register ^ byte) & 255] ^ register >> 8
+    return register ^ 0xFFFFFFFF
 
-    return json.loads(text.decode(), object_pairs_hook=unique, parse_constant=refuse)
+
+def read_slot(slot: bytes, place: int) -> Commit | None:
+    """Return what a slot says, or nothing if it is damaged."""
+    magic, version, *fields, reserved, checksum = struct.unpack("<8s2I5Q2I", slot)
+    commit = Commit(*fields)
+    whole = magic == b"ambarcmt" and checksum == crc32c(slot[:60])
+    if not whole or (commit.number and commit.number % 2 != place):
+        return None
+    need(version == 1 and reserved == 0, f"a slot of format {version}")
+    return commit
+
+
+def read_trailer(file: mmap.mmap | bytes) -> Commit | None:
+    """Return what the trailer at the file's end says, which is all that the slot does."""
+    number, tail, checksum, seal = re.fullmatch(COMMENT, file[-88:]).groups()
+    entries, length, offset = struct.unpack_from("<3Q", file[-186:], 32)
+    need(offset + length + 186 == len(file), "the trailer is of another place")
+    numbers = (int(checksum, 16), int(number), offset, length, entries, int(tail), 0, int(seal, 16))
+    return read_slot(struct.pack("<8s2I5Q2I", b"ambarcmt", 1, *numbers), int(number) % 2)
+
+
+def last_commit(file: mmap.mmap | bytes) -> Commit:
+    """Find the last commit of a ZIP (1.3)."""
+    fields = (b"PK\3\4", 20, 0x0800, 0, 0x210000, zlib.crc32(ABOUT), 119, 119, 5, 1501, b"ambar")
+    header = struct.pack("<4s3H4I2H5s2H", *fields, 0x6D61, 1497)
+    outside = file[:512] + file[576:1024] + file[1088:1655]
+    need(outside == header.ljust(512 + 2 * 448, b"\0") + ABOUT, "the header is damaged")
+    slots = [read_slot(file[512:576], 0), read_slot(file[1024:1088], 1)]
+    whole = sorted((slot for slot in slots if slot), key=lambda slot: slot.number)
+    need(whole, "both slots are damaged")
+    last = whole[-1] if len(whole) == 2 else read_trailer(file)
+    need(last and last.number >= max(whole[-1].number, 1), "no commit, or a damaged trailer")
+    need(last.tail <= last.offset <= len(file) - last.length - 186, "the file was cut short")
+    return last
+
+
+def read_zip(path: Path) -> tuple[int, dict[str, bytes]]:
+    """Return number and entries of the last commit of a store in one file."""
+    with path.open("rb") as opened:
+        file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    commit, entries, at = last_commit(file), {}, 0
+    directory = file[commit.offset : commit.offset + commit.length]
+    need(crc32c(directory) == commit.checksum, "checksum of the central directory")
+    while at < len(directory):
+        fields = struct.unpack_from("<4s4xHH4x3I3H8xI", directory, at)
+        magic, flags, method, checksum, stored, size, *lengths, _ = fields
+        name, extra, at = at + 46, at + 46 + lengths[0], at + 46 + sum(lengths)
+        known = magic == b"PK\1\2" and (flags, method) == (0x0800, 0) and size == stored
+        need(known and at <= len(directory), "an entry of the central directory")
+        if size == 2**32 - 1:
+            (size,) = struct.unpack_from("<Q", directory, extra + 4)
+        kind, place = struct.unpack("<IQ", directory[extra:at][-12:])
+        need(kind == 0x86D61 and place + size <= commit.offset, "the place of an entry")
+        key, content = directory[name:extra].decode(), file[place : place + size]
+        need(zlib.crc32(content) == checksum, f"checksum of {key}")
+        entries[key] = content
+    need(len(entries) == commit.entries, "number of entries")
+    return commit.number, entries
+
+
+def read_directory(path: Path) -> tuple[int, dict[str, bytes]]:
+    """Return number and entries of the last commit of a store in a folder (1.6)."""
+    records = path / ".ambar"
+    if not records.is_dir():  # a copy without ambar's records
+        files = (file for file in path.rglob("*") if file.is_file())
+        return 0, {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
+    text, entries = (records / "commit").read_bytes(), {}
+    need(text[-16:] == b"crc32c %08x\n" % crc32c(text[:-16]), "checksum of the list")
+    first, *lines = text[:-16].decode().split("\n")
+    number, count, removed = map(int, re.fullmatch(LIST, first).groups())
+    need(len(lines) == count + removed + 1, "lines of the list")
+    for line in lines[:count]:
+        checksum, size, put, key = line.split(" ", 3)
+        new = records / f"new-{put}"
+        content = (new if new.exists() else path / key).read_bytes()
+        need(f"{zlib.crc32(content):08x} {len(content)}" == f"{checksum} {size}", f"{key} differs")
+        entries[key] = content
+    need(len(entries) == count, "a key stands twice")
+    return number, entries
+
+
+def named(item: Any) -> tuple[str, dict[str, Any]]:
+    """Return name and configuration of a codec, a type, a grid or an encoding."""
+    return (item, {}) if isinstance(item, str) else (item["name"], item.get("configuration", {}))
+
+
+def data_type(name: str, configuration: dict[str, Any]) -> np.dtype[Any]:
+    """Return NumPy's type, which is `object` for values of any length."""
+    if name in FIXED:
+        letter, width = FIXED[name]
+        return np.dtype(f"{letter}{configuration['length_bytes'] // width}")
+    if name in ("numpy.datetime64", "numpy.timedelta64"):
+        unit, scale = configuration["unit"], configuration["scale_factor"]
+        return np.dtype(name[6:] + ("" if unit == "generic" else f"[{scale}{unit}]"))
+    return np.dtype(object if name in VARIABLE else name)
+
+
+def fill_value(value: Any, dtype: np.dtype[Any], *, binary: bool) -> Any:
+    """Return the fill value of a document (2.2)."""
+    if dtype.kind == "c":
+        half = np.dtype(f"f{dtype.itemsize // 2}")
+        return np.array([fill_value(v, half, binary=False) for v in value], half).view(dtype)[0]
+    if binary:
+        return base64.b64decode(value, validate=True)
+    if dtype.kind == "f" and str(value).startswith("0x"):
+        return np.array(int(value, 16), f"u{dtype.itemsize}").view(dtype)
+    if dtype.kind in "mM" and value != "NaT":
+        return np.array(value, "i8").view(dtype)
+    return np.array(value, dtype)
+
+
+def variable(data: bytes, count: int, codec: str) -> np.ndarray:
+    """Decode values of any length."""
+    values, at = np.empty(count, object), 4
+    for row in range(count):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "little")
+        values[row] = data[at + 4 : end].decode() if codec == "vlen-utf8" else data[at + 4 : end]
+        at = end
+    need(data[:4] == struct.pack("<I", count) and at == len(data), "values of any length")
+    return values
+
+
+def decode(codecs: list[Any], data: bytes, dtype: np.dtype[Any], shape: Any) -> np.ndarray:
+    """Undo a chain of codecs, from its end on (chapter 3)."""
+    from numcodecs import blosc, zstd
+    from pcodec import standalone
+
+    (first, configuration), *rest = map(named, codecs)
+    for name, _ in reversed(rest):
+        if name == "crc32c":
+            need(data[-4:] == struct.pack("<I", crc32c(data[:-4])), "checksum of a chunk")
+            data = data[:-4]
+        else:
+            stored = len(data) if name == "zstd" else struct.unpack_from("<12xI", data)[0]
+            need(stored == len(data), "length of a blosc buffer")
+            data = {"blosc": blosc, "zstd": zstd}[name].decompress(data)
+    if first in VARIABLE.values():
+        return variable(data, math.prod(shape), first).reshape(shape)
+    if first == "numcodecs.pcodec":
+        values = np.empty(math.prod(shape), dtype)
+        progress = standalone.simple_decompress_into(data, values)
+        need(progress.finished and progress.n_processed == len(values), "numbers of a pco file")
+        return values.reshape(shape)
+    need(first == "bytes", f"codec {first}")
+    order = {"little": "<", "big": ">"}[configuration.get("endian", "little")]
+    return np.frombuffer(data, dtype.newbyteorder(order)).astype(dtype).reshape(shape)
+
+
+def blank(document: dict[str, Any]) -> np.ndarray:
+    """Return an entry of an array, a chunk or a shard, that holds fill values."""
+    grid, keys = named(document["chunk_grid"]), named(document["chunk_key_encoding"])
+    need((grid[0], keys[0]) == ("regular", "default"), f"grid {grid}, keys {keys}")
+    kind = named(document["data_type"])
+    dtype = data_type(*kind)
+    fill = fill_value(document["fill_value"], dtype, binary="bytes" in kind[0])
+    return np.full(grid[1]["chunk_shape"], fill, dtype)
+
+
+def decode_entry(document: dict[str, Any], data: bytes) -> np.ndarray:
+    """Decode a chunk, or a shard (2.3)."""
+    values, codecs = blank(document), document["codecs"]
+    name, sharding = named(codecs[0])
+    if name != "sharding_indexed":
+        return decode(codecs, data, values.dtype, values.shape)
+    chunk, codecs = sharding["chunk_shape"], sharding["codecs"]
+    grid = [a // b for a, b in zip(values.shape, chunk, strict=True)]
+    size = 16 * math.prod(grid) + 4
+    text = data[:size] if sharding.get("index_location") == "start" else data[-size:]
+    index = decode(sharding["index_codecs"], text, np.dtype("u8"), (math.prod(grid), 2))
+    for place, (offset, length) in zip(np.ndindex(*grid), index.tolist(), strict=True):
+        if min(offset, length) < 2**64 - 1:  # else the chunk holds fill values
+            need(offset + length <= len(data), "a chunk lies outside of its shard")
+            encoded = data[offset : offset + length]
+            values[part(place, chunk)] = decode(codecs, encoded, values.dtype, chunk)
+    return values
+
+
+def part(place: tuple[int, ...], shape: Any) -> tuple[slice, ...]:
+    """Return which part of an array is the cell of a grid at `place`."""
+    return tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, shape, strict=True))
 
 
 def parse_root(text: bytes) -> dict[str, Any]:
     """Parse the root's document and verify its checksum (2.4)."""
-    document: dict[str, Any] = parse_json(text)
-    ambar = document["attributes"]["ambar"]
-    need(re.fullmatch("crc32c:[0-9a-f]{8}", ambar["checksum"]), "the root has no checksum")
-    for match in re.finditer(ambar["checksum"].encode(), text):
-        blank = text[: match.end() - 8] + b"00000000" + text[match.end() :]
-        if parse_json(blank)["attributes"]["ambar"]["checksum"] == "crc32c:00000000":
-            need(ambar["checksum"] == f"crc32c:{crc32c(blank):08x}", "checksum of the root")
-            break
-    else:
-        raise StoreError("the root's checksum is not written as it must be")
-    need(ambar["version"] == 1, f"the store has version {ambar['version']}")
-    return document
-
-
-def check_node(path: str, nodes: dict[str, Any]) -> None:
-    """Refuse a document that lacks what the standard asks for, or has what the page does not."""
-    node = nodes[path]
-    array = node["node_type"] == "array"
-    need(node["zarr_format"] == 3 and (array or node["node_type"] == "group"), f"node {path}")
-    need(isinstance(node.get("attributes", {}), dict), f"attributes of {path}")
-    need(not array or set(node) >= REQUIRED, f"{path} lacks fields")
-    for field in set(node) - (ARRAY if array else GROUP):
-        ignored = isinstance(node[field], dict) and node[field].get("must_understand") is False
-        need(ignored, f"{path} has the field {field}")
-    if path:
-        check_key(f"{path}/zarr.json")
-        names = path.split("/")
-        need("zarr.json" not in names and names[0].lower() != "ambar", f"a node called {path}")
-        parent = nodes.get(path.rpartition("/")[0], {})
-        need(parent.get("node_type") == "group", f"{path} is in no group")
-
-
-class Cells(NamedTuple):
-    """The leaf cells of a tree: places are in lattice units, centres and widths in code length."""
-
-    level: np.ndarray
-    corner: np.ndarray
-    size: np.ndarray
-    centre: np.ndarray
-    width: np.ndarray
+    document: dict[str, Any] = json.loads(text)
+    said = document["attributes"]["ambar"].pop("checksum")  # says nothing of the group
+    for match in re.finditer(said.encode(), text):  # attributes may hold the same text
+        zeroed = text[: match.end() - 8] + b"00000000" + text[match.end() :]
+        if json.loads(zeroed)["attributes"]["ambar"]["checksum"] == "crc32c:00000000":
+            need(said == f"crc32c:{crc32c(zeroed):08x}", "checksum of the root")
+            need(document["attributes"]["ambar"]["version"] == 1, "version of the store")
+            return document
+    raise ValueError("the root's checksum is not written as it must be")
 
 
 class Store:
     """The last commit of a store."""
 
-    @rejecting
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        path = Path(path)
-        self._container = Directory(path) if path.is_dir() else Zip(path)
-        root = parse_root(self._container.read("zarr.json"))
-        del root["attributes"]["ambar"]["checksum"]  # says nothing of the group
-        inline = root.pop("consolidated_metadata")
-        need(inline["kind"] == "inline" and inline["must_understand"] is False, "the root")
-        self.nodes: dict[str, dict[str, Any]] = {"": root} | inline["metadata"]
-        need(self.nodes[""] is root, "two documents of the root")
-        for node in self.nodes:
-            check_node(node, self.nodes)
+    def __init__(self, path: Path) -> None:
+        self.commit, self._entries = read_directory(path) if path.is_dir() else read_zip(path)
+        root = parse_root(self._entries["zarr.json"])
+        self.nodes = {"": root} | root.pop("consolidated_metadata")["metadata"]
 
-    @property
-    def commit(self) -> int:
-        """The number of the commit; 0 if the container has none."""
-        return self._container.number
-
-    @rejecting
-    def attributes(self, path: str) -> dict[str, Any]:
-        """Return the attributes of a node; the root's path is empty."""
-        attributes: dict[str, Any] = self.nodes[path].get("attributes", {})
-        return attributes
-
-    def arrays(self) -> list[str]:
-        """Return the paths of all arrays."""
-        return [path for path, node in self.nodes.items() if node["node_type"] == "array"]
-
-    @rejecting
     def array(self, path: str) -> np.ndarray:
         """Return the values of an array."""
-        layout = self._layout(path)
-        grid = [-(-a // b) for a, b in zip(layout.shape, layout.entry, strict=True)]
-        need(math.prod(grid) <= len(self._container.entries), f"entries of {path} are missing")
-        values = np.empty(layout.shape, layout.dtype)
+        document, empty = self.nodes[path], blank(self.nodes[path])
+        values = np.empty(document["shape"], empty.dtype)
+        grid = [-(-a // b) for a, b in zip(values.shape, empty.shape, strict=True)]
         for place in np.ndindex(*grid):
-            data = self._container.read("/".join([path, "c", *map(str, place)]))
-            corner = [p * c for p, c in zip(place, layout.entry, strict=True)]
-            part = tuple(slice(a, a + c) for a, c in zip(corner, layout.entry, strict=True))
-            inside = tuple(slice(0, n - a) for a, n in zip(corner, layout.shape, strict=True))
-            values[part] = layout.decode(data)[inside]
+            data = self._entries["/".join([path, "c", *map(str, place)])]
+            target = values[..., *part(place, empty.shape)]
+            target[...] = decode_entry(document, data)[tuple(map(slice, target.shape))]
         return values
 
-    def _layout(self, path: str) -> Layout:
-        need(self.nodes[path]["node_type"] == "array", f"{path} is no array")
-        return Layout.of(self.nodes[path])
-
-    @rejecting
     def cells(self, path: str) -> Cells:
         """Rebuild the leaf cells of a group of the kind `amr` (4.4)."""
-        about = self.attributes(path)["ambar"]
-        need((about["version"], about["kind"]) == (1, "amr"), f"{path} is no amr of version 1")
-        need(about["layout"] == "tree", f"layout {about['layout']}")
+        about, level = self.nodes[path]["attributes"]["ambar"], self.array(f"{path}/level")
+        said = about["version"], about["kind"], about["layout"], about["cells"]
+        need(said == (1, "amr", "tree", len(level)), f"{path} is {said}")
         ndim, finest = about["ndim"], about["lattice_level"]
-        box = np.array(about["root"], object) * 2**finest
-        need(box.shape == (ndim,) and 1 <= ndim <= 3, "dimensions")
-        need(min(about["root"]) >= 1 and max(box) <= 2**KEY_BITS, "the lattice is too large")
-        level = self.array(f"{path}/level")
-        starts = self._check_columns(path, about, len(level))
-        jumps = self._jumps(path, len(level), box)
-        need(level.max(initial=0) <= finest, "a level above the finest")
-        keys = walk(level.tolist(), finest, ndim, jumps)
-        corner = points(keys, ndim)
-        size = np.left_shift(1, finest - level.astype(np.int64))
-        need(np.all(corner % size[:, None] == 0), "a cell lies off its lattice")
-        need(np.all(corner + size[:, None] <= box.astype(np.int64)), "a cell lies out of the box")
+        box = [2**finest * number for number in about["root"]]
+        need(level.max(initial=0) <= finest and max(box) <= 2**KEY_BITS, "size of the lattice")
+        jumps: dict[int, int] = {}
+        if f"{path}/index/jump_row" in self.nodes:
+            rows, corners = (self.array(f"{path}/index/jump_{name}") for name in ("row", "corner"))
+            jumps = dict(zip(rows.tolist(), map(morton, corners.tolist()), strict=True))
+        size = np.left_shift(1, finest - level.astype(np.int64))[:, None]
+        corner = walk(size[:, 0].tolist(), ndim, jumps)
+        need(np.all((corner % size == 0) & (corner + size <= box)), "a cell in a wrong place")
+        chunk = named(self.nodes[f"{path}/level"]["codecs"][0])[1].get("chunk_shape", [len(level)])
         known = self.array(f"{path}/index/corner")
-        need(np.array_equal(corner[starts], known), "the index has other corners")
+        need(np.array_equal(corner[:: chunk[0]], known), "the index has other corners")
         unit = about["boxlen"] / about["root"][0] * 2.0**-finest
-        return Cells(level, corner, size, (2 * corner + size[:, None]) * (unit / 2), size * unit)
-
-    def _check_columns(self, path: str, about: dict[str, Any], rows: int) -> slice:
-        """Check columns and index to be of the lengths they must; return the chunks' first rows."""
-        ndim, layouts = about["ndim"], [self._layout(f"{path}/{n}") for n in about["fields"]]
-        first = self._layout(f"{path}/level")
-        need(first.dtype == np.uint8 and rows == about["cells"], "levels of the cells")
-        for layout in layouts:
-            need((layout.shape, layout.chunk) == ((rows,), first.chunk), "columns differ in length")
-        chunks = -(-rows // first.chunk[0])
-        expected: dict[str, tuple[str, tuple[int, ...]]] = {
-            "corner": ("int64", (chunks, ndim)),
-            "box": ("float64", (chunks, 2, ndim)),
-            "level": ("uint8", (chunks, 2)),
-            "range": ("float64", (len(layouts), chunks, 2)),
-        }
-        for name, (dtype, shape) in expected.items():
-            if name != "range" or f"{path}/index/range" in self.nodes:
-                index = self._layout(f"{path}/index/{name}")
-                need((index.dtype, index.shape) == (np.dtype(dtype), shape), f"index/{name}")
-        return slice(None, None, first.chunk[0])
-
-    def _jumps(self, path: str, rows: int, box: np.ndarray) -> dict[int, int]:
-        """Return the keys at which the walk goes on, by row."""
-        names = [f"{path}/index/jump_row", f"{path}/index/jump_corner"]
-        if not any(name in self.nodes for name in names):
-            return {}
-        row, corner = map(self.array, names)
-        need(row.dtype == np.uint64 and corner.dtype == np.int64, "types of jumps")
-        need(row.ndim == 1 and corner.shape == (len(row), len(box)), "shapes of jumps")
-        need(np.all(corner >= 0) and np.all(corner < box.astype(np.int64)), "jumps out of the box")
-        jumps = dict(zip(row.tolist(), map(morton, corner.tolist()), strict=True))
-        need(all(a < b for a, b in pairwise([*row.tolist(), rows])), "rows of jumps")
-        need(all(a < b for a, b in pairwise(jumps.values())), "keys of jumps")
-        return jumps
+        return Cells(level, corner, size, (2 * corner + size) * (unit / 2), size[:, 0] * unit)
 
 
-def walk(levels: list[int], finest: int, ndim: int, jumps: dict[int, int]) -> list[int]:
-    """Return the keys of the cells' corners."""
-    keys, key = [], 0
-    for row, level in enumerate(levels):
+def walk(sizes: list[int], ndim: int, jumps: dict[int, int]) -> np.ndarray:
+    """Go along the curve through cells of these sizes, and return their corners."""
+    corners, key = np.empty((len(sizes), ndim), np.int64), 0
+    for row, size in enumerate(sizes):
         need(jumps.get(row, key) >= key, "a jump goes back")
         key = jumps.get(row, key)
-        keys.append(key)
-        key += 1 << ndim * (finest - level)
-    need(key <= 1 << ndim * KEY_BITS, "the walk leaves the curve")
-    return keys
+        bits = f"{key:0{KEY_BITS * ndim}b}"  # those of each coordinate by turns, those of x last
+        corners[row] = [int(bits[axis::ndim], 2) for axis in reversed(range(ndim))]
+        key += size**ndim
+    return corners
 
 
 def morton(point: list[int]) -> int:
     """Return the key of a point."""
-    bits = range(KEY_BITS * len(point))
-    return sum((point[bit % len(point)] >> bit // len(point) & 1) << bit for bit in bits)
-
-
-def points(keys: list[int], ndim: int) -> np.ndarray:
-    """Return the points of keys, each of which is cut into halves that fit 64 bits."""
-    half = KEY_BITS // 2
-    found = np.zeros((len(keys), ndim), np.int64)
-    for part in range(2):
-        low, mask = part * half * ndim, 2 ** (half * ndim) - 1
-        bits = np.array([key >> low & mask for key in keys], np.int64)
-        for bit in range(half * ndim):
-            found[:, bit % ndim] |= (bits >> bit & 1) << bit // ndim + part * half
-    return found
+    bits = [f"{coordinate:0{KEY_BITS}b}" for coordinate in reversed(point)]
+    return int("".join(map("".join, zip(*bits, strict=True))), 2)

@@ -328,3 +328,22 @@ def test_threads_change_nothing(gravpart: ambar.Snapshot) -> None:
     one, many = gravpart.amr.cells(threads=1), gravpart.amr.cells(threads=4)
     for name in one:
         np.testing.assert_array_equal(one[name], many[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"info": 3},
+        {"info": {"ndim": 3}},
+        {"info": {"ndim": "3", "boxlen": 1, "time": 0}},
+        {"info": {"ndim": 3, "boxlen": 1, "time": 0}, "components": 5},
+        {"info": {"ndim": 3, "boxlen": 1, "time": 0}, "components": {"hydro": ["density"]}},
+    ],
+    ids=str,
+)
+def test_a_store_that_only_claims_to_be_a_snapshot(attributes: dict, tmp_path: Path) -> None:
+    with ambar.create(tmp_path / "x.ambar") as writer:
+        writer.group("", {"ambar": {"version": 1, "kind": "snapshot", **attributes}})
+    with pytest.raises((ambar.CorruptError, ambar.NotFoundError)):
+        _ = ambar.open(tmp_path / "x.ambar").amr

@@ -11,6 +11,14 @@ from typing import Any
 
 from ambar.units import TIMES, Units
 
+# What the values in JSON are, by the annotation of a field.
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "bool": bool,
+    "float": (int, float),
+    "int": int,
+    "str": str,
+    "tuple[int, ...]": tuple,
+}
 _KM_PER_S_PER_MPC = 1e5 / 3.08567758128e24  # 1 km/s/Mpc in 1/s
 
 
@@ -70,11 +78,20 @@ class Info:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Info:
-        """Make an `Info` of a mapping; names it does not know are left out."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        chosen = {name: value for name, value in values.items() if name in known}
-        if "root" in chosen:
-            chosen["root"] = tuple(chosen["root"])
+        """Make an `Info` of a mapping; names it does not know are left out.
+
+        Raises InvalidError where a value is missing or of another type.
+        """
+        chosen: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):
+            value = values.get(field.name)
+            if value is None and field.default is not dataclasses.MISSING:
+                continue
+            if field.name == "root" and isinstance(value, list):
+                value = tuple(value)
+            if not isinstance(value, _TYPES[str(field.type).removesuffix(" | None")]):
+                raise _invalid(f"the run information has {value!r} as its {field.name}")
+            chosen[field.name] = value
         return cls(**chosen)
 
     @cached_property
@@ -171,3 +188,9 @@ def _readable(value: float, units: Mapping[str, float]) -> str:
     fitting = [name for name, size in units.items() if abs(value) >= size]
     name = fitting[-1] if fitting else next(iter(units))
     return f"{value / units[name]:.4g} {name}"
+
+
+def _invalid(message: str) -> Exception:
+    from ambar._core import InvalidError
+
+    return InvalidError(message)

@@ -55,10 +55,15 @@ class StoredSource:
         self.store = store
         self._path = path.rstrip("/")
         self.location = store.location + (f" {path}" if self._path else "")
-        self.info = Info.from_dict(attributes["info"])
-        components = attributes.get("components", {})
-        self.components = {name: list(fields) for name, fields in components.items()}
-        self.missing: Mapping[str, str] = dict(attributes.get("missing", {}))
+        try:
+            self.info = Info.from_dict(attributes["info"])
+            components = attributes.get("components", {})
+            self.components = {name: list(fields) for name, fields in components.items()}
+            self.missing: Mapping[str, str] = dict(attributes.get("missing", {}))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise _core.CorruptError(
+                f"{self.location}: the attributes are not those of a snapshot: {error!r}"
+            ) from error
 
     def amr(self) -> _core.Amr:
         """Return the cells."""

@@ -72,6 +72,9 @@ pub enum DataType {
     Bytes,
 }
 
+/// Largest number of units that NumPy takes for one count.
+const MAX_SCALE: u32 = i32::MAX as u32;
+
 /// A unit of time, by NumPy's abbreviation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeUnit(&'static str);
@@ -181,7 +184,7 @@ impl DataType {
             option("length_bytes")
                 .and_then(Value::as_u64)
                 .and_then(|bytes| usize::try_from(bytes).ok())
-                .filter(|bytes| bytes % multiple == 0 && *bytes <= 1 << 20)
+                .filter(|bytes| bytes % multiple == 0 && (1..=1 << 20).contains(bytes))
                 .ok_or_else(|| {
                     Error::corrupt(format!("data type {value} has no valid length_bytes"))
                 })
@@ -192,9 +195,13 @@ impl DataType {
                 .and_then(TimeUnit::parse);
             let scale = option("scale_factor")
                 .and_then(Value::as_u64)
-                .and_then(|s| u32::try_from(s).ok());
-            unit.zip(scale)
-                .ok_or_else(|| Error::corrupt(format!("data type {value} has no valid unit")))
+                .and_then(|scale| u32::try_from(scale).ok())
+                .filter(|scale| (1..=MAX_SCALE).contains(scale));
+            unit.zip(scale).ok_or_else(|| {
+                Error::corrupt(format!(
+                    "data type {value} has no valid unit and scale_factor"
+                ))
+            })
         };
         match name {
             "fixed_length_utf32" => Ok(Self::FixedUtf32 { bytes: length(4)? }),
@@ -267,7 +274,11 @@ mod tests {
             "3",
             r#"{"name":"fixed_length_utf32"}"#,
             r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":7}}"#,
+            r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":0}}"#,
+            r#"{"name":"null_terminated_bytes","configuration":{"length_bytes":0}}"#,
             r#"{"name":"numpy.datetime64","configuration":{"unit":"fortnight","scale_factor":1}}"#,
+            r#"{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":0}}"#,
+            r#"{"name":"numpy.timedelta64","configuration":{"unit":"s","scale_factor":2147483648}}"#,
         ] {
             let value: Value = serde_json::from_str(text).unwrap();
             assert!(DataType::from_json(&value).is_err(), "{text}");

@@ -90,6 +90,67 @@ fn commits_replace_and_remove(form: Form) {
     try_verify(&path).unwrap();
 }
 
+/// As where an array gets another number of dimensions, or a group becomes an array.
+fn keys_change_between_files_and_folders(form: Form) {
+    let (_folder, path) = folder();
+    let forms: [&[&str]; 5] = [
+        &["a/c/0/0", "a/c/0/1", "a/c/1/0"],
+        &["a/c/0", "a/c/1"],
+        &["a/c"],
+        &["a/c/0/0/0"],
+        &["a"],
+    ];
+    create(&path, form).commit().unwrap();
+    for (before, after) in forms
+        .iter()
+        .flat_map(|one| forms.iter().map(move |other| (one, other)))
+        .filter(|(before, after)| before != after)
+    {
+        let mut writer = append(&path);
+        let gone = content(&path);
+        gone.keys().for_each(|key| writer.remove(key).unwrap());
+        for key in *before {
+            writer.put(key, &[b"before"]).unwrap();
+        }
+        writer.commit().unwrap();
+        drop(writer);
+        let old = container::open(&path).unwrap();
+
+        let mut writer = append(&path);
+        for key in *before {
+            writer.remove(key).unwrap();
+        }
+        for key in *after {
+            writer.put(key, &[b"after"]).unwrap();
+        }
+        writer.commit().unwrap();
+        drop(writer);
+        let what = format!("{before:?} to {after:?}");
+        match old.read_whole(before[0], 100) {
+            Ok(bytes) => assert_eq!(bytes.unwrap(), b"before", "{what}"),
+            Err(error) => {
+                assert_eq!(
+                    (form, error.kind()),
+                    (Form::Directory, ErrorKind::Busy),
+                    "{what}"
+                );
+            }
+        }
+        // Opening it to write does the last steps of the commit again.
+        for _ in 0..2 {
+            drop(append(&path));
+            assert_eq!(
+                content(&path).into_keys().collect::<Vec<_>>(),
+                *after,
+                "{what}"
+            );
+            assert_eq!(content(&path)[after[0]], b"after", "{what}");
+        }
+        assert_eq!(container::repair(&path).unwrap().notes, [""; 0], "{what}");
+        try_verify(&path).unwrap();
+    }
+}
+
 fn the_last_of_several_puts_counts(form: Form) {
     let (_folder, path) = folder();
     let mut writer = create(&path, form);
@@ -368,6 +429,7 @@ suite!(
     what_was_put_is_read,
     what_lies_outside_is_an_error,
     commits_replace_and_remove,
+    keys_change_between_files_and_folders,
     the_last_of_several_puts_counts,
     a_commit_of_nothing_is_none,
     dropped_writers_leave_the_last_commit,

@@ -248,3 +248,12 @@ fn a_directory_lies_as_other_readers_expect_it() {
     assert_eq!(fs::read(path.join("zarr.json")).unwrap(), b"2");
     assert_eq!(fs::read(path.join("a/c/0")).unwrap(), b"x");
 }
+
+#[test]
+fn an_empty_folder_in_an_entrys_place_gives_way() {
+    let (_folder, path) = folder();
+    commit(&mut *create(&path, Form::Directory), &[("a", b"one")]);
+    fs::create_dir_all(path.join("b/c/0")).unwrap();
+    commit(&mut *append(&path), &[("b/c/0", b"two")]);
+    assert_eq!(content(&path)["b/c/0"], b"two");
+}

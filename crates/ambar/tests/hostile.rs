@@ -232,3 +232,85 @@ fn hierarchies_of_others_are_read_but_not_appended_to() {
     drop(store);
     assert!(StoreWriter::append(root, Default::default()).is_err());
 }
+
+/// Opens a directory whose root holds `nodes`, after `change`, under a right checksum; asks for the
+/// attributes of the group `g`.
+fn open_checked(change: impl FnOnce(&mut Value)) -> Result<()> {
+    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
+    let mut root = json!({
+        "zarr_format": 3, "node_type": "group",
+        "attributes": {"ambar": {"version": 1, "checksum": "crc32c:00000000"}},
+        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {
+            "g": group, "g/h": group, "a": sharded_document(),
+        }},
+    });
+    change(&mut root);
+    let text = root.to_string();
+    let digits = format!("crc32c:{:08x}", crc32c::crc32c(text.as_bytes()));
+    let folder = tempfile::tempdir().unwrap();
+    let text = text.replacen("crc32c:00000000", &digits, 1);
+    write(folder.path(), "zarr.json", text.as_bytes());
+    Store::open(folder.path())?.group("g").map(|_| ())
+}
+
+#[test]
+fn forged_roots_with_a_right_checksum_are_refused() {
+    open_checked(|_| {}).unwrap();
+    let nodes = "/consolidated_metadata/metadata";
+    let group = || json!({"zarr_format": 3, "node_type": "group"});
+    let long = "x".repeat(256);
+    for name in [
+        "",
+        "..",
+        "/g",
+        "g/",
+        "g//i",
+        "g/../i",
+        "Zarr.json",
+        "g/zarr.json",
+        "ambar",
+        "AMBAR",
+        ".ambar",
+        "g\\i",
+        "i/j",
+        "g/i/j",
+        "a/i",
+        &long,
+    ] {
+        let error = open_checked(|root| root.pointer_mut(nodes).unwrap()[name] = group());
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Corrupt, "{name:?}");
+    }
+    let late = json!({"b/c": group(), "b": group()});
+    let error = open_checked(|root| *root.pointer_mut(nodes).unwrap() = late).unwrap_err();
+    assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "b/c"));
+    let error = open_checked(|root| {
+        root.as_object_mut()
+            .unwrap()
+            .remove("consolidated_metadata");
+    });
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Corrupt);
+    let error = open_checked(|root| root["consolidated_metadata"] = Value::Null);
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn groups_have_no_fields_that_must_be_understood() {
+    type Change = fn(&mut Value);
+    let refused: [Change; 5] = [
+        |root| root["shape"] = json!([1]),
+        |root| root["consolidated_metadata"]["metadata"]["g"]["shape"] = json!([1]),
+        |root| root["novelty"] = json!({"must_understand": true}),
+        |root| root["consolidated_metadata"]["kind"] = json!("outline"),
+        |root| root["consolidated_metadata"]["must_understand"] = json!(true),
+    ];
+    for (case, change) in refused.into_iter().enumerate() {
+        let error = open_checked(change).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "case {case}: {error}");
+    }
+    let nested = json!({"kind": "inline", "must_understand": false, "metadata": {}});
+    open_checked(|root| {
+        root["novelty"] = json!({"must_understand": false, "name": "x"});
+        root["consolidated_metadata"]["metadata"]["g"]["consolidated_metadata"] = nested;
+    })
+    .unwrap();
+}

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import ambar
 from ambar import _core
@@ -193,8 +193,7 @@ def run_study(
     for profile in profiles:
         report(f"writing a store, {profile}")
         stores[profile] = scratch / f"{path.name}.{profile}.ambar"
-        chosen = cast(Profile, profile)  # convert refuses others
-        ambar.convert(path, stores[profile], profile=chosen, overwrite=True, durability="none")
+        ambar.convert(path, stores[profile], profile=profile, overwrite=True, durability="none")
         study.store_bytes[profile] = stores[profile].stat().st_size
     peers = [peer for peer in peers if READERS[peer].installed()]
     for component in components:

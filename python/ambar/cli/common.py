@@ -50,7 +50,6 @@ Progress = Annotated[
 ]
 
 
-
 def _console(*, stderr: bool = False) -> Console:
     """Return a console; output that goes to a file or pipe is not wrapped to 80 columns."""
     made = Console(stderr=stderr, highlight=False)

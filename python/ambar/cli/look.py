@@ -29,6 +29,7 @@ def info(
 
     ambar info output_00300 --json
     """
+    from ambar._core import CorruptError
     from ambar.overview import overview
 
     found = overview(path)
@@ -37,7 +38,12 @@ def info(
     elif found["kind"] == "ramses":
         _show_ramses(found)
     else:
-        _show_store(found, every=arrays)
+        try:
+            _show_store(found, every=arrays)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise CorruptError(
+                f"{path}: the attributes under 'ambar' are not those of its kind: {error!r}"
+            ) from error
 
 
 def ls(

@@ -12,7 +12,9 @@ from ambar.cli.common import Debug, Threads, console
 
 def plot(
     path: Annotated[Path, typer.Argument(help="A store, or a RAMSES output folder.")],
-    target: Annotated[Path | None, typer.Argument(help="The PNG; by default beside PATH.")] = None,
+    target: Annotated[
+        Path | None, typer.Argument(help="The PNG; by default here, named after PATH.")
+    ] = None,
     field: Annotated[str, typer.Option("--field", "-f", help="The field to draw.")] = "density",
     slice_at: Annotated[
         float | None,
@@ -45,7 +47,7 @@ def plot(
 
     ambar plot run.ambar
 
-    ambar plot run.ambar gas.png --field temperature --slice 0.5 --axis x
+    ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
 
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """

@@ -23,8 +23,8 @@ use crate::metadata::{ArrayMetadata, Attributes, checked_product};
 pub use layout::table_chunk_rows;
 pub use spec::{ArrayData, ArraySpec};
 pub use strings::Strings;
-
 pub use write::Observer;
+
 pub(crate) use write::Prepared;
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.

@@ -49,10 +49,11 @@ impl<'a> Prepared<'a> {
         Ok(Self { sources, documents })
     }
 
-    /// Encodes and appends all chunks, in batches; tells `observer` of each.
+    /// Encodes and appends all chunks, in batches; `observer` is told of each.
     ///
     /// # Errors
-    /// `Io`, `Invalid` where a codec refuses a chunk, and the observer's own. Some chunks may have been appended.
+    /// `Io`, `Invalid` where a codec refuses a chunk, and what `observer` returned. Some chunks may
+    /// have been appended.
     pub fn write(
         self,
         container: &mut dyn ContainerWriter,
@@ -391,6 +392,9 @@ fn encode_texts(
 fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
     let elements = checked_product(&spec.shape, 1)
         .ok_or_else(|| Error::invalid(format!("{:?} values cannot be counted", spec.shape)))?;
+    // What no reader takes: text or bytes of length 0, units of time that are none.
+    DataType::from_json(&spec.dtype.to_json())
+        .map_err(|error| Error::invalid(error.message().to_owned()))?;
     let named = spec.dimension_names.len();
     if named != 0 && named != spec.shape.len() {
         return Err(Error::invalid(format!(

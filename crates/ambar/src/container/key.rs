@@ -27,7 +27,7 @@ pub fn validate_key(key: &str) -> Result<()> {
 }
 
 /// What is wrong with `key`, as the end of a sentence; `None` where it is valid.
-pub(super) fn broken_rule(key: &str) -> Option<&'static str> {
+pub(crate) fn broken_rule(key: &str) -> Option<&'static str> {
     if key.is_empty() {
         return Some("is empty");
     }

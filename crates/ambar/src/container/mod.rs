@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use directory::{DirectoryReader, DirectoryWriter};
 use zip::{ZipReader, ZipWriter};
 
+pub(crate) use key::broken_rule;
 pub use key::validate_key;
 
 /// One commit of a container, to be read from any number of threads without a lock.

@@ -1,15 +1,13 @@
 //! All documents of a hierarchy in one text, indexed by node and parsed when asked for.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Attributes;
+use super::documents::{GroupDocument, KindDocument};
+use super::{Attributes, name};
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -45,69 +43,6 @@ enum Root {
     Array,
 }
 
-#[derive(Deserialize)]
-struct RootDocument<'a> {
-    zarr_format: u64,
-    node_type: Cow<'a, str>,
-    #[serde(borrow, default)]
-    attributes: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    consolidated_metadata: Option<Consolidated<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Consolidated<'a> {
-    #[serde(borrow)]
-    metadata: Documents<'a>,
-}
-
-/// The entries of a JSON object, unparsed, in order.
-struct Documents<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Documents<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> std::result::Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Documents<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of metadata documents")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<Self::Value, A::Error> {
-                #[derive(Deserialize)]
-                struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-                let mut entries = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry()? {
-                    entries.push((key, value));
-                }
-                Ok(Documents(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries)
-    }
-}
-
-#[derive(Deserialize)]
-struct GroupDocument<'a> {
-    zarr_format: u64,
-    #[serde(borrow)]
-    node_type: Cow<'a, str>,
-    #[serde(default)]
-    attributes: Attributes,
-}
-
-#[derive(Deserialize)]
-struct KindDocument<'a> {
-    #[serde(borrow)]
-    node_type: Cow<'a, str>,
-}
-
 impl Hierarchy {
     /// Reads the documents in `container`: the root's alone where it holds all others, as in every
     /// store of this library; else each node's own.
@@ -129,7 +64,7 @@ impl Hierarchy {
 
     /// Parses the root's document `text` and verifies its checksum, where it has one.
     pub fn parse(text: String) -> Result<Self> {
-        let document: RootDocument<'_> = serde_json::from_str(&text)
+        let document: GroupDocument<'_> = serde_json::from_str(&text)
             .map_err(|error| Error::corrupt(format!("no valid metadata of the root: {error}")))?;
         if document.zarr_format != 3 {
             return Err(Error::unsupported(format!(
@@ -146,28 +81,39 @@ impl Hierarchy {
                 ours: false,
             });
         }
-        let raw = document.attributes.map_or("{}", RawValue::get);
+        let raw = document.attributes();
         let ours = verify_checksum(&text, raw)?;
         let mut attributes: Attributes = serde_json::from_str(raw)
             .map_err(|error| Error::corrupt(format!("no valid attributes: {error}")))?;
         if ours {
             check_version(&mut attributes)?;
         }
-        let documents = document
-            .consolidated_metadata
-            .map_or(Vec::new(), |c| c.metadata.0);
+        document.check_fields()?;
+        let documents = match document.consolidated {
+            Some(consolidated) => consolidated.metadata.0,
+            None if ours => {
+                return Err(Error::corrupt(
+                    "the root does not hold the documents of all nodes; restore it from a copy",
+                ));
+            }
+            None => Vec::new(),
+        };
         let nodes = documents
             .into_iter()
             .map(|(name, document)| (Box::from(name), place(&text, document.get())))
             .collect();
-        Self {
+        let hierarchy = Self {
             text: String::new(),
             nodes,
             sorted: Vec::new(),
             root: Root::Group(attributes),
             ours,
         }
-        .sorted(text)
+        .sorted(text)?;
+        if ours {
+            hierarchy.check_nodes()?;
+        }
+        Ok(hierarchy)
     }
 
     /// Adds the documents that stand under `container`'s keys to a root that holds none.
@@ -204,6 +150,30 @@ impl Hierarchy {
             return Err(Error::corrupt("two documents of one node").at_node(name(&twice[0])));
         }
         Ok(self)
+    }
+
+    /// Checks that every node has a valid name and follows the group it stands in.
+    fn check_nodes(&self) -> Result<()> {
+        // The group of the node before: most often it is this node's, too.
+        let mut group = "";
+        for (order, (name, _)) in self.nodes.iter().enumerate() {
+            if let Some(rule) = name::broken_rule(name) {
+                return Err(Error::corrupt(format!("the name of a node {rule}")).at_node(name));
+            }
+            let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
+            let is_group = parent == group
+                || parent.is_empty()
+                || (self.find(parent).is_some_and(|found| found < order)
+                    && self.kind(parent)? == Some(NodeKind::Group));
+            if !is_group {
+                return Err(
+                    Error::corrupt("the node stands in no group that comes before it")
+                        .at_node(name),
+                );
+            }
+            group = parent;
+        }
+        Ok(())
     }
 
     /// Whether this library wrote it: its writers leave nothing out, so that what is missing was
@@ -246,13 +216,18 @@ impl Hierarchy {
         if name.is_empty() {
             return matches!(self.root, Root::Array).then_some(self.text.as_str());
         }
+        let (_, place) = &self.nodes[self.find(name)?];
+        self.text.get(place.clone())
+    }
+
+    /// The index in `nodes` of the node `name`.
+    fn find(&self, name: &str) -> Option<usize> {
         let node = |index: &u32| &*self.nodes[*index as usize].0;
         let found = self
             .sorted
             .binary_search_by(|index| node(index).cmp(name))
             .ok()?;
-        let (_, place) = &self.nodes[self.sorted[found] as usize];
-        self.text.get(place.clone())
+        Some(self.sorted[found] as usize)
     }
 
     /// What the node `name` is; `None` where there is none.
@@ -291,7 +266,10 @@ impl Hierarchy {
             );
             return Err(Error::invalid(message).at_node(name));
         }
-        Ok(Some(group.attributes))
+        group.check_fields().map_err(|error| error.at_node(name))?;
+        serde_json::from_str(group.attributes())
+            .map(Some)
+            .map_err(|error| Error::corrupt(format!("no valid attributes: {error}")).at_node(name))
     }
 }
 

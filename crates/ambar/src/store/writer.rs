@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::{NodeKind, Store, name_of};
 use crate::array::{ArrayData, ArraySpec, Observer, Prepared};
-use crate::container::{self, ContainerWriter, CreateOptions, Durability, validate_key};
+use crate::container::{self, ContainerWriter, CreateOptions, Durability};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{Attributes, group_document, root_document};
+use crate::metadata::{Attributes, broken_rule_of_names, group_document, root_document};
 
 /// A store open for writing. What is written becomes visible with [`StoreWriter::commit`].
 pub struct StoreWriter {
@@ -106,7 +106,8 @@ impl StoreWriter {
     }
 
     /// Has `observer` called with the raw bytes of each chunk once it is encoded, from any thread;
-    /// an error it returns ends the write with it. `None`: nobody is called.
+    /// an error it returns ends the write with it, and nothing can be committed any more. `None`:
+    /// nobody is called.
     pub fn observe(&mut self, observer: Option<Arc<Observer>>) {
         self.observer = observer;
     }
@@ -259,10 +260,9 @@ impl StoreWriter {
 
     /// Checks that a node of `kind` may stand at `name`.
     fn check_place(&self, name: &str, kind: NodeKind) -> Result<()> {
-        validate_key(&format!("{name}/zarr.json"))?;
-        if name.split('/').any(|segment| segment == "zarr.json") {
+        if let Some(rule) = broken_rule_of_names(name) {
             return Err(Error::invalid(format!(
-                "/{name}: no node may be called zarr.json"
+                "the path {name:?} {rule}; choose another name"
             )));
         }
         if self.nodes.get(name).is_some_and(|node| node.kind != kind) {

@@ -85,7 +85,7 @@ impl List {
         let (Some(text), true) = (text, last == expected.as_bytes()) else {
             return Err(damaged("it does not match its checksum"));
         };
-        let mut lines = text.lines();
+        let mut lines = text.split_terminator('\n');
         let first: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
         let [
             "ambar",
@@ -109,39 +109,79 @@ impl List {
                  use a newer version"
             )));
         }
-        let (entries, removed) = (number(entries)?, number(removed)?);
         let mut list = Self {
             sequence: number(sequence)?,
             next: number(next)?,
             entries: HashMap::new(),
             removed: Vec::new(),
         };
-        for line in lines {
-            match line.strip_prefix("removed ") {
-                Some(key) => list.removed.push(checked(key)?.into()),
-                None => list.parse_entry(line)?,
-            }
-        }
-        if (list.entries.len() as u64, list.removed.len() as u64) != (entries, removed) {
-            return Err(damaged("it has not as many lines as it says"));
-        }
+        let counts = (number(entries)?, number(removed)?);
+        list.parse_lines(lines, counts)?;
         Ok(list)
     }
 
-    fn parse_entry(&mut self, line: &str) -> Result<()> {
+    /// Takes up the lines behind the first, which says how many of either kind there are.
+    fn parse_lines<'a>(
+        &mut self,
+        lines: impl Iterator<Item = &'a str>,
+        (entries, removed): (u64, u64),
+    ) -> Result<()> {
+        let mut last = "";
+        for line in lines {
+            let first_removed = self.removed.is_empty();
+            let key = match line.strip_prefix("removed ") {
+                Some(key) => {
+                    self.removed.push(checked(key)?.into());
+                    key
+                }
+                None if first_removed => self.parse_entry(line)?,
+                None => return Err(damaged("an entry follows a removed key")),
+            };
+            let starts = first_removed && !self.removed.is_empty();
+            if !starts && key <= last {
+                return Err(damaged("its keys are not in order"));
+            }
+            last = key;
+        }
+        if (self.entries.len() as u64, self.removed.len() as u64) != (entries, removed) {
+            return Err(damaged("it has not as many lines as it says"));
+        }
+        if self
+            .removed
+            .iter()
+            .any(|key| self.entries.contains_key(key))
+        {
+            return Err(damaged("a removed key is an entry"));
+        }
+        self.check_numbers()
+    }
+
+    /// Checks that puts were counted.
+    fn check_numbers(&self) -> Result<()> {
+        let mut numbers: Vec<u64> = self.entries.values().map(|record| record.number).collect();
+        numbers.sort_unstable();
+        if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(damaged("two entries have the same number"));
+        }
+        if numbers.last().is_some_and(|last| *last >= self.next) || self.sequence == 0 {
+            return Err(damaged("a number is not what it can be"));
+        }
+        Ok(())
+    }
+
+    /// Takes up an entry, and gives its key.
+    fn parse_entry<'a>(&mut self, line: &'a str) -> Result<&'a str> {
         let words: Vec<&str> = line.splitn(4, ' ').collect();
         let [crc32, len, put, key] = words[..] else {
             return Err(damaged("a line has too few words"));
         };
         let record = Record {
             len: number(len)?,
-            crc32: u32::from_str_radix(crc32, 16).map_err(|_| damaged("a checksum is none"))?,
+            crc32: checksum(crc32)?,
             number: number(put)?,
         };
-        match self.entries.insert(checked(key)?.into(), record) {
-            None => Ok(()),
-            Some(_) => Err(damaged("a key stands twice in it")),
-        }
+        self.entries.insert(checked(key)?.into(), record);
+        Ok(key)
     }
 }
 
@@ -153,7 +193,20 @@ fn checked(name: &str) -> Result<&str> {
 }
 
 fn number(text: &str) -> Result<u64> {
-    text.parse().map_err(|_| damaged("a number is none"))
+    // `parse` alone would take a sign.
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.then(|| text.parse().ok()).flatten();
+    number.ok_or_else(|| damaged("a number is none"))
+}
+
+fn checksum(text: &str) -> Result<u32> {
+    let digits = text
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let checksum = (digits && text.len() == 8)
+        .then(|| u32::from_str_radix(text, 16).ok())
+        .flatten();
+    checksum.ok_or_else(|| damaged("a checksum is none"))
 }
 
 fn damaged(how: &str) -> Error {
@@ -201,20 +254,33 @@ mod tests {
     #[test]
     fn hostile_lists_are_errors() {
         let head = "ambar directory 001 commit 1 next 1";
+        let two = "ambar directory 001 commit 1 next 2";
         for body in [
             format!("{head} entries 1 removed 0\n00000000 1 0 ../escape\n"),
             format!("{head} entries 1 removed 0\n00000000 1 0 /etc/passwd\n"),
             format!("{head} entries 1 removed 0\n00000000 1 0 .ambar/lock\n"),
             format!("{head} entries 0 removed 1\nremoved ../escape\n"),
-            format!("{head} entries 2 removed 0\n00000000 1 0 a\n00000000 1 1 a\n"),
+            format!("{two} entries 2 removed 0\n00000000 1 0 a\n00000000 1 1 a\n"),
             format!("{head} entries 9 removed 0\n"),
+            format!("{head} entries 1 removed 0\n00000000 1 1 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 1 +0 a\n"),
+            format!("{head} entries 1 removed 0\n000000000 1 0 a\n"),
+            format!("{head} entries 1 removed 0\n0000000A 1 0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 1 0 a\r\n"),
+            format!("{head} entries 1 removed 1\n00000000 1 0 a\nremoved a\n"),
+            format!("{head} entries 1 removed 1\nremoved b\n00000000 1 0 a\n"),
+            format!("{head} entries 0 removed 2\nremoved b\nremoved a\n"),
+            format!("{two} entries 2 removed 0\n00000000 1 0 a\n00000000 1 0 b\n"),
+            format!("{two} entries 2 removed 0\n00000000 1 0 b\n00000000 1 1 a\n"),
+            "ambar directory 001 commit 0 next 0 entries 0 removed 0\n".to_owned(),
             format!("{head} entries 1 removed 0\n00000000 -1 0 a\n"),
             format!("{head} entries 1 removed 0\n00000000\n"),
             format!("{head}\n"),
             String::new(),
         ] {
             let text = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
-            assert!(List::parse(text.as_bytes()).is_err(), "{body}");
+            let error = List::parse(text.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{body}");
         }
         let newer = list().encode();
         let body = String::from_utf8(newer).unwrap().replace(" 001 ", " 002 ");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::{Durability, file};
 use super::list::List;
-use super::tree;
+use super::tree::{self, is_absence};
 use crate::error::{Error, Result};
 
 /// The root's metadata gets its place last, for readers that know of no list.
@@ -70,16 +70,23 @@ fn move_to(from: &Path, to: &Path) -> Result<()> {
             let folder = to.parent().unwrap_or(to);
             fs::create_dir_all(folder).and_then(|()| fs::rename(from, to))
         }
+        // A folder that holds nothing any more, where another entry's file lay.
+        Err(_) if is_folder(to) => fs::remove_dir(to).and_then(|()| fs::rename(from, to)),
         done => done,
     };
     moved.map_err(|source| Error::io(source, to, "bringing the entry to its place"))
 }
 
-/// Removes the file of `key`, and the folders that become empty.
+fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Removes the file of `key`, and the folders that become empty. It may be gone already, and a
+/// newer entry's folder stand in its place, or a newer entry's file in that of its folder.
 fn remove(root: &Path, key: &str) -> Result<()> {
     let path = root.join(key);
     match fs::remove_file(&path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+        Err(source) if !is_absence(&source) && !is_folder(&path) => {
             return Err(Error::io(source, &path, "removing the entry"));
         }
         _ => {}

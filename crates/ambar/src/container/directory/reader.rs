@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::{Container, Entry, Place, Usage, file, key};
 use super::list::{List, Record};
-use super::tree;
+use super::tree::{self, is_absence};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
@@ -89,11 +89,9 @@ impl DirectoryReader {
                 "a later commit has replaced the entry since the store was opened; open it again",
             ));
         }
-        let (len, file) = found.map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound => {
-                Error::corrupt("the entry's file is missing; restore it from a copy")
-            }
-            _ => Error::io(source, &place, "opening"),
+        let (len, file) = found.map_err(|source| match is_absence(&source) {
+            true => Error::corrupt("the entry's file is missing; restore it from a copy"),
+            false => Error::io(source, &place, "opening"),
         })?;
         if len != record.len {
             return Err(Error::corrupt(format!(
@@ -246,12 +244,4 @@ impl std::fmt::Debug for DirectoryReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "DirectoryReader({})", self.location)
     }
-}
-
-/// Whether the error means that there is no such file, also where a file stands for a folder.
-fn is_absence(source: &io::Error) -> bool {
-    matches!(
-        source.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }

@@ -122,6 +122,14 @@ pub fn clear(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether the error means that there is no such file, also where a file stands for a folder.
+pub fn is_absence(source: &io::Error) -> bool {
+    matches!(
+        source.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
 fn read_folder(folder: &Path) -> Result<Vec<DirEntry>> {
     fs::read_dir(folder)
         .and_then(Iterator::collect)

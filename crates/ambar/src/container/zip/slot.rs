@@ -92,7 +92,8 @@ impl Slot {
     /// The slot that `bytes` hold; `None` where they are damaged.
     ///
     /// # Errors
-    /// `Unsupported` where it is whole, but of a newer format.
+    /// `Unsupported` where it is whole, but of a newer format; `Corrupt` where it is whole, but says
+    /// what no writer writes: no accident did that, so the other slot must not stand in for it.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         if bytes.len() != SLOT_LEN
             || !bytes.starts_with(SLOT_MAGIC)
@@ -115,10 +116,15 @@ impl Slot {
             entries: u64_at(bytes, 40),
             tail: u64_at(bytes, 48),
         };
-        let sane = slot.encode() == bytes
-            && (slot.sequence == 0 || slot.tail <= slot.directory_offset)
-            && slot.end().is_some();
-        Ok(sane.then_some(slot))
+        let used = slot.sequence > 0 && slot.tail <= slot.directory_offset && slot.end().is_some();
+        // Encoding it again shows whether anything stands where nothing belongs.
+        if slot.encode() == bytes && (used || slot == Self::default()) {
+            return Ok(Some(slot));
+        }
+        Err(Error::corrupt(
+            "a commit slot has the right checksum, but says what no writer of ambar's writes; \
+             restore the file from a copy",
+        ))
     }
 
     /// The trailer: what other ZIP readers look for at the end of the file. Its comment makes it a
@@ -203,8 +209,8 @@ pub fn is_header(bytes: &[u8]) -> bool {
 /// The slots of a whole header: `None` for a damaged one.
 ///
 /// # Errors
-/// `Corrupt` where anything but a slot differs from what every header holds; `Unsupported` where a
-/// slot is of a newer format.
+/// `Corrupt` where anything but a slot differs from what every header holds, or a slot was forged;
+/// `Unsupported` where a slot is of a newer format.
 pub fn parse_header(bytes: &[u8]) -> Result<[Option<Slot>; 2]> {
     let mut rest = bytes.to_vec();
     if bytes.len() == HEADER_LEN {
@@ -279,6 +285,25 @@ mod tests {
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
         let error = Slot::decode(&bytes).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn slots_that_no_writer_writes_are_corrupt() {
+        let unused = Slot::default().encode();
+        for (whole, place, byte) in [
+            (slot().encode(), 8, 0),
+            (slot().encode(), 56, 1),
+            (slot().encode(), 59, 1),
+            (slot().encode(), 55, 1),
+            (unused, 24, 1),
+        ] {
+            let mut bytes = whole;
+            bytes[place] = byte;
+            let crc = crc32c::crc32c(&bytes[..60]);
+            bytes[60..].copy_from_slice(&crc.to_le_bytes());
+            let error = Slot::decode(&bytes).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "byte {place}");
+        }
     }
 
     #[test]
