@@ -64,6 +64,7 @@ SYNTHETIC = {
     "particle_potential": Spec(
         header="totals", particles=(*PARTICLES[:9], ("potential", "d")), particle_descriptor=False
     ),
+    "cosmological": Spec(expansion=0.125, particles=PARTICLES),
     "quad": Spec(quad=True, domains=4),
     "bisection": Spec(ordering="bisection"),
     "planar": Spec(ordering="planar"),

@@ -136,6 +136,7 @@ def test_run_information_of_every_kind_of_output(written: Truth, way: str, tmp_p
     assert info.root[: spec.ndim] == spec.box
     assert info.ordering == spec.ordering
     assert (info.time, info.unit_d, info.H0, info.omega_m) == (0.25, 1.66e-24, 70.0, 0.3)
+    assert (info.aexp, info.cosmological) == (spec.expansion, spec.cosmological)
     assert "RUN_PARAMS" in info.namelist
 
 

@@ -64,6 +64,7 @@ class Spec:
     number: int = 7
     boxlen: float = 1.0
     expansion: float = 1.0
+    """The expansion factor; a run with another one than 1 is cosmological."""
     specials: bool = True
     """Whether fields hold NaN, infinities, negative zero and denormals too."""
     seed: int = 1
@@ -93,6 +94,11 @@ class Spec:
     def boundaries(self) -> int:
         """RAMSES' `nboundary`."""
         return sum(map(sum, self.layers))
+
+    @property
+    def cosmological(self) -> bool:
+        """Whether the run expands."""
+        return self.expansion != 1.0
 
     @property
     def particle_columns(self) -> list[tuple[str, str]]:

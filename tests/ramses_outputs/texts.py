@@ -44,7 +44,7 @@ def write_texts(place: Path, spec: Spec, tree: Tree, particles: Columns | None) 
     texts = {
         f"info_{spec.number:05d}.txt": _info(spec, tree),
         f"header_{spec.number:05d}.txt": _header(spec, particles),
-        "namelist.txt": "&RUN_PARAMS\nhydro=.true.\n/\n",
+        "namelist.txt": f"&RUN_PARAMS\ncosmo={'.true.' if spec.cosmological else '.false.'}\n/\n",
     }
     if spec.hydro and spec.hydro_descriptor:
         old = spec.hydro_descriptor == "v0"
