@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use super::blocks::{Block, Plan, Runs};
 use super::shard::{Place, Shard};
 use super::{Array, Slice};
-use crate::codec::{CodecScratch, Scratch, Words, with_scratch};
+use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
 use crate::container::Entry;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -19,6 +19,16 @@ pub(super) enum Stored {
     Whole(String, Entry),
     /// A part of a shard.
     Part(Arc<Shard>, Place),
+}
+
+impl Stored {
+    /// The entry that holds it, where it begins there, and its length.
+    fn place(&self) -> (&Entry, u64, u64) {
+        match self {
+            Self::Whole(_, entry) => (entry, 0, entry.len()),
+            Self::Part(shard, place) => (&shard.entry, place.offset, place.len),
+        }
+    }
 }
 
 /// The caller's memory, written by several threads, each its own chunks' values.
@@ -319,11 +329,19 @@ impl Array {
             fill(out, self.fill_value());
             return Ok(());
         };
-        self.with_encoded(stored, scratch, |encoded, _, codecs| {
+        let chain = &self.0.metadata.chain;
+        let (entry, offset, len) = stored.place();
+        if chain.is_plain(self.dtype()) && len == out.len() as u64 + 4 {
+            // Straight to where it is wanted: a copy would take as long as the reading itself.
+            let mut checksum = [0; 4];
+            self.0.container.read_at(entry, offset, out)?;
             self.0
-                .metadata
-                .chain
-                .decode(self.dtype(), encoded, out, codecs)
+                .container
+                .read_at(entry, offset + len - 4, &mut checksum)?;
+            return check_crc32c(out, checksum, "a chunk");
+        }
+        self.with_encoded(stored, scratch, |encoded, _, codecs| {
+            chain.decode(self.dtype(), encoded, out, codecs)
         })
     }
 
@@ -365,16 +383,15 @@ impl Array {
         let container = &self.0.container;
         // What is stored may be a little longer than what it decodes to.
         let limit = self.0.limits.chunk_bytes.saturating_add(1 << 20);
-        let (entry, offset, len) = match stored {
-            Stored::Whole(key, _) if !self.0.metadata.chain.is_checksummed() => {
-                // Without a checksum of the chunk's own, the container's is the only one.
-                let bytes = container.read_whole(key, limit)?;
-                let bytes = bytes.ok_or_else(|| Error::corrupt(format!("{key} has vanished")))?;
-                return f(&bytes, decoded, codecs);
-            }
-            Stored::Whole(_, entry) => (entry, 0, entry.len()),
-            Stored::Part(shard, place) => (&shard.entry, place.offset, place.len),
-        };
+        if let Stored::Whole(key, _) = stored
+            && !self.0.metadata.chain.is_checksummed()
+        {
+            // Without a checksum of the chunk's own, the container's is the only one.
+            let bytes = container.read_whole(key, limit)?;
+            let bytes = bytes.ok_or_else(|| Error::corrupt(format!("{key} has vanished")))?;
+            return f(&bytes, decoded, codecs);
+        }
+        let (entry, offset, len) = stored.place();
         let encoded = encoded.bytes(Limits::check("a stored chunk", len, limit)?);
         container.read_at(entry, offset, encoded)?;
         f(encoded, decoded, codecs)

@@ -70,6 +70,15 @@ impl CodecChain {
         Self::checksummed(ValueCodec::Bytes(Endian::Little), None)
     }
 
+    /// Whether a chunk of `dtype` is stored as it lies in memory, with its checksum behind it.
+    pub(crate) fn is_plain(&self, dtype: &DataType) -> bool {
+        let native = match self.values {
+            ValueCodec::Bytes(endian) => endian == Endian::NATIVE || dtype.word_size() == 1,
+            _ => false,
+        };
+        native && self.bytes == [ByteCodec::Crc32c]
+    }
+
     /// Bytes that encoding adds to any chunk of a fixed size; `None` where it depends on the chunk.
     pub(crate) fn fixed_overhead(&self) -> Option<usize> {
         let plain = matches!(self.values, ValueCodec::Bytes(_))

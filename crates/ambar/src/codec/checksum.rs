@@ -10,10 +10,16 @@ pub(crate) fn split_crc32c<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> 
             bytes.len()
         )));
     };
-    let stored = u32::from_le_bytes(*stored);
+    check_crc32c(content, *stored, what)?;
+    Ok(content)
+}
+
+/// Verifies the checksum `stored` behind `content`.
+pub(crate) fn check_crc32c(content: &[u8], stored: [u8; 4], what: &str) -> Result<()> {
+    let stored = u32::from_le_bytes(stored);
     let actual = crc32c::crc32c(content);
     if stored == actual {
-        Ok(content)
+        Ok(())
     } else {
         Err(Error::corrupt(format!(
             "the checksum of {what} is {actual:08x} where {stored:08x} is stored: the file is \

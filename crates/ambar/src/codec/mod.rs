@@ -18,6 +18,7 @@ mod tests;
 
 pub use chain::CodecChain;
 
+pub(crate) use checksum::check_crc32c;
 pub(crate) use choose::choose;
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
