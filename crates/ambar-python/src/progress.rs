@@ -11,7 +11,7 @@ use crate::errors::OrRaise;
 /// Time between two calls of the callable, so that a loop over small things is not slowed.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// A callable `progress(done, total)`, called at most twenty times a second. An exception it
+/// A callable `progress(done, total)`, called at once and at most twenty times a second. An exception it
 /// raises, or Ctrl-C, ends the work.
 pub struct Progress {
     callable: Option<Py<PyAny>>,
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 struct State {
-    last: Instant,
+    last: Option<Instant>,
     raised: Option<PyErr>,
 }
 
@@ -27,7 +27,7 @@ impl Progress {
     /// Reports to `callable`, if there is one.
     pub fn new(callable: Option<Py<PyAny>>) -> Self {
         let state = State {
-            last: Instant::now(),
+            last: None,
             raised: None,
         };
         Self {
@@ -45,10 +45,11 @@ impl Progress {
         if state.raised.is_some() {
             return false;
         }
-        if state.last.elapsed() < INTERVAL && done < total {
+        let recent = state.last.is_some_and(|last| last.elapsed() < INTERVAL);
+        if recent && done < total {
             return true;
         }
-        state.last = Instant::now();
+        state.last = Some(Instant::now());
         let called = Python::attach(|py| {
             py.check_signals()?;
             if let Some(callable) = &self.callable {
