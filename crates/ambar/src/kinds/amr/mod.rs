@@ -4,6 +4,7 @@ pub(crate) mod derived;
 pub(crate) mod geometry;
 mod grid;
 mod open;
+pub mod patches;
 mod project;
 mod select;
 pub mod shape;

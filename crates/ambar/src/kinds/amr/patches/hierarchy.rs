@@ -1,0 +1,143 @@
+//! The boxes of a patch-based hierarchy: what lies where, level by level.
+
+use crate::error::{Error, Result};
+
+/// A rectangle of cells of one level: `lo .. hi` in each dimension, in that level's cell indices,
+/// which may be negative. `0 .. 1` in dimensions that are not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IndexBox {
+    /// The first cell.
+    pub lo: [i64; 3],
+    /// Behind the last cell.
+    pub hi: [i64; 3],
+}
+
+/// The largest index of a cell, either way: differences and products of two stay far from overflow.
+pub const MAX_INDEX: i64 = 1 << 40;
+
+impl IndexBox {
+    /// Its cells in each dimension; 0 where it is empty.
+    pub fn shape(&self) -> [usize; 3] {
+        std::array::from_fn(|d| (self.hi[d] - self.lo[d]).max(0) as usize)
+    }
+
+    /// Its number of cells.
+    pub fn cells(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// Whether it holds no cell.
+    pub fn is_empty(&self) -> bool {
+        (0..3).any(|d| self.lo[d] >= self.hi[d])
+    }
+
+    /// What both hold; empty where they do not meet.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self {
+            lo: std::array::from_fn(|d| self.lo[d].max(other.lo[d])),
+            hi: std::array::from_fn(|d| self.hi[d].min(other.hi[d])),
+        }
+    }
+
+    /// The cells, coarser by `ratio`, that it touches.
+    #[must_use]
+    pub fn coarsened(&self, ratio: [i64; 3]) -> Self {
+        Self {
+            lo: std::array::from_fn(|d| self.lo[d].div_euclid(ratio[d])),
+            hi: std::array::from_fn(|d| (self.hi[d] - 1).div_euclid(ratio[d]) + 1),
+        }
+    }
+
+    /// The cells, finer by `ratio`, that lie in it.
+    #[must_use]
+    pub fn refined(&self, ratio: [i64; 3]) -> Self {
+        Self {
+            lo: std::array::from_fn(|d| self.lo[d] * ratio[d]),
+            hi: std::array::from_fn(|d| self.hi[d] * ratio[d]),
+        }
+    }
+
+    /// Whether it holds all of `other`.
+    pub fn contains(&self, other: &Self) -> bool {
+        (0..3).all(|d| self.lo[d] <= other.lo[d] && other.hi[d] <= self.hi[d])
+    }
+}
+
+/// One level: its index domain, its boxes, the size of its cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatchLevel {
+    /// All cells the level could have: the problem domain in this level's indices.
+    pub domain: IndexBox,
+    /// The boxes that hold data, in their order in the file. They do not overlap.
+    pub boxes: Vec<IndexBox>,
+    /// Sides of a cell, in code length; 0 in dimensions that are not used.
+    pub cell_size: [f64; 3],
+    /// How many times finer the next level is in each dimension; 1 for the finest level.
+    pub ratio: [i64; 3],
+}
+
+/// A patch-based hierarchy: its levels, the coarsest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatchHierarchy {
+    /// Dimensions, 1 to 3.
+    pub ndim: usize,
+    /// Lower corner of the problem domain, in code length.
+    pub lower: [f64; 3],
+    /// Upper corner of the problem domain, in code length.
+    pub upper: [f64; 3],
+    /// The levels; at least one.
+    pub levels: Vec<PatchLevel>,
+}
+
+impl PatchHierarchy {
+    /// Checks every property, so that no later arithmetic can overflow.
+    ///
+    /// # Errors
+    /// `Invalid`, saying which property of which level is wrong.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=3).contains(&self.ndim) {
+            let ndim = self.ndim;
+            return Err(Error::invalid(format!(
+                "a hierarchy of boxes has 1 to 3 dimensions, not {ndim}"
+            )));
+        }
+        if self.levels.is_empty() {
+            return Err(Error::invalid("a hierarchy of boxes has at least one level"));
+        }
+        for (number, level) in self.levels.iter().enumerate() {
+            let wrong = |what: String| Error::invalid(format!("level {number}: {what}"));
+            level.check(self.ndim).map_err(wrong)?;
+        }
+        Ok(())
+    }
+}
+
+impl PatchLevel {
+    fn check(&self, ndim: usize) -> std::result::Result<(), String> {
+        if self.domain.is_empty() {
+            return Err("the domain is empty".into());
+        }
+        for index_box in self.boxes.iter().chain([&self.domain]) {
+            let far = |x: &i64| x.unsigned_abs() > MAX_INDEX as u64;
+            if index_box.lo.iter().chain(&index_box.hi).any(far) {
+                return Err(format!("{index_box:?} is farther out than {MAX_INDEX} cells"));
+            }
+            let flat = |d: usize| index_box.lo[d] == 0 && index_box.hi[d] == 1;
+            if !(ndim..3).all(flat) {
+                return Err(format!("{index_box:?} has more than {ndim} dimensions"));
+            }
+        }
+        if self.boxes.iter().any(IndexBox::is_empty) {
+            return Err("a box is empty".into());
+        }
+        if self.ratio.iter().any(|ratio| !(1..=1024).contains(ratio)) {
+            return Err(format!("the refinement ratio {:?} is not 1 to 1024", self.ratio));
+        }
+        let sides = self.cell_size[..ndim].iter();
+        if sides.into_iter().any(|side| !(*side > 0.0 && side.is_finite())) {
+            return Err(format!("cells of the size {:?}", self.cell_size));
+        }
+        Ok(())
+    }
+}
