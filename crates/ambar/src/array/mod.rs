@@ -80,7 +80,7 @@ struct Inner {
     /// Without the leading `/`.
     name: String,
     path: String,
-    metadata: ArrayMetadata,
+    metadata: Arc<ArrayMetadata>,
     limits: Limits,
     /// Whether every shard must be there, so that a missing one was lost.
     complete: bool,
@@ -89,17 +89,15 @@ struct Inner {
 }
 
 impl Array {
-    /// The array `name` (without a leading `/`), which `document` describes.
+    /// The array `name` (without a leading `/`), which `metadata` describes.
     pub(crate) fn new(
         container: Arc<dyn Container>,
         name: &str,
-        document: &str,
+        metadata: Arc<ArrayMetadata>,
         complete: bool,
         limits: Limits,
-    ) -> Result<Self> {
-        let place = |error: crate::Error| error.at_node(name).in_file(container.location());
-        let metadata = ArrayMetadata::parse(document, &limits).map_err(place)?;
-        Ok(Self(Arc::new(Inner {
+    ) -> Self {
+        Self(Arc::new(Inner {
             name: name.to_owned(),
             path: format!("/{name}"),
             metadata,
@@ -107,7 +105,7 @@ impl Array {
             complete,
             shards: Mutex::new(HashMap::new()),
             container,
-        })))
+        }))
     }
 
     /// The node's path, beginning with `/`.

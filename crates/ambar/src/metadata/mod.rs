@@ -6,10 +6,12 @@ mod documents;
 mod fill;
 mod hierarchy;
 mod name;
+mod recent;
 
 pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding, checked_product};
 pub(crate) use hierarchy::{Hierarchy, group_document, root_document};
 pub(crate) use name::broken_rule as broken_rule_of_names;
+pub(crate) use recent::Recent;
 
 /// Attributes of a group or an array: a JSON object.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;

@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::container::{self, Container, Usage};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{Attributes, Hierarchy};
+use crate::metadata::{Attributes, Hierarchy, Recent};
 
 /// A group: its path and attributes.
 #[derive(Clone, Debug)]
@@ -37,6 +37,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     container: Arc<dyn Container>,
     hierarchy: Hierarchy,
+    recent: Recent,
     limits: Limits,
 }
 
@@ -59,6 +60,7 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             container,
             hierarchy,
+            recent: Recent::default(),
             limits,
         })))
     }
@@ -150,14 +152,15 @@ impl Store {
             .hierarchy
             .document(name)
             .ok_or_else(|| self.missing("array", name))?;
-        let container = Arc::clone(&self.0.container);
-        Array::new(
-            container,
+        let metadata = self.0.recent.parse(document, &self.0.limits);
+        let metadata = metadata.map_err(|error| self.place(error.at_node(name)))?;
+        Ok(Array::new(
+            Arc::clone(&self.0.container),
             name,
-            document,
+            metadata,
             self.0.hierarchy.is_ours(),
             self.0.limits,
-        )
+        ))
     }
 
     /// Bytes in all, live and dead.
