@@ -1,0 +1,210 @@
+//! Adaptive coding of yes and no, for the small parts of a stream: masks, places, tables.
+//!
+//! A carry-less range coder with 12-bit probabilities that follow what was coded. Source of the
+//! method: G. N. N. Martin, "Range encoding" (1979); the carry propagation is that of LZMA.
+
+/// Bits of a probability, and how quickly it follows.
+const BITS: u32 = 12;
+const RATE: u32 = 4;
+
+/// The probability of a 0, out of 2^12.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probability(u16);
+
+impl Default for Probability {
+    fn default() -> Self {
+        Self(1 << (BITS - 1))
+    }
+}
+
+impl Probability {
+    fn learn(&mut self, bit: bool) {
+        if bit {
+            self.0 -= self.0 >> RATE;
+        } else {
+            self.0 += ((1 << BITS) - self.0) >> RATE;
+        }
+    }
+
+    fn bound(self, range: u32) -> u32 {
+        (range >> BITS) * u32::from(self.0.clamp(1, (1 << BITS) - 1))
+    }
+}
+
+/// Encodes bits.
+pub(crate) struct BinaryEncoder {
+    low: u64,
+    range: u32,
+    held: u8,
+    waiting: u64,
+    out: Vec<u8>,
+}
+
+impl BinaryEncoder {
+    pub(crate) fn new() -> Self {
+        Self { low: 0, range: u32::MAX, held: 0, waiting: 1, out: Vec::new() }
+    }
+
+    /// Encodes `bit`, and lets its probability learn.
+    pub(crate) fn bit(&mut self, probability: &mut Probability, bit: bool) {
+        let bound = probability.bound(self.range);
+        if bit {
+            self.low += u64::from(bound);
+            self.range -= bound;
+        } else {
+            self.range = bound;
+        }
+        probability.learn(bit);
+        while self.range < 1 << 24 {
+            self.range <<= 8;
+            self.shift();
+        }
+    }
+
+    /// Encodes the lowest `width` bits of `value` under a tree of 2^width probabilities.
+    pub(crate) fn tree(&mut self, probabilities: &mut [Probability], value: u32, width: u32) {
+        let mut node = 1;
+        for place in (0..width).rev() {
+            let bit = value >> place & 1 == 1;
+            self.bit(&mut probabilities[node], bit);
+            node = 2 * node + usize::from(bit);
+        }
+    }
+
+    fn shift(&mut self) {
+        if (self.low as u32) < 0xff00_0000 || self.low >> 32 != 0 {
+            let carry = (self.low >> 32) as u8;
+            let mut byte = self.held;
+            for _ in 0..self.waiting {
+                self.out.push(byte.wrapping_add(carry));
+                byte = 0xff;
+            }
+            self.waiting = 0;
+            self.held = (self.low >> 24) as u8;
+        }
+        self.waiting += 1;
+        self.low = (self.low & 0x00ff_ffff) << 8;
+    }
+
+    /// The bytes. What the decoder may leave out, zeros at the end, is left out.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        for _ in 0..5 {
+            self.shift();
+        }
+        // The first byte is always 0.
+        let mut bytes = self.out.split_off(1);
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+        bytes
+    }
+}
+
+/// Decodes what [`BinaryEncoder`] wrote; behind the end there are zeros.
+pub(crate) struct BinaryDecoder<'a> {
+    bytes: std::slice::Iter<'a, u8>,
+    range: u32,
+    code: u32,
+}
+
+impl<'a> BinaryDecoder<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        let mut decoder = Self { bytes: bytes.iter(), range: u32::MAX, code: 0 };
+        for _ in 0..4 {
+            decoder.code = decoder.code << 8 | decoder.next();
+        }
+        decoder
+    }
+
+    fn next(&mut self) -> u32 {
+        self.bytes.next().copied().map_or(0, u32::from)
+    }
+
+    /// Decodes a bit, and lets its probability learn.
+    pub(crate) fn bit(&mut self, probability: &mut Probability) -> bool {
+        let bound = probability.bound(self.range);
+        let bit = self.code >= bound;
+        if bit {
+            self.code -= bound;
+            self.range -= bound;
+        } else {
+            self.range = bound;
+        }
+        probability.learn(bit);
+        while self.range < 1 << 24 {
+            self.range <<= 8;
+            self.code = self.code << 8 | self.next();
+        }
+        bit
+    }
+
+    /// Decodes `width` bits under a tree.
+    pub(crate) fn tree(&mut self, probabilities: &mut [Probability], width: u32) -> u32 {
+        let mut node = 1;
+        for _ in 0..width {
+            node = 2 * node + usize::from(self.bit(&mut probabilities[node]));
+        }
+        node as u32 - (1 << width)
+    }
+}
+
+/// Probabilities for whole numbers: their length in bits, and the bits below the highest.
+pub(crate) struct Numbers {
+    lengths: Vec<Probability>,
+    bits: Vec<Probability>,
+}
+
+impl Numbers {
+    pub(crate) fn new() -> Self {
+        Self {
+            lengths: vec![Probability::default(); 128],
+            bits: vec![Probability::default(); 64 * 64],
+        }
+    }
+
+    /// Encodes a number.
+    pub(crate) fn write(&mut self, encoder: &mut BinaryEncoder, value: u64) {
+        let length = 64 - value.leading_zeros();
+        encoder.tree(&mut self.lengths, length, 7);
+        for place in (0..length.saturating_sub(1)).rev() {
+            let probability = &mut self.bits[(length as usize - 1) * 64 + place as usize];
+            encoder.bit(probability, value >> place & 1 == 1);
+        }
+    }
+
+    /// Decodes a number.
+    pub(crate) fn read(&mut self, decoder: &mut BinaryDecoder<'_>) -> u64 {
+        let length = decoder.tree(&mut self.lengths, 7).min(64);
+        if length == 0 {
+            return 0;
+        }
+        let mut value = 1u64;
+        for place in (0..length - 1).rev() {
+            let probability = &mut self.bits[(length as usize - 1) * 64 + place as usize];
+            value = value << 1 | u64::from(decoder.bit(probability));
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        let values: Vec<u64> = (0..5000u64)
+            .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 64)) * u64::from(i % 7 != 0))
+            .chain([u64::MAX, 0, 1])
+            .collect();
+        let (mut encoder, mut numbers) = (BinaryEncoder::new(), Numbers::new());
+        for value in &values {
+            numbers.write(&mut encoder, *value);
+        }
+        let bytes = encoder.finish();
+        let (mut decoder, mut numbers) = (BinaryDecoder::new(&bytes), Numbers::new());
+        for value in &values {
+            assert_eq!(numbers.read(&mut decoder), *value);
+        }
+    }
+}

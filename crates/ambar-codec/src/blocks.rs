@@ -1,0 +1,186 @@
+//! Unit blocks: where they lie, and the regions in which those that touch are predicted together.
+
+use crate::binary::{BinaryDecoder, BinaryEncoder, Numbers};
+use crate::error::{Corrupt, Invalid, Result};
+
+/// Blocks lie at multiples of their side, less than this many from the origin.
+const REACH: i64 = 1 << 20;
+/// A region is cut in two while less than this part of it is filled.
+const FILLED: f64 = 0.4;
+
+/// A region: a cuboid of places for blocks, and the blocks in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    /// Places for blocks, z, y, x.
+    pub places: [usize; 3],
+    /// Number of the block, and its place.
+    pub blocks: Vec<(usize, [usize; 3])>,
+}
+
+/// The blocks' numbers along the Morton curve, x lowest, from the origins z, y, x (in values).
+///
+/// # Errors
+/// `Invalid` where an origin is no multiple of the side or too far out, or the blocks are not sorted.
+pub(crate) fn keys(origins: &[[i64; 3]], side: [usize; 3]) -> Result<Vec<u64>> {
+    let mut keys: Vec<u64> = Vec::with_capacity(origins.len());
+    for origin in origins {
+        let mut key = 0;
+        for d in 0..3 {
+            let side = side[d] as i64;
+            if origin[d].rem_euclid(side) != 0 || origin[d] / side >= REACH || origin[d] / side < -REACH {
+                return Err(Invalid("blocks lie at multiples of their side, at most 2^20 of them out"));
+            }
+            let place = (origin[d] / side + REACH) as u64;
+            key |= spread(place) << (2 - d);
+        }
+        if keys.last().is_some_and(|last| *last >= key) {
+            return Err(Invalid("blocks are sorted along the Morton curve, x quickest"));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+/// The places (z, y, x, not negative) of keys.
+fn place(key: u64) -> [i64; 3] {
+    std::array::from_fn(|d| gather(key >> (2 - d)) as i64)
+}
+
+/// Puts two zeros behind each of 21 bits.
+fn spread(x: u64) -> u64 {
+    (0..21).fold(0, |key, bit| key | (x >> bit & 1) << (3 * bit))
+}
+
+/// Undoes [`spread`].
+fn gather(key: u64) -> u64 {
+    (0..21).fold(0, |x, bit| x | (key >> (3 * bit) & 1) << bit)
+}
+
+/// Keys as bytes: the first, then the gaps.
+pub(crate) fn encode_keys(keys: &[u64]) -> Vec<u8> {
+    let (mut encoder, mut numbers) = (BinaryEncoder::new(), Numbers::new());
+    let mut last = 0;
+    for key in keys {
+        numbers.write(&mut encoder, key - last);
+        last = *key;
+    }
+    encoder.finish()
+}
+
+/// Undoes [`encode_keys`].
+pub(crate) fn decode_keys(bytes: &[u8], count: usize) -> Result<Vec<u64>> {
+    let (mut decoder, mut numbers) = (BinaryDecoder::new(bytes), Numbers::new());
+    let mut keys: Vec<u64> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let gap = numbers.read(&mut decoder);
+        let key = match keys.last() {
+            None => Some(gap),
+            Some(last) => last.checked_add(gap).filter(|key| key > last),
+        };
+        keys.push(key.filter(|key| key >> 63 == 0).ok_or(Corrupt("blocks lie in no order"))?);
+    }
+    Ok(keys)
+}
+
+/// Cuts the blocks into regions that are well filled.
+pub(crate) fn regions(keys: &[u64]) -> Vec<Region> {
+    let places: Vec<[i64; 3]> = keys.iter().map(|key| place(*key)).collect();
+    let mut regions = Vec::new();
+    let mut open = vec![(0..places.len()).collect::<Vec<usize>>()];
+    while let Some(blocks) = open.pop() {
+        let (lo, hi) = bounds(&places, &blocks);
+        let filled = blocks.len() as f64 / volume(lo, hi);
+        if filled < FILLED && blocks.len() > 1 {
+            let (one, two) = cut(&places, &blocks, lo, hi);
+            open.extend([two, one]);
+        } else if !blocks.is_empty() {
+            regions.push(Region {
+                places: std::array::from_fn(|d| (hi[d] - lo[d]) as usize),
+                blocks: blocks
+                    .iter()
+                    .map(|b| (*b, std::array::from_fn(|d| (places[*b][d] - lo[d]) as usize)))
+                    .collect(),
+            });
+        }
+    }
+    regions
+}
+
+fn bounds(places: &[[i64; 3]], blocks: &[usize]) -> ([i64; 3], [i64; 3]) {
+    let (mut lo, mut hi) = ([i64::MAX; 3], [i64::MIN; 3]);
+    for block in blocks {
+        for d in 0..3 {
+            lo[d] = lo[d].min(places[*block][d]);
+            hi[d] = hi[d].max(places[*block][d] + 1);
+        }
+    }
+    (lo, hi)
+}
+
+fn volume(lo: [i64; 3], hi: [i64; 3]) -> f64 {
+    (0..3).map(|d| hi[d].saturating_sub(lo[d]).max(0) as f64).product()
+}
+
+/// The cut of blocks in two that leaves the least volume around both; through the middle where none
+/// leaves less than there is.
+fn cut(
+    places: &[[i64; 3]],
+    blocks: &[usize],
+    lo: [i64; 3],
+    hi: [i64; 3],
+) -> (Vec<usize>, Vec<usize>) {
+    let mut best: Option<(f64, usize, i64)> = None;
+    for d in 0..3 {
+        let mut sorted = blocks.to_vec();
+        sorted.sort_by_key(|block| places[*block][d]);
+        // Volumes around the first blocks, and around the others, for each number of first blocks.
+        let after = around(places, sorted.iter().rev());
+        let before = around(places, sorted.iter());
+        for (i, pair) in sorted.windows(2).enumerate() {
+            let at = places[pair[1]][d];
+            if places[pair[0]][d] < at {
+                let both = before[i] + after[sorted.len() - 2 - i];
+                if best.is_none_or(|(least, ..)| both < least) {
+                    best = Some((both, d, at));
+                }
+            }
+        }
+    }
+    let (d, at) = match best {
+        Some((both, d, at)) if both < volume(lo, hi) => (d, at),
+        _ => {
+            let longest = (0..3).max_by_key(|d| hi[*d] - lo[*d]).unwrap_or(0);
+            (longest, lo[longest] + (hi[longest] - lo[longest]) / 2)
+        }
+    };
+    blocks.iter().partition(|block| places[**block][d] < at)
+}
+
+fn around<'a>(places: &[[i64; 3]], blocks: impl Iterator<Item = &'a usize>) -> Vec<f64> {
+    let (mut lo, mut hi) = ([i64::MAX; 3], [i64::MIN; 3]);
+    blocks
+        .map(|block| {
+            for d in 0..3 {
+                lo[d] = lo[d].min(places[*block][d]);
+                hi[d] = hi[d].max(places[*block][d] + 1);
+            }
+            volume(lo, hi)
+        })
+        .collect()
+}
+
+/// Copies the rows of a region's blocks, which lie behind each other in `values`, to or from their
+/// dense places: calls `copy(row in values, row in the region, length)`.
+pub(crate) fn for_each_row(region: &Region, side: [usize; 3], mut copy: impl FnMut(usize, usize, usize)) {
+    let cells: usize = side.iter().product();
+    let [_, ny, nx] = std::array::from_fn(|d| region.places[d] * side[d]);
+    for (block, place) in &region.blocks {
+        for z in 0..side[0] {
+            for y in 0..side[1] {
+                let from = block * cells + (z * side[1] + y) * side[2];
+                let row = (place[0] * side[0] + z) * ny + place[1] * side[1] + y;
+                copy(from, row * nx + place[2] * side[2], side[2]);
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A lattice split by parity: the eight phases of one interpolation level, and their places.
+//!
+//! Points of the lattice whose indices are even in every dimension are phase 0, the coarser lattice.
+//! Phase `t` holds the points whose index is odd in the dimensions of `t`'s bits (bit 0: z, bit 1: y,
+//! bit 2: x). All phases have one padded shape, so that a point and its neighbours of other phases
+//! lie at the same offset, or a fixed one from it, and rows along x are contiguous.
+
+/// Phases in the order of coding: along one dimension, then two, then three.
+pub(crate) const ORDER: [usize; 7] = [1, 2, 4, 3, 5, 6, 7];
+
+/// Points before the first and behind the last of a padded dimension.
+const LOW: usize = 1;
+const HIGH: usize = 2;
+
+/// The shape of the phases of a lattice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Phases {
+    /// Points of the whole lattice, z, y, x.
+    pub fine: [usize; 3],
+    /// Distance of neighbours of one phase in z and y; in x it is 1.
+    pub stride: [usize; 3],
+    /// Points of a padded phase.
+    pub len: usize,
+    /// Offset of the first point that is no padding.
+    first: usize,
+}
+
+impl Phases {
+    /// The phases of a lattice of `fine` points.
+    pub(crate) fn new(fine: [usize; 3]) -> Self {
+        let padded = fine.map(|n| {
+            let points = n.div_ceil(2);
+            if n > 1 { LOW + points + HIGH } else { points }
+        });
+        let stride = [padded[1] * padded[2], padded[2], 1];
+        let low = fine.map(|n| if n > 1 { LOW } else { 0 });
+        Self {
+            fine,
+            stride,
+            len: padded.iter().product(),
+            first: low[0] * stride[0] + low[1] * stride[1] + low[2],
+        }
+    }
+
+    /// Points of phase `t`, z, y, x; 0 where the lattice has no odd index.
+    pub(crate) fn points(&self, t: usize) -> [usize; 3] {
+        std::array::from_fn(|d| {
+            if t >> d & 1 == 1 {
+                self.fine[d] / 2
+            } else {
+                self.fine[d].div_ceil(2)
+            }
+        })
+    }
+
+    /// The offset of the row (z, y) of a phase.
+    #[inline(always)]
+    pub(crate) fn row(&self, z: usize, y: usize) -> usize {
+        self.first + z * self.stride[0] + y * self.stride[1]
+    }
+}
+
+/// The lattices of a region, the finest first: each has half the points of the one before, the last
+/// is a single point.
+pub(crate) fn levels(shape: [usize; 3]) -> Vec<[usize; 3]> {
+    let mut levels = vec![shape];
+    let mut last = shape;
+    while last != [1; 3] {
+        last = last.map(|n| n.div_ceil(2));
+        levels.push(last);
+    }
+    levels
+}
+
+/// Copies the phases of a lattice into rows of a dense array: `to(z, y)` is where a row begins.
+pub(crate) fn interleave<T: Copy>(
+    phases: &Phases,
+    from: &[Vec<T>; 8],
+    to: &mut [T],
+    start: impl Fn(usize, usize) -> usize,
+) {
+    let [nz, ny, nx] = phases.fine;
+    for z in 0..nz {
+        for y in 0..ny {
+            let t = (z & 1) | (y & 1) << 1;
+            let row = phases.row(z / 2, y / 2);
+            let (evens, odds) = (nx.div_ceil(2), nx / 2);
+            let even = &from[t][row..row + evens];
+            let odd = &from[t | 4][row..row + odds];
+            let begin = start(z, y);
+            let to = &mut to[begin..begin + nx];
+            let mut pairs = to.chunks_exact_mut(2);
+            for ((pair, even), odd) in pairs.by_ref().zip(even).zip(odd) {
+                pair[0] = *even;
+                pair[1] = *odd;
+            }
+            if let ([last], Some(even)) = (pairs.into_remainder(), even.last()) {
+                *last = *even;
+            }
+        }
+    }
+}

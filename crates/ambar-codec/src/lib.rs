@@ -1,0 +1,32 @@
+//! Compression of floating-point fields within an error bound, or without loss.
+//!
+//! Values are predicted by interpolation from coarser lattices, across unit blocks that touch; what
+//! is left is quantised so that no value is off by more than the bound, and entropy coded under
+//! contexts that say how large it is likely to be. Streams are self-contained.
+//!
+//! No I/O, and no threads of its own.
+
+mod binary;
+mod bits;
+mod blocks;
+mod coder;
+mod context;
+mod element;
+mod error;
+mod lattice;
+mod mask;
+mod passes;
+mod plan;
+mod predict;
+mod rans;
+mod regions;
+mod stream;
+mod tables;
+mod token;
+mod validity;
+
+pub use element::Element;
+pub use error::{Error, Result};
+pub use plan::Plan;
+pub use regions::Layout;
+pub use stream::{Info, VERSION, decode, encode, inspect, tune};

@@ -1,0 +1,80 @@
+//! The settings of a stream that are tuned to the data, and how they are tuned.
+
+use crate::context::Mixture;
+use crate::element::Element;
+use crate::passes::{Level, Rules, Scratch};
+use crate::regions::Dense;
+
+/// How much tighter the bounds of coarser levels are: a factor for each level, and its limit.
+///
+/// Source: X. Liu et al., "Dynamic quality metric oriented error bounded lossy compression" (QoZ,
+/// SC22), alpha and beta.
+const TIGHTENINGS: [(f64, f64); 4] = [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0)];
+/// Levels that choose their interpolation on their own; coarser ones do as the last of them.
+const LEVELS: usize = 4;
+
+/// The settings of a stream: what an encoder chooses, and a decoder is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Index of how much tighter the bounds of coarser levels are, 0 (not) to 3.
+    tightening: u8,
+    /// Bits of the levels, the finest lowest, that are interpolated linearly.
+    linear: u8,
+}
+
+impl Plan {
+    /// As a stream says it.
+    pub(crate) fn to_byte(self) -> u8 {
+        self.tightening | self.linear << 2
+    }
+
+    /// Undoes `to_byte`.
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        let plan = Self { tightening: byte & 3, linear: byte >> 2 };
+        (usize::from(plan.linear) < 1 << LEVELS).then_some(plan)
+    }
+
+    /// The properties of `count` levels, the finest first.
+    pub(crate) fn levels(self, bound: f64, count: usize) -> Vec<Level> {
+        let (factor, limit) = TIGHTENINGS[usize::from(self.tightening & 3)];
+        let mut tighter = 1.0f64;
+        (0..count)
+            .map(|number| {
+                let level = Level {
+                    number,
+                    step: 2.0 * bound / tighter.min(limit),
+                    cubic: self.linear >> number.min(LEVELS - 1) & 1 == 0,
+                };
+                tighter *= factor;
+                level
+            })
+            .collect()
+    }
+}
+
+/// Chooses the plan that makes the sampled regions smallest.
+pub(crate) fn choose<T: Element>(samples: &[Dense<T>], bound: f64, scratch: &mut Scratch<T>) -> Plan {
+    let mut best = Plan::default();
+    let mut least = crate::stream::estimate(samples, bound, best, scratch);
+    let mut attempt = |plan: Plan, best: &mut Plan| {
+        let bits = crate::stream::estimate(samples, bound, plan, scratch);
+        if bits < least {
+            least = bits;
+            *best = plan;
+        }
+    };
+    for level in 0..2 {
+        attempt(Plan { linear: best.linear | 1 << level, ..best }, &mut best);
+    }
+    if bound > 0.0 {
+        for tightening in 1..TIGHTENINGS.len() as u8 {
+            attempt(Plan { tightening, ..best }, &mut best);
+        }
+    }
+    best
+}
+
+/// Rules of the walk.
+pub(crate) fn rules<'a>(levels: &'a [Level], mixture: &'a [Mixture; 3]) -> Rules<'a> {
+    Rules { mixture, levels }
+}

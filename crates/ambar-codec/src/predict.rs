@@ -1,0 +1,104 @@
+//! Predictions of a row of points from the points around it, and how rough the values are there.
+
+use crate::element::Element;
+
+/// The four neighbours of a row's points along one dimension, at -3, -1, +1 and +3.
+pub(crate) type Line<'a, T> = [&'a [T]; 4];
+
+/// The constants of the interpolation, in the type of the values.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<T> {
+    /// Of the near neighbours: 9/16 (cubic) or 1/2 (linear).
+    near: T,
+    /// Of the far neighbours: -1/16 or 0.
+    far: T,
+    half: T,
+    third: T,
+}
+
+impl<T: Element> Weights<T> {
+    /// Cubic interpolation through four neighbours, or linear through two.
+    pub(crate) fn new(cubic: bool) -> Self {
+        let (near, far) = if cubic { (0.5625, -0.0625) } else { (0.5, 0.0) };
+        Self {
+            near: T::from_f64(near),
+            far: T::from_f64(far),
+            half: T::from_f64(0.5),
+            third: T::from_f64(1.0 / 3.0),
+        }
+    }
+
+    /// From four neighbours: the value between, and half the sum of the near ones.
+    #[inline(always)]
+    pub(crate) fn between(&self, v: [T; 4]) -> (T, T) {
+        let near = v[1].plus(v[2]);
+        let far = v[0].plus(v[3]);
+        let value = near.times(self.near).plus(far.times(self.far));
+        (value, near.times(self.half))
+    }
+
+    /// From neighbours on one side: the value beyond the nearer one.
+    #[inline(always)]
+    pub(crate) fn beyond(&self, near: T, far: T) -> T {
+        near.plus(near.minus(far).times(self.half))
+    }
+}
+
+/// A prediction that sums may be made of: 0 where it is close to overflow.
+#[inline(always)]
+pub(crate) fn tame<T: Element>(x: T) -> T {
+    if x.is_tame() { x } else { T::default() }
+}
+
+/// Predicts a row by the mean of the interpolations along `N` dimensions. `rough` gets how much
+/// these differ from linear ones and among themselves.
+#[inline(always)]
+pub(crate) fn interpolate<T: Element, const N: usize>(
+    lines: [Line<'_, T>; N],
+    weights: &Weights<T>,
+    out: &mut [T],
+    rough: &mut [f32],
+) {
+    let n = out.len();
+    let lines = lines.map(|line| line.map(|slice| &slice[..n]));
+    let rough = &mut rough[..n];
+    for k in 0..n {
+        let mut sum = T::default();
+        let mut bend = T::default();
+        let mut least = T::default();
+        let mut most = T::default();
+        for (j, line) in lines.iter().enumerate() {
+            let (value, linear) = weights.between([line[0][k], line[1][k], line[2][k], line[3][k]]);
+            let off = value.minus(linear).magnitude();
+            if j == 0 {
+                (sum, bend, least, most) = (value, off, value, value);
+            } else {
+                sum = sum.plus(value);
+                bend = bend.plus(off);
+                least = if value < least { value } else { least };
+                most = if value > most { value } else { most };
+            }
+        }
+        let (mean, bend) = match N {
+            1 => (sum, bend),
+            2 => (sum.times(weights.half), bend.times(weights.half)),
+            _ => (sum.times(weights.third), bend.times(weights.third)),
+        };
+        out[k] = tame(mean);
+        rough[k] = bend.plus(most.minus(least)).to_f32();
+    }
+}
+
+/// Predicts a row from the points on one side of it, `near` and `far` from it.
+pub(crate) fn extrapolate<T: Element>(
+    near: &[T],
+    far: &[T],
+    weights: &Weights<T>,
+    out: &mut [T],
+    rough: &mut [f32],
+) {
+    for (((out, rough), near), far) in out.iter_mut().zip(rough).zip(near).zip(far) {
+        *out = tame(weights.beyond(*near, *far));
+        *rough = near.minus(*far).magnitude().to_f32() * 0.5;
+    }
+}

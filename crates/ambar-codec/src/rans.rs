@@ -1,0 +1,238 @@
+//! Static entropy coding: four interleaved rANS states, tables chosen by context.
+//!
+//! Source of the method: J. Duda, "Asymmetric numeral systems" (arXiv:1311.2540); the word-wise
+//! renormalisation and the interleaving follow F. Giesen, "Interleaved entropy coders"
+//! (arXiv:1402.3392).
+
+use crate::error::{Corrupt, Result};
+
+/// Bits of a probability.
+pub(crate) const BITS: u32 = 12;
+/// Slots of a table.
+pub(crate) const SLOTS: usize = 1 << BITS;
+/// States side by side, so that the processor has four chains of instructions to go on with.
+pub(crate) const STATES: usize = 4;
+/// States lie in `LOWEST ..`.
+const LOWEST: u32 = 1 << 16;
+
+/// How often each symbol occurs among `SLOTS`; at least one of `used` symbols, none of the others.
+pub(crate) type Frequencies = Vec<u16>;
+
+/// Scales counts to frequencies whose sum is `SLOTS`: every symbol that occurs gets one at least.
+pub(crate) fn normalise(counts: &[u32]) -> Frequencies {
+    let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    let mut frequencies = vec![0u16; counts.len()];
+    if total == 0 {
+        return frequencies;
+    }
+    let mut sum = 0i64;
+    for (frequency, count) in frequencies.iter_mut().zip(counts) {
+        if *count > 0 {
+            let scaled = (u64::from(*count) * SLOTS as u64 + total / 2) / total;
+            *frequency = scaled.clamp(1, SLOTS as u64) as u16;
+            sum += i64::from(*frequency);
+        }
+    }
+    // What rounding left over goes to, or is taken from, the largest: it matters least there.
+    while sum != SLOTS as i64 {
+        let Some(largest) = frequencies.iter_mut().max_by_key(|frequency| **frequency) else {
+            break;
+        };
+        let missing = SLOTS as i64 - sum;
+        let change = missing.max(-i64::from(*largest) / 2).max(1 - i64::from(*largest));
+        *largest = (i64::from(*largest) + change) as u16;
+        sum += change;
+    }
+    frequencies
+}
+
+/// Where each symbol's slots begin.
+pub(crate) fn starts(frequencies: &[u16]) -> Vec<u16> {
+    let mut next = 0u16;
+    frequencies
+        .iter()
+        .map(|frequency| {
+            let start = next;
+            next = next.wrapping_add(*frequency);
+            start
+        })
+        .collect()
+}
+
+/// The tables of all contexts for encoding.
+pub(crate) struct EncodeTables {
+    tables: Vec<Vec<(u16, u16)>>,
+}
+
+impl EncodeTables {
+    pub(crate) fn new(contexts: &[Frequencies]) -> Self {
+        let table = |frequencies: &Frequencies| {
+            let starts = starts(frequencies);
+            frequencies.iter().copied().zip(starts).collect()
+        };
+        Self {
+            tables: contexts.iter().map(table).collect(),
+        }
+    }
+
+    /// Encodes `symbols` under their `contexts`, the last first. Symbols of frequency 0 must not
+    /// occur.
+    pub(crate) fn encode(&self, contexts: &[u8], symbols: &[u8]) -> Vec<u8> {
+        let mut states = [LOWEST; STATES];
+        let mut words: Vec<u16> = Vec::with_capacity(symbols.len() / 4 + 2 * STATES);
+        for (i, (context, symbol)) in contexts.iter().zip(symbols).enumerate().rev() {
+            let (frequency, start) = self.tables[usize::from(*context)][usize::from(*symbol)];
+            let (frequency, start) = (u32::from(frequency), u32::from(start));
+            let state = &mut states[i % STATES];
+            if u64::from(*state) >= u64::from(frequency) << (32 - BITS) {
+                words.push(*state as u16);
+                *state >>= 16;
+            }
+            *state = ((*state / frequency) << BITS) + *state % frequency + start;
+        }
+        let mut bytes = Vec::with_capacity(4 * STATES + 2 * words.len());
+        for state in states {
+            bytes.extend_from_slice(&state.to_le_bytes());
+        }
+        for word in words.iter().rev() {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// The tables of all contexts for decoding: one word a slot with the symbol (8 bits), the symbol's
+/// frequency less one (12 bits), the slot's number among the symbol's (12 bits).
+pub(crate) struct DecodeTables {
+    slots: Vec<u32>,
+}
+
+impl DecodeTables {
+    /// Tables of contexts, each with a sum of `SLOTS`.
+    pub(crate) fn new(contexts: &[Frequencies]) -> Result<Self> {
+        let mut slots = Vec::with_capacity(contexts.len() * SLOTS);
+        for frequencies in contexts {
+            let begin = slots.len();
+            for (symbol, frequency) in frequencies.iter().enumerate() {
+                for number in 0..u32::from(*frequency) {
+                    slots.push(symbol as u32 | (u32::from(*frequency) - 1) << 8 | number << 20);
+                }
+            }
+            if slots.len() - begin != SLOTS {
+                return Err(Corrupt("a table of frequencies has another sum"));
+            }
+        }
+        Ok(Self { slots })
+    }
+
+    /// Where the table of a context begins.
+    pub(crate) fn base(context: usize) -> u32 {
+        (context * SLOTS) as u32
+    }
+
+    /// Number of contexts.
+    pub(crate) fn contexts(&self) -> usize {
+        self.slots.len() / SLOTS
+    }
+}
+
+/// The states and what is left of the words.
+pub(crate) struct Decoder<'a> {
+    tables: &'a DecodeTables,
+    states: [u32; STATES],
+    words: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder of what [`EncodeTables::encode`] wrote.
+    pub(crate) fn new(tables: &'a DecodeTables, bytes: &'a [u8]) -> Result<Self> {
+        let (heads, words) = bytes
+            .split_at_checked(4 * STATES)
+            .ok_or(Corrupt("the coded symbols are cut short"))?;
+        let mut states = [0; STATES];
+        for (state, head) in states.iter_mut().zip(heads.as_chunks::<4>().0) {
+            *state = u32::from_le_bytes(*head);
+        }
+        Ok(Self {
+            tables,
+            states,
+            words,
+            position: 0,
+        })
+    }
+
+    /// Decodes one symbol for each of `bases`, where the tables of their contexts begin.
+    ///
+    /// Reading beyond the words gives zeros: `finish` finds out.
+    #[inline]
+    pub(crate) fn decode(&mut self, bases: &[u32], symbols: &mut [u8]) {
+        let mut states = self.states;
+        let mut position = self.position;
+        let (groups, rest) = bases.as_chunks::<STATES>();
+        let (outs, tail) = symbols.as_chunks_mut::<STATES>();
+        let mut done = 0;
+        // In a group at most four words are read: while there are so many, none is checked.
+        for (bases, out) in groups.iter().zip(outs.iter_mut()) {
+            if position + 2 * STATES > self.words.len() {
+                break;
+            }
+            for k in 0..STATES {
+                let (symbol, state, short) = self.step(states[k], bases[k]);
+                // SAFETY: position + 8 was within the words before this group, which reads 8 bytes
+                // at most.
+                let word = unsafe { self.words.as_ptr().add(position).cast::<[u8; 2]>().read() };
+                let word = u32::from(u16::from_le_bytes(word));
+                states[k] = if short { state << 16 | word } else { state };
+                position += 2 * usize::from(short);
+                out[k] = symbol;
+            }
+            done += 1;
+        }
+        for (bases, out) in groups[done..].iter().zip(&mut outs[done..]) {
+            for k in 0..STATES {
+                out[k] = self.careful(&mut states[k], bases[k], &mut position);
+            }
+        }
+        for (k, (base, out)) in rest.iter().zip(tail).enumerate() {
+            *out = self.careful(&mut states[k], *base, &mut position);
+        }
+        // The next symbol belongs to the state behind the last one used.
+        states.rotate_left(rest.len());
+        self.states = states;
+        self.position = position;
+    }
+
+    #[inline(always)]
+    fn step(&self, state: u32, base: u32) -> (u8, u32, bool) {
+        let slot = (base + (state & (SLOTS as u32 - 1))) as usize;
+        debug_assert!(slot < self.tables.slots.len());
+        // SAFETY: `base` is that of a context there is (the callers take bases from
+        // `DecodeTables::base` of a checked context), and the rest is below SLOTS.
+        let entry = unsafe { *self.tables.slots.get_unchecked(slot) };
+        let frequency = (entry >> 8 & 0xfff) + 1;
+        let state = frequency.wrapping_mul(state >> BITS).wrapping_add(entry >> 20);
+        (entry as u8, state, state < LOWEST)
+    }
+
+    fn careful(&self, state: &mut u32, base: u32, position: &mut usize) -> u8 {
+        let (symbol, next, short) = self.step(*state, base);
+        *state = next;
+        if short {
+            let word = self.words.get(*position..*position + 2);
+            let word = word.map_or(0, |word| u32::from(u16::from_le_bytes([word[0], word[1]])));
+            *state = next << 16 | word;
+            *position += 2;
+        }
+        symbol
+    }
+
+    /// Checks that exactly all words were read and the states are those the encoder began with.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.position == self.words.len() && self.states == [LOWEST; STATES] {
+            Ok(())
+        } else {
+            Err(Corrupt("the coded symbols end where they should not"))
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Regions of values: cuboids that are predicted each on its own, from arrays and from blocks.
+
+use crate::blocks::{self, Region};
+use crate::element::Element;
+use crate::error::{Invalid, Result};
+
+/// How values lie: what is next to what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout<'a> {
+    /// An array of 1 to 4 dimensions in C order: the last varies quickest.
+    Array(&'a [usize]),
+    /// Unit blocks of `side` values (z, y, x; 1 in dimensions that are not used) behind each other,
+    /// each in C order. `origins` (z, y, x) are multiples of the side, sorted along the Morton curve
+    /// with x quickest. Blocks that touch are predicted across their faces.
+    Blocks {
+        /// Values of a block in z, y, x.
+        side: [usize; 3],
+        /// The blocks' first values' indices in z, y, x.
+        origins: &'a [[i64; 3]],
+    },
+}
+
+/// Values of a region, z slowest, and which of them are there.
+pub(crate) struct Dense<T> {
+    pub shape: [usize; 3],
+    pub values: Vec<T>,
+    /// 1 where a value is there; `None` for all.
+    pub valid: Option<Vec<u8>>,
+}
+
+/// The regions of an array, without copying: their shape and number.
+pub(crate) fn of_array(shape: &[usize]) -> Result<([usize; 3], usize)> {
+    let (outer, inner) = match shape {
+        [n] => (1, [1, 1, *n]),
+        [a, b] => (1, [1, *a, *b]),
+        [a, b, c] => (1, [*a, *b, *c]),
+        [n, a, b, c] => (*n, [*a, *b, *c]),
+        _ => return Err(Invalid("arrays have 1 to 4 dimensions")),
+    };
+    Ok((inner, outer))
+}
+
+/// Copies a region's blocks into their dense places; says which places hold one.
+pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]) -> Dense<T> {
+    let shape = std::array::from_fn(|d| region.places[d] * side[d]);
+    let cells: usize = shape.iter().product();
+    let mut dense = vec![T::default(); cells];
+    let full = region.blocks.len() == region.places.iter().product::<usize>();
+    let mut valid = (!full).then(|| vec![0u8; cells]);
+    blocks::for_each_row(region, side, |from, to, n| {
+        dense[to..to + n].copy_from_slice(&values[from..from + n]);
+        if let Some(valid) = &mut valid {
+            valid[to..to + n].fill(1);
+        }
+    });
+    Dense { shape, values: dense, valid }
+}
+
+/// Copies a region's dense values back to its blocks.
+pub(crate) fn scatter<T: Element>(region: &Region, side: [usize; 3], dense: &[T], values: &mut [T]) {
+    blocks::for_each_row(region, side, |to, from, n| {
+        values[to..to + n].copy_from_slice(&dense[from..from + n]);
+    });
+}
+
+/// Which values of a region of blocks are in a block; `None` for all.
+pub(crate) fn present(region: &Region, side: [usize; 3]) -> Option<Vec<u8>> {
+    let full = region.blocks.len() == region.places.iter().product::<usize>();
+    let cells: usize = (0..3).map(|d| region.places[d] * side[d]).product();
+    (!full).then(|| {
+        let mut valid = vec![0u8; cells];
+        blocks::for_each_row(region, side, |_, to, n| valid[to..to + n].fill(1));
+        valid
+    })
+}

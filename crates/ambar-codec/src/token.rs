@@ -1,0 +1,80 @@
+//! Residuals as tokens, which are entropy coded, and raw bits behind them.
+//!
+//! A residual is a whole number without sign (folded: 0, -1, 1, -2, ...). Small ones are tokens of
+//! their own; of larger ones the token says the length in bits and the second highest bit, and the
+//! rest is raw.
+
+/// Folded residuals of a bounded field that are tokens of their own.
+const DIRECT: u64 = 16;
+/// Bits of the first residual that is not.
+const DIRECT_BITS: u32 = 4;
+
+/// The token of a value that is stored as it is.
+pub(crate) const LITERAL: u8 = 16 + 2 * (64 - 4);
+/// Number of tokens.
+pub(crate) const TOKENS: usize = LITERAL as usize + 1;
+
+/// Folds the sign into the lowest bit.
+#[inline(always)]
+pub(crate) fn fold(x: i64) -> u64 {
+    (x << 1 ^ x >> 63) as u64
+}
+
+/// Undoes [`fold`].
+#[inline(always)]
+pub(crate) fn unfold(x: u64) -> i64 {
+    (x >> 1) as i64 ^ -((x & 1) as i64)
+}
+
+/// The token of a folded residual, and the number of raw bits, its lowest.
+#[inline(always)]
+pub(crate) fn split(folded: u64) -> (u8, u32) {
+    if folded < DIRECT {
+        return (folded as u8, 0);
+    }
+    let length = 64 - folded.leading_zeros();
+    let second = (folded >> (length - 2) & 1) as u32;
+    let token = DIRECT as u32 + 2 * (length - DIRECT_BITS - 1) + second;
+    (token as u8, length - 2)
+}
+
+/// The number of raw bits behind a token.
+#[inline(always)]
+pub(crate) fn raw_bits(token: u8) -> u32 {
+    if u64::from(token) < DIRECT {
+        0
+    } else {
+        (u32::from(token) - DIRECT as u32) / 2 + DIRECT_BITS - 1
+    }
+}
+
+/// The folded residual of a token, which is no literal, and its raw bits.
+#[inline(always)]
+pub(crate) fn join(token: u8, raw: u64) -> u64 {
+    if u64::from(token) < DIRECT {
+        return u64::from(token);
+    }
+    let bits = raw_bits(token);
+    (2 | (u64::from(token) - DIRECT) & 1) << bits | raw
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_and_raw_bits_give_the_residual_back() {
+        let around = (0..64).flat_map(|bit| {
+            let power = 1u64 << bit;
+            [power.wrapping_sub(1), power, power | power >> 1, power.wrapping_add(1)]
+        });
+        for folded in (0..5000).chain(around).chain([u64::MAX, u64::MAX - 1]) {
+            let (token, bits) = split(folded);
+            assert!(token < LITERAL, "{folded}");
+            assert_eq!(raw_bits(token), bits);
+            let raw = if bits == 0 { 0 } else { folded & ((1 << bits) - 1) };
+            assert_eq!(join(token, raw), folded);
+            assert_eq!(fold(unfold(folded)), folded);
+        }
+    }
+}
