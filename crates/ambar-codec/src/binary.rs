@@ -42,7 +42,13 @@ pub(crate) struct BinaryEncoder {
 
 impl BinaryEncoder {
     pub(crate) fn new() -> Self {
-        Self { low: 0, range: u32::MAX, held: 0, waiting: 1, out: Vec::new() }
+        Self {
+            low: 0,
+            range: u32::MAX,
+            held: 0,
+            waiting: 1,
+            out: Vec::new(),
+        }
     }
 
     /// Encodes `bit`, and lets its probability learn.
@@ -109,7 +115,11 @@ pub(crate) struct BinaryDecoder<'a> {
 
 impl<'a> BinaryDecoder<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        let mut decoder = Self { bytes: bytes.iter(), range: u32::MAX, code: 0 };
+        let mut decoder = Self {
+            bytes: bytes.iter(),
+            range: u32::MAX,
+            code: 0,
+        };
         for _ in 0..4 {
             decoder.code = decoder.code << 8 | decoder.next();
         }

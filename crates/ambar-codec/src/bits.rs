@@ -58,7 +58,11 @@ impl<'a> BitReader<'a> {
             return low | self.read(width - 32) << 32;
         }
         let byte = self.position >> 3;
-        let word = match self.bytes.get(byte..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = match self
+            .bytes
+            .get(byte..)
+            .and_then(|rest| rest.first_chunk::<8>())
+        {
             Some(word) => u64::from_le_bytes(*word),
             None => self.last(byte),
         };

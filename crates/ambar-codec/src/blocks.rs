@@ -27,14 +27,21 @@ pub(crate) fn keys(origins: &[[i64; 3]], side: [usize; 3]) -> Result<Vec<u64>> {
         let mut key = 0;
         for d in 0..3 {
             let side = side[d] as i64;
-            if origin[d].rem_euclid(side) != 0 || origin[d] / side >= REACH || origin[d] / side < -REACH {
-                return Err(Invalid("blocks lie at multiples of their side, at most 2^20 of them out"));
+            if origin[d].rem_euclid(side) != 0
+                || origin[d] / side >= REACH
+                || origin[d] / side < -REACH
+            {
+                return Err(Invalid(
+                    "blocks lie at multiples of their side, at most 2^20 of them out",
+                ));
             }
             let place = (origin[d] / side + REACH) as u64;
             key |= spread(place) << (2 - d);
         }
         if keys.last().is_some_and(|last| *last >= key) {
-            return Err(Invalid("blocks are sorted along the Morton curve, x quickest"));
+            return Err(Invalid(
+                "blocks are sorted along the Morton curve, x quickest",
+            ));
         }
         keys.push(key);
     }
@@ -77,7 +84,10 @@ pub(crate) fn decode_keys(bytes: &[u8], count: usize) -> Result<Vec<u64>> {
             None => Some(gap),
             Some(last) => last.checked_add(gap).filter(|key| key > last),
         };
-        keys.push(key.filter(|key| key >> 63 == 0).ok_or(Corrupt("blocks lie in no order"))?);
+        keys.push(
+            key.filter(|key| key >> 63 == 0)
+                .ok_or(Corrupt("blocks lie in no order"))?,
+        );
     }
     Ok(keys)
 }
@@ -98,7 +108,12 @@ pub(crate) fn regions(keys: &[u64]) -> Vec<Region> {
                 places: std::array::from_fn(|d| (hi[d] - lo[d]) as usize),
                 blocks: blocks
                     .iter()
-                    .map(|b| (*b, std::array::from_fn(|d| (places[*b][d] - lo[d]) as usize)))
+                    .map(|b| {
+                        (
+                            *b,
+                            std::array::from_fn(|d| (places[*b][d] - lo[d]) as usize),
+                        )
+                    })
                     .collect(),
             });
         }
@@ -118,7 +133,9 @@ fn bounds(places: &[[i64; 3]], blocks: &[usize]) -> ([i64; 3], [i64; 3]) {
 }
 
 fn volume(lo: [i64; 3], hi: [i64; 3]) -> f64 {
-    (0..3).map(|d| hi[d].saturating_sub(lo[d]).max(0) as f64).product()
+    (0..3)
+        .map(|d| hi[d].saturating_sub(lo[d]).max(0) as f64)
+        .product()
 }
 
 /// The cut of blocks in two that leaves the least volume around both; through the middle where none
@@ -169,9 +186,14 @@ fn around<'a>(places: &[[i64; 3]], blocks: impl Iterator<Item = &'a usize>) -> V
         .collect()
 }
 
-/// Copies the rows of a region's blocks, which lie behind each other in `values`, to or from their
-/// dense places: calls `copy(row in values, row in the region, length)`.
-pub(crate) fn for_each_row(region: &Region, side: [usize; 3], mut copy: impl FnMut(usize, usize, usize)) {
+/// Calls `visit(row in the values, row in the region, length)` for the rows of a region's blocks,
+/// which lie behind each other in the values, and at their places in the region.
+#[inline(always)]
+pub(crate) fn for_each_row(
+    region: &Region,
+    side: [usize; 3],
+    mut visit: impl FnMut(usize, usize, usize),
+) {
     let cells: usize = side.iter().product();
     let [_, ny, nx] = std::array::from_fn(|d| region.places[d] * side[d]);
     for (block, place) in &region.blocks {
@@ -179,8 +201,31 @@ pub(crate) fn for_each_row(region: &Region, side: [usize; 3], mut copy: impl FnM
             for y in 0..side[1] {
                 let from = block * cells + (z * side[1] + y) * side[2];
                 let row = (place[0] * side[0] + z) * ny + place[1] * side[1] + y;
-                copy(from, row * nx + place[2] * side[2], side[2]);
+                visit(from, row * nx + place[2] * side[2], side[2]);
             }
         }
+    }
+}
+
+/// Copies a row, which is most often one of a few short lengths.
+#[inline(always)]
+pub(crate) fn copy_row<T: Copy>(from: &[T], to: &mut [T]) {
+    fn fixed<T: Copy, const N: usize>(from: &[T], to: &mut [T]) -> bool {
+        match (from.as_array::<N>(), to.as_mut_array::<N>()) {
+            (Some(from), Some(to)) => {
+                *to = *from;
+                true
+            }
+            _ => false,
+        }
+    }
+    let done = match from.len() {
+        4 => fixed::<T, 4>(from, to),
+        8 => fixed::<T, 8>(from, to),
+        16 => fixed::<T, 16>(from, to),
+        _ => false,
+    };
+    if !done {
+        to.copy_from_slice(from);
     }
 }

@@ -13,14 +13,22 @@ const MOST_STEPS: f64 = (1 << 23) as f64;
 #[inline(always)]
 fn ordered(word: u64, bits: u32) -> u64 {
     let sign = word >> (bits - 1) & 1;
-    if sign == 1 { !word & mask(bits) } else { word | 1 << (bits - 1) }
+    if sign == 1 {
+        !word & mask(bits)
+    } else {
+        word | 1 << (bits - 1)
+    }
 }
 
 /// Undoes [`ordered`].
 #[inline(always)]
 fn unordered(word: u64, bits: u32) -> u64 {
     let sign = word >> (bits - 1) & 1;
-    if sign == 0 { !word & mask(bits) } else { word & !(1 << (bits - 1)) }
+    if sign == 0 {
+        !word & mask(bits)
+    } else {
+        word & !(1 << (bits - 1))
+    }
 }
 
 #[inline(always)]
@@ -59,7 +67,13 @@ pub(crate) struct Encoder<'a, T> {
 impl<'a, T: Element> Encoder<'a, T> {
     /// An encoder of `source`, a region's values. What it makes is added to `symbols`.
     pub(crate) fn new(source: &'a [T], bound: f64, symbols: Symbols) -> Self {
-        Self { source, bound, symbols, row: Vec::new(), steps: Vec::new() }
+        Self {
+            source,
+            bound,
+            symbols,
+            row: Vec::new(),
+            steps: Vec::new(),
+        }
     }
 
     fn literal(&mut self, x: T) -> u8 {
@@ -89,7 +103,9 @@ impl<'a, T: Element> Encoder<'a, T> {
         let (token, bits) = token::split(token::fold(steps));
         self.symbols.tokens.push(token);
         if bits > 0 {
-            self.symbols.raw.write(token::fold(steps) & ((1 << bits) - 1), bits);
+            self.symbols
+                .raw
+                .write(token::fold(steps) & ((1 << bits) - 1), bits);
         }
         (value, steps.unsigned_abs().min(255) as u8)
     }
@@ -103,7 +119,8 @@ impl<'a, T: Element> Encoder<'a, T> {
             return (prediction, 64);
         }
         let width = 8 * T::SIZE as u32;
-        let difference = ordered(x.to_word(), width).wrapping_sub(ordered(prediction.to_word(), width));
+        let difference =
+            ordered(x.to_word(), width).wrapping_sub(ordered(prediction.to_word(), width));
         let folded = token::fold(signed(difference, width));
         let (token, bits) = token::split(folded);
         self.symbols.tokens.push(token);
@@ -119,7 +136,8 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         let n = row.predictions.len();
         self.row.clear();
         let source = &self.source[row.place.start..];
-        self.row.extend(source.iter().step_by(row.place.step).take(n));
+        self.row
+            .extend(source.iter().step_by(row.place.step).take(n));
         self.steps.clear();
         let lossless = row.level.step == 0.0;
         let step = T::from_f64(row.level.step);
@@ -151,34 +169,36 @@ pub(crate) struct Decoder<'a> {
     pub symbols: rans::Decoder<'a>,
     pub raw: BitReader<'a>,
     /// Where the table of each bin begins.
-    pub bases: &'a [u32],
+    bases: &'a [u32; 256],
     /// Literals: index in the region, bits.
     pub literals: Vec<(usize, u64)>,
-    row_bases: Vec<u32>,
+    row_bins: Vec<u8>,
     tokens: Vec<u8>,
-    picked: Vec<usize>,
+    picked: Vec<u32>,
 }
 
 impl<'a> Decoder<'a> {
     /// A decoder; `bases` has an entry for every bin.
-    pub(crate) fn new(symbols: rans::Decoder<'a>, raw: BitReader<'a>, bases: &'a [u32]) -> Self {
+    pub(crate) fn new(
+        symbols: rans::Decoder<'a>,
+        raw: BitReader<'a>,
+        bases: &'a [u32; 256],
+    ) -> Self {
         Self {
             symbols,
             raw,
             bases,
             literals: Vec::new(),
-            row_bases: Vec::new(),
+            row_bins: Vec::new(),
             tokens: Vec::new(),
             picked: Vec::new(),
         }
     }
 
-    fn decode_tokens(&mut self, bins: impl Iterator<Item = u8>) {
-        self.row_bases.clear();
-        let bases = self.bases;
-        self.row_bases.extend(bins.map(|bin| bases[usize::from(bin)]));
-        self.tokens.resize(self.row_bases.len(), 0);
-        self.symbols.decode(&self.row_bases, &mut self.tokens);
+    fn decode_tokens(&mut self, bins: &[u8]) {
+        self.tokens.resize(bins.len().max(self.tokens.len()), 0);
+        self.symbols
+            .decode(bins, self.bases, &mut self.tokens[..bins.len()]);
     }
 
     /// One value from its token.
@@ -187,7 +207,8 @@ impl<'a> Decoder<'a> {
         let prediction = row.predictions[k];
         if token == LITERAL {
             let bits = self.raw.read(8 * T::SIZE as u32);
-            self.literals.push((row.place.start + k * row.place.step, bits));
+            self.literals
+                .push((row.place.start + k * row.place.step, bits));
             let lossless = row.level.step == 0.0;
             return (prediction, if lossless { 64 } else { u8::MAX });
         }
@@ -214,21 +235,9 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         let step = T::from_f64(row.level.step);
         let n = row.predictions.len();
         match row.valid {
-            Some(valid) if valid.contains(&0) => {
-                let mut picked = std::mem::take(&mut self.picked);
-                picked.clear();
-                picked.extend((0..n).filter(|k| valid[*k] == 1));
-                let bins = row.bins;
-                self.decode_tokens(picked.iter().map(|k| bins[*k]));
-                row.values.copy_from_slice(row.predictions);
-                for (i, k) in picked.iter().enumerate() {
-                    let (value, mark) = self.value(self.tokens[i], &row, *k, step);
-                    (row.values[*k], row.marks[*k]) = (value, mark);
-                }
-                self.picked = picked;
-            }
+            Some(valid) if valid.contains(&0) => self.parts(&mut row, valid, step),
             _ => {
-                self.decode_tokens(row.bins.iter().copied());
+                self.decode_tokens(row.bins);
                 self.whole(&mut row, step);
             }
         }
@@ -236,6 +245,30 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
 }
 
 impl Decoder<'_> {
+    /// A row of which some points are missing.
+    fn parts<T: Element>(&mut self, row: &mut Row<'_, T>, valid: &[u8], step: T) {
+        let n = valid.len();
+        let (mut bins, mut picked) = (
+            std::mem::take(&mut self.row_bins),
+            std::mem::take(&mut self.picked),
+        );
+        bins.resize(n.max(bins.len()), 0);
+        picked.resize(n.max(picked.len()), 0);
+        let mut count = 0;
+        for (k, (bin, valid)) in row.bins.iter().zip(valid).enumerate() {
+            (bins[count], picked[count]) = (*bin, k as u32);
+            count += usize::from(*valid);
+        }
+        self.decode_tokens(&bins[..count]);
+        row.values.copy_from_slice(row.predictions);
+        for (i, k) in picked[..count].iter().enumerate() {
+            let k = *k as usize;
+            let (value, mark) = self.value(self.tokens[i], row, k, step);
+            (row.values[k], row.marks[k]) = (value, mark);
+        }
+        (self.row_bins, self.picked) = (bins, picked);
+    }
+
     /// A row of which every point is there.
     fn whole<T: Element>(&mut self, row: &mut Row<'_, T>, step: T) {
         let n = row.predictions.len();

@@ -1,6 +1,7 @@
 //! Contexts: how large a residual is to be expected, from what has been coded around it.
 
 use crate::lattice::Phases;
+use crate::predict::{LANES, lanes};
 
 /// Classes of expected magnitude.
 pub(crate) const BINS: usize = 40;
@@ -22,9 +23,21 @@ pub(crate) struct Mixture {
 impl Mixture {
     /// What serves most fields.
     pub(crate) const DEFAULT: [Self; GROUPS] = [
-        Self { phases: 0.3, rows: 0.4, rough: 0.15 },
-        Self { phases: 0.4, rows: 0.25, rough: 0.1 },
-        Self { phases: 0.5, rows: 0.2, rough: 0.08 },
+        Self {
+            phases: 0.3,
+            rows: 0.4,
+            rough: 0.15,
+        },
+        Self {
+            phases: 0.4,
+            rows: 0.25,
+            rough: 0.1,
+        },
+        Self {
+            phases: 0.5,
+            rows: 0.2,
+            rough: 0.08,
+        },
     ];
 }
 
@@ -45,92 +58,138 @@ pub(crate) fn linear_bin(bits: f32) -> u8 {
     ((bits * (BINS as f32 / 65.0)) as i32).clamp(0, BINS as i32 - 1) as u8
 }
 
-/// Where the magnitudes near a point lie: earlier phases and offsets, of which the mean counts.
-pub(crate) struct Nearby {
-    /// Phase, and offsets within it.
-    terms: Vec<(usize, isize)>,
-    inverse: f32,
+/// How the bins of a phase's rows follow from the magnitudes around them, and the roughness of the
+/// values.
+pub(crate) struct Expectation {
+    /// Where the magnitudes near a point lie: earlier phases, and offsets within them.
+    nearby: [(usize, isize); 8],
+    nearby_count: usize,
+    /// For rows without and with earlier ones in y (1) and z (2): factors of the sums of magnitudes
+    /// in earlier phases and in earlier rows.
+    factors: [(f32, f32); 4],
+    rough: f32,
+    /// Distance of rows in y and z.
+    strides: [usize; 2],
+    lossless: bool,
 }
 
-impl Nearby {
-    /// The nearest points of earlier phases of the same lattice.
-    pub(crate) fn new(t: usize, phases: &Phases) -> Self {
-        let stride = phases.stride.map(|s| s as isize);
-        let mut terms = Vec::new();
-        // Faces: the points that the prediction is made of, where they belong to this lattice.
-        for d in (0..3).filter(|d| t >> d & 1 == 1 && t != 1 << d) {
-            terms.extend([(t ^ 1 << d, 0), (t ^ 1 << d, stride[d])]);
+impl Expectation {
+    /// For phase `t` of a lattice whose steps are `step`; 0 for lossless coding.
+    pub(crate) fn new(t: usize, phases: &Phases, mixture: &Mixture, step: f64) -> Self {
+        let (nearby, nearby_count) = nearest(t, phases);
+        let lossless = step == 0.0;
+        let mixed = if lossless {
+            (0.5, 0.5)
+        } else {
+            (mixture.phases, mixture.rows)
+        };
+        let factors = std::array::from_fn(|known: usize| {
+            let (mut near, mut rows) = mixed;
+            // Where there is only one kind, it stands for the other as well.
+            if known == 0 {
+                near += rows;
+            }
+            if nearby_count == 0 {
+                rows += near;
+            }
+            let counted = known.count_ones().max(1);
+            (
+                near / nearby_count.max(1) as f32,
+                rows / (4 * counted) as f32,
+            )
+        });
+        Self {
+            nearby,
+            nearby_count,
+            factors,
+            rough: if lossless {
+                0.0
+            } else {
+                mixture.rough * (1.0 / step) as f32
+            },
+            strides: [phases.stride[1], phases.stride[0]],
+            lossless,
         }
-        if terms.is_empty() {
-            // Diagonals: from phase 1 and 2 to 2 and 4. Seen from an odd index the neighbours of
-            // even index lie at 0 and +1, from an even index those of odd index at -1 and 0.
-            let own = t.trailing_zeros() as usize;
-            for other in (0..own).filter(|d| phases.fine[*d] > 1) {
-                for (a, b) in [(0, 0), (0, -1), (1, 0), (1, -1)] {
-                    terms.push((1 << other, a * stride[own] + b * stride[other]));
+    }
+
+    /// Fills the bins of the row at `row` of phase `t`, which is row `y` of plane `z`.
+    #[inline]
+    pub(crate) fn bins(
+        &self,
+        marks: &[Vec<u8>; 8],
+        (t, row): (usize, usize),
+        (z, y): (usize, usize),
+        rough: &[[f32; LANES]],
+        out: &mut [[u8; LANES]],
+    ) {
+        let (near_factor, rows_factor) = self.factors[usize::from(y > 0) | usize::from(z > 0) << 1];
+        let own = &marks[t][..];
+        for (group, (rough, out)) in rough.iter().zip(out).enumerate() {
+            let at = row + group * LANES;
+            let mut near = [0u16; LANES];
+            for (phase, offset) in &self.nearby[..self.nearby_count] {
+                if let Some(marks) = lanes(&marks[*phase], at.wrapping_add_signed(*offset)) {
+                    for k in 0..LANES {
+                        near[k] += u16::from(marks[k]);
+                    }
                 }
             }
-        }
-        let inverse = 1.0 / terms.len().max(1) as f32;
-        Self { terms, inverse }
-    }
-
-    /// Fills `out` with the mean magnitudes near the row at `row`.
-    pub(crate) fn means(&self, marks: &[Vec<u8>; 8], row: usize, out: &mut [f32], sums: &mut [u16]) {
-        let n = out.len();
-        let sums = &mut sums[..n];
-        sums.fill(0);
-        for (t, offset) in &self.terms {
-            let start = row.wrapping_add_signed(*offset);
-            for (sum, mark) in sums.iter_mut().zip(&marks[*t][start..start + n]) {
-                *sum += u16::from(*mark);
+            let mut rows = [0u16; LANES];
+            if y > 0 {
+                add_row(own, at - self.strides[0], &mut rows);
+            }
+            if z > 0 {
+                add_row(own, at - self.strides[1], &mut rows);
+            }
+            for k in 0..LANES {
+                let expected = f32::from(near[k]) * near_factor
+                    + f32::from(rows[k]) * rows_factor
+                    + rough[k] * self.rough;
+                out[k] = if self.lossless {
+                    linear_bin(expected)
+                } else {
+                    bin(expected)
+                };
             }
         }
-        for (out, sum) in out.iter_mut().zip(sums) {
-            *out = f32::from(*sum) * self.inverse;
-        }
-    }
-
-    /// Whether there is any such point.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.terms.is_empty()
     }
 }
 
-/// Fills `out` with the mean magnitudes in the rows before (z, y) of the phase; `false` where there
-/// is none.
-pub(crate) fn row_means(
-    marks: &[u8],
-    phases: &Phases,
-    (z, y): (usize, usize),
-    out: &mut [f32],
-    sums: &mut [u16],
-) -> bool {
-    let n = out.len();
-    let sums = &mut sums[..n];
-    let row = phases.row(z, y);
-    let before = |present: bool, d: usize| present.then(|| row - phases.stride[d]);
-    let rows = [before(y > 0, 1), before(z > 0, 0)];
-    let count = rows.iter().flatten().count();
-    if count == 0 {
-        return false;
+/// The points of earlier phases nearest to those of phase `t`, on the same lattice: phases, offsets.
+fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
+    let stride = phases.stride.map(|s| s as isize);
+    let mut terms = [(0, 0); 8];
+    let mut count = 0;
+    let mut add = |term| {
+        terms[count] = term;
+        count += 1;
+    };
+    if t.is_power_of_two() {
+        // Diagonals: from phase 1 and 2 to 2 and 4. Seen from an odd index the neighbours of even
+        // index lie at 0 and +1, from an even index those of odd index at -1 and 0.
+        let own = t.trailing_zeros() as usize;
+        for other in (0..own).filter(|d| phases.fine[*d] > 1) {
+            for (a, b) in [(0, 0), (0, -1), (1, 0), (1, -1)] {
+                add((1 << other, a * stride[own] + b * stride[other]));
+            }
+        }
+    } else {
+        // Faces: the points that the prediction is made of, where they belong to this lattice.
+        for d in (0..3).filter(|d| t >> d & 1 == 1) {
+            add((t ^ 1 << d, 0));
+            add((t ^ 1 << d, stride[d]));
+        }
     }
-    sums.fill(0);
-    let wide = phases.fine[2] > 1;
-    for row in rows.into_iter().flatten() {
-        let mid = &marks[row..row + n];
-        let (left, right) = if wide {
-            (&marks[row - 1..row - 1 + n], &marks[row + 1..row + 1 + n])
-        } else {
-            (mid, mid)
-        };
-        for k in 0..n {
+    (terms, count)
+}
+
+/// Adds four times the mean of the magnitudes around each point of the row at `at`.
+#[inline(always)]
+fn add_row(marks: &[u8], at: usize, sums: &mut [u16; LANES]) {
+    let sides = (lanes(marks, at.wrapping_sub(1)), lanes(marks, at + 1));
+    if let (Some(mid), (Some(left), Some(right))) = (lanes(marks, at), sides) {
+        for k in 0..LANES {
             sums[k] += 2 * u16::from(mid[k]) + u16::from(left[k]) + u16::from(right[k]);
         }
     }
-    let inverse = 0.25 / count as f32;
-    for (out, sum) in out.iter_mut().zip(sums) {
-        *out = f32::from(*sum) * inverse;
-    }
-    true
 }

@@ -29,4 +29,4 @@ pub use element::Element;
 pub use error::{Error, Result};
 pub use plan::Plan;
 pub use regions::Layout;
-pub use stream::{Info, VERSION, decode, encode, inspect, tune};
+pub use stream::{Info, VERSION, Workspace, decode, encode, inspect, tune};

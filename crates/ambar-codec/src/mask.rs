@@ -13,9 +13,20 @@ impl Model {
         Self(vec![Probability::default(); 27])
     }
 
-    fn under(&mut self, cubes: &[u8], [_, ny, nx]: [usize; 3], [z, y, x]: [usize; 3]) -> &mut Probability {
+    fn under(
+        &mut self,
+        cubes: &[u8],
+        [_, ny, nx]: [usize; 3],
+        [z, y, x]: [usize; 3],
+    ) -> &mut Probability {
         let at = (z * ny + y) * nx + x;
-        let before = |there: bool, stride: usize| if there { usize::from(cubes[at - stride]) } else { 2 };
+        let before = |there: bool, stride: usize| {
+            if there {
+                usize::from(cubes[at - stride])
+            } else {
+                2
+            }
+        };
         let context = before(z > 0, ny * nx) * 9 + before(y > 0, nx) * 3 + before(x > 0, 1);
         &mut self.0[context]
     }
@@ -52,7 +63,13 @@ pub(crate) fn encode(shape: [usize; 3], valid: &[u8], known: Option<&[u8]>) -> (
 }
 
 /// Undoes [`encode`].
-pub(crate) fn decode(shape: [usize; 3], side: usize, known: Option<&[u8]>, bytes: &[u8], valid: &mut [u8]) {
+pub(crate) fn decode(
+    shape: [usize; 3],
+    side: usize,
+    known: Option<&[u8]>,
+    bytes: &[u8],
+    valid: &mut [u8],
+) {
     let told = |at: usize| known.is_none_or(|known| known[at] == 1);
     let cubes = shape.map(|n| n.div_ceil(side));
     let mut states = vec![2u8; cubes.iter().product()];
@@ -65,7 +82,9 @@ pub(crate) fn decode(shape: [usize; 3], side: usize, known: Option<&[u8]>, bytes
             states[cube] = u8::from(bit);
         }
     });
-    for_each(shape, side, |cube, at| valid[at] = u8::from(told(at) && states[cube] == 1));
+    for_each(shape, side, |cube, at| {
+        valid[at] = u8::from(told(at) && states[cube] == 1)
+    });
 }
 
 /// Whether a side is one that masks are coded with.

@@ -4,11 +4,11 @@
 //! prediction of each value and how large a residual is to be expected; a [`RowCoder`] turns these
 //! into values, by encoding or decoding residuals.
 
-use crate::context::{self, Mixture, Nearby};
+use crate::context::{self, Expectation, Mixture};
 use crate::element::Element;
 use crate::lattice::{self, ORDER, Phases};
-use crate::predict::{self, Line, Weights};
-use crate::validity::Validity;
+use crate::predict::{self, LANES, Line, Weights};
+use crate::validity::{Mend, Validity};
 
 /// What belongs to one level of the walk.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +56,10 @@ pub(crate) struct Scratch<T> {
     values: [Vec<T>; 8],
     marks: [Vec<u8>; 8],
     coarse: Vec<T>,
-    predictions: Vec<T>,
-    rough: Vec<f32>,
-    near: Vec<f32>,
-    before: Vec<f32>,
-    sums: Vec<u16>,
-    bins: Vec<u8>,
+    /// Of the current row, in groups of lanes.
+    predictions: Vec<[T; LANES]>,
+    rough: Vec<[f32; LANES]>,
+    bins: Vec<[u8; LANES]>,
 }
 
 /// What the walk does the same on all levels.
@@ -96,7 +94,7 @@ pub(crate) fn walk<T: Element>(
     scratch.coarse.extend_from_slice(&anchor);
     for number in (0..top).rev() {
         let phases = Phases::new(lattices[number]);
-        scratch.prepare(&phases, lattices[number + 1]);
+        scratch.prepare(&phases, lattices[number + 1], validity.is_some());
         let mut level = LevelWalk {
             phases: &phases,
             shape,
@@ -133,12 +131,19 @@ pub(crate) fn walk<T: Element>(
 
 impl<T: Element> Scratch<T> {
     /// Makes room for a lattice's phases, and copies the coarser lattice, dense, into phase 0.
-    fn prepare(&mut self, phases: &Phases, [nz, ny, nx]: [usize; 3]) {
+    fn prepare(&mut self, phases: &Phases, [nz, ny, nx]: [usize; 3], masked: bool) {
+        // Where all points are there, values are written before they are read; else 0 is read in
+        // the place of some. Marks beyond the borders are read as 0.
+        let len = phases.len + LANES;
         for (values, marks) in self.values.iter_mut().zip(&mut self.marks) {
-            values.clear();
-            values.resize(phases.len, T::default());
+            values.resize(len, T::default());
+            if masked {
+                values.fill(T::default());
+            } else if cfg!(debug_assertions) {
+                values.fill(T::from_f64(f64::NAN));
+            }
             marks.clear();
-            marks.resize(phases.len, 0);
+            marks.resize(len, 0);
         }
         for z in 0..nz {
             for y in 0..ny {
@@ -146,12 +151,10 @@ impl<T: Element> Scratch<T> {
                 self.values[0][to..to + nx].copy_from_slice(&self.coarse[from..from + nx]);
             }
         }
-        self.predictions.resize(nx, T::default());
-        self.rough.resize(nx, 0.0);
-        self.near.resize(nx, 0.0);
-        self.before.resize(nx, 0.0);
-        self.sums.resize(nx, 0);
-        self.bins.resize(nx, 0);
+        let groups = nx.div_ceil(LANES);
+        self.predictions.resize(groups, [T::default(); LANES]);
+        self.rough.resize(groups, [0.0; LANES]);
+        self.bins.resize(groups, [0; LANES]);
     }
 }
 
@@ -170,7 +173,9 @@ struct LevelWalk<'a, T> {
 impl<T: Element> LevelWalk<'_, T> {
     /// Codes all rows of phase `t`.
     fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
-        let nearby = Nearby::new(t, self.phases);
+        let mixture = &self.rules.mixture[t.count_ones() as usize - 1];
+        let expectation = Expectation::new(t, self.phases, mixture, self.level.step);
+        let mend = self.valid.map(|valid| Mend::new(t, self.phases, valid));
         let [nz, ny, nx] = self.phases.points(t);
         let mut own = std::mem::take(&mut self.scratch.values[t]);
         for z in 0..nz {
@@ -181,13 +186,21 @@ impl<T: Element> LevelWalk<'_, T> {
                     continue;
                 }
                 self.predict(t, (z, y), nx);
-                self.expect(t, &nearby, (z, y), nx);
+                if let Some(mend) = &mend {
+                    mend.broken(row, nx, |k, there| {
+                        self.predict_one(t, row, k, |d| there >> d & 1 == 1)
+                    });
+                }
+                let groups = nx.div_ceil(LANES);
+                let scratch = &mut *self.scratch;
+                let (rough, bins) = (&scratch.rough[..groups], &mut scratch.bins[..groups]);
+                expectation.bins(&scratch.marks, (t, row), (z, y), rough, bins);
                 let mut marks = std::mem::take(&mut self.scratch.marks[t]);
                 coder.row(Row {
                     place: self.place(t, (z, y)),
                     level: self.level,
-                    predictions: &self.scratch.predictions[..nx],
-                    bins: &self.scratch.bins[..nx],
+                    predictions: &self.scratch.predictions.as_flattened()[..nx],
+                    bins: &self.scratch.bins.as_flattened()[..nx],
                     valid,
                     values: &mut own[row..row + nx],
                     marks: &mut marks[row..row + nx],
@@ -227,42 +240,37 @@ impl<T: Element> LevelWalk<'_, T> {
             count += 1;
         }
         let scratch = &mut *self.scratch;
-        let out = &mut scratch.predictions[..nx];
-        let rough = &mut scratch.rough[..nx];
+        let groups = nx.div_ceil(LANES);
+        let out = &mut scratch.predictions[..groups];
+        let rough = &mut scratch.rough[..groups];
         let values = &scratch.values;
         let weights = &self.weights;
-        let line = |d: usize| line(&values[t ^ 1 << d], row, self.phases.stride[d], nx);
+        let line = |d: usize| Line {
+            values: &values[t ^ 1 << d],
+            stride: self.phases.stride[d],
+        };
         match whole[..count] {
-            [a] => predict::interpolate([line(a)], weights, out, rough),
-            [a, b] => predict::interpolate([line(a), line(b)], weights, out, rough),
-            [a, b, c] => predict::interpolate([line(a), line(b), line(c)], weights, out, rough),
+            [a] => predict::interpolate(row, [line(a)], weights, out, rough),
+            [a, b] => predict::interpolate(row, [line(a), line(b)], weights, out, rough),
+            [a, b, c] => {
+                predict::interpolate(row, [line(a), line(b), line(c)], weights, out, rough);
+            }
             _ => {
                 let d = t.trailing_zeros() as usize;
-                let line = line(d);
-                let far = if points[d] > 1 { line[0] } else { line[1] };
-                predict::extrapolate(line[1], far, weights, out, rough);
+                let values = &values[t ^ 1 << d];
+                let near = &values[row..row + nx];
+                let back = if points[d] > 1 {
+                    self.phases.stride[d]
+                } else {
+                    0
+                };
+                let far = &values[row - back..row - back + nx];
+                let out = &mut out.as_flattened_mut()[..nx];
+                predict::extrapolate(near, far, weights, out, rough.as_flattened_mut());
             }
         }
         if t & 4 != 0 && open(2, nx - 1) && nx > 1 {
             self.predict_one(t, row, nx - 1, |d| d != 2 && whole[..count].contains(&d));
-        }
-        if let Some(valid) = self.valid {
-            for k in 0..nx {
-                if valid[t][row + k] == 1 {
-                    self.mend(t, row, k, valid);
-                }
-            }
-        }
-    }
-
-    /// Predicts a point anew where a neighbour that its prediction was made of is not there.
-    fn mend(&mut self, t: usize, row: usize, k: usize, valid: &[Vec<u8>; 8]) {
-        let there = |d: usize| {
-            let (valid, at) = (&valid[t ^ 1 << d], row + k);
-            valid[at] == 1 && valid[at + self.phases.stride[d]] == 1
-        };
-        if (0..3).any(|d| t >> d & 1 == 1 && !there(d)) {
-            self.predict_one(t, row, k, there);
         }
     }
 
@@ -273,8 +281,9 @@ impl<T: Element> LevelWalk<'_, T> {
         let (mut sum, mut count, mut rough) = (T::default(), 0, 0.0f32);
         let odd = || (0..3).filter(|d| t >> d & 1 == 1);
         for d in odd().filter(|d| inner(*d)) {
-            let line = line(&self.scratch.values[t ^ 1 << d], at, self.phases.stride[d], 1);
-            let (value, linear) = self.weights.between(line.map(|v| v[0]));
+            let (values, stride) = (&self.scratch.values[t ^ 1 << d], self.phases.stride[d]);
+            let places = [at - stride, at, at + stride, at + 2 * stride];
+            let (value, linear) = self.weights.between(places.map(|place| values[place]));
             sum = sum.plus(value);
             rough += value.minus(linear).magnitude().to_f32();
             count += 1;
@@ -290,8 +299,8 @@ impl<T: Element> LevelWalk<'_, T> {
         }
         if count > 0 {
             let mean = sum.times(T::from_f64(1.0 / f64::from(count)));
-            self.scratch.predictions[k] = predict::tame(mean);
-            self.scratch.rough[k] = rough / count as f32;
+            self.scratch.predictions.as_flattened_mut()[k] = predict::tame(mean);
+            self.scratch.rough.as_flattened_mut()[k] = rough / count as f32;
         }
     }
 
@@ -311,39 +320,6 @@ impl<T: Element> LevelWalk<'_, T> {
         Some((self.weights.beyond(near, far), off))
     }
 
-    /// Fills the bins of a row from what was coded around it.
-    fn expect(&mut self, t: usize, nearby: &Nearby, place: (usize, usize), nx: usize) {
-        let scratch = &mut *self.scratch;
-        let row = self.phases.row(place.0, place.1);
-        let mixture = self.rules.mixture[t.count_ones() as usize - 1];
-        let sums = &mut scratch.sums;
-        let near = &mut scratch.near[..nx];
-        let before = &mut scratch.before[..nx];
-        let has_rows = context::row_means(&scratch.marks[t], self.phases, place, before, sums);
-        if nearby.is_empty() {
-            near.copy_from_slice(before);
-        } else {
-            nearby.means(&scratch.marks, row, near, sums);
-        }
-        if !has_rows {
-            before.copy_from_slice(near);
-        }
-        if self.level.step == 0.0 {
-            // Marks are lengths in bits, 64 at most.
-            for (k, bin) in scratch.bins[..nx].iter_mut().enumerate() {
-                *bin = context::linear_bin(near[k] * 0.5 + before[k] * 0.5);
-            }
-            return;
-        }
-        let rough_weight = mixture.rough * (1.0 / self.level.step) as f32;
-        let rough = &scratch.rough[..nx];
-        for (k, bin) in scratch.bins[..nx].iter_mut().enumerate() {
-            let expected =
-                near[k] * mixture.phases + before[k] * mixture.rows + rough[k] * rough_weight;
-            *bin = context::bin(expected);
-        }
-    }
-
     /// Continues phase `t` beyond its borders in its even dimensions, for interpolation to reach
     /// there.
     fn pad(&mut self, t: usize) {
@@ -356,17 +332,6 @@ impl<T: Element> LevelWalk<'_, T> {
             pad_dimension(values, self.phases, points, d);
         }
     }
-}
-
-/// The neighbours of a row along a dimension, in the phase that is even in it.
-#[inline(always)]
-fn line<T>(values: &[T], row: usize, stride: usize, nx: usize) -> Line<'_, T> {
-    [
-        &values[row - stride..row - stride + nx],
-        &values[row..row + nx],
-        &values[row + stride..row + stride + nx],
-        &values[row + 2 * stride..row + 2 * stride + nx],
-    ]
 }
 
 /// Continues a phase by one point on both sides of dimension `d`: along the parabola through three
@@ -384,7 +349,11 @@ fn pad_dimension<T: Element>(values: &mut [T], phases: &Phases, points: [usize; 
                 let pick = |k: usize| (values[x + k * stride], values[x + last - k * stride]);
                 let (a, z) = pick(0);
                 let (b, y) = if n > 1 { pick(1) } else { (a, z) };
-                let (c, w) = if n > 2 { pick(2) } else { (b.plus(b).minus(a), y.plus(y).minus(z)) };
+                let (c, w) = if n > 2 {
+                    pick(2)
+                } else {
+                    (b.plus(b).minus(a), y.plus(y).minus(z))
+                };
                 values[x - stride] = continued(a, b, c);
                 values[x + last + stride] = continued(z, y, w);
             }

@@ -30,7 +30,10 @@ impl Plan {
 
     /// Undoes `to_byte`.
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        let plan = Self { tightening: byte & 3, linear: byte >> 2 };
+        let plan = Self {
+            tightening: byte & 3,
+            linear: byte >> 2,
+        };
         (usize::from(plan.linear) < 1 << LEVELS).then_some(plan)
     }
 
@@ -53,7 +56,11 @@ impl Plan {
 }
 
 /// Chooses the plan that makes the sampled regions smallest.
-pub(crate) fn choose<T: Element>(samples: &[Dense<T>], bound: f64, scratch: &mut Scratch<T>) -> Plan {
+pub(crate) fn choose<T: Element>(
+    samples: &[Dense<T>],
+    bound: f64,
+    scratch: &mut Scratch<T>,
+) -> Plan {
     let mut best = Plan::default();
     let mut least = crate::stream::estimate(samples, bound, best, scratch);
     let mut attempt = |plan: Plan, best: &mut Plan| {
@@ -64,7 +71,13 @@ pub(crate) fn choose<T: Element>(samples: &[Dense<T>], bound: f64, scratch: &mut
         }
     };
     for level in 0..2 {
-        attempt(Plan { linear: best.linear | 1 << level, ..best }, &mut best);
+        attempt(
+            Plan {
+                linear: best.linear | 1 << level,
+                ..best
+            },
+            &mut best,
+        );
     }
     if bound > 0.0 {
         for tightening in 1..TIGHTENINGS.len() as u8 {

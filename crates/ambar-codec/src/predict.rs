@@ -2,8 +2,9 @@
 
 use crate::element::Element;
 
-/// The four neighbours of a row's points along one dimension, at -3, -1, +1 and +3.
-pub(crate) type Line<'a, T> = [&'a [T]; 4];
+/// Points that are computed at a time. Rows are computed in whole groups: what lies behind their
+/// end is of no meaning, and never used.
+pub(crate) const LANES: usize = 16;
 
 /// The constants of the interpolation, in the type of the values.
 #[derive(Clone, Copy)]
@@ -50,43 +51,83 @@ pub(crate) fn tame<T: Element>(x: T) -> T {
     if x.is_tame() { x } else { T::default() }
 }
 
-/// Predicts a row by the mean of the interpolations along `N` dimensions. `rough` gets how much
-/// these differ from linear ones and among themselves.
+/// The values from `at` on, one for each lane.
+#[inline(always)]
+pub(crate) fn lanes<T>(values: &[T], at: usize) -> Option<&[T; LANES]> {
+    values.get(at..)?.first_chunk()
+}
+
+/// Where the neighbours of a row along one dimension are: the phase that is even in it, and the
+/// distance of its points.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'a, T> {
+    pub values: &'a [T],
+    pub stride: usize,
+}
+
+impl<'a, T> Line<'a, T> {
+    /// The neighbours at -3, -1, +1 and +3 of the points from `at` on.
+    #[inline(always)]
+    fn lanes(&self, at: usize) -> Option<[&'a [T; LANES]; 4]> {
+        Some([
+            lanes(self.values, at - self.stride)?,
+            lanes(self.values, at)?,
+            lanes(self.values, at + self.stride)?,
+            lanes(self.values, at + 2 * self.stride)?,
+        ])
+    }
+}
+
+/// Predicts the row at `row` by the mean of the interpolations along `N` dimensions. `rough` gets
+/// how much these differ from linear ones and among themselves.
 #[inline(always)]
 pub(crate) fn interpolate<T: Element, const N: usize>(
+    row: usize,
     lines: [Line<'_, T>; N],
     weights: &Weights<T>,
-    out: &mut [T],
-    rough: &mut [f32],
+    out: &mut [[T; LANES]],
+    rough: &mut [[f32; LANES]],
 ) {
-    let n = out.len();
-    let lines = lines.map(|line| line.map(|slice| &slice[..n]));
-    let rough = &mut rough[..n];
-    for k in 0..n {
-        let mut sum = T::default();
-        let mut bend = T::default();
-        let mut least = T::default();
-        let mut most = T::default();
-        for (j, line) in lines.iter().enumerate() {
-            let (value, linear) = weights.between([line[0][k], line[1][k], line[2][k], line[3][k]]);
-            let off = value.minus(linear).magnitude();
-            if j == 0 {
-                (sum, bend, least, most) = (value, off, value, value);
-            } else {
-                sum = sum.plus(value);
-                bend = bend.plus(off);
-                least = if value < least { value } else { least };
-                most = if value > most { value } else { most };
-            }
-        }
-        let (mean, bend) = match N {
-            1 => (sum, bend),
-            2 => (sum.times(weights.half), bend.times(weights.half)),
-            _ => (sum.times(weights.third), bend.times(weights.third)),
+    for (group, (out, rough)) in out.iter_mut().zip(rough).enumerate() {
+        let at = row + group * LANES;
+        // Phases have room behind their last row: all neighbours are there.
+        let Some(neighbours) = all(lines.map(|line| line.lanes(at))) else {
+            return;
         };
-        out[k] = tame(mean);
-        rough[k] = bend.plus(most.minus(least)).to_f32();
+        for k in 0..LANES {
+            let (mut sum, mut bend) = (T::default(), T::default());
+            let (mut least, mut most) = (T::default(), T::default());
+            for (j, v) in neighbours.iter().enumerate() {
+                let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
+                let off = value.minus(linear).magnitude();
+                if j == 0 {
+                    (sum, bend, least, most) = (value, off, value, value);
+                } else {
+                    sum = sum.plus(value);
+                    bend = bend.plus(off);
+                    least = if value < least { value } else { least };
+                    most = if value > most { value } else { most };
+                }
+            }
+            let (mean, bend) = match N {
+                1 => (sum, bend),
+                2 => (sum.times(weights.half), bend.times(weights.half)),
+                _ => (sum.times(weights.third), bend.times(weights.third)),
+            };
+            out[k] = tame(mean);
+            rough[k] = bend.plus(most.minus(least)).to_f32();
+        }
     }
+}
+
+#[inline(always)]
+fn all<T: Copy, const N: usize>(options: [Option<T>; N]) -> Option<[T; N]> {
+    let first = options[0]?;
+    let mut out = [first; N];
+    for (out, option) in out.iter_mut().zip(options) {
+        *out = option?;
+    }
+    Some(out)
 }
 
 /// Predicts a row from the points on one side of it, `near` and `far` from it.

@@ -7,7 +7,7 @@
 use crate::error::{Corrupt, Result};
 
 /// Bits of a probability.
-pub(crate) const BITS: u32 = 12;
+pub(crate) const BITS: u32 = 11;
 /// Slots of a table.
 pub(crate) const SLOTS: usize = 1 << BITS;
 /// States side by side, so that the processor has four chains of instructions to go on with.
@@ -39,7 +39,9 @@ pub(crate) fn normalise(counts: &[u32]) -> Frequencies {
             break;
         };
         let missing = SLOTS as i64 - sum;
-        let change = missing.max(-i64::from(*largest) / 2).max(1 - i64::from(*largest));
+        let change = missing
+            .max(-i64::from(*largest) / 2)
+            .max(1 - i64::from(*largest));
         *largest = (i64::from(*largest) + change) as u16;
         sum += change;
     }
@@ -129,11 +131,6 @@ impl DecodeTables {
     pub(crate) fn base(context: usize) -> u32 {
         (context * SLOTS) as u32
     }
-
-    /// Number of contexts.
-    pub(crate) fn contexts(&self) -> usize {
-        self.slots.len() / SLOTS
-    }
 }
 
 /// The states and what is left of the words.
@@ -162,23 +159,23 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Decodes one symbol for each of `bases`, where the tables of their contexts begin.
+    /// Decodes one symbol for each of `bins`; `bases` says where the table of each begins.
     ///
     /// Reading beyond the words gives zeros: `finish` finds out.
     #[inline]
-    pub(crate) fn decode(&mut self, bases: &[u32], symbols: &mut [u8]) {
+    pub(crate) fn decode(&mut self, bins: &[u8], bases: &[u32; 256], symbols: &mut [u8]) {
         let mut states = self.states;
         let mut position = self.position;
-        let (groups, rest) = bases.as_chunks::<STATES>();
+        let (groups, rest) = bins.as_chunks::<STATES>();
         let (outs, tail) = symbols.as_chunks_mut::<STATES>();
         let mut done = 0;
         // In a group at most four words are read: while there are so many, none is checked.
-        for (bases, out) in groups.iter().zip(outs.iter_mut()) {
+        for (bins, out) in groups.iter().zip(outs.iter_mut()) {
             if position + 2 * STATES > self.words.len() {
                 break;
             }
             for k in 0..STATES {
-                let (symbol, state, short) = self.step(states[k], bases[k]);
+                let (symbol, state, short) = self.step(states[k], bases[usize::from(bins[k])]);
                 // SAFETY: position + 8 was within the words before this group, which reads 8 bytes
                 // at most.
                 let word = unsafe { self.words.as_ptr().add(position).cast::<[u8; 2]>().read() };
@@ -189,13 +186,13 @@ impl<'a> Decoder<'a> {
             }
             done += 1;
         }
-        for (bases, out) in groups[done..].iter().zip(&mut outs[done..]) {
+        for (bins, out) in groups[done..].iter().zip(&mut outs[done..]) {
             for k in 0..STATES {
-                out[k] = self.careful(&mut states[k], bases[k], &mut position);
+                out[k] = self.careful(&mut states[k], bases[usize::from(bins[k])], &mut position);
             }
         }
-        for (k, (base, out)) in rest.iter().zip(tail).enumerate() {
-            *out = self.careful(&mut states[k], *base, &mut position);
+        for (k, (bin, out)) in rest.iter().zip(tail).enumerate() {
+            *out = self.careful(&mut states[k], bases[usize::from(*bin)], &mut position);
         }
         // The next symbol belongs to the state behind the last one used.
         states.rotate_left(rest.len());
@@ -211,7 +208,9 @@ impl<'a> Decoder<'a> {
         // `DecodeTables::base` of a checked context), and the rest is below SLOTS.
         let entry = unsafe { *self.tables.slots.get_unchecked(slot) };
         let frequency = (entry >> 8 & 0xfff) + 1;
-        let state = frequency.wrapping_mul(state >> BITS).wrapping_add(entry >> 20);
+        let state = frequency
+            .wrapping_mul(state >> BITS)
+            .wrapping_add(entry >> 20);
         (entry as u8, state, state < LOWEST)
     }
 

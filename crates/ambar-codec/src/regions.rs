@@ -48,18 +48,27 @@ pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]
     let full = region.blocks.len() == region.places.iter().product::<usize>();
     let mut valid = (!full).then(|| vec![0u8; cells]);
     blocks::for_each_row(region, side, |from, to, n| {
-        dense[to..to + n].copy_from_slice(&values[from..from + n]);
+        blocks::copy_row(&values[from..from + n], &mut dense[to..to + n]);
         if let Some(valid) = &mut valid {
             valid[to..to + n].fill(1);
         }
     });
-    Dense { shape, values: dense, valid }
+    Dense {
+        shape,
+        values: dense,
+        valid,
+    }
 }
 
 /// Copies a region's dense values back to its blocks.
-pub(crate) fn scatter<T: Element>(region: &Region, side: [usize; 3], dense: &[T], values: &mut [T]) {
+pub(crate) fn scatter<T: Element>(
+    region: &Region,
+    side: [usize; 3],
+    dense: &[T],
+    values: &mut [T],
+) {
     blocks::for_each_row(region, side, |to, from, n| {
-        values[to..to + n].copy_from_slice(&dense[from..from + n]);
+        blocks::copy_row(&dense[from..from + n], &mut values[to..to + n]);
     });
 }
 

@@ -3,7 +3,7 @@
 use crate::bits::{BitReader, Cursor, write_number};
 use crate::blocks::{self, Region};
 use crate::coder::{Decoder, Encoder, Symbols};
-use crate::context::{BINS, Mixture};
+use crate::context::Mixture;
 use crate::element::Element;
 use crate::error::{Corrupt, Invalid, Result, Unsupported};
 use crate::mask;
@@ -22,6 +22,13 @@ const MASKED: u8 = 2;
 const LOSSLESS: u8 = 4;
 /// Levels of the longest walk.
 const LEVELS: usize = 64;
+
+/// Memory that encoding and decoding work in. Kept from chunk to chunk, nothing is allocated anew.
+#[derive(Default)]
+pub struct Workspace<T> {
+    walk: Scratch<T>,
+    dense: Vec<T>,
+}
 
 /// What a stream says of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,17 +53,18 @@ pub fn encode<T: Element>(
     layout: &Layout<'_>,
     bound: f64,
     plan: Option<Plan>,
+    workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
     let input = Input::new(values, layout, bound)?;
-    let mut scratch = Scratch::default();
+    let scratch = &mut workspace.walk;
     let plan = match plan {
         Some(plan) => plan,
-        None => plan::choose(&input.regions, bound, &mut scratch),
+        None => plan::choose(&input.regions, bound, scratch),
     };
-    let symbols = symbols(&input.regions, bound, plan, &mut scratch);
+    let symbols = symbols(&input.regions, bound, plan, scratch);
     // Where many values had to be stored as they are, the bound is below what their type resolves.
     if bound > 0.0 && symbols.literals > values.len() / 64 + 16 {
-        let lossless = self::symbols(&input.regions, 0.0, plan, &mut scratch);
+        let lossless = self::symbols(&input.regions, 0.0, plan, scratch);
         if bits(&lossless) <= bits(&symbols) {
             return Ok(input.stream(&lossless, 0.0, plan));
         }
@@ -98,10 +106,20 @@ fn symbols<T: Element>(
     let mut symbols = Symbols::default();
     let mut decoded = Vec::new();
     for region in regions {
-        let validity = region.valid.as_ref().map(|valid| Validity::new(region.shape, valid));
+        let validity = region
+            .valid
+            .as_ref()
+            .map(|valid| Validity::new(region.shape, valid));
         let mut encoder = Encoder::new(&region.values, bound, symbols);
         decoded.resize(region.values.len(), T::default());
-        passes::walk(region.shape, validity.as_ref(), &rules, &mut encoder, scratch, &mut decoded);
+        passes::walk(
+            region.shape,
+            validity.as_ref(),
+            &rules,
+            &mut encoder,
+            scratch,
+            &mut decoded,
+        );
         symbols = encoder.symbols;
     }
     symbols
@@ -132,9 +150,15 @@ impl<T: Element> Input<T> {
                     return Err(Invalid("the shape holds another number of values"));
                 }
                 write_number(shape.len() as u64, &mut header);
-                shape.iter().for_each(|n| write_number(*n as u64, &mut header));
+                shape
+                    .iter()
+                    .for_each(|n| write_number(*n as u64, &mut header));
                 let parts = values.chunks_exact(size.max(1));
-                all.extend(parts.map(|part| Dense { shape: inner, values: part.to_vec(), valid: None }));
+                all.extend(parts.map(|part| Dense {
+                    shape: inner,
+                    values: part.to_vec(),
+                    valid: None,
+                }));
             }
             Layout::Blocks { side, origins } => {
                 let cells: usize = side.iter().product();
@@ -142,12 +166,17 @@ impl<T: Element> Input<T> {
                     return Err(Invalid("the blocks hold another number of values"));
                 }
                 let keys = blocks::keys(origins, *side)?;
-                side.iter().for_each(|n| write_number(*n as u64, &mut header));
+                side.iter()
+                    .for_each(|n| write_number(*n as u64, &mut header));
                 let places = blocks::encode_keys(&keys);
                 write_number(places.len() as u64, &mut header);
                 header.extend(places);
                 let regions = blocks::regions(&keys);
-                all.extend(regions.iter().map(|region| regions::gather(region, *side, values)));
+                all.extend(
+                    regions
+                        .iter()
+                        .map(|region| regions::gather(region, *side, values)),
+                );
             }
         }
         let blocks = matches!(layout, Layout::Blocks { .. });
@@ -155,7 +184,11 @@ impl<T: Element> Input<T> {
         let flags = if blocks { BLOCKS } else { 0 } | if masks.is_some() { MASKED } else { 0 };
         let mut begin = vec![VERSION, T::CODE, flags];
         begin.extend(header);
-        Ok(Self { header: begin, regions: all, masks })
+        Ok(Self {
+            header: begin,
+            regions: all,
+            masks,
+        })
     }
 
     /// The whole stream.
@@ -173,7 +206,11 @@ impl<T: Element> Input<T> {
         let tables = Histogram::new(&symbols.bins, &symbols.tokens).tables();
         out.push(tables.frequencies.len() as u8);
         let coded = EncodeTables::new(&tables.frequencies).encode(
-            &symbols.bins.iter().map(|bin| tables.of_bin[usize::from(*bin)]).collect::<Vec<u8>>(),
+            &symbols
+                .bins
+                .iter()
+                .map(|bin| tables.of_bin[usize::from(*bin)])
+                .collect::<Vec<u8>>(),
             &symbols.tokens,
         );
         for section in [&tables.encode()[..], &coded, &symbols.raw.bytes()] {
@@ -200,8 +237,10 @@ fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec
         let present = region.valid.take();
         let there = |at: usize| present.as_ref().is_none_or(|present| present[at] == 1);
         let words = region.values.iter().map(|x| x.to_word());
-        let valid: Vec<u8> =
-            words.enumerate().map(|(at, word)| u8::from(there(at) && word != fill)).collect();
+        let valid: Vec<u8> = words
+            .enumerate()
+            .map(|(at, word)| u8::from(there(at) && word != fill))
+            .collect();
         let (side, mask) = mask::encode(region.shape, &valid, present.as_deref());
         bytes.push(side);
         write_number(mask.len() as u64, &mut bytes);
@@ -222,12 +261,20 @@ struct Parts<'a> {
 
 /// The layout as a stream says it.
 enum Parsed {
-    Array { inner: [usize; 3], outer: usize },
-    Blocks { side: [usize; 3], regions: Vec<Region> },
+    Array {
+        inner: [usize; 3],
+        outer: usize,
+    },
+    Blocks {
+        side: [usize; 3],
+        regions: Vec<Region>,
+    },
 }
 
 fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
-    let (body, checksum) = stream.split_last_chunk::<4>().ok_or(Corrupt("the stream is cut short"))?;
+    let (body, checksum) = stream
+        .split_last_chunk::<4>()
+        .ok_or(Corrupt("the stream is cut short"))?;
     if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
         return Err(Corrupt("the stream's checksum differs"));
     }
@@ -247,13 +294,28 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     } else {
         blocks_layout(&mut cursor, values)?
     };
-    let bound = if flags & LOSSLESS == 0 { f64::from_bits(cursor.word()?) } else { 0.0 };
+    let bound = if flags & LOSSLESS == 0 {
+        f64::from_bits(cursor.word()?)
+    } else {
+        0.0
+    };
     if !(bound >= 0.0 && bound.is_finite()) || (bound == 0.0) != (flags & LOSSLESS != 0) {
         return Err(Corrupt("the stream's error bound is none"));
     }
-    let plan = Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
-    let info = Info { value_size, values, bound };
-    Ok(Parts { info, layout, plan, masked: flags & MASKED != 0, rest: cursor })
+    let plan =
+        Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
+    let info = Info {
+        value_size,
+        values,
+        bound,
+    };
+    Ok(Parts {
+        info,
+        layout,
+        plan,
+        masked: flags & MASKED != 0,
+        rest: cursor,
+    })
 }
 
 fn array(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed> {
@@ -263,7 +325,10 @@ fn array(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed> {
         shape.push(cursor.number_to(values)?);
     }
     let (inner, outer) = regions::of_array(&shape)?;
-    let product = inner.iter().chain([&outer]).try_fold(1usize, |product, n| product.checked_mul(*n));
+    let product = inner
+        .iter()
+        .chain([&outer])
+        .try_fold(1usize, |product, n| product.checked_mul(*n));
     if product != Some(values) {
         return Err(Corrupt("the shape holds another number of values"));
     }
@@ -275,13 +340,19 @@ fn blocks_layout(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed> {
     for n in &mut side {
         *n = cursor.number_to(values)?;
     }
-    let cells = side.iter().try_fold(1usize, |product, n| product.checked_mul(*n)).unwrap_or(0);
+    let cells = side
+        .iter()
+        .try_fold(1usize, |product, n| product.checked_mul(*n))
+        .unwrap_or(0);
     if cells == 0 || values % cells != 0 {
         return Err(Corrupt("the blocks hold another number of values"));
     }
     let length = cursor.number_to(cursor.0.len())?;
     let keys = blocks::decode_keys(cursor.bytes(length)?, values / cells)?;
-    Ok(Parsed::Blocks { side, regions: blocks::regions(&keys) })
+    Ok(Parsed::Blocks {
+        side,
+        regions: blocks::regions(&keys),
+    })
 }
 
 /// What the stream says of itself. Its checksum is verified.
@@ -296,7 +367,11 @@ pub fn inspect(stream: &[u8]) -> Result<Info> {
 ///
 /// # Errors
 /// `Corrupt` where the stream is damaged, cut short, or holds other values; `Unsupported`.
-pub fn decode<T: Element>(stream: &[u8], out: &mut [T]) -> Result<()> {
+pub fn decode<T: Element>(
+    stream: &[u8],
+    out: &mut [T],
+    workspace: &mut Workspace<T>,
+) -> Result<()> {
     let mut parts = parse(stream, out.len())?;
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
@@ -332,19 +407,30 @@ pub fn decode<T: Element>(stream: &[u8], out: &mut [T]) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
-    let tables = if count == 0 { None } else { Some(Tables::decode(sections[0], count)?) };
+    let tables = if count == 0 {
+        None
+    } else {
+        Some(Tables::decode(sections[0], count)?)
+    };
     // Without a table, no value is there.
     let tables = tables.unwrap_or_else(Tables::empty);
     let slots = DecodeTables::new(&tables.frequencies)?;
-    let bases: Vec<u32> =
-        tables.of_bin.iter().map(|table| DecodeTables::base(usize::from(*table))).collect();
-    debug_assert!(bases.len() == BINS && slots.contexts() > 0);
+    let mut bases = [0; 256];
+    for (base, table) in bases.iter_mut().zip(tables.of_bin) {
+        *base = DecodeTables::base(usize::from(table));
+    }
     let decoder = Decoder::new(
         rans::Decoder::new(&slots, sections[1])?,
         BitReader::new(sections[2]),
         &bases,
     );
-    let mut job = Job { decoder, levels: parts.plan.levels(parts.info.bound, LEVELS), fill, masks, scratch: Scratch::default() };
+    let mut job = Job {
+        decoder,
+        levels: parts.plan.levels(parts.info.bound, LEVELS),
+        fill,
+        masks,
+        scratch: &mut workspace.walk,
+    };
     match &parts.layout {
         Parsed::Array { inner, .. } => {
             let size: usize = inner.iter().product();
@@ -353,12 +439,12 @@ pub fn decode<T: Element>(stream: &[u8], out: &mut [T]) -> Result<()> {
             }
         }
         Parsed::Blocks { side, regions } => {
-            let mut dense = Vec::new();
+            let dense = &mut workspace.dense;
             for (number, region) in regions.iter().enumerate() {
                 let shape = std::array::from_fn(|d| region.places[d] * side[d]);
                 dense.resize(shape.iter().product(), T::default());
-                job.region(number, shape, regions::present(region, *side), &mut dense);
-                regions::scatter(region, *side, &dense, out);
+                job.region(number, shape, regions::present(region, *side), dense);
+                regions::scatter(region, *side, dense, out);
             }
         }
     }
@@ -372,11 +458,17 @@ struct Job<'a, T> {
     levels: Vec<passes::Level>,
     fill: u64,
     masks: Vec<(usize, &'a [u8])>,
-    scratch: Scratch<T>,
+    scratch: &'a mut Scratch<T>,
 }
 
 impl<T: Element> Job<'_, T> {
-    fn region(&mut self, number: usize, shape: [usize; 3], present: Option<Vec<u8>>, out: &mut [T]) {
+    fn region(
+        &mut self,
+        number: usize,
+        shape: [usize; 3],
+        present: Option<Vec<u8>>,
+        out: &mut [T],
+    ) {
         let mut valid = present;
         if let Some((side, bytes)) = self.masks.get(number) {
             let mut told = vec![0; out.len()];
@@ -385,13 +477,21 @@ impl<T: Element> Job<'_, T> {
         }
         let validity = valid.as_ref().map(|valid| Validity::new(shape, valid));
         let rules = plan::rules(&self.levels, &Mixture::DEFAULT);
-        passes::walk(shape, validity.as_ref(), &rules, &mut self.decoder, &mut self.scratch, out);
+        passes::walk(
+            shape,
+            validity.as_ref(),
+            &rules,
+            &mut self.decoder,
+            self.scratch,
+            out,
+        );
         for (at, word) in self.decoder.literals.drain(..) {
             out[at] = T::from_word(word);
         }
         if let Some(valid) = valid {
-            for (value, _) in out.iter_mut().zip(valid).filter(|(_, valid)| *valid == 0) {
-                *value = T::from_word(self.fill);
+            let fill = T::from_word(self.fill);
+            for (value, valid) in out.iter_mut().zip(valid) {
+                *value = if valid == 1 { *value } else { fill };
             }
         }
     }

@@ -32,7 +32,9 @@ impl Histogram {
     /// The division of the bins, in their order, into runs that share a table, so that tables and
     /// tokens take the fewest bits: the ends of the runs, and the bits.
     fn divide(&self) -> (Vec<usize>, f64) {
-        let used: Vec<usize> = (0..BINS).filter(|bin| self.0[*bin].iter().any(|n| *n > 0)).collect();
+        let used: Vec<usize> = (0..BINS)
+            .filter(|bin| self.0[*bin].iter().any(|n| *n > 0))
+            .collect();
         // best[j]: the fewest bits for the first j used bins, and where the last run begins.
         let mut best = vec![(0.0f64, 0usize)];
         for end in 1..=used.len() {
@@ -68,7 +70,10 @@ impl Histogram {
     /// The tables that take the fewest bits.
     pub(crate) fn tables(&self) -> Tables {
         let (ends, _) = self.divide();
-        let mut tables = Tables { frequencies: Vec::new(), of_bin: [0; BINS] };
+        let mut tables = Tables {
+            frequencies: Vec::new(),
+            of_bin: [0; BINS],
+        };
         let mut begin = 0;
         for end in ends {
             let mut sum = [0u32; TOKENS];
@@ -168,7 +173,10 @@ impl Tables {
     pub(crate) fn empty() -> Self {
         let mut frequencies = vec![0; TOKENS];
         frequencies[0] = SLOTS as u16;
-        Self { frequencies: vec![frequencies], of_bin: [0; BINS] }
+        Self {
+            frequencies: vec![frequencies],
+            of_bin: [0; BINS],
+        }
     }
 
     /// The tables as bytes.
@@ -176,9 +184,14 @@ impl Tables {
         let (mut encoder, mut model) = (BinaryEncoder::new(), Model::new());
         let mut before: Frequencies = vec![0; TOKENS];
         for (number, frequencies) in self.frequencies.iter().enumerate() {
-            let end = self.of_bin.iter().rposition(|table| usize::from(*table) == number);
+            let end = self
+                .of_bin
+                .iter()
+                .rposition(|table| usize::from(*table) == number);
             encoder.tree(&mut model.ends, end.unwrap_or(0) as u32 + 1, 6);
-            let main = odd_one(frequencies).or_else(|| largest(frequencies)).unwrap_or(0);
+            let main = odd_one(frequencies)
+                .or_else(|| largest(frequencies))
+                .unwrap_or(0);
             let last = frequencies.iter().rposition(|f| *f > 0).unwrap_or(0);
             encoder.tree(&mut model.tokens, main as u32, 8);
             encoder.tree(&mut model.tokens, last as u32, 8);
@@ -202,7 +215,10 @@ impl Tables {
     /// From bytes: `count` tables.
     pub(crate) fn decode(bytes: &[u8], count: usize) -> Result<Self> {
         let (mut decoder, mut model) = (BinaryDecoder::new(bytes), Model::new());
-        let mut tables = Self { frequencies: Vec::new(), of_bin: [0; BINS] };
+        let mut tables = Self {
+            frequencies: Vec::new(),
+            of_bin: [0; BINS],
+        };
         let mut before: Frequencies = vec![0; TOKENS];
         let mut begin = 0;
         for number in 0..count {
@@ -236,7 +252,11 @@ impl Tables {
             before.copy_from_slice(&frequencies);
             tables.frequencies.push(frequencies);
         }
-        if begin == BINS { Ok(tables) } else { Err(Corrupt("a class has no table")) }
+        if begin == BINS {
+            Ok(tables)
+        } else {
+            Err(Corrupt("a class has no table"))
+        }
     }
 }
 
@@ -259,7 +279,10 @@ mod tests {
                 .collect();
             let tables = Histogram::new(&bins, &tokens).tables();
             for frequencies in &tables.frequencies {
-                assert_eq!(frequencies.iter().map(|f| usize::from(*f)).sum::<usize>(), SLOTS);
+                assert_eq!(
+                    frequencies.iter().map(|f| usize::from(*f)).sum::<usize>(),
+                    SLOTS
+                );
             }
             let again = Tables::decode(&tables.encode(), tables.frequencies.len());
             assert_eq!(again, Ok(tables));

@@ -66,13 +66,22 @@ mod tests {
     fn tokens_and_raw_bits_give_the_residual_back() {
         let around = (0..64).flat_map(|bit| {
             let power = 1u64 << bit;
-            [power.wrapping_sub(1), power, power | power >> 1, power.wrapping_add(1)]
+            [
+                power.wrapping_sub(1),
+                power,
+                power | power >> 1,
+                power.wrapping_add(1),
+            ]
         });
         for folded in (0..5000).chain(around).chain([u64::MAX, u64::MAX - 1]) {
             let (token, bits) = split(folded);
             assert!(token < LITERAL, "{folded}");
             assert_eq!(raw_bits(token), bits);
-            let raw = if bits == 0 { 0 } else { folded & ((1 << bits) - 1) };
+            let raw = if bits == 0 {
+                0
+            } else {
+                folded & ((1 << bits) - 1)
+            };
             assert_eq!(join(token, raw), folded);
             assert_eq!(fold(unfold(folded)), folded);
         }
