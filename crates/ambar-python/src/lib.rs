@@ -1,6 +1,7 @@
 //! Python bindings: each function takes Python's values, calls the library, gives Python's back.
 
 mod arrow;
+mod codec;
 mod errors;
 mod kinds;
 mod memory;
@@ -27,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kinds::Amr>()?;
     module.add_class::<kinds::Table>()?;
     module.add_class::<ramses::Ramses>()?;
+    codec::register(module)?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;
     module.add_function(wrap_pyfunction!(default_threads, module)?)?;
     module.add_function(wrap_pyfunction!(ramses::convert_ramses, module)?)?;
