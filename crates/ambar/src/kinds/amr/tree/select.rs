@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::derived::{Derived, derive};
+use crate::kinds::amr::tree::derived::{Derived, derive};
 use crate::kinds::amr::{AXES, AmrTree, LEVEL};
 use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;

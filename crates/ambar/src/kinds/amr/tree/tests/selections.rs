@@ -106,7 +106,7 @@ fn uniform(level: u8, chunk_rows: u64) -> AmrTree {
 
 #[test]
 fn a_small_box_reads_few_chunks() {
-    let mut tree = uniform(7, crate::kinds::amr::write::chunk_rows(1 << 21));
+    let mut tree = uniform(7, crate::kinds::amr::tree::write::chunk_rows(1 << 21));
     let counting = Counting::wrap(&mut tree);
     let side = 0.01f64.cbrt();
     for corner in [0.0, 0.13, 0.4, 0.5 - side / 2.0, 0.7] {

@@ -160,7 +160,7 @@ fn groups_that_are_no_trees_are_errors() {
 
 #[test]
 fn large_trees_have_many_chunks() {
-    use crate::kinds::amr::write::chunk_rows;
+    use crate::kinds::amr::tree::write::chunk_rows;
     assert_eq!(chunk_rows(204_667), 34_112);
     for rows in [
         1u64 << 20,

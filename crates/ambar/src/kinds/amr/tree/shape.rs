@@ -6,9 +6,6 @@ use crate::error::{Error, Result};
 use crate::kinds::morton::MAX_BITS;
 use crate::kinds::numbers::power_of_two;
 
-/// Names of the coordinates.
-pub const AXES: [&str; 3] = ["x", "y", "z"];
-
 /// The box, its root cells, and the finest level, whose cells are the unit of the lattice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {

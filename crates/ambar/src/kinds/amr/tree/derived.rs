@@ -2,9 +2,9 @@
 
 use crate::dtype::DataType;
 use crate::error::Result;
-use crate::kinds::amr::shape::{AXES, Shape};
-use crate::kinds::amr::tree::Jump;
-use crate::kinds::amr::walk::{BLOCK, Centres, Walk};
+use crate::kinds::amr::AXES;
+use crate::kinds::amr::tree::walk::{BLOCK, Centres, Walk};
+use crate::kinds::amr::tree::{Jump, Shape};
 
 /// A derived column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

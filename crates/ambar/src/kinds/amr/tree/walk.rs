@@ -1,8 +1,8 @@
 //! The walk along the Morton curve: from a chunk's first corner and its levels to the cells' places.
 
 use crate::error::{Error, Result};
-use crate::kinds::amr::shape::Shape;
 use crate::kinds::amr::tree::Jump;
+use crate::kinds::amr::tree::shape::Shape;
 
 /// Rows walked at a time, so that their places stay in the processor's cache.
 pub(crate) const BLOCK: usize = 2048;

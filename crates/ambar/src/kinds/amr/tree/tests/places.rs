@@ -1,7 +1,7 @@
 //! Positions out of levels, and what levels that make no tree lead to.
 
 use super::*;
-use crate::kinds::amr::geometry::Geometry;
+use crate::kinds::amr::tree::geometry::Geometry;
 use crate::kinds::select::Selection;
 
 proptest! {

@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::derived::{Derived, derive};
-use crate::kinds::amr::geometry::first_corners;
-use crate::kinds::amr::shape::Shape;
+use crate::kinds::amr::tree::derived::{Derived, derive};
+use crate::kinds::amr::tree::geometry::first_corners;
+use crate::kinds::amr::tree::shape::Shape;
 use crate::memory::Column;
 
 /// Rows that one thread walks at a time.

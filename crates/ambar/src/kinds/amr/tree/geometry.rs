@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::kinds::amr::shape::Shape;
 use crate::kinds::amr::tree::Jump;
-use crate::kinds::amr::walk::{BLOCK, Centres, Walk};
+use crate::kinds::amr::tree::shape::Shape;
+use crate::kinds::amr::tree::walk::{BLOCK, Centres, Walk};
 use crate::kinds::morton;
 
 /// Geometry of a tree's chunks: what the index arrays of a store hold.

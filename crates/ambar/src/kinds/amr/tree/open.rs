@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::array::Slice;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::geometry::Geometry;
+use crate::kinds::amr::tree::geometry::Geometry;
 use crate::kinds::amr::{AmrTree, Jump, LEVEL, Shape};
 use crate::kinds::attributes::{self, names};
 use crate::kinds::select::chunk_count;

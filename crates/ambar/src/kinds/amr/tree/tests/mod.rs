@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 
 use super::*;
+use crate::kinds::amr::{AXES, Weight, Window};
 use crate::kinds::morton;
 use crate::kinds::source::ColumnSource;
 
