@@ -7,6 +7,7 @@ pub mod tree;
 mod window;
 
 pub use image::Weight;
+pub use patches::PatchAmr;
 pub use tree::{AmrTree, Jump, LEVEL, Leaves, Shape};
 pub use window::Window;
 

@@ -77,11 +77,16 @@ impl<'a> Raster<'a> {
         }
     }
 
+    /// Gives a cell its values, one a field.
+    pub fn put(&self, place: usize, values: impl Iterator<Item = f64>) {
+        for (grid, value) in self.grids.iter().zip(values) {
+            grid[place].store(value.to_bits(), Ordering::Relaxed);
+        }
+    }
+
     /// Gives a cell its mean, of the part of it that was seen.
     pub fn set(&self, mean: &Mean) {
-        for (grid, sum) in self.grids.iter().zip(&mean.sums) {
-            grid[mean.place].store((sum / mean.volume).to_bits(), Ordering::Relaxed);
-        }
+        self.put(mean.place, mean.sums.iter().map(|sum| sum / mean.volume));
     }
 
     /// Puts together what several chunks know of the same cells, in the order given, so that the

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::array::Slice;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::tree::geometry::Geometry;
@@ -12,8 +11,8 @@ use crate::kinds::amr::{AmrTree, Jump, LEVEL, Shape};
 use crate::kinds::attributes::{self, names};
 use crate::kinds::select::chunk_count;
 use crate::kinds::source::ColumnSource;
-use crate::kinds::stored::StoredColumns;
-use crate::limits::Limits;
+use crate::kinds::stored::{StoredColumns, whole_array};
+use crate::memory::Column;
 use crate::store::Store;
 
 impl AmrTree {
@@ -94,32 +93,28 @@ impl Index {
             .is_some()
         {
             let rows = self.array("jump_row", DataType::UInt64, &[None])?;
-            let places = [Some(rows.len() as u64 / 8), Some(n as u64)];
+            let places = [Some(rows.rows() as u64), Some(n as u64)];
             let places = self.array("jump_corner", DataType::Int64, &places)?;
             let rows = rows
+                .bytes()
                 .as_chunks()
                 .0
                 .iter()
                 .map(|row| u64::from_ne_bytes(*row));
             jumps = rows
-                .zip(points(&places, n))
+                .zip(points(places.bytes(), n))
                 .map(|(row, corner)| Jump { row, corner })
                 .collect();
         }
-        let floats: Vec<f64> = boxes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|x| f64::from_ne_bytes(*x))
-            .collect();
+        let floats: &[f64] = boxes.values();
         let corner_of = |x: &[f64]| std::array::from_fn(|d| x.get(d).copied().unwrap_or(0.0));
         let geometry = Geometry {
-            corners: points(&corners, n).collect(),
+            corners: points(corners.bytes(), n).collect(),
             boxes: floats
                 .chunks_exact(2 * n)
                 .map(|both| [corner_of(&both[..n]), corner_of(&both[n..])])
                 .collect(),
-            levels: levels.as_chunks::<2>().0.to_vec(),
+            levels: levels.bytes().as_chunks::<2>().0.to_vec(),
             jumps,
         };
         let located = |error: Error| error.at_node(&self.path).in_file(self.store.location());
@@ -129,32 +124,10 @@ impl Index {
         Ok(geometry)
     }
 
-    /// The bytes of an index array, which must have this type and shape (`None`: any length).
-    fn array(&self, name: &str, dtype: DataType, shape: &[Option<u64>]) -> Result<Vec<u8>> {
+    /// An index array, which must have this type and shape (`None`: any length).
+    fn array(&self, name: &str, dtype: DataType, shape: &[Option<u64>]) -> Result<Column> {
         let path = format!("{}/{name}", self.path);
-        let array = self.store.array(&path)?;
-        let found = array.shape();
-        let alike = found.len() == shape.len()
-            && found
-                .iter()
-                .zip(shape)
-                .all(|(found, wanted)| wanted.is_none_or(|n| n == *found));
-        if *array.dtype() != dtype || !alike {
-            return Err(Error::corrupt(format!(
-                "expected {dtype} values of shape {shape:?}, found {} of {found:?}; restore the \
-                 file from a copy",
-                array.dtype()
-            ))
-            .at_node(&path)
-            .in_file(self.store.location()));
-        }
-        let bytes = array
-            .elements()
-            .saturating_mul(dtype.size().unwrap_or(8) as u64);
-        let mut out = vec![0; Limits::check("the index of chunks", bytes, 1 << 40)?];
-        let whole: Vec<Slice> = found.iter().map(|n| Slice::all(*n)).collect();
-        array.read(&whole, &mut out)?;
-        Ok(out)
+        whole_array(&self.store, &path, dtype, shape)
     }
 }
 
