@@ -7,8 +7,10 @@ mod folder;
 mod header;
 mod level;
 mod numbers;
+mod particles;
 mod plotfile;
+mod species;
 mod text;
 
 pub use cellh::Extrema;
-pub use plotfile::{LeftOut, Plotfile, is_plotfile};
+pub use plotfile::{LeftOut, Plotfile, Species, is_plotfile};

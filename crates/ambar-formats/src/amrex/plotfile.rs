@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ambar::kinds::amr::patches::{IndexBox, PatchHierarchy, PatchLevel, PatchSource};
-use ambar::{DataType, Error, Result};
+use ambar::{Column, DataType, Error, ErrorKind, Result};
 
 use super::cellh::Extrema;
 use super::files::OpenFiles;
 use super::folder::{self, Contents};
 use super::header::Header;
 use super::level::Level;
+use super::particles;
+use super::species::SpeciesFiles;
 use super::text::read_text;
 
 pub use super::folder::LeftOut;
@@ -26,7 +28,49 @@ pub struct Plotfile {
     hierarchy: PatchHierarchy,
     dtype: DataType,
     contents: Contents,
+    species: Vec<Species>,
     pub(super) files: OpenFiles,
+}
+
+/// A particle species, there or not to be read.
+#[derive(Debug)]
+pub struct Species {
+    /// The name of its folder.
+    pub name: String,
+    /// Its files, or why they cannot be read.
+    files: std::result::Result<SpeciesFiles, (ErrorKind, String)>,
+}
+
+impl Species {
+    fn open(root: &Path, name: &str, ndim: usize) -> Self {
+        let files = SpeciesFiles::open(&root.join(name), ndim);
+        Self {
+            name: name.to_owned(),
+            files: files.map_err(|error| (error.kind(), error.to_string())),
+        }
+    }
+
+    /// Its columns: `position_x` and so on (float32 or float64), the real components, `id` (int64)
+    /// and `cpu` (int32) and the integer components (int32) where the files have integers, `level`
+    /// (uint8) and `grid` (uint32). None where it cannot be read.
+    pub fn columns(&self) -> Vec<(String, DataType)> {
+        self.files.as_ref().map_or_else(|_| Vec::new(), SpeciesFiles::columns)
+    }
+
+    /// Its number of particles; 0 where it cannot be read.
+    pub fn particles(&self) -> u64 {
+        self.files.as_ref().map_or(0, |files| files.header.particles)
+    }
+
+    /// The format of its files, such as `Version_Two_Dot_Zero_double`; empty where it cannot be read.
+    pub fn version(&self) -> &str {
+        self.files.as_ref().map_or("", |files| &files.header.version)
+    }
+
+    /// Why it cannot be read; `None` where it can.
+    pub fn missing(&self) -> Option<&str> {
+        self.files.as_ref().err().map(|(_, why)| why.as_str())
+    }
 }
 
 /// Whether `path` looks like a plotfile: a folder with a `Header` of a version and a number of
@@ -71,9 +115,13 @@ impl Plotfile {
             hierarchy(&header, &levels).map_err(|error| error.in_file(header_path.display()))?;
         let mut fabs = levels.iter().flat_map(|level| &level.fabs).peekable();
         let single = fabs.peek().is_some() && fabs.all(|fab| !fab.descriptor.double);
+        let contents = Contents::list(path, &header)?;
+        let names = contents.species.iter();
+        let species = names.map(|name| Species::open(path, name, header.ndim));
         Ok(Self {
             path: path.to_owned(),
-            contents: Contents::list(path, &header)?,
+            species: species.collect(),
+            contents,
             header,
             text,
             levels,
@@ -134,9 +182,31 @@ impl Plotfile {
         &self.contents.texts
     }
 
-    /// Names of the particle species: folders with a `Header` of particles.
-    pub fn species(&self) -> &[String] {
-        &self.contents.species
+    /// The particle species: folders with a `Header` of particles.
+    pub fn species(&self) -> &[Species] {
+        &self.species
+    }
+
+    /// Reads all particles of a species, level by level and grid by grid in the files' order, on the
+    /// threads of the current rayon pool: the columns of its `Species`.
+    ///
+    /// # Errors
+    /// `NotFound` for a species that is not there; `Corrupt` or `Unsupported` where it cannot be
+    /// read; `Limit` for more than memory holds; `Io`.
+    pub fn read_particles(&self, species: &str) -> Result<Vec<(String, Column)>> {
+        particles::read(self.species_files(species)?, &self.files)
+    }
+
+    pub(super) fn species_files(&self, name: &str) -> Result<&SpeciesFiles> {
+        let species = self.species.iter().find(|species| species.name == name);
+        let Some(species) = species else {
+            let names: Vec<_> = self.species.iter().map(|species| &*species.name).collect();
+            return Err(Error::not_found(format!(
+                "no particles {name:?}; there are {names:?}"
+            ))
+            .in_file(self.path.display()));
+        };
+        species.files.as_ref().map_err(|(kind, why)| Error::new(*kind, why))
     }
 
     /// Files and folders that are no part of what is read, and why.
