@@ -101,7 +101,9 @@ fn particles_lie_in_the_boxes_of_their_grids() {
         assert_eq!(plotfile.species()[0].particles(), count);
         let columns = plotfile.read_particles(species).unwrap();
         let announced = plotfile.species()[0].columns();
-        let found = columns.iter().map(|(name, column)| (name.clone(), column.dtype().clone()));
+        let found = columns
+            .iter()
+            .map(|(name, column)| (name.clone(), column.dtype().clone()));
         assert_eq!(found.collect::<Vec<_>>(), announced);
         let column = |name: &str| {
             let found = columns.iter().find(|(found, _)| found == name);
@@ -109,7 +111,12 @@ fn particles_lie_in_the_boxes_of_their_grids() {
         };
         let mut ids = column("id").values::<i64>().to_vec();
         assert!(ids.iter().all(|id| *id > 0));
-        assert!(column("cpu").values::<i32>().iter().all(|cpu| (0..4).contains(cpu)));
+        assert!(
+            column("cpu")
+                .values::<i32>()
+                .iter()
+                .all(|cpu| (0..4).contains(cpu))
+        );
         let pairs: std::collections::HashSet<_> =
             ids.drain(..).zip(column("cpu").values::<i32>()).collect();
         assert_eq!(pairs.len(), count as usize, "numbers are given once");
@@ -123,7 +130,10 @@ fn particles_lie_in_the_boxes_of_their_grids() {
                 let level = &hierarchy.levels[usize::from(levels[row])];
                 let cells = &level.boxes[grids[row] as usize];
                 let index = ((at - hierarchy.lower[d]) / level.cell_size[d]).floor() as i64;
-                assert!((cells.lo[d]..cells.hi[d]).contains(&index), "row {row} of {name}");
+                assert!(
+                    (cells.lo[d]..cells.hi[d]).contains(&index),
+                    "row {row} of {name}"
+                );
             }
         }
     }

@@ -121,7 +121,11 @@ impl CellHeader {
         if let Some(extrema) = &self.extrema {
             for values in [&extrema.min, &extrema.max] {
                 if self.version != BARE_TOTALS {
-                    let columns = if self.boxes.is_empty() { 0 } else { self.components };
+                    let columns = if self.boxes.is_empty() {
+                        0
+                    } else {
+                        self.components
+                    };
                     let _ = writeln!(text, "{},{columns}", self.boxes.len());
                 }
                 for row in values.chunks(self.components.max(1)) {

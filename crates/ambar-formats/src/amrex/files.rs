@@ -35,8 +35,9 @@ impl DataFile {
         let file = File::open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
         if !metadata.is_file() {
-            return Err(Error::corrupt("a file expected, something else found")
-                .in_file(path.display()));
+            return Err(
+                Error::corrupt("a file expected, something else found").in_file(path.display())
+            );
         }
         Ok(Self {
             file,

@@ -118,6 +118,15 @@ impl Contents {
     }
 }
 
+/// A text of at most 1 MiB; `None` for anything else.
+pub fn small_text(path: &Path) -> Option<String> {
+    let bytes = first_bytes(path, KEPT_TEXT as usize + 1).ok()?;
+    if bytes.len() as u64 > KEPT_TEXT {
+        return None;
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// The first `most` bytes of a file, or all there are.
 pub fn first_bytes(path: &Path, most: usize) -> std::io::Result<Vec<u8>> {
     let file = std::fs::File::open(path)?;

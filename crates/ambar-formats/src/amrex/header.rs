@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ambar::kinds::amr::patches::{IndexBox, PatchHierarchy};
+use ambar::kinds::amr::patches::IndexBox;
 use ambar::{Error, Result};
 
 use super::numbers::general;
@@ -192,6 +192,12 @@ impl Header {
         text + &self.rest
     }
 
+    /// Without the ratios, of which the text has only the first dimension's.
+    pub fn without_ratios(mut self) -> Self {
+        self.ratios.clear();
+        self
+    }
+
     /// The refinement ratio from each level to the next: of the domains, which tell it in each
     /// dimension; the text has it for the first one only.
     ///
@@ -199,7 +205,11 @@ impl Header {
     /// `Corrupt` where a domain is not its coarser one refined, or the text says another ratio.
     pub fn refinement(&self) -> Result<Vec<[i64; 3]>> {
         let mut found = Vec::new();
-        for (number, (level, next)) in self.levels.iter().zip(self.levels.iter().skip(1)).enumerate()
+        for (number, (level, next)) in self
+            .levels
+            .iter()
+            .zip(self.levels.iter().skip(1))
+            .enumerate()
         {
             let (coarse, fine) = (level.domain.shape(), next.domain.shape());
             let ratio = std::array::from_fn(|d| (fine[d] / coarse[d].max(1)).max(1) as i64);
@@ -223,20 +233,6 @@ impl Header {
             found.push(ratio);
         }
         Ok(found)
-    }
-
-    /// What a hierarchy says of the levels, and `path` for their files.
-    pub fn levels_of(hierarchy: &PatchHierarchy) -> Vec<HeaderLevel> {
-        let level = |(number, level): (usize, &ambar::kinds::amr::patches::PatchLevel)| HeaderLevel {
-            domain: level.domain,
-            cell_size: level.cell_size,
-            step: 0,
-            time: 0.0,
-            own_step: 0,
-            boxes: level.boxes.len(),
-            path: format!("Level_{number}/Cell"),
-        };
-        hierarchy.levels.iter().enumerate().map(level).collect()
     }
 }
 

@@ -35,8 +35,6 @@ pub struct Level {
     pub folder: PathBuf,
     /// What `Cell_H` says.
     pub header: CellHeader,
-    /// Whether the text of `Cell_H` is the one AMReX writes today.
-    pub usual: bool,
     /// For each box, where its values lie.
     pub fabs: Vec<Fab>,
 }
@@ -78,7 +76,6 @@ impl Level {
         let mut level = Self {
             path: path.to_owned(),
             folder: header_path.parent().unwrap_or(root).to_owned(),
-            usual: header.format(ndim) == text,
             header,
             fabs: Vec::new(),
         };
@@ -131,8 +128,12 @@ impl Level {
             });
         }
         let bytes = file.start(start, LINE_LIMIT, "a FAB's line")?;
-        let line = FabLine::parse(&bytes, ndim, file.path())
-            .map_err(|error| Error::new(error.kind(), format!("at byte {start}: {}", error.message())))?;
+        let line = FabLine::parse(&bytes, ndim, file.path()).map_err(|error| {
+            Error::new(
+                error.kind(),
+                format!("at byte {start}: {}", error.message()),
+            )
+        })?;
         if (line.cells, line.components) != (cells, self.header.components) {
             return Err(Error::corrupt(format!(
                 "at byte {start}: a FAB of {:?} with {} components expected by Cell_H, {:?} with \
@@ -198,7 +199,7 @@ impl Level {
     }
 
     /// Bytes of all values of a box, ghost cells with them.
-    fn bytes(&self, index: usize, descriptor: Descriptor) -> Option<u64> {
+    pub fn bytes(&self, index: usize, descriptor: Descriptor) -> Option<u64> {
         let shape = self.grown(self.header.boxes.get(index)?).shape();
         let factors = [self.header.components, descriptor.size()];
         let mut all = shape.iter().chain(&factors);
@@ -207,7 +208,7 @@ impl Level {
 }
 
 /// The path of a level's `Cell_H`.
-fn header_path(root: &Path, path: &str) -> Result<PathBuf> {
+pub fn header_path(root: &Path, path: &str) -> Result<PathBuf> {
     check_name(path).map_err(|expected| {
         Error::corrupt(format!(
             "{expected} expected as the path of a level's files, {path:?} found: copy the plotfile \

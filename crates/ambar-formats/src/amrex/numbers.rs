@@ -77,7 +77,10 @@ mod tests {
         ] {
             assert_eq!(general(value, precision), text);
         }
-        assert_eq!(scientific(0.992553903659374126, 17), "9.92553903659374126e-01");
+        assert_eq!(
+            scientific(0.992553903659374126, 17),
+            "9.92553903659374126e-01"
+        );
         assert_eq!(scientific(0.0, 17), "0.00000000000000000e+00");
         assert_eq!(scientific(-7.5e120, 2), "-7.50e+120");
     }

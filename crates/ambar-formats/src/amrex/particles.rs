@@ -26,10 +26,12 @@ pub fn read(species: &SpeciesFiles, files: &OpenFiles) -> Result<Vec<(String, Co
     let dtypes: Vec<_> = columns.iter().map(|(_, dtype)| dtype.clone()).collect();
     // Opening has checked that the files hold as many.
     let mut table = Column::allocate(&dtypes, species.header.particles as usize)?;
-    divide(species, &mut table).into_par_iter().try_for_each(|task| {
-        let file = files.get(&species.file(task.level, task.grid.file))?;
-        read_grid(species, &file, task)
-    })?;
+    divide(species, &mut table)
+        .into_par_iter()
+        .try_for_each(|task| {
+            let file = files.get(&species.file(task.level, task.grid.file))?;
+            read_grid(species, &file, task)
+        })?;
     let names = columns.into_iter().map(|(name, _)| name);
     Ok(names.zip(table).collect())
 }
@@ -71,7 +73,13 @@ fn read_grid(species: &SpeciesFiles, file: &DataFile, mut task: Task<'_>) -> Res
         file.read(start, &mut buffer, &what)?;
         let (positions, others) = task.places.split_at_mut(record.reals);
         if record.ints > 0 {
-            unpack_ints(species.header.ids(), &buffer, record.ints, rows.start, others);
+            unpack_ints(
+                species.header.ids(),
+                &buffer,
+                record.ints,
+                rows.start,
+                others,
+            );
         }
         let bytes = record.reals * record.real_size;
         buffer.resize(rows.len() * bytes, 0);

@@ -22,8 +22,6 @@ pub use super::folder::LeftOut;
 pub struct Plotfile {
     path: PathBuf,
     pub(super) header: Header,
-    /// The text of `Header`.
-    pub(super) text: String,
     pub(super) levels: Vec<Level>,
     hierarchy: PatchHierarchy,
     dtype: DataType,
@@ -54,17 +52,23 @@ impl Species {
     /// and `cpu` (int32) and the integer components (int32) where the files have integers, `level`
     /// (uint8) and `grid` (uint32). None where it cannot be read.
     pub fn columns(&self) -> Vec<(String, DataType)> {
-        self.files.as_ref().map_or_else(|_| Vec::new(), SpeciesFiles::columns)
+        self.files
+            .as_ref()
+            .map_or_else(|_| Vec::new(), SpeciesFiles::columns)
     }
 
     /// Its number of particles; 0 where it cannot be read.
     pub fn particles(&self) -> u64 {
-        self.files.as_ref().map_or(0, |files| files.header.particles)
+        self.files
+            .as_ref()
+            .map_or(0, |files| files.header.particles)
     }
 
     /// The format of its files, such as `Version_Two_Dot_Zero_double`; empty where it cannot be read.
     pub fn version(&self) -> &str {
-        self.files.as_ref().map_or("", |files| &files.header.version)
+        self.files
+            .as_ref()
+            .map_or("", |files| &files.header.version)
     }
 
     /// Why it cannot be read; `None` where it can.
@@ -81,7 +85,10 @@ pub fn is_plotfile(path: &Path) -> bool {
     };
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
-    let (version, fields) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let (version, fields) = (
+        lines.next().unwrap_or_default(),
+        lines.next().unwrap_or_default(),
+    );
     let named = !version.trim().is_empty()
         && !version.starts_with("Version_")
         && !version.starts_with("CheckPointVersion");
@@ -109,7 +116,13 @@ impl Plotfile {
         let mut levels = Vec::new();
         for level in &header.levels {
             let expected = (level.boxes, header.fields.len());
-            levels.push(Level::open(path, &level.path, header.ndim, expected, &files)?);
+            levels.push(Level::open(
+                path,
+                &level.path,
+                header.ndim,
+                expected,
+                &files,
+            )?);
         }
         let hierarchy =
             hierarchy(&header, &levels).map_err(|error| error.in_file(header_path.display()))?;
@@ -123,10 +136,13 @@ impl Plotfile {
             species: species.collect(),
             contents,
             header,
-            text,
             levels,
             hierarchy,
-            dtype: if single { DataType::Float32 } else { DataType::Float64 },
+            dtype: if single {
+                DataType::Float32
+            } else {
+                DataType::Float64
+            },
             files,
         })
     }
@@ -174,7 +190,9 @@ impl Plotfile {
 
     /// Ghost cells around each box of a level, which its files hold and reading leaves out.
     pub fn ghosts(&self, level: usize) -> [i64; 3] {
-        self.levels.get(level).map_or([0; 3], |level| level.header.ghosts)
+        self.levels
+            .get(level)
+            .map_or([0; 3], |level| level.header.ghosts)
     }
 
     /// The other texts at top level, such as `job_info` or `comoving_a`, by name; at most 1 MiB each.
@@ -201,12 +219,15 @@ impl Plotfile {
         let species = self.species.iter().find(|species| species.name == name);
         let Some(species) = species else {
             let names: Vec<_> = self.species.iter().map(|species| &*species.name).collect();
-            return Err(Error::not_found(format!(
-                "no particles {name:?}; there are {names:?}"
-            ))
-            .in_file(self.path.display()));
+            return Err(
+                Error::not_found(format!("no particles {name:?}; there are {names:?}"))
+                    .in_file(self.path.display()),
+            );
         };
-        species.files.as_ref().map_err(|(kind, why)| Error::new(*kind, why))
+        species
+            .files
+            .as_ref()
+            .map_err(|(kind, why)| Error::new(*kind, why))
     }
 
     /// Files and folders that are no part of what is read, and why.
@@ -222,8 +243,11 @@ impl Plotfile {
     fn component(&self, field: &str) -> Result<usize> {
         let names = &self.header.fields;
         names.iter().position(|name| name == field).ok_or_else(|| {
-            Error::not_found(format!("no field {field:?}; there are {}", names.join(", ")))
-                .in_file(self.path.display())
+            Error::not_found(format!(
+                "no field {field:?}; there are {}",
+                names.join(", ")
+            ))
+            .in_file(self.path.display())
         })
     }
 

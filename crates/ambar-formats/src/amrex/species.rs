@@ -60,7 +60,9 @@ impl SpeciesHeader {
     /// `Corrupt`, naming line, expected and found; `Unsupported` for other versions.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let mut text = Text::new(text, path);
-        let version = text.line("the version of the particles' format")?.to_owned();
+        let version = text
+            .line("the version of the particles' format")?
+            .to_owned();
         let mut header = Self {
             version,
             ndim: 0,
@@ -71,12 +73,18 @@ impl SpeciesHeader {
             next_id: 0,
             levels: Vec::new(),
         };
-        header.check_version().map_err(|e| e.in_file(path.display()))?;
+        header
+            .check_version()
+            .map_err(|e| e.in_file(path.display()))?;
         header.ndim = text.integer("the number of dimensions", 1..=3)? as usize;
         if header.is_one() {
             let number = text.integer("the number of real components", 0..=4096)?;
             header.reals = (0..number).map(|i| format!("real_comp{i}")).collect();
-            header.ints = AXES.iter().take(header.ndim).map(|x| format!("cell_{x}")).collect();
+            header.ints = AXES
+                .iter()
+                .take(header.ndim)
+                .map(|x| format!("cell_{x}"))
+                .collect();
         } else {
             header.reals = names(&mut text, "real component")?;
             header.ints = names(&mut text, "integer component")?;
@@ -215,8 +223,6 @@ pub struct SpeciesFiles {
     pub folder: PathBuf,
     /// What its `Header` says.
     pub header: SpeciesHeader,
-    /// Whether the text of `Header` is the one AMReX writes today.
-    pub usual: bool,
     /// What a particle consists of.
     pub record: Record,
     /// Digits of the numbers in the files' names: `DATA_00000` has 5.
@@ -242,7 +248,6 @@ impl SpeciesFiles {
         let reals = header.ndim + header.reals.len();
         let mut files = Self {
             folder: folder.to_owned(),
-            usual: header.format() == text,
             record: Record {
                 ints: 2 + header.ints.len(),
                 reals,
@@ -266,14 +271,20 @@ impl SpeciesFiles {
     fn find_digits(&self) -> usize {
         let levels = self.header.levels.iter().enumerate();
         let mut used = levels.flat_map(|(level, grids)| {
-            grids.iter().filter(|grid| grid.count > 0).map(move |grid| (level, grid.file))
+            grids
+                .iter()
+                .filter(|grid| grid.count > 0)
+                .map(move |grid| (level, grid.file))
         });
         let Some((level, number)) = used.next() else {
             return self.digits;
         };
         let name = |digits: usize| format!("Level_{level}/DATA_{number:0digits$}");
         let there = |digits: &usize| self.folder.join(name(*digits)).is_file();
-        [5, 4, 6, 7, 3].into_iter().find(there).unwrap_or(self.digits)
+        [5, 4, 6, 7, 3]
+            .into_iter()
+            .find(there)
+            .unwrap_or(self.digits)
     }
 
     /// Finds out whether the files hold integers: their lengths tell, where the header does not,
@@ -287,7 +298,8 @@ impl SpeciesFiles {
             false => (without, with),
         };
         self.record = likely;
-        if self.check(likely, &lengths, true).is_err() && self.check(other, &lengths, true).is_ok() {
+        if self.check(likely, &lengths, true).is_err() && self.check(other, &lengths, true).is_ok()
+        {
             self.record = other;
         }
         self.check(self.record, &lengths, false)
@@ -306,6 +318,19 @@ impl SpeciesFiles {
             }
         }
         Ok(lengths)
+    }
+
+    /// Whether no grid's particles lie in another's place.
+    pub fn places_apart(&self) -> bool {
+        let mut lengths = HashMap::new();
+        for (level, grids) in self.header.levels.iter().enumerate() {
+            lengths.extend(
+                grids
+                    .iter()
+                    .map(|grid| ((level, grid.file), i64::MAX as u64)),
+            );
+        }
+        self.check(self.record, &lengths, false).is_ok()
     }
 
     /// Checks that the grids' particles lie in their files, none in another's; with `exactly`, that
@@ -341,7 +366,10 @@ impl SpeciesFiles {
                 }
             }
         }
-        match ends.iter().find(|(key, end)| exactly && lengths.get(*key) != Some(*end)) {
+        match ends
+            .iter()
+            .find(|(key, end)| exactly && lengths.get(*key) != Some(*end))
+        {
             Some(_) => Err(Error::corrupt("more bytes than particles")),
             None => Ok(()),
         }
@@ -352,8 +380,9 @@ impl SpeciesFiles {
     pub fn columns(&self) -> Vec<(String, DataType)> {
         let real = self.header.real();
         let axes = AXES.iter().take(self.header.ndim);
-        let mut columns: Vec<_> =
-            axes.map(|axis| (format!("position_{axis}"), real.clone())).collect();
+        let mut columns: Vec<_> = axes
+            .map(|axis| (format!("position_{axis}"), real.clone()))
+            .collect();
         let mut taken: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
         taken.extend(["id", "cpu", "level", "grid"].map(String::from));
         let mut unique = |name: &str, prefix: &str| {

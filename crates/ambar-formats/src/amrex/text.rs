@@ -52,11 +52,6 @@ impl<'a> Text<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The place reached, in bytes.
-    pub fn at(&self) -> usize {
-        self.at
-    }
-
     /// An error at this place: what was expected, what stands there.
     pub fn error(&self, expected: &str) -> Error {
         let before = self.text.get(..self.at).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ambar::DataType;
@@ -41,4 +42,22 @@ pub fn read(source: &dyn PatchSource, level: usize, index: usize, field: &str) -
             each.map(f64::from_ne_bytes).collect()
         }
     }
+}
+
+/// All files below a folder: their paths in it, and their bytes.
+pub fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(&next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().to_str().unwrap();
+                files.insert(name.to_owned(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
 }

@@ -103,7 +103,9 @@ impl PatchHierarchy {
             )));
         }
         if self.levels.is_empty() {
-            return Err(Error::invalid("a hierarchy of boxes has at least one level"));
+            return Err(Error::invalid(
+                "a hierarchy of boxes has at least one level",
+            ));
         }
         for (number, level) in self.levels.iter().enumerate() {
             let wrong = |what: String| Error::invalid(format!("level {number}: {what}"));
@@ -121,7 +123,9 @@ impl PatchLevel {
         for index_box in self.boxes.iter().chain([&self.domain]) {
             let far = |x: &i64| x.unsigned_abs() > MAX_INDEX as u64;
             if index_box.lo.iter().chain(&index_box.hi).any(far) {
-                return Err(format!("{index_box:?} is farther out than {MAX_INDEX} cells"));
+                return Err(format!(
+                    "{index_box:?} is farther out than {MAX_INDEX} cells"
+                ));
             }
             let flat = |d: usize| index_box.lo[d] == 0 && index_box.hi[d] == 1;
             if !(ndim..3).all(flat) {
@@ -132,10 +136,16 @@ impl PatchLevel {
             return Err("a box is empty".into());
         }
         if self.ratio.iter().any(|ratio| !(1..=1024).contains(ratio)) {
-            return Err(format!("the refinement ratio {:?} is not 1 to 1024", self.ratio));
+            return Err(format!(
+                "the refinement ratio {:?} is not 1 to 1024",
+                self.ratio
+            ));
         }
         let sides = self.cell_size[..ndim].iter();
-        if sides.into_iter().any(|side| !(*side > 0.0 && side.is_finite())) {
+        if sides
+            .into_iter()
+            .any(|side| !(*side > 0.0 && side.is_finite()))
+        {
             return Err(format!("cells of the size {:?}", self.cell_size));
         }
         Ok(())
