@@ -36,7 +36,16 @@ pub struct Species {
     /// The name of its folder.
     pub name: String,
     /// Its files, or why they cannot be read.
-    files: std::result::Result<SpeciesFiles, (ErrorKind, String)>,
+    files: std::result::Result<SpeciesFiles, Missing>,
+}
+
+/// An error that is kept, so that the rest of the plotfile can be read.
+#[derive(Debug)]
+struct Missing {
+    kind: ErrorKind,
+    file: String,
+    message: String,
+    whole: String,
 }
 
 impl Species {
@@ -44,7 +53,12 @@ impl Species {
         let files = SpeciesFiles::open(&root.join(name), ndim);
         Self {
             name: name.to_owned(),
-            files: files.map_err(|error| (error.kind(), error.to_string())),
+            files: files.map_err(|error| Missing {
+                kind: error.kind(),
+                file: error.file().to_owned(),
+                message: error.message().to_owned(),
+                whole: error.to_string(),
+            }),
         }
     }
 
@@ -73,7 +87,10 @@ impl Species {
 
     /// Why it cannot be read; `None` where it can.
     pub fn missing(&self) -> Option<&str> {
-        self.files.as_ref().err().map(|(_, why)| why.as_str())
+        self.files
+            .as_ref()
+            .err()
+            .map(|missing| missing.whole.as_str())
     }
 }
 
@@ -227,7 +244,7 @@ impl Plotfile {
         species
             .files
             .as_ref()
-            .map_err(|(kind, why)| Error::new(*kind, why))
+            .map_err(|missing| Error::new(missing.kind, &missing.message).in_file(&missing.file))
     }
 
     /// Files and folders that are no part of what is read, and why.
