@@ -5,6 +5,8 @@
 //! small columns get huge pages too. Mappings given back are kept for the next read, up to
 //! `KEPT_BYTES`, for clearing their pages anew is a quarter of the time of a warm read.
 
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
@@ -216,6 +218,45 @@ impl Column {
 impl std::fmt::Debug for Column {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Column({}, {} rows)", self.dtype, self.rows)
+    }
+}
+
+/// Bytes written by several threads at once, each its own.
+pub(crate) struct Shared<'a> {
+    start: *mut u8,
+    len: usize,
+    _bytes: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: what threads do with it is written in `Shared::slice`.
+unsafe impl Sync for Shared<'_> {}
+
+impl<'a> Shared<'a> {
+    /// Shares `bytes`.
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
+        Self {
+            start: bytes.as_mut_ptr(),
+            len: bytes.len(),
+            _bytes: PhantomData,
+        }
+    }
+
+    /// The bytes `range`.
+    ///
+    /// # Safety
+    /// No other reference to these bytes may exist while the result lives.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn slice(&self, range: Range<usize>) -> Result<&mut [u8]> {
+        if range.start > range.end || range.end > self.len {
+            return Err(Error::invalid(
+                "a block lies outside of the memory it is written to",
+            ));
+        }
+        // SAFETY: the range lies inside of the memory that `start` and `len` describe, and the
+        // caller promises that nothing else refers to it.
+        Ok(unsafe {
+            std::slice::from_raw_parts_mut(self.start.add(range.start), range.end - range.start)
+        })
     }
 }
 

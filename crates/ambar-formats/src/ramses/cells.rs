@@ -1,6 +1,6 @@
 //! Reading cells: the own octs of all domains, sorted into one tree, then the values of its leaves.
 
-use ambar::kinds::amr::tree::Leaves;
+use ambar::kinds::amr::Leaves;
 use ambar::{Column, DataType, Error, Result};
 use rayon::prelude::*;
 

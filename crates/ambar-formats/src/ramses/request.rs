@@ -1,6 +1,6 @@
 //! What can be asked of an output, and what comes back.
 
-use ambar::kinds::amr::tree::Leaves;
+use ambar::kinds::amr::Leaves;
 use ambar::kinds::region::Region;
 use ambar::{Column, DataType, Result};
 

@@ -1,6 +1,6 @@
 //! Rows of leaf cells: a walk over all octs along the Morton curve, which also proves them complete.
 
-use ambar::kinds::amr::tree::Jump;
+use ambar::kinds::amr::Jump;
 use ambar::{Error, Result};
 
 use super::key::Key;

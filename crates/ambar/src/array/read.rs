@@ -11,6 +11,7 @@ use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
 use crate::container::Entry;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::memory::Shared;
 use crate::parallel;
 
 /// Where a chunk is stored.
@@ -28,35 +29,6 @@ impl Stored {
             Self::Whole(_, entry) => (entry, 0, entry.len()),
             Self::Part(shard, place) => (&shard.entry, place.offset, place.len),
         }
-    }
-}
-
-/// The caller's memory, written by several threads, each its own chunks' values.
-struct Shared {
-    start: *mut u8,
-    len: usize,
-}
-
-// SAFETY: what threads do with it is written in `Shared::slice`.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    /// The bytes `range`.
-    ///
-    /// # Safety
-    /// No other reference to these bytes may exist while the result lives.
-    #[allow(clippy::mut_from_ref)]
-    unsafe fn slice(&self, range: Range<usize>) -> Result<&mut [u8]> {
-        if range.start > range.end || range.end > self.len {
-            return Err(Error::invalid(
-                "a block lies outside of the caller's memory",
-            ));
-        }
-        // SAFETY: the range lies inside of the memory that `start` and `len` describe, and the
-        // caller promises that nothing else refers to it.
-        Ok(unsafe {
-            std::slice::from_raw_parts_mut(self.start.add(range.start), range.end - range.start)
-        })
     }
 }
 
@@ -112,10 +84,7 @@ impl Array {
         if bytes == 0 {
             return Ok(());
         }
-        let shared = Shared {
-            start: out.as_mut_ptr(),
-            len: out.len(),
-        };
+        let shared = Shared::new(out);
         parallel::try_for_each(plan.count, |index| {
             let Some(block) = plan.block(index) else {
                 return Ok(());
@@ -136,7 +105,7 @@ impl Array {
         &self,
         block: &Block,
         runs: &Runs,
-        shared: &Shared,
+        shared: &Shared<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let chunk_bytes = self.chunk_bytes()?;

@@ -1,6 +1,6 @@
 //! Shards: several chunks in one entry, and the index that says where each of them lies.
 
-use crate::codec::{CodecChain, Scratch};
+use crate::codec::{ChunkPlace, CodecChain, CodecScratch, Scratch};
 use crate::container::{Container, Entry};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -108,5 +108,11 @@ pub(super) fn encode_index(chain: &CodecChain, chunks: &[Option<&[u8]>]) -> Resu
             None => words.extend([MISSING, MISSING]),
         }
     }
-    chain.encode(&DataType::UInt64, bytemuck::cast_slice(&words))
+    let place = ChunkPlace {
+        shape: &[words.len() as u64],
+        origins: None,
+        plan: None,
+    };
+    let raw = bytemuck::cast_slice(&words);
+    chain.encode(&DataType::UInt64, raw, &place, &mut CodecScratch::default())
 }

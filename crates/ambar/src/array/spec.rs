@@ -1,5 +1,7 @@
 //! What a caller says of an array to be written: its type, shape, division and codecs.
 
+use std::sync::Arc;
+
 use super::Strings;
 use crate::codec::Profile;
 use crate::dtype::DataType;
@@ -27,6 +29,12 @@ pub struct ArraySpec {
     pub chunk_shape: Option<Vec<u64>>,
     /// How it is compressed.
     pub profile: Profile,
+    /// The absolute error bound that every value keeps; `None`: lossless.
+    pub error_bound: Option<f64>,
+    /// Where the unit blocks lie that the first dimension counts: index of the first cell in z, y, x,
+    /// along the Morton curve, multiples of the other dimensions' lengths. Codecs predict across
+    /// blocks that touch. `None` for an array like any other.
+    pub block_origins: Option<Arc<[[i64; 3]]>>,
     /// The value that stands for what was never written, native byte order; `None`: zeros, or
     /// what suits the values.
     pub fill_value: Option<Vec<u8>>,
@@ -43,6 +51,8 @@ impl ArraySpec {
             dimension_names: Vec::new(),
             chunk_shape: None,
             profile: Profile::default(),
+            error_bound: None,
+            block_origins: None,
             fill_value: None,
             attributes: Attributes::new(),
         }
@@ -66,6 +76,20 @@ impl ArraySpec {
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
+        self
+    }
+
+    /// Sets the absolute error bound.
+    #[must_use]
+    pub fn error_bound(mut self, error_bound: Option<f64>) -> Self {
+        self.error_bound = error_bound;
+        self
+    }
+
+    /// Says where the unit blocks lie that the first dimension counts.
+    #[must_use]
+    pub fn blocks(mut self, origins: Arc<[[i64; 3]]>) -> Self {
+        self.block_origins = Some(origins);
         self
     }
 

@@ -7,7 +7,9 @@ use super::layout::Layout;
 use super::shard::encode_index;
 use super::spec::{ArrayData, ArraySpec};
 use super::strings::Strings;
-use crate::codec::{CodecChain, choose, with_scratch};
+use crate::codec::{
+    self, Chosen, ChunkPlace, CodecChain, CodecScratch, Profile, choose, with_scratch,
+};
 use crate::container::ContainerWriter;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -148,6 +150,10 @@ struct Source<'a> {
     data: ArrayData<'a>,
     layout: Layout,
     metadata: ArrayMetadata,
+    /// Settings of the codec `ambar`.
+    plan: Option<ambar_codec::Plan>,
+    /// Where unit blocks lie, those included that fill the last chunk.
+    origins: Option<Vec<[i64; 3]>>,
     /// Chunks that choosing the codecs has encoded already, by their position in the grid.
     sampled: HashMap<usize, Vec<u8>>,
 }
@@ -179,19 +185,49 @@ impl<'a> Source<'a> {
         let mut source = Self {
             name,
             data,
-            layout,
             metadata,
+            plan: None,
+            origins: spec
+                .block_origins
+                .as_ref()
+                .map(|origins| padded(origins, &layout)),
+            layout,
             sampled: HashMap::new(),
         };
         let count = checked_product(&source.layout.grid, 1)
             .and_then(|count| usize::try_from(count).ok())
             .ok_or_else(|| Error::limit("more chunks than can be counted"))?;
-        let chosen = choose(spec.profile, &spec.dtype, count, |chain, index| {
-            source.encode_with(chain, &source.chunk_at(index))
-        })?;
+        let chosen = source.choose(spec, count)?;
         source.metadata.chain = chosen.chain;
         source.sampled = chosen.encoded;
         Ok(source)
+    }
+
+    /// Chooses the codecs, and the settings of the codec `ambar` where it may be used.
+    fn choose(&mut self, spec: &ArraySpec, count: usize) -> Result<Chosen> {
+        let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+        let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
+        let blocks = float && self.origins.is_some();
+        if (bound.is_some() || blocks && spec.profile == Profile::Small) && count > 0 {
+            let chunk = self.chunk_at(count / 2);
+            let dtype = &self.metadata.dtype;
+            let plan = self.with_chunk(&chunk, |raw, place, _| {
+                codec::tune(dtype, raw, place, bound.unwrap_or(0.0))
+            })?;
+            self.plan = Some(plan);
+        }
+        if let Some(bound) = bound {
+            return Ok(Chosen {
+                chain: CodecChain::bounded(bound),
+                encoded: HashMap::new(),
+            });
+        }
+        choose(
+            (spec.profile, blocks),
+            &spec.dtype,
+            count,
+            |chain, index| self.encode_with(chain, &self.chunk_at(index)),
+        )
     }
 
     fn document(&self) -> Result<String> {
@@ -305,28 +341,14 @@ impl<'a> Source<'a> {
     }
 
     fn encode_with(&self, chain: &CodecChain, chunk: &[u64]) -> Result<Vec<u8>> {
-        let shape = &self.metadata.shape;
-        let chunk_shape = &self.layout.chunk_shape;
-        let spans: Vec<Span> = (0..shape.len())
-            .map(|d| {
-                let start = chunk[d] * chunk_shape[d];
-                let count = chunk_shape[d].min(shape[d] - start) as usize;
-                Span {
-                    inside: 0,
-                    count,
-                    outside: start as usize,
-                }
-            })
-            .collect();
-        let dtype = &self.metadata.dtype;
         match self.data {
-            ArrayData::Fixed(values) => {
-                let size = dtype.size().unwrap_or(1);
-                let runs = Runs::new(&spans, chunk_shape, shape, |_| 1, size);
-                encode_values(chain, dtype, values, &runs, chunk_shape, size)
-            }
+            ArrayData::Fixed(_) => self.with_chunk(chunk, |raw, place, scratch| {
+                chain.encode(&self.metadata.dtype, raw, place, scratch)
+            }),
             ArrayData::Strings(strings) => {
-                let runs = Runs::new(&spans, chunk_shape, shape, |_| 1, 1);
+                let spans = self.spans(chunk);
+                let chunk_shape = &self.layout.chunk_shape;
+                let runs = Runs::new(&spans, chunk_shape, &self.metadata.shape, |_| 1, 1);
                 encode_texts(
                     chain,
                     strings,
@@ -337,37 +359,95 @@ impl<'a> Source<'a> {
             }
         }
     }
+
+    /// Where a chunk lies in the array.
+    fn spans(&self, chunk: &[u64]) -> Vec<Span> {
+        let (shape, chunk_shape) = (&self.metadata.shape, &self.layout.chunk_shape);
+        let span = |d: usize| {
+            let start = chunk[d] * chunk_shape[d];
+            let count = chunk_shape[d].min(shape[d] - start) as usize;
+            Span {
+                inside: 0,
+                count,
+                outside: start as usize,
+            }
+        };
+        (0..shape.len()).map(span).collect()
+    }
+
+    /// Calls `f` with the values of a chunk, which are of a fixed size, and how they lie.
+    fn with_chunk<R>(
+        &self,
+        chunk: &[u64],
+        f: impl FnOnce(&[u8], &ChunkPlace<'_>, &mut CodecScratch) -> Result<R>,
+    ) -> Result<R> {
+        let chunk_shape = &self.layout.chunk_shape;
+        let ArrayData::Fixed(values) = self.data else {
+            return Err(Error::invalid("texts have no fixed size"));
+        };
+        let size = self.metadata.dtype.size().unwrap_or(1);
+        let spans = self.spans(chunk);
+        let runs = Runs::new(&spans, chunk_shape, &self.metadata.shape, |_| 1, size);
+        let origins = self.origins.as_ref().and_then(|origins| {
+            let start = (chunk[0] * chunk_shape[0]) as usize;
+            origins.get(start..start + chunk_shape[0] as usize)
+        });
+        let place = ChunkPlace {
+            shape: chunk_shape,
+            origins,
+            plan: self.plan,
+        };
+        let bytes = chunk_shape.iter().product::<u64>() as usize * size;
+        let first = runs.first().outside;
+        with_scratch(|scratch| {
+            if runs.is_single() && runs.len == bytes {
+                return f(&values[first..first + bytes], &place, &mut scratch.codecs);
+            }
+            let raw = scratch.decoded.bytes(bytes);
+            // What lies outside of the array repeats a value of the chunk, which costs least.
+            if size > 0 {
+                let padding = &values[first..first + size];
+                raw.chunks_exact_mut(size)
+                    .for_each(|place| place.copy_from_slice(padding));
+            }
+            runs.try_for_each(|run| {
+                let source = &values[run.outside..run.outside + runs.len];
+                raw[run.inside..run.inside + runs.len].copy_from_slice(source);
+                Ok(())
+            })?;
+            f(raw, &place, &mut scratch.codecs)
+        })
+    }
 }
 
-fn encode_values(
-    chain: &CodecChain,
-    dtype: &DataType,
-    values: &[u8],
-    runs: &Runs,
-    chunk_shape: &[u64],
-    size: usize,
-) -> Result<Vec<u8>> {
-    let bytes = chunk_shape.iter().product::<u64>() as usize * size;
-    let first = runs.first().outside;
-    if runs.is_single() && runs.len == bytes {
-        return chain.encode(dtype, &values[first..first + bytes]);
-    }
-    with_scratch(|scratch| {
-        let chunk = scratch.decoded.bytes(bytes);
-        // What lies outside of the array repeats a value of the chunk, which costs least.
-        if size > 0 {
-            let padding = &values[first..first + size];
-            chunk
-                .chunks_exact_mut(size)
-                .for_each(|place| place.copy_from_slice(padding));
-        }
-        runs.try_for_each(|run| {
-            let source = &values[run.outside..run.outside + runs.len];
-            chunk[run.inside..run.inside + runs.len].copy_from_slice(source);
-            Ok(())
-        })?;
-        chain.encode(dtype, chunk)
-    })
+/// The origins of unit blocks, and of those that fill the last chunk up: behind all others on the
+/// Morton curve, in a row.
+fn padded(origins: &[[i64; 3]], layout: &Layout) -> Vec<[i64; 3]> {
+    let chunk = layout
+        .chunk_shape
+        .first()
+        .map_or(1, |blocks| *blocks as usize);
+    let side = |d: usize| {
+        let dimension = (layout.chunk_shape.len() + d)
+            .checked_sub(3)
+            .filter(|place| *place > 0);
+        dimension.map_or(1, |place| layout.chunk_shape[place] as i64)
+    };
+    let farthest = origins
+        .iter()
+        .flat_map(|origin| (0..3).map(|d| origin[d] / side(d)))
+        .max();
+    // In z where blocks have a side in z, else in y or x.
+    let (outer, inner) = (3 - (layout.chunk_shape.len() - 1).min(3), 2);
+    let behind = (farthest.unwrap_or(0).max(0) as u64 + 1).next_power_of_two() as i64;
+    let missing = origins.len().next_multiple_of(chunk) - origins.len();
+    let more = (0..missing as i64).map(|number| {
+        let mut origin = [0; 3];
+        origin[inner] += number * side(inner);
+        origin[outer] += behind * side(outer);
+        origin
+    });
+    origins.iter().copied().chain(more).collect()
 }
 
 fn encode_texts(

@@ -2,8 +2,9 @@
 
 use zstd::zstd_safe;
 
+use super::ambar::ChunkPlace;
 use super::scratch::CodecScratch;
-use super::{blosc, checksum, pcodec, vlen};
+use super::{ambar, blosc, checksum, pcodec, vlen};
 use crate::array::Strings;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -23,6 +24,7 @@ pub(super) enum ValueCodec {
     /// The values as they are, their words in this order of bytes.
     Bytes(Endian),
     Pcodec(pcodec::Config),
+    Ambar(ambar::Config),
     VlenUtf8,
     VlenBytes,
 }
@@ -63,6 +65,19 @@ impl CodecChain {
     pub(super) fn checksummed(values: ValueCodec, compressor: Option<ByteCodec>) -> Self {
         let bytes = compressor.into_iter().chain([ByteCodec::Crc32c]).collect();
         Self { values, bytes }
+    }
+
+    /// Values within an absolute error bound (0: none), and their checksum.
+    pub(crate) fn bounded(error_bound: f64) -> Self {
+        Self::checksummed(ValueCodec::Ambar(ambar::Config { error_bound }), None)
+    }
+
+    /// The absolute error bound of its values; `None` where they are as they were written.
+    pub fn error_bound(&self) -> Option<f64> {
+        match &self.values {
+            ValueCodec::Ambar(config) if config.error_bound > 0.0 => Some(config.error_bound),
+            _ => None,
+        }
     }
 
     /// Little-endian values and their checksum: what shard indices are encoded with.
@@ -128,14 +143,23 @@ impl CodecChain {
                 to_native(dtype, *endian, out);
             }
             (ValueCodec::Bytes(endian), [first, later @ ..]) => {
-                let CodecScratch { buffers, zstd } = scratch;
+                let CodecScratch { buffers, zstd, .. } = scratch;
                 let payload = undo(later, payload, buffers, zstd)?;
                 first.decode_into(payload, out, zstd)?;
                 to_native(dtype, *endian, out);
             }
             (ValueCodec::Pcodec(_), codecs) => {
-                let CodecScratch { buffers, zstd } = scratch;
+                let CodecScratch { buffers, zstd, .. } = scratch;
                 pcodec::decode(dtype, undo(codecs, payload, buffers, zstd)?, out)?;
+            }
+            (ValueCodec::Ambar(_), codecs) => {
+                let CodecScratch {
+                    buffers,
+                    zstd,
+                    workspaces,
+                } = scratch;
+                let stream = undo(codecs, payload, buffers, zstd)?;
+                ambar::decode(dtype, stream, out, workspaces)?;
             }
             (ValueCodec::VlenUtf8 | ValueCodec::VlenBytes, _) => {
                 return Err(Error::invalid(format!(
@@ -162,15 +186,21 @@ impl CodecChain {
             _ => return Err(Error::invalid("values of a fixed size are no texts")),
         };
         let (payload, codecs) = self.payload(encoded)?;
-        let CodecScratch { buffers, zstd } = scratch;
+        let CodecScratch { buffers, zstd, .. } = scratch;
         vlen::decode(undo(codecs, payload, buffers, zstd)?, count, utf8)
     }
 
-    /// Encodes a chunk of values of a fixed size, in native byte order.
+    /// Encodes a chunk of values of a fixed size, in native byte order, which lie as `place` says.
     ///
     /// # Errors
     /// `Invalid` where a codec does not take it.
-    pub(crate) fn encode(&self, dtype: &DataType, raw: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn encode(
+        &self,
+        dtype: &DataType,
+        raw: &[u8],
+        place: &ChunkPlace<'_>,
+        scratch: &mut CodecScratch,
+    ) -> Result<Vec<u8>> {
         let mut values = Vec::new();
         match &self.values {
             ValueCodec::Bytes(endian) => {
@@ -181,6 +211,9 @@ impl CodecChain {
                 to_native(dtype, *endian, &mut values);
             }
             ValueCodec::Pcodec(config) => pcodec::encode(config, dtype, raw, &mut values)?,
+            ValueCodec::Ambar(config) => {
+                values = ambar::encode(config, dtype, raw, place, &mut scratch.workspaces)?;
+            }
             ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => {
                 return Err(Error::invalid(format!(
                     "values of {dtype} have no fixed size"

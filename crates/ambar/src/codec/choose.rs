@@ -35,15 +35,23 @@ fn samples(count: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Chooses the chain for `count` chunks, of which `encode(chain, index)` encodes one.
+/// Chooses the chain for `count` chunks, of which `encode(chain, index)` encodes one. `blocks`: they
+/// hold unit blocks of floats whose places are known.
 pub(crate) fn choose(
-    profile: Profile,
+    (profile, blocks): (Profile, bool),
     dtype: &DataType,
     count: usize,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Chosen> {
     let samples = samples(count);
-    let candidates = candidates(profile, dtype);
+    let mut candidates = candidates(profile, dtype);
+    if blocks && profile == Profile::Small {
+        // Across blocks that touch it predicts far better; but readers need ambar for it.
+        candidates.push(Candidate {
+            chain: CodecChain::bounded(0.0),
+            penalty: 0.01,
+        });
+    }
     let tried = parallel::try_map(candidates.len() * samples.len(), |task| {
         let chain = &candidates[task / samples.len()].chain;
         encode(chain, samples[task % samples.len()])

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use zarrs_metadata::v3::MetadataV3;
 
 use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec};
-use super::pcodec;
+use super::{ambar, pcodec};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
@@ -39,6 +39,7 @@ impl CodecChain {
             ValueCodec::Pcodec(config) => {
                 json!({"name": "numcodecs.pcodec", "configuration": config})
             }
+            ValueCodec::Ambar(config) => json!({"name": "ambar", "configuration": config}),
             ValueCodec::VlenUtf8 => json!({"name": "vlen-utf8"}),
             ValueCodec::VlenBytes => json!({"name": "vlen-bytes"}),
         };
@@ -57,6 +58,10 @@ impl CodecChain {
             ValueCodec::Bytes(Endian::Little) => None,
             ValueCodec::Bytes(Endian::Big) => Some("big-endian".to_owned()),
             ValueCodec::Pcodec(config) => Some(format!("pcodec {}", config.level)),
+            ValueCodec::Ambar(config) if config.error_bound > 0.0 => {
+                Some(format!("ambar {:.3e}", config.error_bound))
+            }
+            ValueCodec::Ambar(_) => Some("ambar lossless".to_owned()),
             ValueCodec::VlenUtf8 => Some("vlen-utf8".to_owned()),
             ValueCodec::VlenBytes => Some("vlen-bytes".to_owned()),
         };
@@ -90,6 +95,16 @@ fn value_codec(codec: &MetadataV3, dtype: &DataType) -> Result<ValueCodec> {
         // Registered both as numcodecs' and under a name of its own.
         "numcodecs.pcodec" | "pcodec" if pcodec::takes(dtype) => {
             Ok(ValueCodec::Pcodec(configuration(codec)?))
+        }
+        "ambar" if ambar::takes(dtype) => {
+            let config: ambar::Config = configuration(codec)?;
+            if config.error_bound >= 0.0 && config.error_bound.is_finite() {
+                Ok(ValueCodec::Ambar(config))
+            } else {
+                Err(Error::corrupt(
+                    "codec `ambar` does not say a valid `error_bound`",
+                ))
+            }
         }
         "vlen-utf8" if *dtype == DataType::String => Ok(ValueCodec::VlenUtf8),
         "vlen-bytes" if *dtype == DataType::Bytes => Ok(ValueCodec::VlenBytes),

@@ -4,6 +4,7 @@
 //! anything, decodes straight into the caller's memory and allocates nothing per chunk.
 //! `docs/decisions/0003-codec-chain.md` says why.
 
+mod ambar;
 mod blosc;
 mod chain;
 mod checksum;
@@ -18,11 +19,12 @@ mod tests;
 
 pub use chain::CodecChain;
 
+pub(crate) use ambar::{ChunkPlace, tune};
 pub(crate) use checksum::check_crc32c;
-pub(crate) use choose::choose;
+pub(crate) use choose::{Chosen, choose};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
-/// How an array is to be compressed; all profiles are lossless.
+/// How an array is to be compressed, where no error bound says more; all profiles are lossless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Reads at the speed of memory: raw, or byte shuffle and LZ4.
@@ -30,6 +32,6 @@ pub enum Profile {
     /// Small where that costs little time in reading.
     #[default]
     Balanced,
-    /// As small as the standard codecs get it.
+    /// As small as it gets; fields on unit blocks with the codec `ambar`, which is not one of Zarr's.
     Small,
 }

@@ -21,6 +21,7 @@ pub(crate) struct Scratch {
 pub(crate) struct CodecScratch {
     pub buffers: [Vec<u8>; 2],
     pub zstd: Option<zstd::bulk::Decompressor<'static>>,
+    pub workspaces: super::ambar::Workspaces,
 }
 
 /// Bytes aligned for every type of value.

@@ -5,8 +5,9 @@ use serde_json::json;
 use zarrs_metadata::v3::MetadataV3;
 
 use super::scratch::CodecScratch;
-use super::{CodecChain, Profile, choose};
+use super::{ChunkPlace, CodecChain, Profile, choose};
 use crate::dtype::DataType;
+use crate::error::Result;
 
 /// Chains that this library writes or reads, as metadata, with a type that each takes.
 fn chains() -> Vec<(DataType, CodecChain)> {
@@ -26,6 +27,7 @@ fn chains() -> Vec<(DataType, CodecChain)> {
             "equal_pages_up_to": 300,
         }})
     };
+    let ambar = json!({"name": "ambar", "configuration": {"error_bound": 0.0}});
     let mut chains = Vec::new();
     for dtype in [
         DataType::UInt8,
@@ -46,9 +48,15 @@ fn chains() -> Vec<(DataType, CodecChain)> {
             json!([big, blosc("blosclz", "noshuffle", 1), zstd, crc, crc]),
             json!([pcodec(8), crc]),
             json!([pcodec(4), zstd, blosc("lz4hc", "shuffle", 1)]),
+            json!([ambar, crc]),
         ] {
             let codecs: Vec<MetadataV3> = serde_json::from_value(codecs).unwrap();
-            if codecs[0].name() != "numcodecs.pcodec" || super::pcodec::takes(&dtype) {
+            let takes = match codecs[0].name() {
+                "numcodecs.pcodec" => super::pcodec::takes(&dtype),
+                "ambar" => super::ambar::takes(&dtype),
+                _ => true,
+            };
+            if takes {
                 chains.push((
                     dtype.clone(),
                     CodecChain::from_metadata(&codecs, &dtype).unwrap(),
@@ -57,6 +65,17 @@ fn chains() -> Vec<(DataType, CodecChain)> {
         }
     }
     chains
+}
+
+/// Encodes a chunk that is an array of one dimension.
+fn encode(chain: &CodecChain, dtype: &DataType, raw: &[u8]) -> Result<Vec<u8>> {
+    let length = (raw.len() / dtype.size().unwrap_or(1).max(1)) as u64;
+    let place = ChunkPlace {
+        shape: &[length],
+        origins: None,
+        plan: None,
+    };
+    chain.encode(dtype, raw, &place, &mut CodecScratch::default())
 }
 
 fn decode(
@@ -88,7 +107,7 @@ proptest! {
         for (dtype, chain) in chains() {
             let size = dtype.size().unwrap();
             let raw = &bytes[..bytes.len() / size * size];
-            let encoded = chain.encode(&dtype, raw).unwrap();
+            let encoded = encode(&chain, &dtype, raw).unwrap();
             let metadata = serde_json::from_value::<Vec<MetadataV3>>(chain.to_json(&dtype)).unwrap();
             let again = CodecChain::from_metadata(&metadata, &dtype).unwrap();
             prop_assert_eq!(&again, &chain);
@@ -110,7 +129,7 @@ proptest! {
         for (dtype, chain) in chains().into_iter().filter(|(_, chain)| chain.is_checksummed()) {
             let size = dtype.size().unwrap();
             let raw = &bytes[..bytes.len() / size * size];
-            let mut encoded = chain.encode(&dtype, raw).unwrap();
+            let mut encoded = encode(&chain, &dtype, raw).unwrap();
             let bit = at.index(encoded.len() * 8);
             encoded[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(chain.verify(&encoded).is_err());
@@ -132,7 +151,7 @@ proptest! {
         for (dtype, chain) in chains() {
             let size = dtype.size().unwrap();
             let raw = &bytes[..bytes.len() / size * size];
-            let encoded = chain.encode(&dtype, raw).unwrap();
+            let encoded = encode(&chain, &dtype, raw).unwrap();
             let sums = if chain.is_checksummed() { 4 } else { 0 };
             let mut payload = encoded[..encoded.len() - sums].to_vec();
             if let Some(cut) = cut.filter(|_| !payload.is_empty()) {
@@ -156,7 +175,7 @@ proptest! {
     fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
         for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
             let values = || texts.iter().map(|text| text.as_bytes());
-            let chosen = choose(profile, &DataType::String, 1, |chain, _| {
+            let chosen = choose((profile, false), &DataType::String, 1, |chain, _| {
                 chain.encode_strings(values())
             }).unwrap();
             let encoded = &chosen.encoded[&0];
@@ -187,7 +206,10 @@ fn equal_values_are_tiny() {
         let raw = vec![7u8; 1 << 18];
         let raw = &raw[..raw.len() / 8 * 8];
         for profile in [Profile::Balanced, Profile::Small] {
-            let chosen = choose(profile, &dtype, 6, |chain, _| chain.encode(&dtype, raw)).unwrap();
+            let chosen = choose((profile, false), &dtype, 6, |chain, _| {
+                encode(&chain, &dtype, raw)
+            })
+            .unwrap();
             let bytes = chosen.encoded.values().next().unwrap().len();
             assert!(
                 bytes < raw.len() / 400,
@@ -208,9 +230,12 @@ fn noise_is_stored_as_it_is() {
     })
     .take(1 << 16)
     .collect();
-    let chosen = choose(Profile::Balanced, &DataType::Float64, 3, |chain, _| {
-        chain.encode(&DataType::Float64, &raw)
-    });
+    let chosen = choose(
+        (Profile::Balanced, false),
+        &DataType::Float64,
+        3,
+        |chain, _| encode(chain, &DataType::Float64, &raw),
+    );
     assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
 }
 

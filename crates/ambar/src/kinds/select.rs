@@ -57,6 +57,14 @@ pub(crate) trait Rows: Sync {
     fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
         Ok(true)
     }
+    /// Whether there are rows that do not count: those that `mask` leaves out.
+    fn is_masked(&self) -> bool {
+        false
+    }
+    /// Which rows count, one flag each. Only asked where some do not.
+    fn mask(&self, rows: Range<u64>) -> Result<Vec<bool>> {
+        Ok(vec![true; (rows.end - rows.start) as usize])
+    }
     /// As `ColumnSource::ranges`, of stored and derived columns.
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>>;
 
@@ -95,7 +103,8 @@ struct Wanted<'a> {
 }
 
 /// The picked rows of one chunk.
-struct Part {
+struct Part<'a> {
+    table: &'a dyn Rows,
     rows: Range<u64>,
     /// Row numbers within the chunk; `None`: all.
     picked: Option<Vec<u32>>,
@@ -103,7 +112,7 @@ struct Part {
     kept: HashMap<usize, Vec<u8>>,
 }
 
-impl Part {
+impl Part<'_> {
     fn len(&self) -> usize {
         match &self.picked {
             Some(picked) => picked.len(),
@@ -120,23 +129,37 @@ pub(crate) fn select(
     region: Option<&Region>,
     conditions: &[&Predicate],
 ) -> Result<Vec<(String, Column)>> {
+    select_all(table, &[table], columns, region, conditions)
+}
+
+/// As `select`, of several tables one behind the other. All have the columns of `schema`.
+pub(crate) fn select_all(
+    schema: &dyn Rows,
+    tables: &[&dyn Rows],
+    columns: &[&str],
+    region: Option<&Region>,
+    conditions: &[&Predicate],
+) -> Result<Vec<(String, Column)>> {
     let wanted = columns
         .iter()
         .map(|name| {
-            let dtype = table.dtype(name)?;
+            let dtype = schema.dtype(name)?;
             Ok(Wanted {
                 name,
                 size: fixed_size(name, &dtype)?,
                 dtype,
-                derived: table.derived(name).is_some(),
+                derived: schema.derived(name).is_some(),
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    let parts = pick(table, &wanted, region, conditions)?;
+    let mut parts = Vec::new();
+    for table in tables {
+        parts.extend(pick(*table, &wanted, region, conditions)?);
+    }
     let rows = parts.iter().map(Part::len).sum();
     let dtypes: Vec<DataType> = wanted.iter().map(|column| column.dtype.clone()).collect();
     let mut columns = Column::allocate(&dtypes, rows)?;
-    fill(table, &wanted, &parts, &mut columns)?;
+    fill(&wanted, &parts, &mut columns)?;
     let names = wanted.iter().map(|column| column.name.to_owned());
     Ok(names.zip(columns).collect())
 }
@@ -150,20 +173,22 @@ fn fixed_size(name: &str, dtype: &DataType) -> Result<usize> {
 }
 
 /// The first pass: which rows of which chunks.
-fn pick(
-    table: &dyn Rows,
+fn pick<'a>(
+    table: &'a dyn Rows,
     wanted: &[Wanted<'_>],
     region: Option<&Region>,
     conditions: &[&Predicate],
-) -> Result<Vec<Part>> {
+) -> Result<Vec<Part<'a>>> {
     let source = table.source();
     let count = chunk_count(source);
     let whole = |chunk: u64| Part {
+        table,
         rows: chunk_range(source, chunk),
         picked: None,
         kept: HashMap::new(),
     };
-    if region.is_none() && conditions.is_empty() {
+    let masked = table.is_masked();
+    if region.is_none() && conditions.is_empty() && !masked {
         return Ok((0..count).map(whole).collect());
     }
     let known = Known::new(table, region, conditions)?;
@@ -172,7 +197,7 @@ fn pick(
         .with_max_len(1)
         .map(|place| match known.open(place)? {
             None => Ok(None),
-            Some((None, open)) if open.is_empty() => Ok(Some(whole(place as u64))),
+            Some((None, open)) if open.is_empty() && !masked => Ok(Some(whole(place as u64))),
             Some((region, open)) => decide(
                 table,
                 wanted,
@@ -181,7 +206,7 @@ fn pick(
                 &open,
             ),
         })
-        .collect::<Result<Vec<Option<Part>>>>()?;
+        .collect::<Result<Vec<Option<Part<'a>>>>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -193,9 +218,16 @@ pub(crate) fn touched(
     conditions: &[&Predicate],
 ) -> Result<u64> {
     let known = Known::new(table, region, conditions)?;
-    let chunks = 0..chunk_count(table.source()) as usize;
-    let open = chunks.map(|place| Ok(u64::from(known.open(place)?.is_some())));
-    open.sum()
+    let chunks = 0..chunk_count(table.source());
+    let touched = chunks.into_par_iter().map(|place| {
+        let mut touched = known.open(place as usize)?.is_some();
+        if touched && table.is_masked() {
+            let rows = chunk_range(table.source(), place);
+            touched = table.mask(rows)?.contains(&true);
+        }
+        Ok(u64::from(touched))
+    });
+    touched.sum()
 }
 
 /// What is known of the chunks without reading them, and what is asked of them.
@@ -275,14 +307,21 @@ fn outcome(condition: &Predicate, ranges: &Ranges, chunk: usize) -> Result<Outco
 }
 
 /// Reads what decides about the rows of a chunk; `None` where none is picked.
-fn decide(
-    table: &dyn Rows,
+fn decide<'a>(
+    table: &'a dyn Rows,
     wanted: &[Wanted<'_>],
     rows: Range<u64>,
     region: Option<&Region>,
     conditions: &[&Predicate],
-) -> Result<Option<Part>> {
-    let mut mask = vec![true; (rows.end - rows.start) as usize];
+) -> Result<Option<Part<'a>>> {
+    let mut mask = if table.is_masked() {
+        table.mask(rows.clone())?
+    } else {
+        vec![true; (rows.end - rows.start) as usize]
+    };
+    if !mask.contains(&true) {
+        return Ok(None);
+    }
     let mut loaded = Loaded {
         table,
         rows: rows.clone(),
@@ -331,7 +370,12 @@ fn decide(
         }
     }
     let picked = (!all).then_some(picked);
-    Ok(Some(Part { rows, picked, kept }))
+    Ok(Some(Part {
+        table,
+        rows,
+        picked,
+        kept,
+    }))
 }
 
 /// Columns of one chunk that have been read.
@@ -410,17 +454,12 @@ impl Loaded<'_> {
 /// One piece of the second pass: values of one chunk, and where they go.
 enum Job<'a> {
     Kept(&'a [u8], &'a mut [u8]),
-    Stored(&'a Part, &'a Wanted<'a>, &'a mut [u8]),
-    Derived(&'a Part, Vec<&'a str>, Vec<&'a mut [u8]>),
+    Stored(&'a Part<'a>, &'a Wanted<'a>, &'a mut [u8]),
+    Derived(&'a Part<'a>, Vec<&'a str>, Vec<&'a mut [u8]>),
 }
 
 /// The second pass: every column's values of every part into their place.
-fn fill(
-    table: &dyn Rows,
-    wanted: &[Wanted<'_>],
-    parts: &[Part],
-    columns: &mut [Column],
-) -> Result<()> {
+fn fill(wanted: &[Wanted<'_>], parts: &[Part<'_>], columns: &mut [Column]) -> Result<()> {
     let mut jobs: Vec<Job<'_>> = Vec::new();
     let mut rests: Vec<&mut [u8]> = columns.iter_mut().map(Column::bytes_mut).collect();
     for part in parts {
@@ -449,26 +488,28 @@ fn fill(
                 out.copy_from_slice(values);
                 Ok(())
             }
-            Job::Stored(part, column, out) => stored(table, part, column, scratch, out),
+            Job::Stored(part, column, out) => stored(part, column, scratch, out),
             Job::Derived(part, names, mut outs) => {
-                table.derive(part.rows.clone(), &names, &mut outs)
+                part.table.derive(part.rows.clone(), &names, &mut outs)
             }
         })
 }
 
 fn stored(
-    table: &dyn Rows,
-    part: &Part,
+    part: &Part<'_>,
     column: &Wanted<'_>,
     scratch: &mut Vec<u8>,
     out: &mut [u8],
 ) -> Result<()> {
     let Some(picked) = &part.picked else {
-        return table.source().read(column.name, part.rows.clone(), out);
+        return part
+            .table
+            .source()
+            .read(column.name, part.rows.clone(), out);
     };
     let rows = (part.rows.end - part.rows.start) as usize;
     scratch.resize(rows * column.size, 0);
-    table
+    part.table
         .source()
         .read(column.name, part.rows.clone(), scratch)?;
     gather(scratch, column.size, picked, out);

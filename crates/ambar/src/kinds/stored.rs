@@ -9,6 +9,8 @@ use crate::array::{Array, Slice};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::source::ColumnSource;
+use crate::limits::Limits;
+use crate::memory::Column;
 use crate::store::{NodeKind, Store};
 
 /// Columns of a group, read on demand.
@@ -136,6 +138,38 @@ fn range_array(
     ))
     .at_node(index)
     .in_file(store.location()))
+}
+
+/// A whole array, such as those of an index, which must have this type and shape (`None`: any
+/// length). Only for arrays of fixed-size values.
+///
+/// # Errors
+/// `Corrupt` where type or shape differ; `Limit` where there is no memory for it.
+pub(crate) fn whole_array(
+    store: &Store,
+    path: &str,
+    dtype: DataType,
+    shape: &[Option<u64>],
+) -> Result<Column> {
+    let array = store.array(path)?;
+    let located = |error: Error| error.at_node(path).in_file(store.location());
+    let found = array.shape();
+    let alike = |(found, wanted): (&u64, &Option<u64>)| wanted.is_none_or(|n| n == *found);
+    let same = found.len() == shape.len() && found.iter().zip(shape).all(alike);
+    if *array.dtype() != dtype || !same {
+        return Err(located(Error::corrupt(format!(
+            "expected {dtype} values of shape {shape:?}, found {} of {found:?}; restore the file \
+             from a copy",
+            array.dtype()
+        ))));
+    }
+    let limit = Limits::default().array_bytes;
+    let values = Limits::check("an index", array.elements(), limit).map_err(located)?;
+    let column = Column::allocate(&[dtype], values).map_err(located)?.pop();
+    let mut column = column.ok_or_else(|| located(Error::limit("no memory for an index")))?;
+    let whole: Vec<Slice> = found.iter().map(|n| Slice::all(*n)).collect();
+    array.read(&whole, column.bytes_mut())?;
+    Ok(column)
 }
 
 impl ColumnSource for StoredColumns {

@@ -188,14 +188,24 @@ pub(crate) fn index(
     path: &str,
     name: &str,
     dtype: DataType,
+    place: (&[u64], &[&str]),
+    bytes: &[u8],
+) -> Result<()> {
+    let path = format!("{}/index/{name}", path.trim_end_matches('/'));
+    in_one_chunk(writer, &path, dtype, place, bytes)
+}
+
+/// Writes an array that is always read as a whole: one chunk.
+pub(crate) fn in_one_chunk(
+    writer: &mut StoreWriter,
+    path: &str,
+    dtype: DataType,
     (shape, dimensions): (&[u64], &[&str]),
     bytes: &[u8],
 ) -> Result<()> {
-    // One chunk: an index is read as a whole.
     let chunk: Vec<u64> = shape.iter().map(|n| (*n).max(1)).collect();
     let spec = ArraySpec::new(dtype, shape)
         .dimensions(dimensions)
         .chunks(&chunk);
-    let path = format!("{}/index/{name}", path.trim_end_matches('/'));
-    writer.write_array(&path, &spec, ArrayData::Fixed(bytes))
+    writer.write_array(path, &spec, ArrayData::Fixed(bytes))
 }

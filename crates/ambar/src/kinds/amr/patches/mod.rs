@@ -1,7 +1,193 @@
 //! The layout `patches` of the kind `amr`: levels made of boxes, as in AMReX.
 
+mod average;
+mod blocks;
+mod boxcache;
+mod boxtree;
+mod covered;
+mod derived;
+mod frame;
+mod gather;
+mod grid;
 mod hierarchy;
+mod nest;
+mod open;
+mod project;
+mod read;
+mod select;
 mod source;
+mod stored;
+mod values;
+mod window;
+mod write;
 
+use std::sync::{Arc, OnceLock};
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::metadata::Attributes;
+
+pub use blocks::Blocks;
+pub use covered::Covered;
 pub use hierarchy::{IndexBox, MAX_INDEX, PatchHierarchy, PatchLevel};
+pub use nest::Cells;
+use nest::Nest;
 pub use source::PatchSource;
+use values::{BoxValues, Values};
+pub use write::{PatchOptions, Progress};
+
+/// A patch-based hierarchy with its fields, in a store or read straight from another code's files:
+/// the kind `amr`, layout `patches`.
+///
+/// Nothing is read before it is asked for. All methods run on the current rayon pool.
+pub struct PatchAmr {
+    nest: Arc<Nest>,
+    fields: Vec<String>,
+    dtypes: Vec<DataType>,
+    values: Box<dyn Values>,
+    attributes: Attributes,
+    /// Leaf cells of each level.
+    leaves: Vec<u64>,
+    /// The levels' unit blocks, once they were needed.
+    blocks: Vec<OnceLock<Blocks>>,
+    /// The box around each chunk's cells, by level, once they were needed.
+    extents: Vec<OnceLock<Vec<IndexBox>>>,
+    cache: read::ChunkCache,
+}
+
+impl PatchAmr {
+    /// The fields of `source`. Boxes are read when cells in them are first asked for, and kept.
+    ///
+    /// # Errors
+    /// `Invalid` where the hierarchy's boxes overlap, lie outside of its domain, or are not made of
+    /// whole cells of the next coarser level's boxes, or a name is taken twice or by a derived column;
+    /// `Limit` for more than can be handled.
+    pub fn from_source(source: Arc<dyn PatchSource>) -> Result<Self> {
+        let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
+        let fields = source.fields().to_vec();
+        write::check_names(&nest, &fields)?;
+        let dtypes = fields.iter().map(|field| source.dtype(field));
+        let dtypes = dtypes.collect::<Result<Vec<_>>>()?;
+        let values = BoxValues::new(source, Arc::clone(&nest), &fields, &dtypes)?;
+        Self::new(nest, fields, dtypes, Box::new(values), Attributes::new())
+    }
+
+    fn new(
+        nest: Arc<Nest>,
+        fields: Vec<String>,
+        dtypes: Vec<DataType>,
+        values: Box<dyn Values>,
+        attributes: Attributes,
+    ) -> Result<Self> {
+        let levels = 0..nest.levels();
+        Ok(Self {
+            leaves: levels
+                .clone()
+                .map(|l| nest.cells(l, Cells::Leaves))
+                .collect(),
+            blocks: levels.clone().map(|_| OnceLock::new()).collect(),
+            extents: levels.map(|_| OnceLock::new()).collect(),
+            nest,
+            fields,
+            dtypes,
+            values,
+            attributes,
+            cache: read::ChunkCache::default(),
+        })
+    }
+
+    /// The levels and their boxes.
+    pub fn hierarchy(&self) -> &PatchHierarchy {
+        self.nest.hierarchy()
+    }
+
+    /// Names of the fields, in their order in the file.
+    pub fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    /// Names of the columns that are derived on request: `level`, `x`, `y`, `z`, `dx` (and `dy`,
+    /// `dz` where cells are no cubes), `ix`, `iy`, `iz`, as far as there are dimensions.
+    pub fn derived(&self) -> Vec<String> {
+        derived::Derived::names(&self.nest)
+    }
+
+    /// The type of a field or a derived column.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the columns there are.
+    pub fn dtype(&self, name: &str) -> Result<DataType> {
+        match derived::Derived::parse(name, &self.nest) {
+            Some(derived) => Ok(derived.dtype()),
+            None => Ok(self.dtypes[self.field(name)?].clone()),
+        }
+    }
+
+    /// Number of leaf cells.
+    pub fn rows(&self) -> u64 {
+        self.leaves.iter().sum()
+    }
+
+    /// The levels that hold leaf cells, and how many.
+    pub fn cells_per_level(&self) -> Vec<(u8, u64)> {
+        let levels = (0u8..).zip(self.leaves.iter().copied());
+        levels.filter(|(_, cells)| *cells > 0).collect()
+    }
+
+    /// Number of chunks of a field on all levels.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`: where blocks lie has to be read.
+    pub fn chunks(&self) -> Result<u64> {
+        let levels = 0..self.nest.levels();
+        levels
+            .map(|level| Ok(self.blocks(level)?.chunks() as u64))
+            .sum()
+    }
+
+    /// The `ambar` attributes of the group; empty for what does not lie in a store.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// The unit blocks of a level.
+    ///
+    /// # Errors
+    /// `NotFound` for a level that is not there; `Corrupt`, `Io`; `Limit` for more than can be
+    /// handled.
+    pub fn blocks(&self, level: usize) -> Result<&Blocks> {
+        let slot = self.blocks.get(level);
+        let slot = slot.ok_or_else(|| {
+            let levels = self.blocks.len();
+            Error::not_found(format!("there is no level {level}, there are {levels}"))
+        })?;
+        if let Some(blocks) = slot.get() {
+            return Ok(blocks);
+        }
+        let blocks = self.values.blocks(&self.nest, level)?;
+        // Two threads may make it at once: either result will do, they are equal.
+        Ok(slot.get_or_init(|| blocks))
+    }
+
+    fn extents(&self, level: usize) -> Result<&Vec<IndexBox>> {
+        if let Some(extents) = self.extents[level].get() {
+            return Ok(extents);
+        }
+        let extents = self.values.extents(self.blocks(level)?)?;
+        Ok(self.extents[level].get_or_init(|| extents))
+    }
+
+    /// The place of a field.
+    fn field(&self, name: &str) -> Result<usize> {
+        let place = self.fields.iter().position(|other| other == name);
+        place.ok_or_else(|| {
+            let mut known = self.fields.clone();
+            known.extend(self.derived());
+            let known = known.join(", ");
+            Error::not_found(format!("there is no column {name:?}; there are: {known}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! What is known of a plotfile, as JSON: for the attributes of stores, and for the bindings.
+
+use ambar::kinds::amr::patches::{IndexBox, PatchSource};
+use serde_json::{Map, Value, json};
+
+use super::{Plotfile, Species};
+
+/// The run information: `format`, `ndim`, `time`, `steps`, `coordinates` (`cartesian`,
+/// `cylindrical` or `spherical`), `lower`, `upper`, `fields`, `dtype`, `levels` (each with
+/// `domain`, inclusive `lo` and `hi`, `cell_size`, `ratio` to the next, number of `boxes` and
+/// `cells`, `ghosts`), `particles`, names of `texts`, what is `left_out` and why, `files` and
+/// `bytes`.
+pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
+    let ndim = plotfile.ndim();
+    let hierarchy = plotfile.hierarchy();
+    let mut json = Map::new();
+    let mut add = |name: &str, value: Value| json.insert(name.to_owned(), value);
+    add("format", json!(plotfile.version()));
+    add("ndim", json!(ndim));
+    add("time", json!(plotfile.time()));
+    add("steps", json!(plotfile.steps()));
+    let coordinates = ["cartesian", "cylindrical", "spherical"];
+    add(
+        "coordinates",
+        json!(coordinates.get(plotfile.coordinates() as usize)),
+    );
+    add("lower", json!(hierarchy.lower[..ndim]));
+    add("upper", json!(hierarchy.upper[..ndim]));
+    add("fields", json!(plotfile.names()));
+    let dtype = plotfile
+        .names()
+        .first()
+        .and_then(|name| plotfile.dtype(name).ok());
+    add("dtype", json!(dtype.map(|dtype| dtype.to_string())));
+    let levels = hierarchy.levels.iter().enumerate().map(|(number, level)| {
+        let cells: u64 = level.boxes.iter().map(|cells| cells.cells() as u64).sum();
+        json!({
+            "domain": corners(&level.domain, ndim),
+            "cell_size": level.cell_size[..ndim],
+            "ratio": level.ratio[..ndim],
+            "boxes": level.boxes.len(),
+            "cells": cells,
+            "ghosts": plotfile.ghosts(number)[..ndim],
+        })
+    });
+    add("levels", levels.collect());
+    add("particles", components(plotfile.species()));
+    add(
+        "texts",
+        plotfile.texts().keys().map(|name| json!(name)).collect(),
+    );
+    let left_out = plotfile.left_out().iter();
+    add(
+        "left_out",
+        left_out
+            .map(|left| (left.name.clone(), json!(left.why)))
+            .collect(),
+    );
+    let (files, bytes) = plotfile.usage();
+    add("files", json!(files));
+    add("bytes", json!(bytes));
+    json
+}
+
+/// Every species: `name`, `present`, its `version`, number of `particles`, `fields` and their
+/// `dtypes`, or `why` it cannot be read.
+pub fn components(species: &[Species]) -> Value {
+    let all = species.iter().map(|species| {
+        let (fields, dtypes): (Vec<_>, Vec<_>) = species
+            .columns()
+            .into_iter()
+            .map(|(name, dtype)| (name, dtype.to_string()))
+            .unzip();
+        json!({
+            "name": species.name,
+            "present": species.missing().is_none(),
+            "version": species.version(),
+            "particles": species.particles(),
+            "fields": fields,
+            "dtypes": dtypes,
+            "why": species.missing(),
+        })
+    });
+    all.collect()
+}
+
+fn corners(cells: &IndexBox, ndim: usize) -> Value {
+    let hi: Vec<_> = cells.hi.iter().take(ndim).map(|hi| hi - 1).collect();
+    json!({"lo": cells.lo[..ndim], "hi": hi})
+}

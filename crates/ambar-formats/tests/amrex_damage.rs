@@ -1,0 +1,427 @@
+//! Plotfiles that are cut short, damaged or hostile: an error that names the place, nothing else.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod amrex_common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ambar::kinds::amr::patches::PatchSource;
+use ambar::{ErrorKind, Result};
+use ambar_formats::amrex::{Layout, Plotfile};
+use amrex_common::synthetic::Synthetic;
+use amrex_common::tree;
+
+/// Opens a plotfile and reads all of it.
+fn read_all(path: &Path) -> Result<Vec<u8>> {
+    let plotfile = Plotfile::open(path)?;
+    let mut all = Vec::new();
+    for (level, part) in plotfile.hierarchy().levels.iter().enumerate() {
+        for (index, cells) in part.boxes.iter().enumerate() {
+            for field in plotfile.names() {
+                let size = plotfile.dtype(field)?.size().unwrap();
+                let mut values = vec![0; cells.cells() * size];
+                plotfile.read_box(level, index, field, &mut values)?;
+                all.extend(values);
+            }
+        }
+    }
+    for species in plotfile.species() {
+        for (_, column) in plotfile.read_particles(&species.name)? {
+            all.extend(column.bytes());
+        }
+    }
+    plotfile.layout()?;
+    Ok(all)
+}
+
+struct Made {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Made {
+    fn new(ghosts: i64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plt");
+        Synthetic {
+            ghosts,
+            ..Synthetic::new(2, &[2, 2], "2 ")
+        }
+        .write(&path);
+        particles(&path, "Version_Two_Dot_Zero_double", true);
+        Self {
+            _folder: folder,
+            path,
+        }
+    }
+
+    /// The error after a text was replaced.
+    fn error(&self, file: &str, from: &str, to: &str) -> ambar::Error {
+        let path = self.path.join(file);
+        let whole = fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&whole).into_owned();
+        assert!(text.contains(from), "{from:?} in {file}: {text}");
+        fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let error = read_all(&self.path).unwrap_err();
+        fs::write(&path, whole).unwrap();
+        error
+    }
+}
+
+/// Particles on the first boxes of both levels.
+fn particles(root: &Path, version: &str, ints: bool) {
+    let folder = root.join("DM");
+    let one = version.contains("One_Dot_") && !version.contains("Two");
+    let names = if one { "1\n" } else { "1\nmass\n1\nkind\n1\n" };
+    let columns = match (ints, one) {
+        (false, _) => 0,
+        (true, true) => 4,
+        (true, false) => 3,
+    };
+    let single = version.ends_with("single");
+    let mut table = String::new();
+    for (level, boxes, counts) in [(0, 2, [3, 0]), (1, 3, [2, 1])] {
+        let mut bytes = Vec::new();
+        for index in 0..boxes {
+            let count = counts.get(index).copied().unwrap_or(0);
+            table += &format!("0 {count} {}\n", bytes.len());
+            for row in 0..count {
+                let ints = (0..columns).map(|column| match column {
+                    0 if version.contains("Two_Dot_One") => (1 << 31) | (row + 1) >> 8,
+                    1 if version.contains("Two_Dot_One") => (row + 1) << 24 | 7,
+                    0 => row as u32 + 1,
+                    column => column as u32,
+                });
+                bytes.extend(ints.flat_map(|value: u32| value.to_le_bytes()));
+            }
+            for row in 0..count {
+                for value in [0.25, 0.5, f64::from(row)] {
+                    match single {
+                        true => bytes.extend((value as f32).to_le_bytes()),
+                        false => bytes.extend(value.to_le_bytes()),
+                    }
+                }
+            }
+        }
+        let folder = folder.join(format!("Level_{level}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("DATA_00000"), bytes).unwrap();
+    }
+    let text = format!("{version}\n2\n{names}6\n99\n1\n2\n3\n{table}");
+    fs::write(folder.join("Header"), text).unwrap();
+}
+
+#[test]
+fn files_cut_short_are_errors() {
+    for ghosts in [0, 1] {
+        let made = Made::new(ghosts);
+        let expected = read_all(&made.path).unwrap();
+        for (name, whole) in tree(&made.path) {
+            let path = made.path.join(&name);
+            let data = name.contains("_D_") || name.contains("DATA");
+            for len in 0..whole.len() {
+                fs::write(&path, &whole[..len]).unwrap();
+                match read_all(&made.path) {
+                    // Blanks at the end, and a text beside the levels, may be missing.
+                    Ok(found) => {
+                        let plotfile = Plotfile::open(&made.path).unwrap();
+                        let whole = found == expected;
+                        // What is left of its Header does not tell that it holds particles.
+                        let told = plotfile.left_out().iter().any(|left| left.name == "DM");
+                        assert!(!data && (whole || told), "{name} cut at {len} was read");
+                    }
+                    Err(error) => {
+                        let kinds = [
+                            ErrorKind::Corrupt,
+                            ErrorKind::NotFound,
+                            ErrorKind::Unsupported,
+                        ];
+                        assert!(kinds.contains(&error.kind()), "{name} at {len}: {error:?}");
+                        let file = Path::new(error.file());
+                        assert!(file.starts_with(&made.path), "{name} at {len}: {error}");
+                    }
+                }
+            }
+            fs::write(&path, &whole).unwrap();
+        }
+        assert_eq!(read_all(&made.path).unwrap(), expected);
+    }
+}
+
+#[test]
+fn flipped_bytes_give_a_result_or_an_error() {
+    let made = Made::new(0);
+    let mut errors = 0;
+    for (name, whole) in tree(&made.path) {
+        let path = made.path.join(&name);
+        for at in 0..whole.len().min(2500) {
+            for change in [1 << (at % 8), 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= change;
+                fs::write(&path, bytes).unwrap();
+                errors += u32::from(read_all(&made.path).is_err());
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+    assert!(errors > 1500, "{errors} errors only");
+    read_all(&made.path).unwrap();
+}
+
+#[test]
+fn hostile_numbers_are_errors() {
+    let made = Made::new(0);
+    let header = "Header";
+    let cells = "Lev_0/State_H";
+    let fab = "Lev_0/State_D_00000";
+    let dm = "DM/Header";
+    let huge = "9223372036854775807";
+    for (file, from, to, part) in [
+        (
+            header,
+            "V1.1\n3\n",
+            "V1.1\n4000000000000\n",
+            "line 2: the number of fields",
+        ),
+        (
+            header,
+            "\n2\n0.5",
+            "\n4\n0.5",
+            "the number of dimensions in 1..=3",
+        ),
+        (
+            header,
+            "0.5\n1\n",
+            "0.5\n99999\n",
+            "the finest level in 0..=255",
+        ),
+        (
+            header,
+            "((-4,-4) (7,7)",
+            &format!("((-4,-4) ({huge},7)"),
+            "domain",
+        ),
+        (
+            header,
+            "((-4,-4) (7,7)",
+            "((-4,-4) (8,7)",
+            "refined expected",
+        ),
+        (header, "((-4,-4) (7,7)", "((-4,-4) (-9,7)", "level"),
+        (header, "\n2 \n", "\n3 \n", "ratio is 3, but 2"),
+        (header, "0.5 0.5", "0.5 nan", "a finite number"),
+        (header, "0.5 0.5", "0.5 -0.5", "size"),
+        (
+            header,
+            "\n0 2 0.5",
+            &format!("\n0 {huge} 0.5"),
+            "number of boxes",
+        ),
+        (header, "\n0 2 0.5", "\n0 1 0.5", "expected"),
+        (
+            header,
+            "Lev_0/State",
+            "../Lev_0/State",
+            "the name of a file",
+        ),
+        (header, "Lev_0/State", "/etc/State", "the name of a file"),
+        (
+            header,
+            "Lev_0/State",
+            "Lev_9/State",
+            "Lev_9/State_H: this file is missing",
+        ),
+        (header, "density", "Y(H2)", "only one field"),
+        (
+            cells,
+            "1\n0\n3",
+            "7\n0\n3",
+            "line 1: the format of Cell_H (1 to 4)",
+        ),
+        (cells, "1\n0\n3", "1\n0\n4", "components again"),
+        (cells, "\n0\n(2 0", "\n-1\n(2 0", "ghost cells"),
+        (cells, "\n0\n(2 0", "\n1\n(2 0", "a FAB of"),
+        (cells, "(2 0", &format!("({huge} 0"), "the number of boxes"),
+        (cells, "((4,-4)", "((5,-4)", "a FAB of"),
+        (cells, "(3,3) (0,0)", "(3,3) (1,0)", "nodes or faces"),
+        (
+            cells,
+            "State_D_00001",
+            "../../x",
+            "the name of a file in the plotfile",
+        ),
+        (
+            cells,
+            "State_D_00001",
+            "State_D_00009",
+            "State_D_00009: this file is missing",
+        ),
+        (
+            cells,
+            "00001 0",
+            &format!("00001 {huge}"),
+            "it was cut short",
+        ),
+        (cells, "00001 0", "00000 0", "a FAB of"),
+        (cells, "2,3", "2,99999999999", "components again"),
+        (
+            fab,
+            "FAB ((8, (64 ",
+            "FAB ((9999999, (64 ",
+            "list of numbers",
+        ),
+        (
+            fab,
+            " 3\n",
+            " 2000000000\n",
+            "components expected by Cell_H",
+        ),
+    ] {
+        let error = made.error(file, from, to);
+        assert!(
+            error.to_string().contains(part),
+            "{to:?} in {file}: {part:?} in {error}"
+        );
+        let kinds = [ErrorKind::Corrupt, ErrorKind::Unsupported];
+        assert!(kinds.contains(&error.kind()), "{error:?}");
+    }
+    for (from, to, part) in [
+        (
+            "Two_Dot_Zero",
+            "Three_Dot_Zero",
+            "only Version_One_Dot_Zero to Version_Two_Dot_One",
+        ),
+        ("double\n2", "double\n3", "in 2 dimensions expected"),
+        (
+            "double\n2\n1",
+            &format!("double\n2\n{huge}"),
+            "number of real components",
+        ),
+        (
+            "\n6\n",
+            "\n7\n",
+            "7 particles expected, but the grids have 6",
+        ),
+        ("0 3 0", &format!("0 {huge} 0"), "particles expected"),
+        ("0 3 0", &format!("0 3 {huge}"), "from byte"),
+        ("0 1 72", "0 1 0", "it was cut short"),
+        ("0 3 0", "7 3 0", "Level_0/DATA_00007: this file is missing"),
+    ] {
+        let error = made.error(dm, from, to);
+        assert!(
+            error.to_string().contains(part),
+            "{to:?}: {part:?} in {error}"
+        );
+    }
+}
+
+#[test]
+fn two_fabs_may_not_share_bytes() {
+    let made = Made::new(0);
+    // The second box's FAB, whose line is sound, in the first one's values.
+    let [first, second] = ["00000", "00001"].map(|n| made.path.join(format!("Lev_0/State_D_{n}")));
+    let (mut bytes, other) = (fs::read(&first).unwrap(), fs::read(&second).unwrap());
+    bytes[200..200 + other.len()].copy_from_slice(&other);
+    fs::write(&first, bytes).unwrap();
+    let error = made.error("Lev_0/State_H", "State_D_00001 0", "State_D_00000 200");
+    assert!(
+        error.to_string().contains("begins in another one"),
+        "{error}"
+    );
+}
+
+#[test]
+fn all_versions_of_particles_are_read() {
+    for version in [
+        "Version_One_Dot_Zero",
+        "Version_One_Dot_One_single",
+        "Version_One_Dot_One_double",
+        "Version_Two_Dot_Zero_single",
+        "Version_Two_Dot_Zero_double",
+        "Version_Two_Dot_One_single",
+        "Version_Two_Dot_One_double",
+    ] {
+        for ints in [true, false] {
+            let made = Made::new(0);
+            fs::remove_dir_all(made.path.join("DM")).unwrap();
+            particles(&made.path, version, ints);
+            let plotfile = Plotfile::open(&made.path).unwrap();
+            let species = &plotfile.species()[0];
+            assert_eq!((species.missing(), species.version()), (None, version));
+            let columns = plotfile.read_particles("DM").unwrap();
+            let names: Vec<_> = columns.iter().map(|(name, _)| name.as_str()).collect();
+            let one = version.contains("Version_One");
+            let mut expected = vec!["position_x", "position_y"];
+            expected.push(if one { "real_comp0" } else { "mass" });
+            match (ints, one) {
+                (true, true) => expected.extend(["id", "cpu", "cell_x", "cell_y"]),
+                (true, false) => expected.extend(["id", "cpu", "kind"]),
+                _ => {}
+            }
+            expected.extend(["level", "grid"]);
+            assert_eq!(names, expected);
+            let column = |name: &str| &columns.iter().find(|(n, _)| n == name).unwrap().1;
+            assert_eq!(column("level").values::<u8>(), [0, 0, 0, 1, 1, 1]);
+            assert_eq!(column("grid").values::<u32>(), [0, 0, 0, 0, 0, 1]);
+            let masses: Vec<f64> = match version.ends_with("single") {
+                true => columns[2]
+                    .1
+                    .values::<f32>()
+                    .iter()
+                    .map(|x| f64::from(*x))
+                    .collect(),
+                false => columns[2].1.values::<f64>().to_vec(),
+            };
+            assert_eq!(masses, [0.0, 1.0, 2.0, 0.0, 1.0, 0.0]);
+            if ints {
+                assert_eq!(column("id").values::<i64>(), [1, 2, 3, 1, 2, 1]);
+                let cpu = if version.contains("Two_Dot_One") {
+                    7
+                } else {
+                    1
+                };
+                assert_eq!(column("cpu").values::<i32>(), [cpu; 6]);
+            }
+        }
+    }
+}
+
+#[test]
+fn missing_and_unknown_parts_are_stated() {
+    let made = Made::new(0);
+    fs::remove_file(made.path.join("DM/Level_1/DATA_00000")).unwrap();
+    fs::create_dir(made.path.join("raw_fields")).unwrap();
+    fs::write(made.path.join("picture.png"), [0xff, 0xfe]).unwrap();
+    fs::write(made.path.join("long"), vec![b'x'; (1 << 20) + 1]).unwrap();
+    let plotfile = Plotfile::open(&made.path).unwrap();
+    let why = plotfile.species()[0].missing().unwrap();
+    assert!(why.contains("DATA_00000: this file is missing"), "{why}");
+    assert!(plotfile.species()[0].columns().is_empty());
+    assert_eq!(
+        plotfile.read_particles("DM").unwrap_err().kind(),
+        ErrorKind::Corrupt
+    );
+    let left: Vec<_> = plotfile
+        .left_out()
+        .iter()
+        .map(|left| left.name.as_str())
+        .collect();
+    assert_eq!(left, ["long", "picture.png", "raw_fields"]);
+    plotfile.layout().unwrap();
+}
+
+#[test]
+fn damaged_layouts_are_errors_or_ignored() {
+    let made = Made::new(0);
+    let plotfile = Plotfile::open(&made.path).unwrap();
+    let text = plotfile.layout_json().unwrap();
+    assert!(Layout::from_json(&text[..text.len() / 2]).is_err());
+    assert!(Layout::from_json("{}").is_err());
+}

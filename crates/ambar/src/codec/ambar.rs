@@ -1,0 +1,197 @@
+//! The codec `ambar`: values within an error bound, or lossless, one stream of `ambar-codec` a chunk.
+
+use ambar_codec::{Element, Layout, Plan, Workspace};
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+
+/// The codec's `configuration`. It says how a chunk was encoded; decoding needs none of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Config {
+    /// The absolute error bound; 0 where chunks are lossless.
+    pub error_bound: f64,
+}
+
+// Bounds are compared by their bits: none is NaN.
+impl PartialEq for Config {
+    fn eq(&self, other: &Self) -> bool {
+        self.error_bound.to_bits() == other.error_bound.to_bits()
+    }
+}
+
+impl Eq for Config {}
+
+impl std::hash::Hash for Config {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.error_bound.to_bits().hash(state);
+    }
+}
+
+/// How the values of a chunk lie, for codecs that predict values from those around them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkPlace<'a> {
+    /// Length of the chunk in each dimension.
+    pub shape: &'a [u64],
+    /// Where each of the unit blocks lies that the first dimension counts: the first cell's index in
+    /// z, y, x, in cells of their level. `None` for an array like any other.
+    pub origins: Option<&'a [[i64; 3]]>,
+    /// Settings chosen for the array; `None` chooses for the chunk.
+    pub plan: Option<Plan>,
+}
+
+impl ChunkPlace<'_> {
+    /// Calls `f` with the layout as the codec says it.
+    fn with_layout<T>(&self, f: impl FnOnce(&Layout<'_>) -> T) -> T {
+        let lengths: Vec<usize> = self.shape.iter().map(|n| *n as usize).collect();
+        if let (Some(origins), [_, sides @ ..]) = (self.origins, &lengths[..]) {
+            let mut side = [1; 3];
+            for (to, n) in side.iter_mut().rev().zip(sides.iter().rev()) {
+                *to = *n;
+            }
+            return f(&Layout::Blocks { side, origins });
+        }
+        // Lengths of 1 say nothing, and of many dimensions the slowest become one.
+        let mut shape: Vec<usize> = lengths.iter().copied().filter(|n| *n != 1).collect();
+        let extra = shape.len().saturating_sub(4);
+        let outer: usize = shape.drain(..extra).product();
+        match shape.first_mut() {
+            Some(first) => *first *= outer,
+            None => shape.push(1),
+        }
+        f(&Layout::Array(&shape))
+    }
+}
+
+/// What the codec keeps from chunk to chunk, for both types.
+#[derive(Default)]
+pub(crate) struct Workspaces {
+    single: Workspace<f32>,
+    double: Workspace<f64>,
+}
+
+/// Whether the codec takes values of this type.
+pub(super) fn takes(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::Float32 | DataType::Float64)
+}
+
+fn refused(dtype: &DataType) -> Error {
+    Error::invalid(format!(
+        "an error bound is for float32 and float64 values, not {dtype}: write them without one"
+    ))
+}
+
+fn failed(error: ambar_codec::Error) -> Error {
+    match error {
+        ambar_codec::Error::Invalid(what) => Error::invalid(what),
+        ambar_codec::Error::Corrupt(what) => {
+            Error::corrupt(format!("{what}; restore the file from a copy"))
+        }
+        ambar_codec::Error::Unsupported(what) => {
+            Error::unsupported(format!("{what}: use a newer version of ambar"))
+        }
+    }
+}
+
+/// The settings that suit a chunk of an array best.
+///
+/// # Errors
+/// `Invalid` where the codec does not take the values.
+pub(crate) fn tune(
+    dtype: &DataType,
+    raw: &[u8],
+    place: &ChunkPlace<'_>,
+    error_bound: f64,
+) -> Result<Plan> {
+    let tuned = match dtype {
+        DataType::Float32 => tune_values::<f32>(raw, place, error_bound),
+        DataType::Float64 => tune_values::<f64>(raw, place, error_bound),
+        other => return Err(refused(other)),
+    };
+    tuned.map_err(failed)
+}
+
+fn tune_values<T: Element + bytemuck::Pod>(
+    raw: &[u8],
+    place: &ChunkPlace<'_>,
+    error_bound: f64,
+) -> ambar_codec::Result<Plan> {
+    with_values::<T, _>(raw, |values| {
+        place.with_layout(|layout| ambar_codec::tune(values, layout, error_bound))
+    })
+}
+
+/// Encodes values in native byte order.
+///
+/// # Errors
+/// `Invalid` where the codec does not take them.
+pub(super) fn encode(
+    config: &Config,
+    dtype: &DataType,
+    raw: &[u8],
+    place: &ChunkPlace<'_>,
+    workspaces: &mut Workspaces,
+) -> Result<Vec<u8>> {
+    let bound = config.error_bound;
+    let encoded = match dtype {
+        DataType::Float32 => encode_values(raw, place, bound, &mut workspaces.single),
+        DataType::Float64 => encode_values(raw, place, bound, &mut workspaces.double),
+        other => return Err(refused(other)),
+    };
+    encoded.map_err(failed)
+}
+
+fn encode_values<T: Element + bytemuck::Pod>(
+    raw: &[u8],
+    place: &ChunkPlace<'_>,
+    bound: f64,
+    workspace: &mut Workspace<T>,
+) -> ambar_codec::Result<Vec<u8>> {
+    with_values::<T, _>(raw, |values| {
+        place
+            .with_layout(|layout| ambar_codec::encode(values, layout, bound, place.plan, workspace))
+    })
+}
+
+/// Calls `f` with bytes as values; copies them where they are not aligned.
+fn with_values<T: Element + bytemuck::Pod, R>(raw: &[u8], f: impl FnOnce(&[T]) -> R) -> R {
+    match bytemuck::try_cast_slice(raw) {
+        Ok(values) => f(values),
+        Err(_) => {
+            let mut values = vec![T::default(); raw.len() / T::SIZE];
+            bytemuck::cast_slice_mut(&mut values).copy_from_slice(raw);
+            f(&values)
+        }
+    }
+}
+
+/// Decodes a stream into `out`, native byte order, which it must fill exactly.
+///
+/// # Errors
+/// `Corrupt`, `Unsupported`.
+pub(super) fn decode(
+    dtype: &DataType,
+    stream: &[u8],
+    out: &mut [u8],
+    workspaces: &mut Workspaces,
+) -> Result<()> {
+    match dtype {
+        DataType::Float32 => decode_values(stream, out, &mut workspaces.single),
+        DataType::Float64 => decode_values(stream, out, &mut workspaces.double),
+        other => Err(refused(other)),
+    }
+}
+
+fn decode_values<T: Element + bytemuck::Pod>(
+    stream: &[u8],
+    out: &mut [u8],
+    workspace: &mut Workspace<T>,
+) -> Result<()> {
+    if let Ok(values) = bytemuck::try_cast_slice_mut::<u8, T>(out) {
+        return ambar_codec::decode(stream, values, workspace).map_err(failed);
+    }
+    let mut values = vec![T::default(); out.len() / T::SIZE];
+    ambar_codec::decode(stream, &mut values, workspace).map_err(failed)?;
+    out.copy_from_slice(bytemuck::cast_slice(&values));
+    Ok(())
+}

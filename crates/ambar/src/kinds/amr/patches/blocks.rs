@@ -1,0 +1,323 @@
+//! Unit blocks: cubes of equally many cells that hold what is kept of a level, along the Morton curve.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::hierarchy::IndexBox;
+use super::nest::{Cells, Nest};
+use crate::error::{Error, Result};
+use crate::kinds::morton;
+
+/// Sides that unit blocks may get, the largest first: the larger, the better values are predicted
+/// from their neighbours, but the more cells are padding.
+const SIDES: [usize; 3] = [16, 8, 4];
+
+/// Padding is at most one cell in so many that are kept; else the next smaller side is taken.
+const PADDING: u64 = 10;
+
+/// Most unit blocks of a level: their places take 40 bytes each in memory.
+pub(super) const MAX_BLOCKS: u64 = 1 << 28;
+
+/// The unit blocks of one level.
+///
+/// Block `i` holds the cells from `origins()[i]` on, `side()` in each dimension; origins are
+/// multiples of the side. Arrays over blocks have the cells of a block x fastest. Cells of a block
+/// that lie in no box are padding.
+pub struct Blocks {
+    nest: Arc<Nest>,
+    level: usize,
+    side: usize,
+    per_chunk: usize,
+    keys: Vec<u128>,
+    origins: Vec<[i64; 3]>,
+}
+
+impl Blocks {
+    /// The blocks that hold `cells` of a level, in chunks of `chunk_cells` if given.
+    ///
+    /// # Errors
+    /// `Limit` for more blocks than can be handled.
+    pub(super) fn choose(
+        nest: &Arc<Nest>,
+        level: usize,
+        cells: Cells,
+        chunk_cells: Option<usize>,
+    ) -> Result<Self> {
+        let kept = nest.cells(level, cells);
+        let mut smallest = None;
+        for side in SIDES {
+            let keys = keys(nest, level, side, cells)?;
+            let held = keys.len() as u64 * side.pow(nest.ndim() as u32) as u64;
+            let fits = (held - kept).saturating_mul(PADDING) <= kept;
+            smallest = Some((side, keys));
+            if fits {
+                break;
+            }
+        }
+        let (side, keys) = smallest.unwrap_or((1, Vec::new()));
+        let origin = |key: &u128| {
+            let place = morton::point(nest.ndim(), *key);
+            let first = first_place(nest, level, side);
+            std::array::from_fn(|d| {
+                if d < nest.ndim() {
+                    (place[d] as i64 + first[d]) * side as i64
+                } else {
+                    0
+                }
+            })
+        };
+        let block_cells = side.pow(nest.ndim() as u32);
+        let wanted = chunk_cells.unwrap_or_else(|| chunk_cells_of(keys.len() * block_cells));
+        Ok(Self {
+            origins: keys.iter().map(origin).collect(),
+            // A level that one chunk can hold is not padded.
+            per_chunk: (wanted / block_cells).max(1).min(keys.len().max(1)),
+            nest: Arc::clone(nest),
+            level,
+            side,
+            keys,
+        })
+    }
+
+    /// The blocks that a store names.
+    ///
+    /// # Errors
+    /// `Corrupt` where an origin is no multiple of the side, outside of the domain, the blocks do not
+    /// lie along the Morton curve, or a leaf cell lies in none of them.
+    pub(super) fn from_origins(
+        nest: &Arc<Nest>,
+        level: usize,
+        (side, per_chunk): (usize, usize),
+        origins: Vec<[i64; 3]>,
+    ) -> Result<Self> {
+        let domain = nest.level(level).domain;
+        let first = first_place(nest, level, side);
+        let mut keys: Vec<u128> = Vec::with_capacity(origins.len());
+        for (i, origin) in origins.iter().enumerate() {
+            let inside = (0..nest.ndim()).all(|d| {
+                let end = origin[d].checked_add(side as i64);
+                origin[d].rem_euclid(side as i64) == 0
+                    && end.is_some_and(|end| end > domain.lo[d])
+                    && origin[d] < domain.hi[d]
+            });
+            if !inside {
+                return Err(Error::corrupt(format!(
+                    "the unit block {i} at {origin:?} lies outside of the domain, {domain:?}, or at \
+                     no multiple of {side}; restore the file from a copy"
+                )));
+            }
+            let key = key(nest.ndim(), side, first, origin);
+            if keys.last().is_some_and(|last| *last >= key) {
+                return Err(Error::corrupt(format!(
+                    "the unit block {i} at {origin:?} is out of order; restore the file from a copy"
+                )));
+            }
+            keys.push(key);
+        }
+        let blocks = Self {
+            nest: Arc::clone(nest),
+            level,
+            side,
+            per_chunk,
+            keys,
+            origins,
+        };
+        let count = |block| nest.count(level, &blocks.extent(block), Cells::Leaves);
+        let held: u64 = (0..blocks.origins.len()).into_par_iter().map(count).sum();
+        let leaves = nest.cells(level, Cells::Leaves);
+        if held != leaves {
+            return Err(Error::corrupt(format!(
+                "the unit blocks hold {held} of the {leaves} leaf cells of level {level}; restore \
+                 the file from a copy"
+            )));
+        }
+        Ok(blocks)
+    }
+
+    /// The level.
+    pub fn level(&self) -> usize {
+        self.level
+    }
+
+    /// Cells of a block in each dimension.
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// The first cell of each block, in the level's cell indices; 0 in dimensions that are not used.
+    pub fn origins(&self) -> &[[i64; 3]] {
+        &self.origins
+    }
+
+    /// Cells of a block, padding among them.
+    pub fn block_cells(&self) -> usize {
+        self.side.pow(self.nest.ndim() as u32)
+    }
+
+    /// Blocks of a chunk.
+    pub fn per_chunk(&self) -> usize {
+        self.per_chunk
+    }
+
+    /// Number of chunks.
+    pub fn chunks(&self) -> usize {
+        self.origins.len().div_ceil(self.per_chunk)
+    }
+
+    /// The blocks of a chunk.
+    pub fn chunk(&self, chunk: usize) -> Range<usize> {
+        let start = chunk.saturating_mul(self.per_chunk).min(self.origins.len());
+        start..start.saturating_add(self.per_chunk).min(self.origins.len())
+    }
+
+    /// The cells of a block.
+    pub fn extent(&self, block: usize) -> IndexBox {
+        let lo = self.origins[block];
+        let side = |d: usize| if d < self.nest.ndim() { self.side } else { 1 };
+        IndexBox {
+            lo,
+            hi: std::array::from_fn(|d| lo[d] + side(d) as i64),
+        }
+    }
+
+    /// Which cells of some blocks are meant, block after block; the others are padding, or left out.
+    pub fn mask(&self, blocks: Range<usize>, cells: Cells) -> Vec<bool> {
+        let size = self.block_cells();
+        let mut mask = vec![false; blocks.len() * size];
+        for (block, mask) in blocks.zip(mask.chunks_exact_mut(size)) {
+            self.nest.mask(self.level, &self.extent(block), cells, mask);
+        }
+        mask
+    }
+
+    /// The blocks that meet `region`, in order.
+    pub(super) fn meeting(&self, region: &IndexBox) -> Vec<usize> {
+        let side = self.side as i64;
+        let ndim = self.nest.ndim();
+        let size = |d: usize| if d < ndim { side } else { 1 };
+        let places = region.coarsened(std::array::from_fn(size));
+        let count = places.shape().iter().map(|n| *n as u128).product::<u128>();
+        // Where the region holds more places than there are blocks, looking at all is faster.
+        if count >= self.origins.len() as u128 {
+            let meets = |block: &usize| !self.extent(*block).intersection(region).is_empty();
+            return (0..self.origins.len()).filter(meets).collect();
+        }
+        let first = first_place(&self.nest, self.level, self.side);
+        let mut found = Vec::new();
+        for z in places.lo[2]..places.hi[2] {
+            for y in places.lo[1]..places.hi[1] {
+                for x in places.lo[0]..places.hi[0] {
+                    let origin = [x * size(0), y * size(1), z * size(2)];
+                    if (0..ndim).any(|d| origin[d] / side < first[d]) {
+                        continue;
+                    }
+                    let key = key(ndim, self.side, first, &origin);
+                    found.extend(self.keys.binary_search(&key).ok());
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// The smallest box around the cells of each chunk that are meant; empty where there are none.
+    pub(super) fn extents(&self, cells: Cells) -> Vec<IndexBox> {
+        let chunks = (0..self.chunks()).into_par_iter();
+        chunks
+            .map(|chunk| {
+                let mut lo = [i64::MAX; 3];
+                let mut hi = [i64::MIN; 3];
+                for block in self.chunk(chunk) {
+                    let extent = self.extent(block);
+                    let shape = extent.shape();
+                    let mask = self.mask(block..block + 1, cells);
+                    for (i, _) in mask.iter().enumerate().filter(|(_, meant)| **meant) {
+                        let inside = [
+                            i % shape[0],
+                            i / shape[0] % shape[1],
+                            i / shape[0] / shape[1],
+                        ];
+                        for d in 0..3 {
+                            let at = extent.lo[d] + inside[d] as i64;
+                            lo[d] = lo[d].min(at);
+                            hi[d] = hi[d].max(at + 1);
+                        }
+                    }
+                }
+                if lo[0] > hi[0] {
+                    (lo, hi) = ([0; 3], [0; 3]);
+                }
+                IndexBox { lo, hi }
+            })
+            .collect()
+    }
+}
+
+/// The place of the block at the domain's lower corner, in units of the side: keys count from there,
+/// so that they are not negative.
+fn first_place(nest: &Nest, level: usize, side: usize) -> [i64; 3] {
+    let lo = nest.level(level).domain.lo;
+    lo.map(|x| x.div_euclid(side as i64))
+}
+
+/// The key of a block on the Morton curve.
+fn key(ndim: usize, side: usize, first: [i64; 3], origin: &[i64; 3]) -> u128 {
+    let place = std::array::from_fn(|d| {
+        let place = origin[d].div_euclid(side as i64) - first[d];
+        if d < ndim { place.max(0) as u64 } else { 0 }
+    });
+    morton::key(ndim, &place)
+}
+
+/// The keys of the blocks of `side` that hold `cells`, in order.
+fn keys(nest: &Nest, level: usize, side: usize, cells: Cells) -> Result<Vec<u128>> {
+    let ndim = nest.ndim();
+    let ratio = std::array::from_fn(|d| if d < ndim { side as i64 } else { 1 });
+    let first = first_place(nest, level, side);
+    let boxes = &nest.level(level).boxes;
+    let places = |index_box: &IndexBox| index_box.coarsened(ratio);
+    let count = boxes.iter().fold(0u64, |sum, index_box| {
+        sum.saturating_add(places(index_box).cells() as u64)
+    });
+    if count > MAX_BLOCKS {
+        return Err(Error::limit(format!(
+            "level {level} has {count} unit blocks, at most {MAX_BLOCKS} can be handled"
+        )));
+    }
+    let of_box = |index_box: &IndexBox| {
+        let places = places(index_box);
+        let mut keys = Vec::with_capacity(places.cells());
+        for z in places.lo[2]..places.hi[2] {
+            for y in places.lo[1]..places.hi[1] {
+                for x in places.lo[0]..places.hi[0] {
+                    let place = IndexBox {
+                        lo: [x, y, z],
+                        hi: [x + 1, y + 1, z + 1],
+                    };
+                    let part = place.refined(ratio).intersection(index_box);
+                    if cells == Cells::All || nest.count(level, &part, cells) > 0 {
+                        keys.push(key(ndim, side, first, &place.refined(ratio).lo));
+                    }
+                }
+            }
+        }
+        keys
+    };
+    let mut keys: Vec<u128> = boxes.par_iter().flat_map_iter(of_box).collect();
+    keys.par_sort_unstable();
+    keys.dedup();
+    Ok(keys)
+}
+
+/// Cells of a chunk, for a level of so many: about 128 chunks a level, of 32 Ki to 256 Ki cells.
+/// Levels of at most 512 Ki cells, which are mostly read as a whole, have chunks of 256 Ki.
+fn chunk_cells_of(cells: usize) -> usize {
+    const SMALL: usize = 512 << 10;
+    const LARGEST: usize = 256 << 10;
+    if cells <= SMALL {
+        return LARGEST;
+    }
+    (cells / 128).next_power_of_two().clamp(32 << 10, LARGEST)
+}

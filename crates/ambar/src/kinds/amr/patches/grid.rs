@@ -1,0 +1,134 @@
+//! Covering grids: leaf cells averaged or spread onto the cells of one level.
+
+use rayon::prelude::*;
+
+use super::PatchAmr;
+use super::hierarchy::IndexBox;
+use super::window::{Loaded, Touched};
+use crate::error::Result;
+use crate::kinds::amr::Window;
+use crate::kinds::amr::raster::{Mean, Raster, empty_grids};
+use crate::memory::Column;
+
+impl PatchAmr {
+    /// The values of `fields` (or derived columns) on the cells of `window`, float64, in C order:
+    /// x outermost, the last dimension innermost. Finer leaf cells are averaged by volume, coarser
+    /// ones spread; where there is no cell, the value is NaN. Where a window cell is covered in
+    /// part, the value is the mean of what there is. Only the chunks that the window touches are
+    /// read.
+    ///
+    /// # Errors
+    /// `NotFound` for a column that is not there; `Invalid` where it is no number or the window is
+    /// not in the domain; `Limit` where the result does not fit in memory; `Corrupt`, `Io`.
+    pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
+        for name in fields {
+            self.check_number(name)?;
+        }
+        self.check_window(window)?;
+        let mut grids = empty_grids(fields.len(), window)?;
+        let painter = Painter {
+            amr: self,
+            window,
+            whole: self.box_of(window),
+            raster: Raster::new(window, &mut grids),
+        };
+        let partial: Vec<Vec<Mean>> = self
+            .touched(window, None)?
+            .par_iter()
+            .with_max_len(1)
+            .map(|touched| painter.paint(touched, &self.load(touched, fields)?))
+            .collect::<Result<_>>()?;
+        painter.raster.join(partial.into_iter().flatten().collect());
+        Ok(fields
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(grids)
+            .collect())
+    }
+}
+
+struct Painter<'a> {
+    amr: &'a PatchAmr,
+    window: &'a Window,
+    /// The window in cell indices of its level.
+    whole: IndexBox,
+    raster: Raster<'a>,
+}
+
+impl Painter<'_> {
+    /// Paints the leaf cells of some blocks. Returns the window cells that a block fills in part.
+    fn paint(&self, touched: &Touched, loaded: &Loaded) -> Result<Vec<Mean>> {
+        let mut partial = Vec::new();
+        for block in &touched.blocks {
+            if touched.level <= self.window.level.into() {
+                self.spread(touched.level, *block, loaded)?;
+            } else {
+                self.average(touched.level, *block, loaded, &mut partial)?;
+            }
+        }
+        Ok(partial)
+    }
+
+    /// A cell's indices in the window.
+    fn inside(&self, cell: [i64; 3]) -> [u64; 3] {
+        std::array::from_fn(|d| (cell[d] - self.whole.lo[d]) as u64 + self.window.lo[d])
+    }
+
+    fn spread(&self, level: usize, block: usize, loaded: &Loaded) -> Result<()> {
+        let window_level = self.window.level.into();
+        let ratio = self.amr.nest.ratio(level, window_level);
+        let region = self.whole.coarsened(ratio);
+        let start = loaded.start(block);
+        self.amr.leaves_in(level, block, &region, |place, lo| {
+            let hi = lo.map(|x| x + 1);
+            let cells = IndexBox { lo, hi }.refined(ratio).intersection(&self.whole);
+            let (lo, hi) = (self.inside(cells.lo), self.inside(cells.hi));
+            self.raster.spread(&loaded.values, start + place, &lo, &hi);
+        })
+    }
+
+    fn average(
+        &self,
+        level: usize,
+        block: usize,
+        loaded: &Loaded,
+        partial: &mut Vec<Mean>,
+    ) -> Result<()> {
+        let ratio = self.amr.nest.ratio(self.window.level.into(), level);
+        let region = self.whole.refined(ratio);
+        let extent = self.amr.blocks(level)?.extent(block);
+        let coarse = extent.intersection(&region).coarsened(ratio);
+        let [width, height, _] = coarse.shape();
+        let fields = loaded.values.len();
+        let mut counts = vec![0.0; coarse.cells()];
+        let mut sums = vec![0.0; coarse.cells() * fields];
+        let start = loaded.start(block);
+        self.amr.leaves_in(level, block, &region, |place, cell| {
+            let [x, y, z]: [usize; 3] =
+                std::array::from_fn(|d| (cell[d].div_euclid(ratio[d]) - coarse.lo[d]) as usize);
+            let mean = (z * height + y) * width + x;
+            counts[mean] += 1.0;
+            let sums = &mut sums[mean * fields..(mean + 1) * fields];
+            for (sum, values) in sums.iter_mut().zip(&loaded.values) {
+                *sum += values[start + place];
+            }
+        })?;
+        let full = ratio.iter().map(|ratio| *ratio as f64).product::<f64>();
+        for (i, count) in counts.into_iter().enumerate().filter(|(_, n)| *n > 0.0) {
+            let at = [i % width, i / width % height, i / width / height];
+            let cell = self.inside(std::array::from_fn(|d| coarse.lo[d] + at[d] as i64));
+            let place = self.raster.place(&cell);
+            let sums = &sums[i * fields..(i + 1) * fields];
+            if count == full {
+                self.raster.put(place, sums.iter().map(|sum| sum / full));
+                continue;
+            }
+            partial.push(Mean {
+                place,
+                volume: count / full,
+                sums: sums.iter().map(|sum| sum / full).collect(),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! How the levels' boxes lie in each other: checked once, then searched.
+
+use rayon::prelude::*;
+
+use super::boxtree::BoxTree;
+use super::frame::rows;
+use super::hierarchy::{IndexBox, PatchHierarchy, PatchLevel};
+use crate::error::{Error, Result};
+
+/// Most levels of a hierarchy.
+const MAX_LEVELS: usize = 64;
+
+/// Most cells of a level.
+const MAX_CELLS: u128 = 1 << 48;
+
+/// Which cells of a level are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// All that lie in its boxes.
+    All,
+    /// Those of them that no box of the next finer level covers.
+    Leaves,
+}
+
+/// A hierarchy whose boxes are disjoint, and made of whole cells of the next coarser level's boxes.
+pub(super) struct Nest {
+    hierarchy: PatchHierarchy,
+    trees: Vec<BoxTree>,
+}
+
+impl Nest {
+    /// Checks the hierarchy.
+    ///
+    /// # Errors
+    /// `Invalid` where a level's boxes overlap, lie outside of its domain or of the boxes of the next
+    /// coarser level, or begin or end inside of its cells; where domains do not fit each other; `Limit` for more levels
+    /// or cells than can be handled.
+    pub fn new(mut hierarchy: PatchHierarchy) -> Result<Self> {
+        hierarchy.check()?;
+        if hierarchy.levels.len() > MAX_LEVELS {
+            let found = hierarchy.levels.len();
+            return Err(Error::limit(format!(
+                "a hierarchy of boxes has {found} levels, at most {MAX_LEVELS} can be handled"
+            )));
+        }
+        // What is said of the finest level's ratio has no meaning.
+        if let Some(finest) = hierarchy.levels.last_mut() {
+            finest.ratio = [1; 3];
+        }
+        let bounds = hierarchy.lower.iter().chain(&hierarchy.upper);
+        if bounds.into_iter().any(|bound| !bound.is_finite()) {
+            return Err(Error::invalid("the corners of the domain are not finite"));
+        }
+        let trees: Vec<BoxTree> = hierarchy
+            .levels
+            .iter()
+            .map(|level| BoxTree::new(&level.boxes))
+            .collect();
+        for (number, level) in hierarchy.levels.iter().enumerate() {
+            let coarser = number.checked_sub(1).map(|n| &hierarchy.levels[n]);
+            check_level(level, coarser, &trees[number])
+                .map_err(|error| error.at_node(format!("level {number}")))?;
+        }
+        let nest = Self { hierarchy, trees };
+        for level in 1..nest.levels() {
+            nest.check_nesting(level)?;
+        }
+        Ok(nest)
+    }
+
+    /// Checks that the boxes of a level lie in those of the next coarser one: leaf cells then share
+    /// no space.
+    fn check_nesting(&self, level: usize) -> Result<()> {
+        let ratio = self.level(level - 1).ratio;
+        let out = self.level(level).boxes.par_iter().find_first(|b| {
+            let coarse = b.coarsened(ratio);
+            self.count(level - 1, &coarse, Cells::All) < coarse.cells() as u64
+        });
+        match out {
+            None => Ok(()),
+            Some(out) => Err(Error::invalid(format!(
+                "{out:?} does not lie in the boxes of the next coarser level"
+            ))
+            .at_node(format!("level {level}"))),
+        }
+    }
+
+    pub fn hierarchy(&self) -> &PatchHierarchy {
+        &self.hierarchy
+    }
+
+    pub fn ndim(&self) -> usize {
+        self.hierarchy.ndim
+    }
+
+    pub fn level(&self, level: usize) -> &PatchLevel {
+        &self.hierarchy.levels[level]
+    }
+
+    pub fn levels(&self) -> usize {
+        self.hierarchy.levels.len()
+    }
+
+    /// How many times finer the cells of level `fine` are than those of `coarse`, which is not finer.
+    pub fn ratio(&self, coarse: usize, fine: usize) -> [i64; 3] {
+        let between = &self.hierarchy.levels[coarse..fine];
+        between.iter().fold([1; 3], |all, level| {
+            std::array::from_fn(|d| all[d] * level.ratio[d])
+        })
+    }
+
+    /// Calls `visit` with each box of `level` that meets `region`, and the part in it.
+    pub fn boxes_in(
+        &self,
+        level: usize,
+        region: &IndexBox,
+        mut visit: impl FnMut(usize, IndexBox),
+    ) {
+        self.trees[level].meet(region, &mut visit);
+    }
+
+    /// Calls `visit` with each part of `region`, in cells of `level`, that a box of the next finer
+    /// level covers, and that box's place.
+    pub fn covered_in(
+        &self,
+        level: usize,
+        region: &IndexBox,
+        mut visit: impl FnMut(usize, IndexBox),
+    ) {
+        if let Some(finer) = self.trees.get(level + 1) {
+            let ratio = self.level(level).ratio;
+            finer.meet(&region.refined(ratio), &mut |place, part| {
+                visit(place, part.coarsened(ratio));
+            });
+        }
+    }
+
+    /// Cells of a region that are meant.
+    pub fn count(&self, level: usize, region: &IndexBox, cells: Cells) -> u64 {
+        let mut count = 0;
+        self.boxes_in(level, region, |_, part| {
+            count += part.cells() as u64;
+            if cells == Cells::Leaves {
+                self.covered_in(level, &part, |_, covered| count -= covered.cells() as u64);
+            }
+        });
+        count
+    }
+
+    /// Cells of a whole level.
+    pub fn cells(&self, level: usize, cells: Cells) -> u64 {
+        let boxes = self.level(level).boxes.par_iter();
+        boxes
+            .map(|index_box| self.count(level, index_box, cells))
+            .sum()
+    }
+
+    /// Sets the flags of the cells of `region`, x fastest, that are meant; clears the others.
+    pub fn mask(&self, level: usize, region: &IndexBox, cells: Cells, mask: &mut [bool]) {
+        mask.fill(false);
+        self.boxes_in(level, region, |_, part| {
+            rows(&part, [region], |[start], len| {
+                mask[start..start + len].fill(true);
+            });
+        });
+        if cells == Cells::Leaves {
+            self.covered_in(level, region, |_, part| {
+                rows(&part, [region], |[start], len| {
+                    mask[start..start + len].fill(false);
+                });
+            });
+        }
+    }
+
+    /// Whether all cells have the same side in all dimensions, but for rounding.
+    pub fn has_cubes(&self) -> bool {
+        let levels = self.hierarchy.levels.iter();
+        let mut sides = levels.map(|level| &level.cell_size[..self.ndim()]);
+        sides.all(|sides| {
+            let differs = |side: &f64| (side - sides[0]).abs() > 1e-9 * sides[0];
+            !sides.iter().any(differs)
+        })
+    }
+
+    /// The place in code length that is `halves` of half a cell of `level` above the lower corner of
+    /// the domain.
+    pub fn place(&self, level: usize, d: usize, halves: i64) -> f64 {
+        self.hierarchy.lower[d] + halves as f64 * (self.level(level).cell_size[d] / 2.0)
+    }
+
+    /// The corners of a region in code length; 0 in dimensions that are not used.
+    pub fn corners(&self, level: usize, region: &IndexBox) -> [[f64; 3]; 2] {
+        let domain = self.level(level).domain;
+        [region.lo, region.hi].map(|corner| {
+            std::array::from_fn(|d| {
+                if d < self.ndim() {
+                    self.place(level, d, 2 * (corner[d] - domain.lo[d]))
+                } else {
+                    0.0
+                }
+            })
+        })
+    }
+}
+
+fn check_level(level: &PatchLevel, coarser: Option<&PatchLevel>, tree: &BoxTree) -> Result<()> {
+    let all = level.boxes.iter().chain([&level.domain]);
+    let cells = |b: &IndexBox| b.shape().iter().map(|n| *n as u128).product::<u128>();
+    let boxes = level
+        .boxes
+        .iter()
+        .fold(0u128, |sum, b| sum.saturating_add(cells(b)));
+    if boxes > MAX_CELLS || level.boxes.len() >= u32::MAX as usize {
+        let count = level.boxes.len();
+        return Err(Error::limit(format!(
+            "{count} boxes of {boxes} cells, at most {MAX_CELLS} cells can be handled"
+        )));
+    }
+    if let Some(out) = level.boxes.iter().find(|b| !level.domain.contains(b)) {
+        return Err(Error::invalid(format!(
+            "{out:?} lies outside of the domain, {:?}",
+            level.domain
+        )));
+    }
+    if let Some(coarser) = coarser {
+        if coarser.domain.refined(coarser.ratio) != level.domain {
+            return Err(Error::invalid(format!(
+                "the domain, {:?}, is not the next coarser level's refined by {:?}, {:?}",
+                level.domain, coarser.ratio, coarser.domain
+            )));
+        }
+        let aligned = |b: &&IndexBox| b.coarsened(coarser.ratio).refined(coarser.ratio) == **b;
+        if let Some(cut) = all.clone().find(|b| !aligned(b)) {
+            return Err(Error::invalid(format!(
+                "{cut:?} begins or ends inside of a cell of the next coarser level, whose cells are \
+                 {:?} times larger",
+                coarser.ratio
+            )));
+        }
+    }
+    let overlapping = level.boxes.par_iter().enumerate().find_first(|(i, b)| {
+        let mut others = false;
+        tree.meet(b, &mut |place, _| others |= place != *i);
+        others
+    });
+    match overlapping {
+        None => Ok(()),
+        Some((_, b)) => Err(Error::invalid(format!("{b:?} overlaps another box"))),
+    }
+}

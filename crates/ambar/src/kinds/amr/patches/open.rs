@@ -1,0 +1,227 @@
+//! Patches in stores: from a group's attributes and the lists of boxes.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use super::PatchAmr;
+use super::hierarchy::{IndexBox, PatchHierarchy, PatchLevel};
+use super::nest::Nest;
+use super::stored::{StoredLevel, StoredValues, boxes};
+use super::write::check_names;
+use crate::array::Array;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::attributes::{self, names};
+use crate::kinds::stored::whole_array;
+use crate::limits::Limits;
+use crate::metadata::Attributes;
+use crate::store::Store;
+
+/// Most boxes of a level in a store.
+const MAX_BOXES: u64 = 1 << 26;
+
+/// Largest side of unit blocks.
+const MAX_SIDE: u64 = 256;
+
+impl PatchAmr {
+    /// Opens the patches in the group at `path`. Reads metadata and the lists of boxes.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such group; `Invalid` where it holds another kind;
+    /// `Unsupported` where it was written by a newer version or has another layout; `Corrupt`, `Io`.
+    pub fn open(store: &Store, path: &str) -> Result<Self> {
+        let path = path.trim_end_matches('/');
+        let located = |error: Error| error.at_node(path).in_file(store.location());
+        let attributes = attributes::of_kind(store, path, &["amr"])?;
+        if attributes.get("layout").and_then(Value::as_str) != Some("patches") {
+            return Err(located(Error::unsupported(
+                "these cells have not the layout \"patches\": use a newer version of ambar",
+            )));
+        }
+        let opened = Self::from_attributes(store, path, attributes);
+        // What the file says can only be wrong because the file is.
+        opened.map_err(|error| match error.kind() {
+            crate::ErrorKind::Invalid => located(Error::corrupt(format!(
+                "{error}; restore the file from a copy"
+            ))),
+            _ => located(error),
+        })
+    }
+
+    fn from_attributes(store: &Store, path: &str, attributes: Attributes) -> Result<Self> {
+        let own = Value::Object(attributes.clone());
+        let fields = names(&attributes, "fields")?;
+        let nest = Arc::new(Nest::new(hierarchy(store, path, &own)?)?);
+        check_names(&nest, &fields)?;
+        let mut levels = Vec::new();
+        for (number, level) in list(&own, "levels")?.iter().enumerate() {
+            levels.push(stored_level(store, path, (number, level), &own, &fields)?);
+        }
+        let dtypes = dtypes(&levels, &fields)?;
+        let values = StoredValues {
+            store: store.clone(),
+            path: path.to_owned(),
+            ndim: nest.ndim(),
+            levels,
+        };
+        let opened = Self::new(nest, fields, dtypes, Box::new(values), attributes)?;
+        if own.get("cells").and_then(Value::as_u64) != Some(opened.rows()) {
+            return Err(Error::corrupt(format!(
+                "the attribute \"cells\" is not the number of leaf cells, {}; restore the file from \
+                 a copy",
+                opened.rows()
+            )));
+        }
+        Ok(opened)
+    }
+}
+
+fn missing(what: &str) -> Error {
+    Error::corrupt(format!(
+        "the attribute {what:?} of the patches is missing or out of range; restore the file from a \
+         copy"
+    ))
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
+    let list = value.get(key).and_then(Value::as_array);
+    list.ok_or_else(|| missing(key))
+}
+
+fn number(value: &Value, key: &str, most: u64) -> Result<u64> {
+    let number = value.get(key).and_then(Value::as_u64);
+    number.filter(|n| *n <= most).ok_or_else(|| missing(key))
+}
+
+/// `ndim` numbers; those of other dimensions are `rest`.
+fn point<T: Copy>(
+    value: Option<&Value>,
+    (key, ndim, rest): (&str, usize, T),
+    read: impl Fn(&Value) -> Option<T>,
+) -> Result<[T; 3]> {
+    let values = value.and_then(Value::as_array);
+    let values = values.filter(|values| values.len() == ndim);
+    let mut point = [rest; 3];
+    for (to, value) in point.iter_mut().zip(values.ok_or_else(|| missing(key))?) {
+        *to = read(value).ok_or_else(|| missing(key))?;
+    }
+    Ok(point)
+}
+
+/// The hierarchy that attributes and lists of boxes describe; not checked yet.
+fn hierarchy(store: &Store, path: &str, own: &Value) -> Result<PatchHierarchy> {
+    let ndim = number(own, "ndim", 3)? as usize;
+    if ndim == 0 {
+        return Err(missing("ndim"));
+    }
+    let corner = |key| point(own.get(key), (key, ndim, 0.0), Value::as_f64);
+    let mut levels = Vec::new();
+    for (number, level) in list(own, "levels")?.iter().enumerate() {
+        let domain = level.get("domain");
+        let bound = |i: usize| {
+            let corner = domain.and_then(|domain| domain.get(i));
+            point(corner, ("domain", ndim, i as i64), Value::as_i64)
+        };
+        let count = self::number(level, "boxes", MAX_BOXES)?;
+        let shape = [Some(count), Some(2), Some(ndim as u64)];
+        let list = format!("{path}/level_{number}/box");
+        let corners = whole_array(store, &list, DataType::Int64, &shape)?;
+        levels.push(PatchLevel {
+            domain: IndexBox {
+                lo: bound(0)?,
+                hi: bound(1)?,
+            },
+            boxes: boxes(corners.values(), ndim),
+            cell_size: point(
+                level.get("cell_size"),
+                ("cell_size", ndim, 0.0),
+                Value::as_f64,
+            )?,
+            ratio: point(level.get("ratio"), ("ratio", ndim, 1), Value::as_i64)?,
+        });
+    }
+    Ok(PatchHierarchy {
+        ndim,
+        lower: corner("lower")?,
+        upper: corner("upper")?,
+        levels,
+    })
+}
+
+fn stored_level(
+    store: &Store,
+    path: &str,
+    (number, level): (usize, &Value),
+    own: &Value,
+    fields: &[String],
+) -> Result<StoredLevel> {
+    let ndim = self::number(own, "ndim", 3)? as usize;
+    let side = self::number(level, "side", MAX_SIDE)?;
+    let blocks = self::number(level, "blocks", u64::MAX)?;
+    if side == 0 {
+        return Err(missing("side"));
+    }
+    let dropped = level.get("dropped").and_then(Value::as_array);
+    let dropped = dropped.ok_or_else(|| missing("dropped"))?;
+    let renamed = |field: &String| own.get("arrays")?.get(field)?.as_str();
+    let mut arrays: Vec<Array> = Vec::new();
+    for field in fields {
+        let name = renamed(field).unwrap_or(field);
+        let array = store.array(&format!("{path}/level_{number}/{name}"))?;
+        let sides = std::iter::repeat_n(side, ndim);
+        let shape: Vec<u64> = std::iter::once(blocks).chain(sides).collect();
+        let chunk = array.chunk_shape();
+        let like_first = arrays
+            .first()
+            .is_none_or(|first| first.chunk_shape() == chunk);
+        if array.shape() != shape || chunk[1..] != shape[1..] || !like_first {
+            return Err(Error::corrupt(format!(
+                "expected an array of {shape:?} in chunks of whole blocks, the same for all fields, \
+                 found {:?} in chunks of {chunk:?}; restore the file from a copy",
+                array.shape()
+            ))
+            .at_node(array.path())
+            .in_file(store.location()));
+        }
+        let values = chunk.iter().fold(1u64, |all, n| all.saturating_mul(*n));
+        let size = array.dtype().size().unwrap_or(1) as u64;
+        let limit = Limits::default().chunk_bytes;
+        Limits::check("a chunk", values.saturating_mul(size), limit)?;
+        arrays.push(array);
+    }
+    let per_chunk = arrays.first().map_or(1, |array| array.chunk_shape()[0]);
+    Ok(StoredLevel {
+        side: side as usize,
+        blocks,
+        dropped: fields
+            .iter()
+            .map(|field| dropped.iter().any(|name| name.as_str() == Some(field)))
+            .collect(),
+        arrays,
+        per_chunk: per_chunk as usize,
+        ranges: OnceLock::new(),
+    })
+}
+
+/// The fields' types, which must be the same on all levels.
+fn dtypes(levels: &[StoredLevel], fields: &[String]) -> Result<Vec<DataType>> {
+    let first = levels
+        .first()
+        .map(|level| &level.arrays[..])
+        .unwrap_or_default();
+    let dtypes: Vec<DataType> = first.iter().map(|array| array.dtype().clone()).collect();
+    for level in levels {
+        for ((array, dtype), field) in level.arrays.iter().zip(&dtypes).zip(fields) {
+            if array.dtype() != dtype || dtype.size().is_none() {
+                return Err(Error::corrupt(format!(
+                    "the field {field:?} is {} here and {dtype} on another level; restore the file \
+                     from a copy",
+                    array.dtype()
+                ))
+                .at_node(array.path()));
+            }
+        }
+    }
+    Ok(dtypes)
+}

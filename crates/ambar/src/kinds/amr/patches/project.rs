@@ -1,0 +1,192 @@
+//! Slices and projections: images of a hierarchy along one of its axes.
+
+use super::PatchAmr;
+use super::hierarchy::IndexBox;
+use super::window::Touched;
+use crate::error::{Error, Result};
+use crate::kinds::amr::image::{Canvas, Line, Sums};
+use crate::kinds::amr::window::snapped;
+use crate::kinds::amr::{AXES, Weight, Window};
+use crate::memory::Column;
+
+impl PatchAmr {
+    /// The values of `field` (or a derived column) in the plane at `at` (code length) across `axis`
+    /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`; its extent along
+    /// the axis plays no part. The plane on a face of cells takes those above, at the domain's end
+    /// those below. Of the leaf cells that it cuts, those finer than the window are averaged by
+    /// area, coarser ones spread; where there is none, the value is NaN.
+    ///
+    /// # Errors
+    /// As `grid`; `Invalid` where the axis does not exist or the plane lies outside of the domain.
+    pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
+        self.check_axis(axis)?;
+        self.cells_at(window.level)?;
+        let hierarchy = self.nest.hierarchy();
+        let (lower, upper) = (hierarchy.lower[axis], hierarchy.upper[axis]);
+        if !(lower..=upper).contains(&at) {
+            return Err(Error::invalid(format!(
+                "the plane {} = {at} is outside of the domain, which goes from {lower} to {upper}",
+                AXES[axis]
+            )));
+        }
+        let last = self.nest.levels() - 1;
+        let finest = self.nest.level(last);
+        let place = snapped((at - lower) / finest.cell_size[axis]);
+        let index = (place as u64).min(finest.domain.shape()[axis] as u64 - 1);
+        let ratio = self.nest.ratio(window.level.into(), last)[axis] as u64;
+        let mut window = *window;
+        window.lo[axis] = index / ratio;
+        window.hi[axis] = window.lo[axis] + 1;
+        self.image(&[field], &Line::in_plane(axis, index), &window)
+    }
+
+    /// The integral or mean of `field` (or a derived column) along `axis` through the cells of
+    /// `window`, float64, in C order of the other dimensions. Leaf cells finer than the window are
+    /// averaged by area, coarser ones spread, and those that reach out of the window count with
+    /// their part in it: the image's sum is the volume integral. Where there is no cell, the value
+    /// is NaN.
+    ///
+    /// # Errors
+    /// As `grid`; `Invalid` where the axis does not exist.
+    pub fn project(
+        &self,
+        field: &str,
+        axis: usize,
+        weight: Weight<'_>,
+        window: &Window,
+    ) -> Result<Column> {
+        self.check_axis(axis)?;
+        let line = Line::through(axis, weight);
+        match weight {
+            Weight::Field(weight) => self.image(&[field, weight], &line, window),
+            _ => self.image(&[field], &line, window),
+        }
+    }
+
+    /// Sums `fields` (the second, if any, weighs) along lines of sight.
+    fn image(&self, fields: &[&str], line: &Line, window: &Window) -> Result<Column> {
+        for name in fields {
+            self.check_number(name)?;
+        }
+        self.check_window(window)?;
+        let finest = self.nest.level(self.nest.levels() - 1).domain.lo[line.axis];
+        let plane = line.plane.map(|index| (line.axis, finest + index as i64));
+        let touched = self.touched(window, plane)?;
+        let canvas = Canvas {
+            line,
+            window,
+            depth: self.nest.level(window.level.into()).cell_size[line.axis],
+        };
+        let view = View {
+            amr: self,
+            line,
+            window,
+            whole: self.box_of(window),
+            plane,
+        };
+        canvas.sum(
+            &touched,
+            |touched, d| view.reach(touched, d),
+            |touched, sums| view.add(touched, fields, sums),
+        )
+    }
+
+    fn check_axis(&self, axis: usize) -> Result<()> {
+        if axis < self.nest.ndim() {
+            return Ok(());
+        }
+        let known = AXES[..self.nest.ndim()].join(", ");
+        Err(Error::invalid(format!(
+            "there is no axis {axis}; there are: {known}"
+        )))
+    }
+}
+
+/// What an image looks at.
+struct View<'a> {
+    amr: &'a PatchAmr,
+    line: &'a Line,
+    window: &'a Window,
+    /// The window in cell indices of its level.
+    whole: IndexBox,
+    /// A plane's dimension and index on the finest level.
+    plane: Option<(usize, i64)>,
+}
+
+impl View<'_> {
+    /// The window cells in dimension `d` that these blocks can reach.
+    fn reach(&self, touched: &[Touched], d: usize) -> Result<(u64, u64)> {
+        let (mut lo, mut hi) = (u64::MAX, 0);
+        for touched in touched {
+            let blocks = self.amr.blocks(touched.level)?;
+            for block in &touched.blocks {
+                let extent = blocks.extent(*block);
+                let level = self.window.level.into();
+                let cells = self.amr.region_at(&extent, touched.level, level);
+                let (from, to) = self.inside(&cells.intersection(&self.whole), d);
+                (lo, hi) = (lo.min(from), hi.max(to));
+            }
+        }
+        Ok((lo.min(hi), hi))
+    }
+
+    /// The window cells in dimension `d` of a region in the window.
+    fn inside(&self, region: &IndexBox, d: usize) -> (u64, u64) {
+        let shift = |x: i64| (x - self.whole.lo[d]) as u64 + self.window.lo[d];
+        (shift(region.lo[d]), shift(region.hi[d]))
+    }
+
+    /// Adds the leaf cells of some blocks.
+    fn add(&self, touched: &Touched, fields: &[&str], sums: &mut Sums) -> Result<()> {
+        let (level, window_level) = (touched.level, usize::from(self.window.level));
+        let nest = &self.amr.nest;
+        let loaded = self.amr.load(touched, fields)?;
+        let mut region = self.amr.region_at(&self.whole, window_level, level);
+        if let Some((axis, index)) = self.plane {
+            let last = nest.levels() - 1;
+            let index = index.div_euclid(nest.ratio(level, last)[axis]);
+            (region.lo[axis], region.hi[axis]) = (index, index + 1);
+        }
+        let (u, v) = self.line.across();
+        let share = self.share(level);
+        for block in &touched.blocks {
+            let start = loaded.start(*block);
+            self.amr.leaves_in(level, *block, &region, |place, lo| {
+                let hi = lo.map(|x| x + 1);
+                let cell = self
+                    .amr
+                    .region_at(&IndexBox { lo, hi }, level, window_level);
+                let pixels = cell.intersection(&self.whole);
+                // In units of a window cell; an area in a plane, else a volume.
+                let mut part = share.unwrap_or_else(|| {
+                    let (from, to) = self.inside(&pixels, self.line.axis);
+                    (to - from) as f64
+                });
+                if self.line.mass {
+                    part *= loaded.values[1][start + place];
+                }
+                let value = loaded.values[0][start + place];
+                sums.add(
+                    self.inside(&pixels, u),
+                    self.inside(&pixels, v),
+                    value,
+                    part,
+                );
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What a cell of `level` is of a window cell's area in a plane, else of its volume; `None`
+    /// where it is coarser, and its length in the window counts.
+    fn share(&self, level: usize) -> Option<f64> {
+        let window_level = usize::from(self.window.level);
+        let in_plane = self.plane.is_some();
+        if level <= window_level {
+            return in_plane.then_some(1.0);
+        }
+        let ratio = self.amr.nest.ratio(window_level, level);
+        let across = (0..3).filter(|d| !(in_plane && *d == self.line.axis));
+        Some(1.0 / across.map(|d| ratio[d] as f64).product::<f64>())
+    }
+}

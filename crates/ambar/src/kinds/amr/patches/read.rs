@@ -1,0 +1,176 @@
+//! Boxes out of unit blocks, so that a hierarchy in a store is read like the files it came from.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::average::average;
+use super::blocks::Blocks;
+use super::frame::copy;
+use super::hierarchy::{IndexBox, PatchHierarchy};
+use super::nest::Cells;
+use super::{PatchAmr, PatchSource};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::memory::Column;
+
+/// Bytes of decoded chunks that are kept: boxes side by side lie in the same chunks.
+const KEPT_BYTES: usize = 256 << 20;
+
+/// Level, field, chunk.
+type Key = (usize, usize, usize);
+
+/// Decoded chunks, the last ones used first in, first out.
+#[derive(Default)]
+pub(super) struct ChunkCache(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    chunks: HashMap<Key, Arc<Column>>,
+    /// The oldest first.
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+impl ChunkCache {
+    fn get(&self, key: Key, read: impl FnOnce() -> Result<Column>) -> Result<Arc<Column>> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chunk) = lock().chunks.get(&key) {
+            return Ok(Arc::clone(chunk));
+        }
+        // Decoded without the lock: two threads may do so at once, and get the same.
+        let chunk = Arc::new(read()?);
+        let mut kept = lock();
+        if kept.chunks.insert(key, Arc::clone(&chunk)).is_none() {
+            kept.order.push_back(key);
+            kept.bytes += chunk.bytes().len();
+        }
+        while kept.bytes > KEPT_BYTES {
+            let oldest = kept.order.pop_front();
+            let Some(gone) = oldest.and_then(|key| kept.chunks.remove(&key)) else {
+                break;
+            };
+            kept.bytes -= gone.bytes().len();
+        }
+        Ok(chunk)
+    }
+}
+
+impl PatchSource for PatchAmr {
+    fn hierarchy(&self) -> &PatchHierarchy {
+        self.nest.hierarchy()
+    }
+
+    fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    fn dtype(&self, field: &str) -> Result<DataType> {
+        Ok(self.dtypes[self.field(field)?].clone())
+    }
+
+    /// Covered cells that were left out are the averages of the finer level.
+    fn read_box(&self, level: usize, index: usize, field: &str, out: &mut [u8]) -> Result<()> {
+        if let Some(source) = self.values.source() {
+            return source.read_box(level, index, field, out);
+        }
+        let levels = &self.nest.hierarchy().levels;
+        let frame = levels.get(level).and_then(|level| level.boxes.get(index));
+        let frame = frame.ok_or_else(|| {
+            Error::not_found(format!("there is no box {index} on a level {level}"))
+        })?;
+        let place = self.field(field)?;
+        let size = self.dtypes[place].size().unwrap_or(1);
+        if out.len() != frame.cells() * size {
+            return Err(Error::invalid(format!(
+                "the values of {frame:?} take {} bytes, the buffer has {}",
+                frame.cells() * size,
+                out.len()
+            )));
+        }
+        self.read_region(level, place, frame, out)
+            .map_err(|error| error.at_node(format!("{field} in box {index} of level {level}")))
+    }
+}
+
+impl PatchAmr {
+    /// Reads a field on all cells of `region`, which lies in a box of the level.
+    fn read_region(
+        &self,
+        level: usize,
+        field: usize,
+        region: &IndexBox,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let size = self.dtypes[field].size().unwrap_or(1);
+        let blocks = self.blocks(level)?;
+        let (mut held, mut leaves) = (0, 0);
+        let meeting = blocks.meeting(region);
+        let per_chunk = blocks.per_chunk();
+        for of_chunk in meeting.chunk_by(|a, b| a / per_chunk == b / per_chunk) {
+            let chunk = of_chunk.first().map_or(0, |block| block / per_chunk);
+            let values = self.chunk(blocks, field, chunk)?;
+            for block in of_chunk {
+                let extent = blocks.extent(*block);
+                let part = extent.intersection(region);
+                let start = (block - chunk * per_chunk) * blocks.block_cells() * size;
+                let values = &values.bytes()[start..start + blocks.block_cells() * size];
+                copy(&part, size, (&extent, values), (region, &mut *out));
+                held += part.cells() as u64;
+                leaves += self.nest.count(level, &part, Cells::Leaves);
+            }
+        }
+        let dropped = self.values.drops(level, field);
+        let there = if dropped {
+            leaves == self.nest.count(level, region, Cells::Leaves)
+        } else {
+            held == region.cells() as u64
+        };
+        if !there {
+            return Err(Error::corrupt(
+                "a unit block is missing, or a box that was no part of the level; restore the file \
+                 from a copy",
+            ));
+        }
+        if dropped {
+            self.average_into(level, field, region, out)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the covered cells of `region` the averages of the finer level.
+    fn average_into(
+        &self,
+        level: usize,
+        field: usize,
+        region: &IndexBox,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let dtype = &self.dtypes[field];
+        let size = dtype.size().unwrap_or(1);
+        let ratio = self.nest.level(level).ratio;
+        let mut parts = Vec::new();
+        self.nest
+            .covered_in(level, region, |_, part| parts.push(part));
+        for part in parts {
+            let fine = part.refined(ratio);
+            let mut children = Column::allocate(&[DataType::UInt8], fine.cells() * size)?;
+            let children = &mut children[0];
+            self.read_region(level + 1, field, &fine, children.bytes_mut())?;
+            let mut means = vec![0; part.cells() * size];
+            average(dtype, (&fine, children.bytes()), ratio, &mut means)?;
+            copy(&part, size, (&part, &means), (region, &mut *out));
+        }
+        Ok(())
+    }
+
+    fn chunk(&self, blocks: &Blocks, field: usize, chunk: usize) -> Result<Arc<Column>> {
+        self.cache.get((blocks.level(), field, chunk), || {
+            let range = blocks.chunk(chunk);
+            let rows = range.len() * blocks.block_cells();
+            let column = Column::allocate(std::slice::from_ref(&self.dtypes[field]), rows)?.pop();
+            let mut column = column.ok_or_else(|| Error::limit("no memory for a chunk"))?;
+            self.values.read(blocks, field, range, column.bytes_mut())?;
+            Ok(column)
+        })
+    }
+}

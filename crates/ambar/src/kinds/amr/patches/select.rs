@@ -1,0 +1,206 @@
+//! Leaf cells of all levels, coarse to fine: fields and derived columns of those a selection picks.
+
+use std::ops::Range;
+
+use super::PatchAmr;
+use super::blocks::Blocks;
+use super::derived::Derived;
+use super::hierarchy::IndexBox;
+use super::nest::Cells;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::amr::AXES;
+use crate::kinds::predicate::Predicate;
+use crate::kinds::region::Region;
+use crate::kinds::select::{Rows, Selection, select_all, touched};
+use crate::kinds::source::ColumnSource;
+use crate::memory::Column;
+
+impl PatchAmr {
+    /// Fields and derived columns (`level` int32; `x`, `y`, `z`, `dx` float64, code length; `ix`,
+    /// `iy`, `iz` int64) of the leaf cells that `selection` picks: level by level, the coarsest
+    /// first; within a level block after block along the Morton curve, x fastest in a block. A cell
+    /// is in a region if its centre is. Only the chunks that may hold such cells are read.
+    ///
+    /// # Errors
+    /// `NotFound` for a column that is not there; `Invalid` where the region has other dimensions,
+    /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
+    pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
+        let levels = self.levels()?;
+        let tables: Vec<&dyn Rows> = self.chosen(&levels, selection)?;
+        let conditions: Vec<&Predicate> = selection.condition.iter().collect();
+        let region = selection.region.as_ref();
+        select_all(&levels[0], &tables, columns, region, &conditions)
+    }
+
+    /// Number of the chunks that [`PatchAmr::cells`] reads of a field for `selection`.
+    ///
+    /// # Errors
+    /// As `cells`.
+    pub fn chunks_touched(&self, selection: &Selection) -> Result<u64> {
+        let levels = self.levels()?;
+        let conditions: Vec<&Predicate> = selection.condition.iter().collect();
+        let tables = self.chosen(&levels, selection)?;
+        let touched = |table: &&dyn Rows| touched(*table, selection.region.as_ref(), &conditions);
+        tables.iter().map(touched).sum()
+    }
+
+    fn levels(&self) -> Result<Vec<LevelRows<'_>>> {
+        let levels = 0..self.nest.levels();
+        levels.map(|level| LevelRows::new(self, level)).collect()
+    }
+
+    /// Checks a selection, and gives the levels that it picks from.
+    fn chosen<'a>(
+        &self,
+        levels: &'a [LevelRows<'a>],
+        selection: &Selection,
+    ) -> Result<Vec<&'a dyn Rows>> {
+        if let Some(region) = &selection.region {
+            region.check(self.nest.ndim())?;
+        }
+        let (lo, hi) = selection.levels.unwrap_or((0, u8::MAX));
+        if lo > hi {
+            return Err(Error::invalid(format!(
+                "levels go from the coarsest to the finest, not from {lo} to {hi}"
+            )));
+        }
+        let numbered = (0u8..).zip(levels);
+        let chosen = numbered.filter(|(level, _)| (lo..=hi).contains(level));
+        Ok(chosen.map(|(_, level)| level as &dyn Rows).collect())
+    }
+}
+
+/// The cells of one level's unit blocks as the rows of a table; those that count are the leaves.
+pub(super) struct LevelRows<'a> {
+    amr: &'a PatchAmr,
+    blocks: &'a Blocks,
+}
+
+impl<'a> LevelRows<'a> {
+    pub fn new(amr: &'a PatchAmr, level: usize) -> Result<Self> {
+        let blocks = amr.blocks(level)?;
+        Ok(Self { amr, blocks })
+    }
+
+    /// The blocks whose cells are these rows.
+    fn blocks_of(&self, rows: &Range<u64>) -> Result<Range<usize>> {
+        let size = self.blocks.block_cells() as u64;
+        let whole = [rows.start, rows.end]
+            .iter()
+            .all(|row| row.is_multiple_of(size));
+        if !whole || rows.end > self.rows() {
+            return Err(Error::invalid(format!(
+                "rows {rows:?} are not whole unit blocks of {size} cells"
+            )));
+        }
+        Ok((rows.start / size) as usize..(rows.end / size) as usize)
+    }
+}
+
+impl ColumnSource for LevelRows<'_> {
+    fn rows(&self) -> u64 {
+        (self.blocks.origins().len() * self.blocks.block_cells()) as u64
+    }
+
+    fn chunk_rows(&self) -> u64 {
+        (self.blocks.per_chunk() * self.blocks.block_cells()) as u64
+    }
+
+    fn names(&self) -> &[String] {
+        &self.amr.fields
+    }
+
+    fn dtype(&self, name: &str) -> Result<DataType> {
+        Ok(self.amr.dtypes[self.amr.field(name)?].clone())
+    }
+
+    fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
+        let blocks = self.blocks_of(&rows)?;
+        let field = self.amr.field(name)?;
+        self.amr.values.read(self.blocks, field, blocks, out)
+    }
+
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
+        self.amr.values.ranges(self.blocks, self.amr.field(name)?)
+    }
+}
+
+impl Rows for LevelRows<'_> {
+    fn source(&self) -> &dyn ColumnSource {
+        self
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names = self.amr.fields.clone();
+        names.extend(self.amr.derived());
+        names
+    }
+
+    fn derived(&self, name: &str) -> Option<DataType> {
+        Derived::parse(name, &self.amr.nest).map(Derived::dtype)
+    }
+
+    fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()> {
+        let blocks = self.blocks_of(&rows)?;
+        for (name, out) in names.iter().zip(outs) {
+            if let Some(derived) = Derived::parse(name, &self.amr.nest) {
+                derived.fill(&self.amr.nest, self.blocks, blocks.clone(), out);
+            }
+        }
+        Ok(())
+    }
+
+    fn positions(&self) -> Vec<String> {
+        let axes = AXES[..self.amr.nest.ndim()].iter();
+        axes.map(|axis| (*axis).to_owned()).collect()
+    }
+
+    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+        let level = self.blocks.level();
+        let extents = self.amr.extents(level)?.iter();
+        let corners = extents.map(|extent| self.amr.nest.corners(level, extent));
+        Ok(Some(corners.collect()))
+    }
+
+    fn boxes_hold_all(&self) -> bool {
+        true
+    }
+
+    fn may_reach(&self, chunk: usize, region: &Region) -> Result<bool> {
+        let level = self.blocks.level();
+        Ok(self.blocks.chunk(chunk).any(|block| {
+            let [lo, hi] = self.amr.nest.corners(level, &self.blocks.extent(block));
+            region.may_touch(&lo, &hi)
+        }))
+    }
+
+    fn is_masked(&self) -> bool {
+        true
+    }
+
+    fn mask(&self, rows: Range<u64>) -> Result<Vec<bool>> {
+        Ok(self.blocks.mask(self.blocks_of(&rows)?, Cells::Leaves))
+    }
+
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
+        let level = self.blocks.level();
+        let chunks = self.blocks.chunks();
+        Ok(match Derived::parse(name, &self.amr.nest) {
+            None => ColumnSource::ranges(self, name)?,
+            Some(Derived::Level) => Some(vec![[level as f64; 2]; chunks]),
+            Some(Derived::Side(d)) => {
+                Some(vec![[self.amr.nest.level(level).cell_size[d]; 2]; chunks])
+            }
+            Some(Derived::Centre(d)) => {
+                let boxes = self.boxes()?.unwrap_or_default();
+                Some(boxes.iter().map(|[lo, hi]| [lo[d], hi[d]]).collect())
+            }
+            Some(Derived::Index(d)) => {
+                let extents = self.amr.extents(level)?.iter();
+                let range = |extent: &IndexBox| [extent.lo[d] as f64, extent.hi[d] as f64];
+                Some(extents.map(range).collect())
+            }
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! Unit blocks in a store: a group a level, an array a field.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::blocks::{Blocks, MAX_BLOCKS};
+use super::hierarchy::{IndexBox, MAX_INDEX};
+use super::nest::Nest;
+use super::values::Values;
+use crate::array::{Array, Slice};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::stored::whole_array;
+use crate::limits::Limits;
+use crate::store::{NodeKind, Store};
+
+/// What the attributes say of how a level is stored.
+pub(super) struct StoredLevel {
+    pub side: usize,
+    pub blocks: u64,
+    /// By field: whether covered cells were left out.
+    pub dropped: Vec<bool>,
+    /// By field.
+    pub arrays: Vec<Array>,
+    pub per_chunk: usize,
+    /// Ranges by field, then chunk, once they were read; `None` where there are none.
+    pub ranges: OnceLock<Option<Vec<[f64; 2]>>>,
+}
+
+/// The levels' arrays.
+pub(super) struct StoredValues {
+    pub store: Store,
+    /// The group's path, without a `/` at its end.
+    pub path: String,
+    pub ndim: usize,
+    pub levels: Vec<StoredLevel>,
+}
+
+impl StoredValues {
+    fn node(&self, level: usize, name: &str) -> String {
+        format!("{}/level_{level}/{name}", self.path)
+    }
+
+    fn read_ranges(&self, blocks: &Blocks) -> Result<Option<Vec<[f64; 2]>>> {
+        let path = self.node(blocks.level(), "index/range");
+        if self.store.kind(&path)? != Some(NodeKind::Array) {
+            return Ok(None);
+        }
+        let fields = self.levels[blocks.level()].arrays.len() as u64;
+        let shape = [fields, blocks.chunks() as u64, 2].map(Some);
+        let ranges = whole_array(&self.store, &path, DataType::Float64, &shape)?;
+        Ok(Some(ranges.values::<f64>().as_chunks().0.to_vec()))
+    }
+}
+
+impl Values for StoredValues {
+    fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks> {
+        let stored = &self.levels[level];
+        let path = self.node(level, "origin");
+        let located = |error: Error| error.at_node(&path).in_file(self.store.location());
+        Limits::check("the list of unit blocks", stored.blocks, MAX_BLOCKS).map_err(located)?;
+        let shape = [Some(stored.blocks), Some(self.ndim as u64)];
+        let origins = whole_array(&self.store, &path, DataType::Int64, &shape)?;
+        let origins = origins.values::<i64>().chunks_exact(self.ndim);
+        let origins =
+            origins.map(|origin| std::array::from_fn(|d| origin.get(d).copied().unwrap_or(0)));
+        let division = (stored.side, stored.per_chunk);
+        Blocks::from_origins(nest, level, division, origins.collect()).map_err(located)
+    }
+
+    fn read(
+        &self,
+        blocks: &Blocks,
+        field: usize,
+        range: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let array = &self.levels[blocks.level()].arrays[field];
+        let mut selection: Vec<Slice> = array.shape().iter().map(|n| Slice::all(*n)).collect();
+        if let Some(first) = selection.first_mut() {
+            *first = (range.start as u64..range.end as u64).into();
+        }
+        array.read(&selection, out)
+    }
+
+    fn drops(&self, level: usize, field: usize) -> bool {
+        self.levels[level].dropped[field]
+    }
+
+    fn ranges(&self, blocks: &Blocks, field: usize) -> Result<Option<Vec<[f64; 2]>>> {
+        let slot = &self.levels[blocks.level()].ranges;
+        let all = match slot.get() {
+            Some(all) => all,
+            None => {
+                let ranges = self.read_ranges(blocks)?;
+                slot.get_or_init(|| ranges)
+            }
+        };
+        let chunks = blocks.chunks();
+        let of_field = |all: &Vec<[f64; 2]>| all[field * chunks..(field + 1) * chunks].to_vec();
+        Ok(all.as_ref().map(of_field))
+    }
+
+    fn extents(&self, blocks: &Blocks) -> Result<Vec<IndexBox>> {
+        let path = self.node(blocks.level(), "index/box");
+        let shape = [blocks.chunks() as u64, 2, self.ndim as u64].map(Some);
+        let corners = whole_array(&self.store, &path, DataType::Int64, &shape)?;
+        let boxes = boxes(corners.values(), self.ndim);
+        let far = |x: &i64| x.unsigned_abs() > MAX_INDEX as u64;
+        match boxes.iter().find(|b| b.lo.iter().chain(&b.hi).any(far)) {
+            None => Ok(boxes),
+            Some(b) => Err(Error::corrupt(format!(
+                "{b:?} is farther out than {MAX_INDEX} cells; restore the file from a copy"
+            ))
+            .at_node(path)
+            .in_file(self.store.location())),
+        }
+    }
+}
+
+/// Boxes out of lower and upper corners one behind the other, of `ndim` indices each.
+pub(super) fn boxes(corners: &[i64], ndim: usize) -> Vec<IndexBox> {
+    let pairs = corners.chunks_exact(2 * ndim);
+    pairs
+        .map(|pair| IndexBox {
+            lo: std::array::from_fn(|d| if d < ndim { pair[d] } else { 0 }),
+            hi: std::array::from_fn(|d| if d < ndim { pair[ndim + d] } else { 1 }),
+        })
+        .collect()
+}

@@ -1,0 +1,127 @@
+//! Where the values of unit blocks come from: a store, or boxes of another code's files.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::PatchSource;
+use super::blocks::Blocks;
+use super::boxcache::BoxCache;
+use super::frame::copy;
+use super::hierarchy::IndexBox;
+use super::nest::{Cells, Nest};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+
+/// Fields on the unit blocks of a hierarchy.
+pub(super) trait Values: Send + Sync {
+    /// The unit blocks of a level; every leaf cell lies in one.
+    fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks>;
+
+    /// Reads a field on all cells of some blocks of one chunk. Cells that are no leaves may have any
+    /// value. Runs on the calling thread.
+    fn read(
+        &self,
+        blocks: &Blocks,
+        field: usize,
+        range: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<()>;
+
+    /// What reads whole boxes, where that is not put together from blocks.
+    fn source(&self) -> Option<&dyn PatchSource> {
+        None
+    }
+
+    /// Whether a field's covered cells of a level are not there, but read as averages.
+    fn drops(&self, _level: usize, _field: usize) -> bool {
+        false
+    }
+
+    /// As `ColumnSource::ranges`, by chunk of a level.
+    fn ranges(&self, blocks: &Blocks, field: usize) -> Result<Option<Vec<[f64; 2]>>>;
+
+    /// A box around the leaf cells of each chunk.
+    fn extents(&self, blocks: &Blocks) -> Result<Vec<IndexBox>>;
+}
+
+/// Boxes of a source, kept once they were read.
+pub(super) struct BoxValues {
+    source: Arc<dyn PatchSource>,
+    nest: Arc<Nest>,
+    fields: Vec<(String, usize)>,
+    /// By field, then level.
+    read: Vec<Vec<BoxCache>>,
+}
+
+impl BoxValues {
+    pub fn new(
+        source: Arc<dyn PatchSource>,
+        nest: Arc<Nest>,
+        fields: &[String],
+        dtypes: &[DataType],
+    ) -> Result<Self> {
+        let size = |(name, dtype): (&String, &DataType)| match dtype.size() {
+            Some(size) => Ok((name.clone(), size)),
+            None => Err(Error::unsupported(format!(
+                "the field {name:?} holds {dtype} values, which differ in length"
+            ))),
+        };
+        let fields = fields.iter().zip(dtypes).map(size);
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let caches = |(_, size): &(String, usize)| {
+            let levels = nest.hierarchy().levels.iter();
+            levels
+                .map(|level| BoxCache::new(&level.boxes, *size))
+                .collect()
+        };
+        Ok(Self {
+            source,
+            read: fields.iter().map(caches).collect(),
+            fields,
+            nest,
+        })
+    }
+}
+
+impl Values for BoxValues {
+    fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks> {
+        Blocks::choose(nest, level, Cells::Leaves, None)
+    }
+
+    fn read(
+        &self,
+        blocks: &Blocks,
+        field: usize,
+        range: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<()> {
+        let (name, size) = &self.fields[field];
+        let level = blocks.level();
+        let outs = out.chunks_exact_mut(blocks.block_cells() * size);
+        for (block, out) in range.zip(outs) {
+            let extent = blocks.extent(block);
+            let mut parts = Vec::new();
+            self.nest
+                .boxes_in(level, &extent, |place, part| parts.push((place, part)));
+            for (place, part) in parts {
+                let read = |out: &mut [u8]| self.source.read_box(level, place, name, out);
+                let values = self.read[field][level].get(place, read)?;
+                let frame = &self.nest.level(level).boxes[place];
+                copy(&part, *size, (frame, values.bytes()), (&extent, &mut *out));
+            }
+        }
+        Ok(())
+    }
+
+    fn source(&self) -> Option<&dyn PatchSource> {
+        Some(&*self.source)
+    }
+
+    fn ranges(&self, _blocks: &Blocks, _field: usize) -> Result<Option<Vec<[f64; 2]>>> {
+        Ok(None)
+    }
+
+    fn extents(&self, blocks: &Blocks) -> Result<Vec<IndexBox>> {
+        Ok(blocks.extents(Cells::Leaves))
+    }
+}

@@ -1,0 +1,221 @@
+//! Windows on patches: which blocks they touch, and the values there.
+
+use rayon::prelude::*;
+
+use super::PatchAmr;
+use super::derived::Derived;
+use super::hierarchy::IndexBox;
+use super::nest::Cells;
+use crate::error::{Error, Result};
+use crate::kinds::amr::Window;
+use crate::kinds::amr::window::snapped;
+use crate::kinds::numbers;
+use crate::kinds::region::Region;
+
+/// The blocks of one chunk that are touched, in order; at least one.
+pub(super) struct Touched {
+    pub level: usize,
+    pub blocks: Vec<usize>,
+}
+
+/// Columns of some touched blocks, as float64.
+pub(super) struct Loaded {
+    /// The first block that was read.
+    first: usize,
+    block_cells: usize,
+    /// One a column.
+    pub values: Vec<Vec<f64>>,
+}
+
+impl Loaded {
+    /// Where the values of a block begin.
+    pub fn start(&self, block: usize) -> usize {
+        (block - self.first) * self.block_cells
+    }
+}
+
+impl PatchAmr {
+    /// The window of the cells of `level` that the box around `region` touches (`None`: the whole
+    /// domain), cut off at the domain. A border less than a billionth of a cell off a cell's face is
+    /// at that face.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no such level, the region has other dimensions or lies outside of the
+    /// domain.
+    pub fn window(&self, level: u8, region: Option<&Region>) -> Result<Window> {
+        let cells = self.cells_at(level)?;
+        let mut window = Window {
+            level,
+            lo: [0; 3],
+            hi: cells,
+        };
+        let Some(region) = region else {
+            return Ok(window);
+        };
+        region.check(self.nest.ndim())?;
+        let hierarchy = self.nest.hierarchy();
+        let sides = self.nest.level(level.into()).cell_size;
+        let (lo, hi) = region.bounds();
+        for d in 0..self.nest.ndim() {
+            let place = |x: f64| snapped((x - hierarchy.lower[d]) / sides[d]);
+            // Casts take what lies outside to the border.
+            window.lo[d] = (place(lo[d]).floor() as u64).min(cells[d]);
+            window.hi[d] = (place(hi[d]).ceil() as u64).min(cells[d]);
+            if window.lo[d] >= window.hi[d] {
+                return Err(Error::invalid(format!(
+                    "the region from {lo:?} to {hi:?} holds no part of the domain, which goes from \
+                     {:?} to {:?}",
+                    hierarchy.lower, hierarchy.upper
+                )));
+            }
+        }
+        Ok(window)
+    }
+
+    /// Cells of `level` in each dimension of the whole domain.
+    pub(super) fn cells_at(&self, level: u8) -> Result<[u64; 3]> {
+        if usize::from(level) >= self.nest.levels() {
+            return Err(Error::invalid(format!(
+                "there is no level {level}; there are 0 to {}",
+                self.nest.levels() - 1
+            )));
+        }
+        let shape = self.nest.level(level.into()).domain.shape();
+        Ok(shape.map(|n| n as u64))
+    }
+
+    /// Checks that a window lies in the domain and can be held in memory.
+    pub(super) fn check_window(&self, window: &Window) -> Result<()> {
+        let cells = self.cells_at(window.level)?;
+        if (0..3).any(|d| window.lo[d] >= window.hi[d] || window.hi[d] > cells[d]) {
+            return Err(Error::invalid(format!(
+                "the window {:?} to {:?} is empty or beyond the domain, which has {cells:?} cells \
+                 of level {}",
+                window.lo, window.hi, window.level
+            )));
+        }
+        window.count().map(drop)
+    }
+
+    /// Checks that a column exists and holds real numbers.
+    pub(super) fn check_number(&self, name: &str) -> Result<()> {
+        let dtype = self.dtype(name)?;
+        if numbers::is_number(&dtype) {
+            return Ok(());
+        }
+        Err(numbers::not_numeric(name, &dtype))
+    }
+
+    /// The window in cell indices of its level.
+    pub(super) fn box_of(&self, window: &Window) -> IndexBox {
+        let first = self.nest.level(window.level.into()).domain.lo;
+        IndexBox {
+            lo: std::array::from_fn(|d| first[d] + window.lo[d] as i64),
+            hi: std::array::from_fn(|d| first[d] + window.hi[d] as i64),
+        }
+    }
+
+    /// The cells of level `to` that a region of level `from` touches.
+    pub(super) fn region_at(&self, region: &IndexBox, from: usize, to: usize) -> IndexBox {
+        if to < from {
+            region.coarsened(self.nest.ratio(to, from))
+        } else {
+            region.refined(self.nest.ratio(from, to))
+        }
+    }
+
+    /// The blocks with leaf cells in the window; with a `plane` (dimension, index on the finest
+    /// level) those with leaf cells that it cuts.
+    pub(super) fn touched(
+        &self,
+        window: &Window,
+        plane: Option<(usize, i64)>,
+    ) -> Result<Vec<Touched>> {
+        let whole = self.box_of(window);
+        let finest = self.nest.levels() - 1;
+        let mut touched: Vec<Touched> = Vec::new();
+        for level in 0..=finest {
+            let mut region = self.region_at(&whole, window.level.into(), level);
+            if let Some((axis, index)) = plane {
+                let index = index.div_euclid(self.nest.ratio(level, finest)[axis]);
+                (region.lo[axis], region.hi[axis]) = (index, index + 1);
+            }
+            let blocks = self.blocks(level)?;
+            let holds_leaves = |block: &usize| {
+                let part = blocks.extent(*block).intersection(&region);
+                self.nest.count(level, &part, Cells::Leaves) > 0
+            };
+            let meeting = blocks.meeting(&region).into_par_iter();
+            let meeting: Vec<usize> = meeting.filter(holds_leaves).collect();
+            let chunks = meeting.chunk_by(|a, b| a / blocks.per_chunk() == b / blocks.per_chunk());
+            touched.extend(chunks.map(|chunk| Touched {
+                level,
+                blocks: chunk.to_vec(),
+            }));
+        }
+        Ok(touched)
+    }
+
+    /// Reads some columns of touched blocks.
+    pub(super) fn load(&self, touched: &Touched, columns: &[&str]) -> Result<Loaded> {
+        let blocks = self.blocks(touched.level)?;
+        let (first, last) = match touched.blocks[..] {
+            [] => (0, 0),
+            [first, .., last] => (first, last + 1),
+            [only] => (only, only + 1),
+        };
+        let count = (last - first) * blocks.block_cells();
+        let mut values = Vec::with_capacity(columns.len());
+        let mut bytes = Vec::new();
+        for name in columns {
+            let dtype = self.dtype(name)?;
+            let size = dtype
+                .size()
+                .ok_or_else(|| numbers::not_numeric(name, &dtype))?;
+            bytes.resize(count * size, 0);
+            match Derived::parse(name, &self.nest) {
+                Some(derived) => derived.fill(&self.nest, blocks, first..last, &mut bytes),
+                None => {
+                    let field = self.field(name)?;
+                    self.values.read(blocks, field, first..last, &mut bytes)?;
+                }
+            }
+            let mut floats = vec![0.0; count];
+            numbers::to_f64(name, &dtype, &bytes, &mut floats)?;
+            values.push(floats);
+        }
+        Ok(Loaded {
+            first,
+            block_cells: blocks.block_cells(),
+            values,
+        })
+    }
+
+    /// Calls `visit` with each leaf cell of a block in `region`: its place in the block, and its
+    /// index on its level.
+    pub(super) fn leaves_in(
+        &self,
+        level: usize,
+        block: usize,
+        region: &IndexBox,
+        mut visit: impl FnMut(usize, [i64; 3]),
+    ) -> Result<()> {
+        let blocks = self.blocks(level)?;
+        let extent = blocks.extent(block);
+        let part = extent.intersection(region);
+        let mask = blocks.mask(block..block + 1, Cells::Leaves);
+        let [width, height, _] = extent.shape();
+        for z in part.lo[2]..part.hi[2] {
+            for y in part.lo[1]..part.hi[1] {
+                let row = (z - extent.lo[2]) as usize * height + (y - extent.lo[1]) as usize;
+                for x in part.lo[0]..part.hi[0] {
+                    let place = row * width + (x - extent.lo[0]) as usize;
+                    if mask[place] {
+                        visit(place, [x, y, z]);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,352 @@
+//! Patches into stores: level by level the boxes, the unit blocks' places, the fields, the index.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+
+use super::blocks::Blocks;
+use super::covered::{Covered, gives_back};
+use super::derived::Derived;
+use super::gather::{Field, chunk_ranges, gather, spec};
+use super::hierarchy::IndexBox;
+use super::nest::{Cells, Nest};
+use super::{PatchAmr, PatchSource, average};
+use crate::array::ArrayData;
+use crate::codec::Profile;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::attributes;
+use crate::kinds::write::{in_one_chunk, index};
+use crate::metadata::{Attributes, broken_rule_of_names};
+use crate::store::StoreWriter;
+
+/// Told of the raw bytes encoded, of all there are; an error ends the write with it.
+pub type Progress = dyn Fn(u64, u64) -> Result<()> + Send + Sync;
+
+/// What to write of a patch-based hierarchy, and how.
+#[derive(Clone, Default)]
+pub struct PatchOptions {
+    /// Names of the fields to keep; `None` for all.
+    pub fields: Option<Vec<String>>,
+    /// What becomes of cells that the next finer level covers.
+    pub covered: Covered,
+    /// How the arrays are compressed.
+    pub profile: Profile,
+    /// Cells of a chunk, padding among them; `None`: chosen by the number of cells of a level.
+    pub chunk_cells: Option<usize>,
+    /// Absolute error bounds of fields, code units; fields that are not named are stored losslessly.
+    pub error_bounds: Vec<(String, f64)>,
+    /// Added to the `ambar` attributes of the group (`components`).
+    pub more: Attributes,
+    /// Told how far the writing is.
+    pub progress: Option<Arc<Progress>>,
+}
+
+impl PatchAmr {
+    /// Writes a group of kind `amr`, layout `patches`, at `path`. Boxes are read in parallel and
+    /// encoded on the current rayon pool; one field of one level is in memory at a time. With
+    /// [`Covered::Auto`] boxes of all levels but the finest are read twice.
+    ///
+    /// # Errors
+    /// As `from_source`; `NotFound` for a field that is not there; `Unsupported` for an error bound;
+    /// what the source returns; `Io`.
+    pub fn write(
+        writer: &mut StoreWriter,
+        path: &str,
+        source: &dyn PatchSource,
+        options: &PatchOptions,
+    ) -> Result<()> {
+        check_bounds(options)?;
+        let path = path.trim_end_matches('/');
+        let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
+        let fields = chosen_fields(&nest, source, options)?;
+        let plan = Plan::new(&nest, source, fields, options)?;
+        writer.group(
+            path,
+            attributes::group("amr", plan.attributes(&options.more)),
+        )?;
+        if let Some(progress) = &options.progress {
+            let (progress, total) = (Arc::clone(progress), plan.bytes());
+            let done = AtomicU64::new(0);
+            writer.observe(Some(Arc::new(move |bytes| {
+                let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                // Index arrays and boxes are not counted in the total.
+                progress(done.min(total), total)
+            })));
+        }
+        for level in 0..nest.levels() {
+            plan.write_level(
+                writer,
+                &format!("{path}/level_{level}"),
+                source,
+                level,
+                options,
+            )?;
+        }
+        if options.progress.is_some() {
+            writer.observe(None);
+        }
+        Ok(())
+    }
+}
+
+/// The place where bounds would choose the error-bounded codec.
+fn check_bounds(options: &PatchOptions) -> Result<()> {
+    match options.error_bounds.first() {
+        None => Ok(()),
+        Some((field, _)) => Err(Error::unsupported(format!(
+            "an error bound, here of {field:?}, needs the error-bounded codec, which this version \
+             does not have; leave it out to store without loss"
+        ))),
+    }
+}
+
+/// Checks that no field has the name of another, or of a derived column.
+pub(super) fn check_names(nest: &Nest, fields: &[String]) -> Result<()> {
+    for (i, name) in fields.iter().enumerate() {
+        if fields[..i].contains(name) {
+            return Err(Error::invalid(format!("two fields have the name {name:?}")));
+        }
+        if Derived::parse(name, nest).is_some() {
+            return Err(Error::invalid(format!(
+                "a field cannot have the name {name:?}: that column is derived; leave it out, or \
+                 rename it"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn chosen_fields(
+    nest: &Nest,
+    source: &dyn PatchSource,
+    options: &PatchOptions,
+) -> Result<Vec<Field>> {
+    let names = options.fields.as_deref().unwrap_or(source.fields());
+    check_names(nest, names)?;
+    names
+        .iter()
+        .enumerate()
+        .map(|(i, name)| {
+            let dtype = source.dtype(name)?;
+            let size = dtype.size().ok_or_else(|| {
+                Error::unsupported(format!(
+                    "the field {name:?} holds {dtype} values, which differ in length"
+                ))
+            })?;
+            Ok(Field {
+                name: name.clone(),
+                array: array_name(i, names),
+                dtype,
+                size,
+            })
+        })
+        .collect()
+}
+
+/// The name of a field's arrays: its own, where arrays can have it and it is not taken.
+fn array_name(place: usize, names: &[String]) -> String {
+    let name = &names[place];
+    let taken = ["box", "origin", "index"].contains(&name.as_str());
+    if !taken && !name.contains('/') && broken_rule_of_names(&format!("amr/{name}")).is_none() {
+        return name.clone();
+    }
+    let mut other = format!("field_{place}");
+    while names.contains(&other) {
+        other.push('_');
+    }
+    other
+}
+
+/// All that is decided before anything is written.
+struct Plan<'a> {
+    nest: &'a Nest,
+    fields: Vec<Field>,
+    /// By level, then field: whether covered cells are left out.
+    dropped: Vec<Vec<bool>>,
+    blocks: Vec<Blocks>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        nest: &'a Arc<Nest>,
+        source: &dyn PatchSource,
+        fields: Vec<Field>,
+        options: &PatchOptions,
+    ) -> Result<Self> {
+        let mut dropped = vec![vec![false; fields.len()]; nest.levels()];
+        // From the finest level on: what is read back of a level depends on the finer ones.
+        for level in (0..nest.levels()).rev() {
+            if nest.cells(level, Cells::Leaves) == nest.cells(level, Cells::All) {
+                continue;
+            }
+            for (field, dropped) in fields.iter().zip(&mut dropped[level]) {
+                *dropped = drops(nest, source, level, field, options.covered)?;
+            }
+        }
+        let blocks = dropped.iter().enumerate().map(|(level, dropped)| {
+            let every = !dropped.is_empty() && !dropped.contains(&false);
+            let cells = if every { Cells::Leaves } else { Cells::All };
+            Blocks::choose(nest, level, cells, options.chunk_cells)
+        });
+        Ok(Self {
+            blocks: blocks.collect::<Result<_>>()?,
+            nest,
+            fields,
+            dropped,
+        })
+    }
+
+    /// Raw bytes of all chunks of all fields.
+    fn bytes(&self) -> u64 {
+        let sizes: usize = self.fields.iter().map(|field| field.size).sum();
+        let cells = |blocks: &Blocks| blocks.chunks() * blocks.per_chunk() * blocks.block_cells();
+        self.blocks
+            .iter()
+            .map(|blocks| (cells(blocks) * sizes) as u64)
+            .sum()
+    }
+
+    fn attributes(&self, more: &Attributes) -> Attributes {
+        let (nest, ndim) = (self.nest, self.nest.ndim());
+        let hierarchy = nest.hierarchy();
+        let leaves = (0..nest.levels()).map(|level| nest.cells(level, Cells::Leaves));
+        let leaves: Vec<u64> = leaves.collect();
+        let per_level = leaves.iter().enumerate().filter(|(_, cells)| **cells > 0);
+        let per_level = per_level.map(|(level, cells)| (level.to_string(), json!(cells)));
+        let names: Vec<&String> = self.fields.iter().map(|field| &field.name).collect();
+        let renamed = self.fields.iter().filter(|field| field.name != field.array);
+        let renamed = renamed.map(|field| (field.name.clone(), json!(field.array)));
+        let renamed: Attributes = renamed.collect();
+        let levels = 0..nest.levels();
+        let mut own = Attributes::new();
+        own.insert("layout".into(), json!("patches"));
+        own.insert("ndim".into(), json!(ndim));
+        own.insert("lower".into(), json!(&hierarchy.lower[..ndim]));
+        own.insert("upper".into(), json!(&hierarchy.upper[..ndim]));
+        own.insert("cells".into(), json!(leaves.iter().sum::<u64>()));
+        own.insert(
+            "cells_per_level".into(),
+            json!(per_level.collect::<Attributes>()),
+        );
+        own.insert("fields".into(), json!(names));
+        if !renamed.is_empty() {
+            own.insert("arrays".into(), Value::Object(renamed));
+        }
+        own.insert(
+            "levels".into(),
+            levels.map(|level| self.level(level)).collect(),
+        );
+        own.extend(more.clone());
+        own
+    }
+
+    /// What the attributes say of a level.
+    fn level(&self, level: usize) -> Value {
+        let ndim = self.nest.ndim();
+        let info = self.nest.level(level);
+        let blocks = &self.blocks[level];
+        let dropped = self.fields.iter().zip(&self.dropped[level]);
+        let dropped = dropped.filter(|(_, dropped)| **dropped);
+        let dropped: Vec<&String> = dropped.map(|(field, _)| &field.name).collect();
+        json!({
+            "domain": [&info.domain.lo[..ndim], &info.domain.hi[..ndim]],
+            "cell_size": &info.cell_size[..ndim],
+            "ratio": &info.ratio[..ndim],
+            "boxes": info.boxes.len(),
+            "side": blocks.side(),
+            "blocks": blocks.origins().len(),
+            "dropped": dropped,
+        })
+    }
+
+    fn write_level(
+        &self,
+        writer: &mut StoreWriter,
+        path: &str,
+        source: &dyn PatchSource,
+        level: usize,
+        options: &PatchOptions,
+    ) -> Result<()> {
+        let ndim = self.nest.ndim();
+        let blocks = &self.blocks[level];
+        let boxes = &self.nest.level(level).boxes;
+        let place = (
+            &[boxes.len() as u64, 2, ndim as u64][..],
+            &["box", "bound", "axis"][..],
+        );
+        let corners = corners(boxes, ndim);
+        let bytes = bytemuck::cast_slice(&corners);
+        in_one_chunk(
+            writer,
+            &format!("{path}/box"),
+            DataType::Int64,
+            place,
+            bytes,
+        )?;
+        let count = blocks.origins().len() as u64;
+        let place = (&[count, ndim as u64][..], &["block", "axis"][..]);
+        let origins = blocks.origins().iter().flat_map(|origin| &origin[..ndim]);
+        let origins: Vec<i64> = origins.copied().collect();
+        let bytes = bytemuck::cast_slice(&origins);
+        in_one_chunk(
+            writer,
+            &format!("{path}/origin"),
+            DataType::Int64,
+            place,
+            bytes,
+        )?;
+        let mut ranges = Vec::new();
+        for (field, dropped) in self.fields.iter().zip(&self.dropped[level]) {
+            let values = gather(self.nest, source, blocks, field, *dropped)?;
+            let spec = spec(blocks, field, ndim).profile(options.profile);
+            let data = ArrayData::Fixed(values.bytes());
+            writer.write_array(&format!("{path}/{}", field.array), &spec, data)?;
+            ranges.extend(chunk_ranges(blocks, field, *dropped, &values));
+        }
+        let chunks = blocks.chunks() as u64;
+        let shape = [self.fields.len() as u64, chunks, 2];
+        let place = (&shape[..], &["field", "chunk", "bound"][..]);
+        let bytes = bytemuck::cast_slice(&ranges);
+        index(writer, path, "range", DataType::Float64, place, bytes)?;
+        let every = !self.dropped[level].contains(&false);
+        let kept = if every { Cells::Leaves } else { Cells::All };
+        let corners = self::corners(&blocks.extents(kept), ndim);
+        let shape = [chunks, 2, ndim as u64];
+        let place = (&shape[..], &["chunk", "bound", "axis"][..]);
+        let bytes = bytemuck::cast_slice(&corners);
+        index(writer, path, "box", DataType::Int64, place, bytes)
+    }
+}
+
+/// Whether a field's covered cells of a level are left out.
+fn drops(
+    nest: &Nest,
+    source: &dyn PatchSource,
+    level: usize,
+    field: &Field,
+    covered: Covered,
+) -> Result<bool> {
+    match covered {
+        Covered::Keep => Ok(false),
+        Covered::Drop => Ok(average::can_average(&field.dtype)),
+        Covered::Auto => {
+            let coarse =
+                |place: usize, out: &mut [u8]| source.read_box(level, place, &field.name, out);
+            // Nothing is lost, so that the finer level is read back as the source has it: what it
+            // drops itself are the averages of the next one, to the bit.
+            let fine =
+                |place: usize, out: &mut [u8]| source.read_box(level + 1, place, &field.name, out);
+            gives_back(nest, level, &field.dtype, 0.0, &coarse, &fine)
+        }
+    }
+}
+
+/// Lower and upper corners, one behind the other.
+fn corners(boxes: &[IndexBox], ndim: usize) -> Vec<i64> {
+    let corners = boxes.iter().flat_map(|b| [b.lo, b.hi]);
+    corners
+        .flat_map(|corner| corner.into_iter().take(ndim))
+        .collect()
+}

@@ -1,0 +1,104 @@
+//! Covering grids: a tree's leaf cells averaged or spread onto the cells of one level.
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::kinds::amr::raster::{Mean, Raster, empty_grids};
+use crate::kinds::amr::tree::window::Target;
+use crate::kinds::amr::{AmrTree, Window};
+use crate::kinds::numbers::power_of_two;
+use crate::memory::Column;
+
+impl AmrTree {
+    /// The values of `fields` (or derived columns) on the cells of `window`, float64, in C order:
+    /// x outermost, the last dimension innermost. Finer leaf cells are averaged by volume, coarser
+    /// ones spread; where there is no cell, the value is NaN. Where a window cell is covered in
+    /// part, the value is the mean of what there is. Only the chunks that the window touches are
+    /// read.
+    ///
+    /// # Errors
+    /// `NotFound` for a column that is not there; `Invalid` where it is no number or the window is
+    /// not in the box; `Limit` where the result does not fit in memory; `Corrupt`, `Io`.
+    pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
+        for name in fields {
+            self.check_number(name)?;
+        }
+        self.check_window(window)?;
+        let mut grids = empty_grids(fields.len(), window)?;
+        let painter = Painter {
+            tree: self,
+            fields,
+            window,
+            raster: Raster::new(window, &mut grids),
+        };
+        let partial: Vec<Vec<Mean>> = self
+            .chunks_in(window)?
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|chunk| painter.paint(chunk))
+            .collect::<Result<_>>()?;
+        painter.raster.join(partial.into_iter().flatten().collect());
+        Ok(fields
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(grids)
+            .collect())
+    }
+}
+
+struct Painter<'a> {
+    tree: &'a AmrTree,
+    fields: &'a [&'a str],
+    window: &'a Window,
+    raster: Raster<'a>,
+}
+
+impl Painter<'_> {
+    /// Paints the cells of a chunk. Returns the window cells that it fills in part: others fill the
+    /// rest, for all cells in a window cell follow each other along the curve.
+    fn paint(&self, chunk: usize) -> Result<Vec<Mean>> {
+        let target = Target::new(&self.tree.shape, self.window);
+        let ndim = self.tree.shape.ndim as i32;
+        let mut partial = Vec::new();
+        let mut open: Option<Mean> = None;
+        self.tree
+            .visit_chunk(chunk, self.fields, |values, row, level, centre| {
+                let depth = target.depth(level);
+                if depth <= 0 {
+                    let block = target.block_of(level, &centre);
+                    if let Some((lo, hi)) = block {
+                        self.raster.spread(values, row, &lo, &hi);
+                    }
+                    return;
+                }
+                let Some(cell) = target.cell_of(&centre) else {
+                    return;
+                };
+                let place = self.raster.place(&cell);
+                let mean = match &mut open {
+                    Some(mean) if mean.place == place => mean,
+                    _ => {
+                        let sums = vec![0.0; values.len()];
+                        partial.extend(open.take());
+                        open.insert(Mean {
+                            place,
+                            volume: 0.0,
+                            sums,
+                        })
+                    }
+                };
+                let volume = power_of_two(-ndim * depth);
+                mean.volume += volume;
+                for (sum, values) in mean.sums.iter_mut().zip(values) {
+                    *sum += values[row] * volume;
+                }
+                // Volumes are powers of two: a full cell is recognised exactly.
+                if mean.volume == 1.0 {
+                    self.raster.set(mean);
+                    open = None;
+                }
+            })?;
+        partial.extend(open);
+        Ok(partial)
+    }
+}

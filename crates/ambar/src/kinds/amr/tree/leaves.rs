@@ -1,0 +1,110 @@
+//! Leaf cells of a tree along the Morton curve, as readers of other codes' files hand them over.
+
+use rayon::prelude::*;
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::amr::tree::derived::{Derived, derive};
+use crate::kinds::amr::tree::geometry::first_corners;
+use crate::kinds::amr::tree::shape::Shape;
+use crate::memory::Column;
+
+/// Rows that one thread walks at a time.
+const CHUNK: usize = 1 << 15;
+
+/// A place where the sequence of leaf cells does not go on along the Morton curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// The row of the first leaf behind the gap.
+    pub row: u64,
+    /// Its lower corner, in lattice units (a root cell has `2^lattice_level` of them a side).
+    pub corner: [u64; 3],
+}
+
+/// Leaf cells of all levels along one Morton curve (x is the lowest bit).
+///
+/// Positions are not stored: each leaf begins where the one before ends, but at `jumps`.
+#[derive(Debug)]
+pub struct Leaves {
+    /// Dimensions, 1 to 3. Coordinates of further dimensions are 0.
+    pub ndim: usize,
+    /// Root cells per dimension; 1 in dimensions that are not used. A cell of level `l` is
+    /// `2^-l` of a root cell a side.
+    pub root: [u64; 3],
+    /// Size of the box in x, in code length; a root cell's side is `boxlen / root[0]`.
+    pub boxlen: f64,
+    /// The level whose cells are the lattice's unit: the finest there is among the leaves.
+    pub lattice_level: u8,
+    /// The leaves' levels, `uint8`, in order.
+    pub levels: Column,
+    /// Where the walk goes on elsewhere; none where the leaves fill the box. A set that does not
+    /// begin at the origin begins with a jump at row 0.
+    pub jumps: Vec<Jump>,
+}
+
+impl Leaves {
+    /// The lattice that the leaves lie on.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            ndim: self.ndim,
+            root: self.root,
+            boxlen: self.boxlen,
+            lattice_level: self.lattice_level,
+        }
+    }
+
+    pub(super) fn checked_shape(&self) -> Result<Shape> {
+        let shape = self.shape();
+        shape.check()?;
+        if *self.levels.dtype() != DataType::UInt8 {
+            let found = self.levels.dtype();
+            return Err(Error::invalid(format!("levels must be uint8, not {found}")));
+        }
+        Ok(shape)
+    }
+
+    /// Derived columns of all leaves: `level` (int32), `x`, `y`, `z` (centres, float64, code
+    /// length), `dx` (sides, float64, code length), `ix`, `iy`, `iz` (indices on the leaf's own
+    /// level, int64). Parallel.
+    ///
+    /// # Errors
+    /// `NotFound` for other names; `Invalid` where the leaves make no tree.
+    pub fn derived(&self, names: &[&str]) -> Result<Vec<(String, Column)>> {
+        let shape = self.checked_shape()?;
+        let columns = names
+            .iter()
+            .map(|name| {
+                Derived::parse(name, shape.ndim).ok_or_else(|| {
+                    let known = Derived::names(shape.ndim).join(", ");
+                    Error::not_found(format!("no derived column {name:?}; there are: {known}"))
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let levels = self.levels.bytes();
+        let corners = first_corners(&shape, levels, &self.jumps, CHUNK)?;
+        let dtypes: Vec<DataType> = columns.iter().map(|column| column.dtype()).collect();
+        let mut filled = Column::allocate(&dtypes, levels.len())?;
+        let mut outs: Vec<Vec<&mut [u8]>> = corners.iter().map(|_| Vec::new()).collect();
+        for column in &mut filled {
+            let size = column.dtype().size().unwrap_or(1);
+            for (outs, bytes) in outs
+                .iter_mut()
+                .zip(column.bytes_mut().chunks_mut(CHUNK * size))
+            {
+                outs.push(bytes);
+            }
+        }
+        let chunks = levels.par_chunks(CHUNK).zip(&corners).zip(outs);
+        chunks
+            .enumerate()
+            .try_for_each(|(chunk, ((levels, corner), mut outs))| {
+                let start = ((chunk * CHUNK) as u64, *corner);
+                derive(&shape, &self.jumps, start, levels, &columns, &mut outs)
+            })?;
+        Ok(names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(filled)
+            .collect())
+    }
+}

@@ -1,0 +1,143 @@
+//! Trees in stores: from a group's attributes and index arrays.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::amr::tree::geometry::Geometry;
+use crate::kinds::amr::{AmrTree, Jump, LEVEL, Shape};
+use crate::kinds::attributes::{self, names};
+use crate::kinds::select::chunk_count;
+use crate::kinds::source::ColumnSource;
+use crate::kinds::stored::{StoredColumns, whole_array};
+use crate::memory::Column;
+use crate::store::Store;
+
+impl AmrTree {
+    /// Opens the tree in the group at `path`. Reads metadata only.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such group; `Invalid` where it holds another kind;
+    /// `Unsupported` where it was written by a newer version or has another layout; `Corrupt`, `Io`.
+    pub fn open(store: &Store, path: &str) -> Result<Self> {
+        let located = |error: Error| error.at_node(path).in_file(store.location());
+        let attributes = attributes::of_kind(store, path, &["amr"])?;
+        let value = Value::Object(attributes.clone());
+        if value.get("layout").and_then(Value::as_str) != Some("tree") {
+            return Err(located(Error::unsupported(
+                "only the layout \"tree\" of cells is known: use a newer version of ambar",
+            )));
+        }
+        let shape = Shape::from_json(&value).map_err(located)?;
+        let fields = names(&attributes, "fields").map_err(located)?;
+        let mut columns = vec![LEVEL.to_owned()];
+        columns.extend(fields.iter().cloned());
+        let source: Arc<dyn ColumnSource> = Arc::new(StoredColumns::open(store, path, &columns)?);
+        if attributes.get("cells").and_then(Value::as_u64) != Some(source.rows()) {
+            return Err(located(Error::corrupt(format!(
+                "the attribute \"cells\" is not the number of cells, {}; restore the file from a copy",
+                source.rows()
+            ))));
+        }
+        if source.dtype(LEVEL)? != DataType::UInt8 {
+            return Err(located(Error::corrupt(
+                "the levels of the cells are not uint8; restore the file from a copy",
+            )));
+        }
+        Ok(Self {
+            counts: counts(&value),
+            index: Some(Index {
+                store: store.clone(),
+                path: format!("{}/index", path.trim_end_matches('/')),
+            }),
+            source,
+            shape,
+            fields,
+            attributes,
+            geometry: OnceLock::new(),
+        })
+    }
+}
+
+fn counts(attributes: &Value) -> Vec<(u8, u64)> {
+    let levels = attributes.get("cells_per_level").and_then(Value::as_object);
+    let counts = levels.into_iter().flatten();
+    counts
+        .filter_map(|(level, cells)| Some((level.parse().ok()?, cells.as_u64()?)))
+        .collect()
+}
+
+/// The index arrays of a tree in a store.
+pub(super) struct Index {
+    store: Store,
+    path: String,
+}
+
+impl Index {
+    pub(super) fn read(&self, shape: &Shape, source: &dyn ColumnSource) -> Result<Geometry> {
+        let chunks = chunk_count(source);
+        let n = shape.ndim;
+        let corners = self.array("corner", DataType::Int64, &[Some(chunks), Some(n as u64)])?;
+        let boxes = self.array(
+            "box",
+            DataType::Float64,
+            &[Some(chunks), Some(2), Some(n as u64)],
+        )?;
+        let levels = self.array("level", DataType::UInt8, &[Some(chunks), Some(2)])?;
+        let mut jumps = Vec::new();
+        if self
+            .store
+            .kind(&format!("{}/jump_row", self.path))?
+            .is_some()
+        {
+            let rows = self.array("jump_row", DataType::UInt64, &[None])?;
+            let places = [Some(rows.rows() as u64), Some(n as u64)];
+            let places = self.array("jump_corner", DataType::Int64, &places)?;
+            let rows = rows
+                .bytes()
+                .as_chunks()
+                .0
+                .iter()
+                .map(|row| u64::from_ne_bytes(*row));
+            jumps = rows
+                .zip(points(places.bytes(), n))
+                .map(|(row, corner)| Jump { row, corner })
+                .collect();
+        }
+        let floats: &[f64] = boxes.values();
+        let corner_of = |x: &[f64]| std::array::from_fn(|d| x.get(d).copied().unwrap_or(0.0));
+        let geometry = Geometry {
+            corners: points(corners.bytes(), n).collect(),
+            boxes: floats
+                .chunks_exact(2 * n)
+                .map(|both| [corner_of(&both[..n]), corner_of(&both[n..])])
+                .collect(),
+            levels: levels.bytes().as_chunks::<2>().0.to_vec(),
+            jumps,
+        };
+        let located = |error: Error| error.at_node(&self.path).in_file(self.store.location());
+        geometry
+            .check(shape, source.rows(), chunks)
+            .map_err(located)?;
+        Ok(geometry)
+    }
+
+    /// An index array, which must have this type and shape (`None`: any length).
+    fn array(&self, name: &str, dtype: DataType, shape: &[Option<u64>]) -> Result<Column> {
+        let path = format!("{}/{name}", self.path);
+        whole_array(&self.store, &path, dtype, shape)
+    }
+}
+
+/// Points of `ndim` int64 coordinates; negative ones become too large for every lattice.
+fn points(bytes: &[u8], ndim: usize) -> impl Iterator<Item = [u64; 3]> + '_ {
+    bytes.chunks_exact(8 * ndim).map(|point| {
+        let mut corner = [0; 3];
+        for (to, x) in corner.iter_mut().zip(point.as_chunks().0) {
+            *to = u64::from_ne_bytes(*x);
+        }
+        corner
+    })
+}

@@ -1,0 +1,191 @@
+//! Slices and projections: images of a tree along one of its axes.
+
+use crate::error::{Error, Result};
+use crate::kinds::amr::image::{Canvas, Line, Sums};
+use crate::kinds::amr::tree::window::Target;
+use crate::kinds::amr::{AXES, AmrTree, Weight, Window};
+use crate::kinds::numbers::{self, power_of_two};
+use crate::memory::Column;
+
+impl AmrTree {
+    /// The values of `field` (or a derived column) in the plane at `at` (code length) across `axis`
+    /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`; its extent along
+    /// the axis plays no part. The plane on a face of cells takes those above, at the box's end
+    /// those below. Of the cells that it cuts, those finer than the window are averaged by area,
+    /// coarser ones spread; where there is none, the value is NaN.
+    ///
+    /// # Errors
+    /// As `grid`; `Invalid` where the axis does not exist or the plane lies outside of the box.
+    pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
+        self.check_axis(axis)?;
+        let size = self.shape.size()[axis];
+        if !(0.0..=size).contains(&at) {
+            return Err(Error::invalid(format!(
+                "the plane {} = {at} is outside of the box, which goes from 0 to {size}",
+                AXES[axis]
+            )));
+        }
+        let cells = self.shape.cells_at(window.level)[axis];
+        let units = self.shape.extent()[axis];
+        let unit = ((at / self.shape.half_unit() / 2.0) as u64).min(units - 1);
+        let lattice = self.shape.lattice_level;
+        let (up, down) = (
+            window.level.saturating_sub(lattice),
+            lattice.saturating_sub(window.level),
+        );
+        let mut window = *window;
+        window.lo[axis] = ((unit << up) >> down).min(cells - 1);
+        window.hi[axis] = window.lo[axis] + 1;
+        self.check_window(&window)?;
+        // The plane is thinner than the window's cells: fewer chunks touch it.
+        let mut thin = window;
+        if down > 0 {
+            thin.level = lattice;
+            for d in 0..self.shape.ndim {
+                thin.lo[d] <<= down;
+                thin.hi[d] <<= down;
+            }
+            (thin.lo[axis], thin.hi[axis]) = (unit, unit + 1);
+        }
+        let line = Line::in_plane(axis, 2 * unit + 1);
+        self.image(&[field], &line, &window, &thin)
+    }
+
+    /// The integral or mean of `field` (or a derived column) along `axis` through the cells of
+    /// `window`, float64, in C order of the other dimensions. Leaf cells finer than the window are
+    /// averaged by area, coarser ones spread, and those that reach out of the window count with
+    /// their part in it: the image's sum is the volume integral. Where there is no cell, the value
+    /// is NaN.
+    ///
+    /// # Errors
+    /// As `grid`; `Invalid` where the axis does not exist.
+    pub fn project(
+        &self,
+        field: &str,
+        axis: usize,
+        weight: Weight<'_>,
+        window: &Window,
+    ) -> Result<Column> {
+        self.check_axis(axis)?;
+        let line = Line::through(axis, weight);
+        match weight {
+            Weight::Field(weight) => self.image(&[field, weight], &line, window, window),
+            _ => self.image(&[field], &line, window, window),
+        }
+    }
+
+    /// Sums `fields` (the second, if any, weighs) along lines of sight; reads what touches `near`.
+    fn image(
+        &self,
+        fields: &[&str],
+        line: &Line,
+        window: &Window,
+        near: &Window,
+    ) -> Result<Column> {
+        for name in fields {
+            self.check_number(name)?;
+        }
+        self.check_window(window)?;
+        let chunks = self.chunks_in(near)?;
+        let canvas = Canvas {
+            line,
+            window,
+            depth: self.shape.cell_size(window.level),
+        };
+        let reach = |chunks: &[usize], d| self.reach(chunks, d, window);
+        let add =
+            |chunk: &usize, sums: &mut Sums| self.add_chunk(*chunk, fields, line, window, sums);
+        canvas.sum(&chunks, reach, add)
+    }
+
+    /// The window cells in dimension `d` that these chunks can reach.
+    fn reach(&self, chunks: &[usize], d: usize, window: &Window) -> Result<(u64, u64)> {
+        if d >= self.shape.ndim {
+            return Ok((0, 1));
+        }
+        let boxes = &self.geometry()?.boxes;
+        let of_chunks = chunks
+            .iter()
+            .map(|chunk| [boxes[*chunk][0][d], boxes[*chunk][1][d]]);
+        let [lo, hi] = of_chunks.fold([f64::INFINITY, 0.0], |[lo, hi], [a, b]| {
+            [lo.min(a), hi.max(b)]
+        });
+        // One more on either side makes up for rounding.
+        let side = self.shape.cell_size(window.level);
+        let (first, last) = (window.lo[d], window.hi[d]);
+        let lo = ((lo / side) as u64).saturating_sub(1).clamp(first, last);
+        let hi = ((hi / side) as u64).saturating_add(2).clamp(lo, last);
+        Ok((lo, hi))
+    }
+
+    fn add_chunk(
+        &self,
+        chunk: usize,
+        fields: &[&str],
+        line: &Line,
+        window: &Window,
+        sums: &mut Sums,
+    ) -> Result<()> {
+        let target = Target::new(&self.shape, window);
+        let (u, v) = line.across();
+        let (ndim, lattice) = (self.shape.ndim as i32, self.shape.lattice_level);
+        let mut missed = false;
+        self.visit_chunk(chunk, fields, |values, row, level, centre| {
+            let side = 1u64 << (lattice - level);
+            if line
+                .plane
+                .is_some_and(|plane| plane.abs_diff(centre[line.axis]) >= side)
+            {
+                return;
+            }
+            let depth = target.depth(level);
+            let place = if depth > 0 {
+                target
+                    .cell_of(&centre)
+                    .map(|cell| (cell, cell.map(|c| c + 1)))
+            } else {
+                target.block_of(level, &centre)
+            };
+            let Some((lo, hi)) = place else {
+                return;
+            };
+            // In units of a window cell; an area in a plane, else a volume.
+            let mut part = match (depth, line.plane) {
+                (1.., None) => power_of_two(-ndim * depth),
+                (1.., Some(_)) => power_of_two((1 - ndim) * depth),
+                (_, None) => (hi[line.axis] - lo[line.axis]) as f64,
+                (_, Some(_)) => 1.0,
+            };
+            if line.mass {
+                part *= values[1][row];
+            }
+            missed |= !sums.add((lo[u], hi[u]), (lo[v], hi[v]), values[0][row], part);
+        })?;
+        if missed {
+            return Err(Error::corrupt(format!(
+                "the box of chunk {chunk} in the index does not hold its cells; restore the file \
+                 from a copy"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_axis(&self, axis: usize) -> Result<()> {
+        if axis < self.shape.ndim {
+            return Ok(());
+        }
+        let known = AXES[..self.shape.ndim].join(", ");
+        Err(Error::invalid(format!(
+            "there is no axis {axis}; there are: {known}"
+        )))
+    }
+
+    /// Checks that a column exists and holds real numbers.
+    pub(super) fn check_number(&self, name: &str) -> Result<()> {
+        let dtype = self.dtype(name)?;
+        if numbers::is_number(&dtype) {
+            return Ok(());
+        }
+        Err(numbers::not_numeric(name, &dtype))
+    }
+}

@@ -1,0 +1,157 @@
+//! Cells of a tree: fields and derived columns of those that a selection picks.
+
+use std::ops::Range;
+
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::amr::tree::derived::{Derived, derive};
+use crate::kinds::amr::{AXES, AmrTree, LEVEL};
+use crate::kinds::predicate::Predicate;
+use crate::kinds::region::Region;
+use crate::kinds::select::{Rows, Selection, select, touched};
+use crate::kinds::source::ColumnSource;
+use crate::memory::Column;
+
+impl AmrTree {
+    /// Fields and derived columns (`level` int32; `x`, `y`, `z`, `dx` float64, code length; `ix`,
+    /// `iy`, `iz` int64) of the cells that `selection` picks, along the Morton curve. A cell is in
+    /// a region if its centre is. Only the chunks that may hold such cells are read.
+    ///
+    /// # Errors
+    /// `NotFound` for a column that is not there; `Invalid` where the region has other dimensions,
+    /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
+    pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
+        let levels = self.check_selection(selection)?;
+        let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        select(self, columns, selection.region.as_ref(), &conditions)
+    }
+
+    /// Number of the [`AmrTree::chunks`] that [`AmrTree::cells`] reads fields of for `selection`.
+    ///
+    /// # Errors
+    /// As `cells`.
+    pub fn chunks_touched(&self, selection: &Selection) -> Result<u64> {
+        let levels = self.check_selection(selection)?;
+        let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        touched(self, selection.region.as_ref(), &conditions)
+    }
+
+    /// Checks a selection, and gives its levels as a condition.
+    fn check_selection(&self, selection: &Selection) -> Result<Option<Predicate>> {
+        if let Some(region) = &selection.region {
+            region.check(self.shape.ndim)?;
+        }
+        match selection.levels {
+            None => Ok(None),
+            Some((lo, hi)) if lo <= hi => Ok(Some(Predicate::between(LEVEL, lo.into(), hi.into()))),
+            Some((lo, hi)) => Err(Error::invalid(format!(
+                "levels go from the coarsest to the finest, not from {lo} to {hi}"
+            ))),
+        }
+    }
+
+    /// The levels of some rows.
+    pub(super) fn levels(&self, rows: Range<u64>) -> Result<Vec<u8>> {
+        let mut levels = vec![0; (rows.end - rows.start) as usize];
+        self.source.read(LEVEL, rows, &mut levels)?;
+        Ok(levels)
+    }
+
+    /// The row of a chunk's first cell, and its lower corner.
+    pub(super) fn start(&self, chunk: usize) -> Result<(u64, [u64; 3])> {
+        let row = chunk as u64 * self.source.chunk_rows();
+        let corner = self.geometry()?.corners.get(chunk);
+        let corner = corner
+            .ok_or_else(|| Error::corrupt(format!("the index of chunks has no entry {chunk}")))?;
+        Ok((row, *corner))
+    }
+}
+
+impl Rows for AmrTree {
+    fn source(&self) -> &dyn ColumnSource {
+        &*self.source
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names = self.fields.clone();
+        names.extend(self.derived());
+        names
+    }
+
+    fn derived(&self, name: &str) -> Option<DataType> {
+        Derived::parse(name, self.shape.ndim).map(Derived::dtype)
+    }
+
+    fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()> {
+        let columns: Vec<Derived> = names
+            .iter()
+            .filter_map(|name| Derived::parse(name, self.shape.ndim))
+            .collect();
+        let chunk = (rows.start / self.source.chunk_rows().max(1)) as usize;
+        let levels = self.levels(rows)?;
+        let jumps = &self.geometry()?.jumps;
+        derive(
+            &self.shape,
+            jumps,
+            self.start(chunk)?,
+            &levels,
+            &columns,
+            outs,
+        )
+    }
+
+    fn positions(&self) -> Vec<String> {
+        AXES[..self.shape.ndim]
+            .iter()
+            .map(|axis| (*axis).to_owned())
+            .collect()
+    }
+
+    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
+        Ok(Some(self.geometry()?.boxes.clone()))
+    }
+
+    fn boxes_hold_all(&self) -> bool {
+        true
+    }
+
+    fn may_reach(&self, chunk: usize, region: &Region) -> Result<bool> {
+        let unit = 2.0 * self.shape.half_unit();
+        let touches = |corner: &[u64; 3], side: u64| {
+            let lo = corner.map(|x| x as f64 * unit);
+            let hi = corner.map(|x| (x + side) as f64 * unit);
+            region.may_touch(&lo, &hi)
+        };
+        Ok(self.geometry()?.chunk_touches(&self.shape, chunk, touches))
+    }
+
+    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
+        let geometry = self.geometry()?;
+        let of_boxes = |d: usize| {
+            geometry
+                .boxes
+                .iter()
+                .map(|[lo, hi]| [lo[d], hi[d]])
+                .collect()
+        };
+        Ok(match Derived::parse(name, self.shape.ndim) {
+            None => self.source.ranges(name)?,
+            Some(Derived::Level) => {
+                let levels = geometry.levels.iter();
+                Some(
+                    levels
+                        .map(|[lo, hi]| [f64::from(*lo), f64::from(*hi)])
+                        .collect(),
+                )
+            }
+            Some(Derived::Centre(d)) => Some(of_boxes(d)),
+            Some(Derived::Size) => {
+                let levels = geometry.levels.iter();
+                let sizes =
+                    levels.map(|[lo, hi]| [self.shape.cell_size(*hi), self.shape.cell_size(*lo)]);
+                Some(sizes.collect())
+            }
+            Some(Derived::Index(_)) => None,
+        })
+    }
+}
