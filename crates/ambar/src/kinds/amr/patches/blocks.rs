@@ -136,6 +136,19 @@ impl Blocks {
         Ok(blocks)
     }
 
+    /// Where the blocks lie as codecs want to know it: indices z, y, x of their first cells, counted
+    /// from the block at the domain's lower corner.
+    pub(super) fn relative_origins(&self) -> Arc<[[i64; 3]]> {
+        let first = first_place(&self.nest, self.level, self.side);
+        let relative = |origin: &[i64; 3]| {
+            std::array::from_fn(|d| match 2 - d {
+                d if d < self.nest.ndim() => origin[d] - first[d] * self.side as i64,
+                _ => 0,
+            })
+        };
+        self.origins.iter().map(relative).collect()
+    }
+
     /// The level.
     pub fn level(&self) -> usize {
         self.level

@@ -5,6 +5,7 @@ mod blocks;
 mod boxcache;
 mod boxtree;
 mod covered;
+mod decide;
 mod derived;
 mod frame;
 mod gather;
