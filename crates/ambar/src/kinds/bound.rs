@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::codec::Profile;
+use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
 /// How far values may be off.
@@ -63,27 +65,60 @@ impl fmt::Display for ErrorBound {
     }
 }
 
-/// The bound that a list of bounds has for a field: its own, or that of `*`, which stands for all
-/// that are not named.
-pub fn bound_of(bounds: &[(String, ErrorBound)], field: &str) -> Option<ErrorBound> {
-    let named = |name: &str| bounds.iter().find(|(other, _)| other == name);
-    named(field).or_else(|| named("*")).map(|(_, bound)| *bound)
+/// How the fields of a group are to be compressed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compression {
+    /// What is lossless is compressed like this.
+    pub profile: Profile,
+    /// Error bounds of fields by name; `*` stands for all other fields of float32 or float64.
+    pub error_bounds: Vec<(String, ErrorBound)>,
 }
 
-/// Checks that every bound is that of a field there is, or of `*`.
-///
-/// # Errors
-/// `NotFound`, naming the fields.
-pub fn check_names(bounds: &[(String, ErrorBound)], fields: &[String]) -> Result<()> {
-    let unknown = bounds
-        .iter()
-        .find(|(name, _)| name != "*" && !fields.contains(name));
-    match unknown {
-        None => Ok(()),
-        Some((name, _)) => Err(Error::not_found(format!(
-            "an error bound is given for {name:?}, but there is no such field; there are: {}",
-            fields.join(", ")
-        ))),
+impl From<Profile> for Compression {
+    fn from(profile: Profile) -> Self {
+        Self {
+            profile,
+            error_bounds: Vec::new(),
+        }
+    }
+}
+
+impl Compression {
+    /// The bound of a field; `None` where it is lossless.
+    ///
+    /// # Errors
+    /// `Invalid` where the field is named, but its values are no floats.
+    pub fn bound(&self, field: &str, dtype: &DataType) -> Result<Option<ErrorBound>> {
+        let float = matches!(dtype, DataType::Float32 | DataType::Float64);
+        let named = |name: &str| {
+            let mut bounds = self.error_bounds.iter();
+            bounds
+                .find(|(other, _)| other == name)
+                .map(|(_, bound)| *bound)
+        };
+        match named(field) {
+            Some(_) if !float => Err(Error::invalid(format!(
+                "an error bound is for float32 and float64 values, {field:?} holds {dtype}: leave it \
+                 out"
+            ))),
+            Some(bound) => Ok(Some(bound)),
+            None => Ok(named("*").filter(|_| float)),
+        }
+    }
+
+    /// Checks that every bound is that of a field there is, or of `*`.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the fields.
+    pub fn check_names(&self, fields: &[String]) -> Result<()> {
+        let mut names = self.error_bounds.iter().map(|(name, _)| name);
+        match names.find(|name| *name != "*" && !fields.contains(name)) {
+            None => Ok(()),
+            Some(name) => Err(Error::not_found(format!(
+                "an error bound is given for {name:?}, but there is no such field; there are: {}",
+                fields.join(", ")
+            ))),
+        }
     }
 }
 
@@ -120,12 +155,28 @@ mod tests {
                 .absolute([f64::MIN, f64::MAX])
                 .is_finite()
         );
-        let bounds = vec![
-            ("*".to_owned(), ErrorBound::Absolute(1.0)),
-            ("x".into(), ErrorBound::Absolute(2.0)),
-        ];
-        assert_eq!(bound_of(&bounds, "x"), Some(ErrorBound::Absolute(2.0)));
-        assert_eq!(bound_of(&bounds, "y"), Some(ErrorBound::Absolute(1.0)));
-        assert!(check_names(&bounds, &["y".into()]).is_err());
+    }
+
+    #[test]
+    fn a_star_stands_for_all_other_floats() {
+        let bounds = [("*", 1.0), ("x", 2.0)];
+        let bounds = bounds.map(|(name, bound)| (name.to_owned(), ErrorBound::Absolute(bound)));
+        let compression = Compression {
+            error_bounds: bounds.to_vec(),
+            ..Compression::default()
+        };
+        let bound = |field: &str, dtype| compression.bound(field, &dtype).map_err(|_| ());
+        assert_eq!(
+            bound("x", DataType::Float32),
+            Ok(Some(ErrorBound::Absolute(2.0)))
+        );
+        assert_eq!(
+            bound("y", DataType::Float64),
+            Ok(Some(ErrorBound::Absolute(1.0)))
+        );
+        assert_eq!(bound("y", DataType::Int32), Ok(None));
+        assert_eq!(bound("x", DataType::Int32), Err(()));
+        assert!(compression.check_names(&["y".into()]).is_err());
+        assert!(compression.check_names(&["y".into(), "x".into()]).is_ok());
     }
 }

@@ -10,8 +10,7 @@ use super::gather::Field;
 use super::nest::{Cells, Nest};
 use super::write::PatchOptions;
 use crate::dtype::DataType;
-use crate::error::{Error, Result};
-use crate::kinds::bound::bound_of;
+use crate::error::Result;
 use crate::kinds::numbers;
 use crate::memory::Column;
 
@@ -40,19 +39,13 @@ impl Decided {
         field: &Field,
         options: &PatchOptions,
     ) -> Result<Self> {
-        let (bound, range) = match bound_of(&options.error_bounds, &field.name) {
+        let (bound, range) = match options.compression.bound(&field.name, &field.dtype)? {
             Some(bound) => {
                 let range = leaf_range(nest, source, field)?;
                 (bound.absolute(range), range)
             }
             None => (0.0, [0.0; 2]),
         };
-        if bound > 0.0 && !can_average(&field.dtype) {
-            return Err(Error::invalid(format!(
-                "an error bound is for float32 and float64 values, {:?} holds {}: leave it out",
-                field.name, field.dtype
-            )));
-        }
         let levels = nest.levels();
         let mut decided = Self {
             bound,

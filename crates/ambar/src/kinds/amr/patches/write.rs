@@ -14,11 +14,10 @@ use super::hierarchy::IndexBox;
 use super::nest::{Cells, Nest};
 use super::{PatchAmr, PatchSource};
 use crate::array::ArrayData;
-use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::attributes;
-use crate::kinds::bound::{self, ErrorBound};
+use crate::kinds::bound::Compression;
 use crate::kinds::write::{in_one_chunk, index};
 use crate::metadata::{Attributes, broken_rule_of_names};
 use crate::store::StoreWriter;
@@ -34,11 +33,9 @@ pub struct PatchOptions {
     /// What becomes of cells that the next finer level covers.
     pub covered: Covered,
     /// How the arrays are compressed.
-    pub profile: Profile,
+    pub compression: Compression,
     /// Cells of a chunk, padding among them; `None`: chosen by the number of cells of a level.
     pub chunk_cells: Option<usize>,
-    /// Error bounds of fields (`*`: of all others); fields without one are stored losslessly.
-    pub error_bounds: Vec<(String, ErrorBound)>,
     /// Added to the `ambar` attributes of the group (`components`).
     pub more: Attributes,
     /// Told how far the writing is.
@@ -115,7 +112,7 @@ fn chosen_fields(
 ) -> Result<Vec<Field>> {
     let names = options.fields.as_deref().unwrap_or(source.fields());
     check_names(nest, names)?;
-    bound::check_names(&options.error_bounds, names)?;
+    options.compression.check_names(names)?;
     names
         .iter()
         .enumerate()
@@ -293,7 +290,7 @@ impl<'a> Plan<'a> {
         for (field, decided) in self.fields.iter().zip(&self.decided) {
             let (dropped, bound) = (decided.dropped[level], decided.bounds[level]);
             let values = gather(self.nest, source, blocks, field, dropped)?;
-            let spec = spec(blocks, field, ndim).profile(options.profile);
+            let spec = spec(blocks, field, ndim).profile(options.compression.profile);
             let spec = spec.error_bound(Some(bound));
             let data = ArrayData::Fixed(values.bytes());
             writer.write_array(&format!("{path}/{}", field.array), &spec, data)?;

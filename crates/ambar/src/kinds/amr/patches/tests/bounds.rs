@@ -3,7 +3,14 @@
 use super::stores::{boxes, pair, read};
 use super::*;
 use crate::error::ErrorKind;
-use crate::kinds::bound::ErrorBound;
+use crate::kinds::bound::{Compression, ErrorBound};
+
+fn bounded(field: &str, bound: ErrorBound) -> Compression {
+    Compression {
+        error_bounds: vec![(field.to_owned(), bound)],
+        ..Compression::default()
+    }
+}
 
 /// Values of float32 or float64 bytes.
 fn values(bytes: &[u8], size: usize) -> Vec<f64> {
@@ -26,10 +33,9 @@ proptest! {
         let sample = Arc::new(Sample::new(&recipe));
         let size = 10f64.powf(exponent);
         let bound = if relative { ErrorBound::OfRange(size.min(0.5)) } else { ErrorBound::Absolute(size) };
-        let floats = FIELDS.iter().filter(|field| **field != "count");
         let options = PatchOptions {
             chunk_cells: Some(chunk),
-            error_bounds: floats.clone().map(|field| ((*field).to_owned(), bound)).collect(),
+            compression: bounded("*", bound),
             ..PatchOptions::default()
         };
         let (stored, _folder) = sample.stored_with(&options);
@@ -88,7 +94,7 @@ fn integers_take_no_bound() {
         levels: 2,
     }));
     let options = PatchOptions {
-        error_bounds: vec![("count".into(), ErrorBound::Absolute(0.5))],
+        compression: bounded("count", ErrorBound::Absolute(0.5)),
         ..PatchOptions::default()
     };
     let folder = tempfile::tempdir().unwrap();

@@ -209,7 +209,7 @@ impl Sample {
         self.stored_with(&PatchOptions {
             covered,
             chunk_cells: Some(chunk_cells),
-            profile: Profile::Fast,
+            compression: Profile::Fast.into(),
             ..PatchOptions::default()
         })
     }

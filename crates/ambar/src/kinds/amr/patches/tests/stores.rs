@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::kinds::bound::ErrorBound;
+use crate::kinds::bound::{Compression, ErrorBound};
 use crate::kinds::select::Selection;
 
 pub(super) fn boxes(sample: &Sample) -> Vec<(usize, usize, IndexBox)> {
@@ -221,7 +221,10 @@ fn fields_are_chosen_and_what_cannot_be_written_is_an_error() {
     assert_eq!(kind(&chosen(&["a", "broken"])), ErrorKind::Corrupt);
     assert_eq!(kind(&chosen(&["a", "a"])), ErrorKind::Invalid);
     let bound = PatchOptions {
-        error_bounds: vec![("b".into(), ErrorBound::Absolute(0.1))],
+        compression: Compression {
+            error_bounds: vec![("b".into(), ErrorBound::Absolute(0.1))],
+            ..Compression::default()
+        },
         ..chosen(&["a"])
     };
     assert_eq!(kind(&bound), ErrorKind::NotFound);
