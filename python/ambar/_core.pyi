@@ -119,6 +119,7 @@ class Writer:
         fill_value: bytes | None,
         chunks: Sequence[int] | None,
         profile: str | None,
+        error_bound: str | None,
     ) -> None:
         """Write an array.
 
@@ -286,7 +287,7 @@ def convert_amrex(
     components: Sequence[str] | None,
     fields: Sequence[str] | None,
     covered: str,
-    profile: str,
+    compression: tuple[str, Sequence[tuple[str, str]]],
     durability: str,
     overwrite: bool,
     threads: int | None,
@@ -300,7 +301,7 @@ def convert_ramses(
     components: Sequence[str] | None,
     fields: Sequence[str] | None,
     levels: tuple[int, int] | None,
-    profile: str,
+    compression: tuple[str, Sequence[tuple[str, str]]],
     durability: str,
     overwrite: bool,
     threads: int | None,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ambar import _core
+from ambar.bounds import ErrorBound, listed_bounds
 from ambar.amrex import AmrexSource, is_amrex, source_of
 from ambar.info import Info
 from ambar.names import resolve_all
@@ -55,15 +56,15 @@ def convert(
     levels: tuple[int, int] | None = None,
     covered: Covered = "auto",
     profile: Profile = "balanced",
-    error_bound: object = None,
+    error_bound: ErrorBound | None = None,
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
     overwrite: bool = False,
     durability: Durability = "full",
 ) -> Conversion:
-    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX; nothing is lost.
+    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX.
 
-    A folder of outputs becomes a series. It can be continued: outputs that the store has already
+    Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be continued: outputs that the store has already
     are skipped, each output is committed when it is complete.
 
     Parameters
@@ -80,7 +81,8 @@ def convert(
         Fields to keep, of cells and particles (of AMReX, of cells); by default all.
     covered
         What becomes of cells of AMReX that a finer level covers: "auto" leaves them out where the
-        average of the finer cells gives every one of them back, to the bit; "drop" leaves them out
+        average of the finer cells gives every one of them back, to the bit or within the error
+        bound; "drop" leaves them out
         and takes the average for them; "keep" keeps them.
     levels
         Of RAMSES, the `(lowest, highest)` level of the cells to keep; where cells of the highest level are
@@ -88,7 +90,9 @@ def convert(
     profile
         "fast" to read, "balanced", or "small".
     error_bound
-        Refused: this version stores losslessly.
+        How far values may be off: a number (in the field's own unit), or a part of the field's value
+        range such as ``"1e-3 of range"``, for all float fields of cells; or a dict of these by field.
+        Columns of particles are named, of AMReX as ``"species/column"``. NaN and infinities stay.
     threads
         Threads to use; all cores by default.
     progress
@@ -106,17 +110,11 @@ def convert(
     CorruptError
         If a file of the output is damaged or cut short.
     InvalidError
-        If `levels` are given for a plotfile, or `covered` for RAMSES, whose cells cover no others.
+        If an error bound is none, or is given for values that are no floats; if `levels` are given for a plotfile, or `covered` for RAMSES, whose cells cover no others.
     BusyError
         If there is a store of that name, or another writer is at it.
-    UnsupportedError
-        If `error_bound` is given.
     """
-    if error_bound is not None:
-        raise _core.UnsupportedError(
-            "an error bound needs the error-bounded codec, which this version does not have; "
-            "leave it out to store without loss"
-        )
+    compression = (str(profile), listed_bounds(error_bound))
     with _shown(progress, f"converting {Path(path).name}") as report:
         if is_amrex(path):
             if levels is not None:
@@ -130,7 +128,7 @@ def convert(
                         _listed(components),
                         _listed(fields),
                         covered,
-                        profile,
+                        compression,
                         durability,
                         overwrite,
                         threads,
@@ -146,7 +144,7 @@ def convert(
             _listed(components),
             _resolved(path, fields),
             levels,
-            profile,
+            compression,
             durability,
             overwrite,
             threads,

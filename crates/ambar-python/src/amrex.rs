@@ -18,7 +18,7 @@ use crate::errors::OrRaise;
 use crate::kinds::Table;
 use crate::memory::Lent;
 use crate::progress::Progress;
-use crate::writer::{durability, profile};
+use crate::writer::{compression, durability};
 
 /// A plotfile of AMReX.
 #[pyclass(frozen, module = "ambar._core")]
@@ -237,7 +237,7 @@ fn go_on(go_on: bool) -> ambar::Result<()> {
 /// Converts a plotfile to a store. Returns a JSON report.
 #[allow(clippy::too_many_arguments)]
 #[pyfunction]
-#[pyo3(signature = (source, target, components, fields, covered, profile, durability, overwrite, threads, progress))]
+#[pyo3(signature = (source, target, components, fields, covered, compression, durability, overwrite, threads, progress))]
 pub fn convert_amrex(
     py: Python<'_>,
     source: From,
@@ -245,7 +245,7 @@ pub fn convert_amrex(
     components: Option<Vec<String>>,
     fields: Option<Vec<String>>,
     covered: &str,
-    profile: &str,
+    compression: (String, Vec<(String, String)>),
     durability: &str,
     overwrite: bool,
     threads: Option<usize>,
@@ -258,8 +258,7 @@ pub fn convert_amrex(
         components,
         fields,
         covered: self::covered(covered)?,
-        error_bounds: Vec::new(),
-        profile: self::profile(profile)?,
+        compression: self::compression(compression)?,
         durability: self::durability(durability)?,
         overwrite,
         progress: Some(Arc::new(move |done, total| {

@@ -70,7 +70,10 @@ def convert(
         Profile, typer.Option(help="Fast to read, small, or balanced.")
     ] = Profile.balanced,
     error_bound: Annotated[
-        str | None, typer.Option(help="Refused: this version stores without loss.")
+        str | None,
+        typer.Option(
+            help="How far values may be off: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range'."
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
     durability: Annotated[
@@ -81,7 +84,9 @@ def convert(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX; nothing is lost.
+    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX.
+
+    Nothing is lost, unless an error bound is given.
 
     A folder of outputs becomes a series; called again, it goes on with the outputs that are new.
 
@@ -94,8 +99,11 @@ def convert(
     ambar convert /scratch/run42 run42.ambar
 
     ambar convert plt00200 plt.ambar
+
+    ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
     """
     from ambar import conversion
+    from ambar.bounds import parse_bounds
 
     done = conversion.convert(
         path,
@@ -105,7 +113,7 @@ def convert(
         levels=parse_levels(levels),
         covered=covered.value,
         profile=profile.value,
-        error_bound=error_bound,
+        error_bound=parse_bounds(error_bound),
         threads=threads,
         progress=True if progress else None,
         overwrite=overwrite,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ambar::array::{ArrayData, ArraySpec, Strings};
-use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, PatchHierarchy, PatchOptions, PatchSource};
 use ambar::kinds::attributes::VERSION;
+use ambar::kinds::bound::Compression;
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
 use ambar::store::{Store, StoreWriter};
@@ -41,10 +41,9 @@ pub struct ConvertOptions {
     pub fields: Option<Vec<String>>,
     /// What becomes of cells that the next finer level covers.
     pub covered: Covered,
-    /// Absolute error bounds of fields.
-    pub error_bounds: Vec<(String, f64)>,
-    /// How the arrays are compressed.
-    pub profile: Profile,
+    /// How the arrays are compressed. Names of error bounds are those of the cells' fields, or, as
+    /// `species/column`, of particles; `*` stands for the cells' fields only.
+    pub compression: Compression,
     /// Whether the commit waits for the disk.
     pub durability: Durability,
     /// Whether a store that exists is replaced.
@@ -216,6 +215,14 @@ impl Chosen {
             .iter()
             .filter(|species| wanted(&species.name))
             .collect();
+        for (name, _) in &options.compression.error_bounds {
+            let owner = name.split_once('/').map(|(owner, _)| owner);
+            if owner.is_some_and(|owner| !chosen.iter().any(|species| species.name == owner)) {
+                return Err(Error::not_found(format!(
+                    "an error bound is given for {name:?}, but no such species is converted"
+                )));
+            }
+        }
         // What is broken is not left out silently: a store without it would look whole.
         if let Some(why) = chosen.iter().find_map(|species| species.missing()) {
             return Err(Error::corrupt(format!(
@@ -252,6 +259,30 @@ impl Steps {
     }
 }
 
+/// What of a compression is meant for the cells.
+fn of_cells(compression: &Compression) -> Compression {
+    let bounds = compression.error_bounds.iter();
+    Compression {
+        profile: compression.profile,
+        error_bounds: bounds
+            .filter(|(name, _)| !name.contains('/'))
+            .cloned()
+            .collect(),
+    }
+}
+
+/// What of a compression is meant for the columns of a species.
+fn of_species(compression: &Compression, species: &str) -> Compression {
+    let bounds = compression.error_bounds.iter().filter_map(|(name, bound)| {
+        let (owner, column) = name.split_once('/')?;
+        (owner == species).then(|| (column.to_owned(), *bound))
+    });
+    Compression {
+        profile: compression.profile,
+        error_bounds: bounds.collect(),
+    }
+}
+
 fn write_cells(
     writer: &mut StoreWriter,
     source: &dyn PatchSource,
@@ -262,8 +293,7 @@ fn write_cells(
     let patches = PatchOptions {
         fields: options.fields.clone(),
         covered: options.covered,
-        profile: options.profile,
-        error_bounds: options.error_bounds.clone(),
+        compression: of_cells(&options.compression),
         progress: Some(Arc::new(steps.part(0, end))),
         ..PatchOptions::default()
     };
@@ -285,7 +315,8 @@ fn write_texts(
         ),
         Some(plotfile) => {
             let mut layout = plotfile.layout()?;
-            let exact = options.covered != Covered::Drop && options.error_bounds.is_empty();
+            let exact = options.covered != Covered::Drop
+                && of_cells(&options.compression).error_bounds.is_empty();
             if !exact || options.fields.is_some() {
                 layout.forget_extrema();
             }
@@ -293,7 +324,7 @@ fn write_texts(
         }
     };
     let texts: Strings = [text].into_iter().collect();
-    let spec = ArraySpec::new(DataType::String, &[1]).profile(options.profile);
+    let spec = ArraySpec::new(DataType::String, &[1]).profile(options.compression.profile);
     writer.write_array(&format!("/{path}"), &spec, ArrayData::Strings(&texts))
 }
 
@@ -369,7 +400,9 @@ fn write_species(
         "format": plotfile.species().iter().find(|s| s.name == name).map(|s| s.version()),
     }));
     let path = format!("/particles/{name}");
-    write::particles(writer, &path, &columns, (ndim, side), more, options.profile)?;
+    let compression = of_species(&options.compression, name);
+    compression.check_names(&names)?;
+    write::particles(writer, &path, &columns, (ndim, side), more, &compression)?;
     writer.observe(None);
     Ok(names)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::numbers;
 
 /// How far values may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +53,16 @@ impl ErrorBound {
                     0.0
                 }
             }
+        }
+    }
+}
+
+impl ErrorBound {
+    /// The absolute bound for values of a type, native byte order.
+    pub fn of_values(self, dtype: &DataType, bytes: &[u8]) -> f64 {
+        match self {
+            Self::Absolute(bound) => bound,
+            Self::OfRange(_) => self.absolute(numbers::finite_range(dtype, bytes)),
         }
     }
 }

@@ -122,9 +122,7 @@ impl<'a> Columns<'a> {
         }
         let bound = |(name, column): &(&str, &Column)| {
             Ok(match compression.bound(name, column.dtype())? {
-                Some(bound) => {
-                    bound.absolute(numbers::finite_range(column.dtype(), column.bytes()))
-                }
+                Some(bound) => bound.of_values(column.dtype(), column.bytes()),
                 None => 0.0,
             })
         };
