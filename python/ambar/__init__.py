@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ambar.processor import check_processor
+
 if TYPE_CHECKING:
     from ambar._core import (
         AmbarError,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from ambar.writer import Writer, append, create
 
     __version__: str
+
+check_processor()
 
 __all__ = [
     "AmbarError",
