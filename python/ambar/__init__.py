@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ambar.processor import check_processor
+
 if TYPE_CHECKING:
     from ambar._core import (
         AmbarError,
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     )
     from ambar.amr import Amr
     from ambar.array import Array
-    from ambar.conversion import Conversion, convert, read_ramses
+    from ambar.amrex_info import AmrexInfo
+    from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
     from ambar.opening import open  # noqa: A004
     from ambar.regions import Box, Shell, Sphere
@@ -36,9 +39,12 @@ if TYPE_CHECKING:
 
     __version__: str
 
+check_processor()
+
 __all__ = [
     "AmbarError",
     "Amr",
+    "AmrexInfo",
     "Array",
     "Box",
     "BusyError",
@@ -63,7 +69,9 @@ __all__ = [
     "compact",
     "convert",
     "create",
+    "export",
     "open",
+    "read_amrex",
     "read_ramses",
     "repair",
 ]
@@ -71,6 +79,7 @@ __all__ = [
 # Where a name comes from; all others come from the extension module.
 _HOMES = {
     "Amr": "ambar.amr",
+    "AmrexInfo": "ambar.amrex_info",
     "Array": "ambar.array",
     "Box": "ambar.regions",
     "Conversion": "ambar.conversion",
@@ -88,6 +97,8 @@ _HOMES = {
     "convert": "ambar.conversion",
     "create": "ambar.writer",
     "open": "ambar.opening",
+    "export": "ambar.conversion",
+    "read_amrex": "ambar.conversion",
     "read_ramses": "ambar.conversion",
 }
 

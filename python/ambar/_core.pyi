@@ -120,6 +120,7 @@ class Writer:
         fill_value: bytes | None,
         chunks: Sequence[int] | None,
         profile: str | None,
+        error_bound: str | None,
     ) -> None:
         """Write an array.
 
@@ -132,7 +133,21 @@ class Writer:
     def close(self) -> None: ...
 
 class Amr:
-    """The leaf cells of a tree, in a store or in memory."""
+    """The leaf cells of a hierarchy, in a store or in memory."""
+
+    @property
+    def layout(self) -> Literal["tree", "patches"]: ...
+    @property
+    def derived(self) -> list[str]: ...
+    @property
+    def lower(self) -> list[float]: ...
+    @property
+    def upper(self) -> list[float]: ...
+    def cell_size(self, level: int) -> list[float]:
+        """Return the sides of a cell of `level`; raises ValueError if there is no such level."""
+
+    def boxes(self, level: int) -> _Array:
+        """Return int64 (boxes, 2, ndim): first cell, and behind the last; ValueError for a tree."""
 
     @property
     def fields(self) -> list[str]: ...
@@ -143,11 +158,7 @@ class Amr:
     @property
     def ndim(self) -> int: ...
     @property
-    def root(self) -> list[int]: ...
-    @property
     def levels(self) -> tuple[int, int]: ...
-    @property
-    def boxlen(self) -> float: ...
     @property
     def chunks(self) -> int: ...
     def dtype(self, name: str) -> str: ...
@@ -254,6 +265,29 @@ def amric_encode(scheme: str, blocks: _Array, bound: float) -> bytes:
     The others are "lorenzo-regression", "interpolation-linear" and "interpolation-clustered".
     """
 
+class Amrex:
+    """A plotfile of AMReX."""
+
+    def __init__(self, path: _Path) -> None: ...
+    @property
+    def info(self) -> str:
+        """JSON object."""
+
+    @property
+    def species(self) -> str:
+        """JSON list of name, present, version, particles, fields, dtypes, why."""
+
+    def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
+    def particles(self, species: str, threads: int | None = None) -> Table: ...
+
+class Patches:
+    """A patch-based hierarchy whose boxes Python reads."""
+
+    def __init__(self, description: str, read: Callable[[int, int, str], _Array]) -> None:
+        """`description` is JSON; `read(level, box, field)` returns values, z first, C-contiguous."""
+
+    def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
+
 def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> Any:
     """Return an `arrow_array_stream` capsule of one record batch that lends the arrays."""
 
@@ -274,13 +308,27 @@ def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, f
 
 def codec_tune(values: _Array, origins: _Array | None, bound: float) -> CodecPlan: ...
 def compact(path: _Path) -> None: ...
+def convert_amrex(
+    source: _Path | Patches,
+    target: _Path,
+    components: Sequence[str] | None,
+    fields: Sequence[str] | None,
+    covered: str,
+    compression: tuple[str, Sequence[tuple[str, str]]],
+    durability: str,
+    overwrite: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> str:
+    """Return a JSON report, as `convert_ramses`."""
+
 def convert_ramses(
     path: _Path,
     target: _Path,
     components: Sequence[str] | None,
     fields: Sequence[str] | None,
     levels: tuple[int, int] | None,
-    profile: str,
+    compression: tuple[str, Sequence[tuple[str, str]]],
     durability: str,
     overwrite: bool,
     threads: int | None,
@@ -289,4 +337,10 @@ def convert_ramses(
     """Return a JSON report: source_bytes, stored_bytes, seconds, converted, skipped."""
 
 def default_threads() -> int: ...
+def export_amrex(
+    store: Store, path: str, target: _Path, threads: int | None, progress: Progress | None
+) -> None:
+    """Write the snapshot at `path` of a store as a native plotfile."""
+
+def is_plotfile(path: _Path) -> bool: ...
 def repair(path: _Path) -> None: ...

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar.bounds import as_text
 from ambar.dtypes import to_bytes, to_zarr
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
@@ -42,6 +43,7 @@ class Writer:
         fill_value: Any = None,
         chunks: Sequence[int] | None = None,
         profile: Profile | None = None,
+        error_bound: float | str | None = None,
     ) -> None:
         """Write an array, in place of the one that was there.
 
@@ -62,6 +64,9 @@ class Writer:
             Shape of a chunk, the unit of decoding; by default one of about 256 KiB.
         profile
             "fast", "balanced" or "small", in place of the store's.
+        error_bound
+            How far values of float32 or float64 may be off: a number, or a part of the value range
+            such as ``"1e-3 of range"``; by default not at all. NaN and infinities stay.
 
         Raises
         ------
@@ -82,6 +87,7 @@ class Writer:
             None if fill_value is None else to_bytes(fill_value, values.dtype),
             None if chunks is None else list(chunks),
             profile,
+            None if error_bound is None else as_text(error_bound),
         )
 
     def remove(self, path: str) -> None:

@@ -7,6 +7,9 @@ use crate::error::{Corrupt, Invalid, Result};
 const REACH: i64 = 1 << 20;
 /// A region is cut in two while less than this part of it is filled.
 const FILLED: f64 = 0.4;
+/// Cuts behind each other from which on regions are cut through the middle, however they are filled:
+/// so much of the work is bounded, wherever the blocks lie.
+const CUTS: u32 = 48;
 
 /// A region: a cuboid of places for blocks, and the blocks in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,13 +99,17 @@ pub(crate) fn decode_keys(bytes: &[u8], count: usize) -> Result<Vec<u64>> {
 pub(crate) fn regions(keys: &[u64]) -> Vec<Region> {
     let places: Vec<[i64; 3]> = keys.iter().map(|key| place(*key)).collect();
     let mut regions = Vec::new();
-    let mut open = vec![(0..places.len()).collect::<Vec<usize>>()];
-    while let Some(blocks) = open.pop() {
+    let mut open = vec![(0, (0..places.len()).collect::<Vec<usize>>())];
+    while let Some((cuts, blocks)) = open.pop() {
         let (lo, hi) = bounds(&places, &blocks);
         let filled = blocks.len() as f64 / volume(lo, hi);
         if filled < FILLED && blocks.len() > 1 {
-            let (one, two) = cut(&places, &blocks, lo, hi);
-            open.extend([two, one]);
+            let (d, at) = (cuts < CUTS)
+                .then(|| best_cut(&places, &blocks, lo, hi))
+                .flatten()
+                .unwrap_or_else(|| middle(lo, hi));
+            let (one, two) = blocks.iter().partition(|block| places[**block][d] < at);
+            open.extend([(cuts + 1, two), (cuts + 1, one)]);
         } else if !blocks.is_empty() {
             regions.push(Region {
                 places: std::array::from_fn(|d| (hi[d] - lo[d]) as usize),
@@ -138,14 +145,14 @@ fn volume(lo: [i64; 3], hi: [i64; 3]) -> f64 {
         .product()
 }
 
-/// The cut of blocks in two that leaves the least volume around both; through the middle where none
-/// leaves less than there is.
-fn cut(
+/// The cut, dimension and first place behind it, that leaves the least volume around both halves;
+/// `None` where none leaves less than there is.
+fn best_cut(
     places: &[[i64; 3]],
     blocks: &[usize],
     lo: [i64; 3],
     hi: [i64; 3],
-) -> (Vec<usize>, Vec<usize>) {
+) -> Option<(usize, i64)> {
     let mut best: Option<(f64, usize, i64)> = None;
     for d in 0..3 {
         let mut sorted = blocks.to_vec();
@@ -163,14 +170,14 @@ fn cut(
             }
         }
     }
-    let (d, at) = match best {
-        Some((both, d, at)) if both < volume(lo, hi) => (d, at),
-        _ => {
-            let longest = (0..3).max_by_key(|d| hi[*d] - lo[*d]).unwrap_or(0);
-            (longest, lo[longest] + (hi[longest] - lo[longest]) / 2)
-        }
-    };
-    blocks.iter().partition(|block| places[**block][d] < at)
+    let (both, d, at) = best?;
+    (both < volume(lo, hi)).then_some((d, at))
+}
+
+/// The cut through the middle of the longest dimension, the last of several.
+fn middle(lo: [i64; 3], hi: [i64; 3]) -> (usize, i64) {
+    let longest = (0..3).max_by_key(|d| hi[*d] - lo[*d]).unwrap_or(0);
+    (longest, lo[longest] + (hi[longest] - lo[longest]) / 2)
 }
 
 fn around<'a>(places: &[[i64; 3]], blocks: impl Iterator<Item = &'a usize>) -> Vec<f64> {

@@ -42,6 +42,22 @@ fn signed(word: u64, bits: u32) -> i64 {
     (word << (64 - bits)) as i64 >> (64 - bits)
 }
 
+/// Whether `a` and `b`, whose difference is `error` as rounded, differ by the bound or less.
+#[inline(always)]
+fn within(a: f64, b: f64, error: f64, bound: f64) -> bool {
+    // Less than the bound as rounded means less than the bound: rounding is monotonous.
+    error.abs() < bound || (error.abs() == bound && no_more(a, b, error))
+}
+
+/// Whether the difference of `a` and `b` is no more than it is as rounded. Source of the exact rest:
+/// D. Knuth, The Art of Computer Programming 2, 4.2.2, theorem B.
+#[cold]
+fn no_more(a: f64, b: f64, error: f64) -> bool {
+    let part = error - a;
+    let rest = (a - (error - part)) - (b + part);
+    rest == 0.0 || (rest < 0.0) == (error > 0.0) && !rest.is_nan()
+}
+
 /// What an encoded region is made of: tokens and the bins they belong to, raw bits.
 #[derive(Default)]
 pub(crate) struct Symbols {
@@ -88,8 +104,7 @@ impl<'a, T: Element> Encoder<'a, T> {
         let close = if steps.abs() < MOST_STEPS {
             let value = prediction.plus(T::from_i32(steps as i32).times(step));
             let error = value.to_f64() - x.to_f64();
-            // Less than the bound as rounded means less than the bound.
-            (error.abs() < self.bound).then_some((value, error))
+            within(value.to_f64(), x.to_f64(), error, self.bound).then_some((value, error))
         } else {
             None
         };
@@ -233,7 +248,6 @@ impl<'a> Decoder<'a> {
 impl<T: Element> RowCoder<T> for Decoder<'_> {
     fn row(&mut self, mut row: Row<'_, T>) {
         let step = T::from_f64(row.level.step);
-        let n = row.predictions.len();
         match row.valid {
             Some(valid) if valid.contains(&0) => self.parts(&mut row, valid, step),
             _ => {

@@ -9,6 +9,8 @@ pub trait Element: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug +
     const SIZE: usize;
     /// What a stream's header calls the type.
     const CODE: u8;
+    /// Values below are tame.
+    const LARGEST: f64;
 
     /// From the bits of the type, in the low bits of the word.
     fn from_word(word: u64) -> Self;
@@ -39,6 +41,7 @@ macro_rules! element {
         impl Element for $type {
             const SIZE: usize = $size;
             const CODE: u8 = $code;
+            const LARGEST: f64 = $tame;
 
             #[inline(always)]
             fn from_word(word: u64) -> Self {

@@ -12,6 +12,7 @@ mod bits;
 mod blocks;
 mod coder;
 mod context;
+mod decode;
 mod element;
 mod error;
 mod lattice;
@@ -19,6 +20,8 @@ mod mask;
 mod passes;
 mod plan;
 mod predict;
+#[cfg(test)]
+mod properties;
 mod rans;
 mod regions;
 mod stream;
@@ -26,8 +29,9 @@ mod tables;
 mod token;
 mod validity;
 
+pub use decode::{Info, decode, inspect};
 pub use element::Element;
 pub use error::{Error, Result};
 pub use plan::Plan;
 pub use regions::Layout;
-pub use stream::{Info, VERSION, Workspace, decode, encode, inspect, tune};
+pub use stream::{VERSION, Workspace, encode, tune};

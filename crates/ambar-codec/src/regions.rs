@@ -40,6 +40,13 @@ pub(crate) fn of_array(shape: &[usize]) -> Result<([usize; 3], usize)> {
     Ok((inner, outer))
 }
 
+/// Values of a cuboid, unless there are more than can be counted.
+pub(crate) fn volume(shape: [usize; 3]) -> Option<usize> {
+    shape
+        .iter()
+        .try_fold(1usize, |product, n| product.checked_mul(*n))
+}
+
 /// Copies a region's blocks into their dense places; says which places hold one.
 pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]) -> Dense<T> {
     let shape = std::array::from_fn(|d| region.places[d] * side[d]);

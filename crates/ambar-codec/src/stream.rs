@@ -1,44 +1,34 @@
-//! Streams: everything that decoding needs, in an order that `docs/format.md` specifies.
+//! Encoding: streams that hold everything decoding needs, in the order that `docs/format.md` gives.
 
-use crate::bits::{BitReader, Cursor, write_number};
-use crate::blocks::{self, Region};
-use crate::coder::{Decoder, Encoder, Symbols};
+use crate::bits::write_number;
+use crate::blocks;
+use crate::coder::{Encoder, Symbols};
 use crate::context::Mixture;
 use crate::element::Element;
-use crate::error::{Corrupt, Invalid, Result, Unsupported};
+use crate::error::{Invalid, Result};
 use crate::mask;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
-use crate::rans::{self, DecodeTables, EncodeTables};
+use crate::rans::EncodeTables;
 use crate::regions::{self, Dense, Layout};
-use crate::tables::{Histogram, Tables};
+use crate::tables::Histogram;
 use crate::validity::Validity;
 
 /// The version of the streams that this library writes, and the only one it reads.
 pub const VERSION: u8 = 1;
 
-const BLOCKS: u8 = 1;
-const MASKED: u8 = 2;
-const LOSSLESS: u8 = 4;
+/// Bits of a stream's flags.
+pub(crate) const BLOCKS: u8 = 1;
+pub(crate) const MASKED: u8 = 2;
+pub(crate) const LOSSLESS: u8 = 4;
 /// Levels of the longest walk.
-const LEVELS: usize = 64;
+pub(crate) const LEVELS: usize = 64;
 
 /// Memory that encoding and decoding work in. Kept from chunk to chunk, nothing is allocated anew.
 #[derive(Default)]
 pub struct Workspace<T> {
-    walk: Scratch<T>,
-    dense: Vec<T>,
-}
-
-/// What a stream says of itself.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Info {
-    /// Bytes of a value: 4 (float32) or 8 (float64).
-    pub value_size: usize,
-    /// Number of values.
-    pub values: usize,
-    /// The absolute error bound; 0 where the stream is lossless.
-    pub bound: f64,
+    pub(crate) walk: Scratch<T>,
+    pub(crate) dense: Vec<T>,
 }
 
 /// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
@@ -101,7 +91,7 @@ fn symbols<T: Element>(
     plan: Plan,
     scratch: &mut Scratch<T>,
 ) -> Symbols {
-    let levels = plan.levels(bound, LEVELS);
+    let levels = plan.levels::<T>(bound, LEVELS);
     let rules = plan::rules(&levels, &Mixture::DEFAULT);
     let mut symbols = Symbols::default();
     let mut decoded = Vec::new();
@@ -145,7 +135,7 @@ impl<T: Element> Input<T> {
         match layout {
             Layout::Array(shape) => {
                 let (inner, outer) = regions::of_array(shape)?;
-                let size: usize = inner.iter().product();
+                let size = regions::volume(inner).unwrap_or(usize::MAX);
                 if size.checked_mul(outer) != Some(values.len()) {
                     return Err(Invalid("the shape holds another number of values"));
                 }
@@ -161,7 +151,7 @@ impl<T: Element> Input<T> {
                 }));
             }
             Layout::Blocks { side, origins } => {
-                let cells: usize = side.iter().product();
+                let cells = regions::volume(*side).unwrap_or(0);
                 if cells == 0 || cells.checked_mul(origins.len()) != Some(values.len()) {
                     return Err(Invalid("the blocks hold another number of values"));
                 }
@@ -248,251 +238,4 @@ fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec
         region.valid = valid.contains(&0).then_some(valid);
     }
     Some((fill, bytes))
-}
-
-/// A stream taken apart.
-struct Parts<'a> {
-    info: Info,
-    layout: Parsed,
-    plan: Plan,
-    masked: bool,
-    rest: Cursor<'a>,
-}
-
-/// The layout as a stream says it.
-enum Parsed {
-    Array {
-        inner: [usize; 3],
-        outer: usize,
-    },
-    Blocks {
-        side: [usize; 3],
-        regions: Vec<Region>,
-    },
-}
-
-fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
-    let (body, checksum) = stream
-        .split_last_chunk::<4>()
-        .ok_or(Corrupt("the stream is cut short"))?;
-    if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
-        return Err(Corrupt("the stream's checksum differs"));
-    }
-    let mut cursor = Cursor(body);
-    let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
-    if version != VERSION {
-        return Err(Unsupported("the stream was written by a newer version"));
-    }
-    let value_size = match code {
-        1 => 4,
-        2 => 8,
-        _ => return Err(Corrupt("the stream holds values of no type that there is")),
-    };
-    let values = cursor.number_to(most)?;
-    let layout = if flags & BLOCKS == 0 {
-        array(&mut cursor, values)?
-    } else {
-        blocks_layout(&mut cursor, values)?
-    };
-    let bound = if flags & LOSSLESS == 0 {
-        f64::from_bits(cursor.word()?)
-    } else {
-        0.0
-    };
-    if !(bound >= 0.0 && bound.is_finite()) || (bound == 0.0) != (flags & LOSSLESS != 0) {
-        return Err(Corrupt("the stream's error bound is none"));
-    }
-    let plan =
-        Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
-    let info = Info {
-        value_size,
-        values,
-        bound,
-    };
-    Ok(Parts {
-        info,
-        layout,
-        plan,
-        masked: flags & MASKED != 0,
-        rest: cursor,
-    })
-}
-
-fn array(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed> {
-    let count = cursor.number_to(4)?;
-    let mut shape = Vec::with_capacity(count);
-    for _ in 0..count {
-        shape.push(cursor.number_to(values)?);
-    }
-    let (inner, outer) = regions::of_array(&shape)?;
-    let product = inner
-        .iter()
-        .chain([&outer])
-        .try_fold(1usize, |product, n| product.checked_mul(*n));
-    if product != Some(values) {
-        return Err(Corrupt("the shape holds another number of values"));
-    }
-    Ok(Parsed::Array { inner, outer })
-}
-
-fn blocks_layout(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed> {
-    let mut side = [0; 3];
-    for n in &mut side {
-        *n = cursor.number_to(values)?;
-    }
-    let cells = side
-        .iter()
-        .try_fold(1usize, |product, n| product.checked_mul(*n))
-        .unwrap_or(0);
-    if cells == 0 || values % cells != 0 {
-        return Err(Corrupt("the blocks hold another number of values"));
-    }
-    let length = cursor.number_to(cursor.0.len())?;
-    let keys = blocks::decode_keys(cursor.bytes(length)?, values / cells)?;
-    Ok(Parsed::Blocks {
-        side,
-        regions: blocks::regions(&keys),
-    })
-}
-
-/// What the stream says of itself. Its checksum is verified.
-///
-/// # Errors
-/// `Corrupt`, `Unsupported`.
-pub fn inspect(stream: &[u8]) -> Result<Info> {
-    Ok(parse(stream, usize::MAX >> 4)?.info)
-}
-
-/// Decodes a stream of exactly `out.len()` values of this type.
-///
-/// # Errors
-/// `Corrupt` where the stream is damaged, cut short, or holds other values; `Unsupported`.
-pub fn decode<T: Element>(
-    stream: &[u8],
-    out: &mut [T],
-    workspace: &mut Workspace<T>,
-) -> Result<()> {
-    let mut parts = parse(stream, out.len())?;
-    if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
-        return Err(Corrupt("the stream holds another number or type of values"));
-    }
-    let mut fill = 0u64;
-    let mut masks = Vec::new();
-    if parts.masked {
-        let mut word = [0; 8];
-        word[..T::SIZE].copy_from_slice(parts.rest.bytes(T::SIZE)?);
-        fill = u64::from_le_bytes(word);
-        let count = match &parts.layout {
-            Parsed::Array { outer, .. } => *outer,
-            Parsed::Blocks { regions, .. } => regions.len(),
-        };
-        for _ in 0..count {
-            let side = parts.rest.byte()?;
-            let length = parts.rest.number_to(parts.rest.0.len())?;
-            if !mask::is_side(side) {
-                return Err(Corrupt("a mask is coded in no way that there is"));
-            }
-            masks.push((usize::from(side), parts.rest.bytes(length)?));
-        }
-    }
-    let count = usize::from(parts.rest.byte()?);
-    let mut sections = [&[][..]; 3];
-    for section in &mut sections {
-        let length = parts.rest.number_to(parts.rest.0.len())?;
-        *section = parts.rest.bytes(length)?;
-    }
-    if !parts.rest.0.is_empty() {
-        return Err(Corrupt("the stream goes on where it should end"));
-    }
-    if out.is_empty() {
-        return Ok(());
-    }
-    let tables = if count == 0 {
-        None
-    } else {
-        Some(Tables::decode(sections[0], count)?)
-    };
-    // Without a table, no value is there.
-    let tables = tables.unwrap_or_else(Tables::empty);
-    let slots = DecodeTables::new(&tables.frequencies)?;
-    let mut bases = [0; 256];
-    for (base, table) in bases.iter_mut().zip(tables.of_bin) {
-        *base = DecodeTables::base(usize::from(table));
-    }
-    let decoder = Decoder::new(
-        rans::Decoder::new(&slots, sections[1])?,
-        BitReader::new(sections[2]),
-        &bases,
-    );
-    let mut job = Job {
-        decoder,
-        levels: parts.plan.levels(parts.info.bound, LEVELS),
-        fill,
-        masks,
-        scratch: &mut workspace.walk,
-    };
-    match &parts.layout {
-        Parsed::Array { inner, .. } => {
-            let size: usize = inner.iter().product();
-            for (number, part) in out.chunks_exact_mut(size).enumerate() {
-                job.region(number, *inner, None, part);
-            }
-        }
-        Parsed::Blocks { side, regions } => {
-            let dense = &mut workspace.dense;
-            for (number, region) in regions.iter().enumerate() {
-                let shape = std::array::from_fn(|d| region.places[d] * side[d]);
-                dense.resize(shape.iter().product(), T::default());
-                job.region(number, shape, regions::present(region, *side), dense);
-                regions::scatter(region, *side, dense, out);
-            }
-        }
-    }
-    job.decoder.symbols.finish()?;
-    job.decoder.raw.finish()
-}
-
-/// Regions being decoded.
-struct Job<'a, T> {
-    decoder: Decoder<'a>,
-    levels: Vec<passes::Level>,
-    fill: u64,
-    masks: Vec<(usize, &'a [u8])>,
-    scratch: &'a mut Scratch<T>,
-}
-
-impl<T: Element> Job<'_, T> {
-    fn region(
-        &mut self,
-        number: usize,
-        shape: [usize; 3],
-        present: Option<Vec<u8>>,
-        out: &mut [T],
-    ) {
-        let mut valid = present;
-        if let Some((side, bytes)) = self.masks.get(number) {
-            let mut told = vec![0; out.len()];
-            mask::decode(shape, *side, valid.as_deref(), bytes, &mut told);
-            valid = told.contains(&0).then_some(told);
-        }
-        let validity = valid.as_ref().map(|valid| Validity::new(shape, valid));
-        let rules = plan::rules(&self.levels, &Mixture::DEFAULT);
-        passes::walk(
-            shape,
-            validity.as_ref(),
-            &rules,
-            &mut self.decoder,
-            self.scratch,
-            out,
-        );
-        for (at, word) in self.decoder.literals.drain(..) {
-            out[at] = T::from_word(word);
-        }
-        if let Some(valid) = valid {
-            let fill = T::from_word(self.fill);
-            for (value, valid) in out.iter_mut().zip(valid) {
-                *value = if valid == 1 { *value } else { fill };
-            }
-        }
-    }
 }

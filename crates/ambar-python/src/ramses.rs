@@ -15,10 +15,11 @@ use ambar_formats::ramses::{
 use pyo3::prelude::*;
 use serde_json::Value;
 
+use crate::cells::Amr;
 use crate::errors::OrRaise;
-use crate::kinds::{Amr, Table, region};
+use crate::kinds::{Table, region};
 use crate::progress::Progress;
-use crate::writer::{durability, profile};
+use crate::writer::{compression, durability};
 
 /// An output of RAMSES.
 #[pyclass(frozen, module = "ambar._core")]
@@ -99,7 +100,7 @@ impl Ramses {
                 AmrTree::from_leaves(cells.leaves, cells.columns)
             })
         });
-        Ok(Amr::new(progress.finish(tree)?))
+        Ok(Amr::of_tree(progress.finish(tree)?))
     }
 
     #[pyo3(signature = (fields=None, region=None, threads=None, progress=None))]
@@ -150,7 +151,7 @@ fn table(columns: Vec<(String, Column)>) -> PyResult<Table> {
 /// Converts an output, or a folder of outputs, to a store. Returns a JSON report.
 #[allow(clippy::too_many_arguments)]
 #[pyfunction]
-#[pyo3(signature = (path, target, components, fields, levels, profile, durability, overwrite, threads, progress))]
+#[pyo3(signature = (path, target, components, fields, levels, compression, durability, overwrite, threads, progress))]
 pub fn convert_ramses(
     py: Python<'_>,
     path: PathBuf,
@@ -158,7 +159,7 @@ pub fn convert_ramses(
     components: Option<Vec<String>>,
     fields: Option<Vec<String>>,
     levels: Option<(u8, u8)>,
-    profile: &str,
+    compression: (String, Vec<(String, String)>),
     durability: &str,
     overwrite: bool,
     threads: Option<usize>,
@@ -171,7 +172,7 @@ pub fn convert_ramses(
         components: kinds(components)?,
         fields,
         levels,
-        profile: self::profile(profile)?,
+        compression: self::compression(compression)?,
         durability: self::durability(durability)?,
         overwrite,
         progress: Some(Arc::new(move |done, total| {

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use ambar::array::{ArrayData, ArraySpec, Strings};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
+use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::store::StoreWriter;
 use ambar::{DataType, Error};
 use pyo3::exceptions::PyValueError;
@@ -14,6 +15,18 @@ use serde_json::{Map, Value};
 
 use crate::errors::OrRaise;
 use crate::memory::Lent;
+
+/// A profile by its name, and error bounds of fields as users say them.
+pub fn compression((name, bounds): (String, Vec<(String, String)>)) -> PyResult<Compression> {
+    let parse = |(field, text): (String, String)| {
+        let bound = ErrorBound::parse(&text).map_err(|error| error.at_node(&field));
+        Ok((field, bound.or_raise()?))
+    };
+    Ok(Compression {
+        profile: profile(&name)?,
+        error_bounds: bounds.into_iter().map(parse).collect::<PyResult<_>>()?,
+    })
+}
 
 /// The profile of this name.
 pub fn profile(name: &str) -> PyResult<Profile> {
@@ -101,7 +114,7 @@ impl Writer {
     /// Writes an array. `data`: a C-contiguous buffer of the values' bytes, or, for text and byte
     /// strings, a list of `bytes`. `dtype`: the JSON text of the Zarr data type.
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (path, data, dtype, shape, dims, attributes, fill_value, chunks, profile))]
+    #[pyo3(signature = (path, data, dtype, shape, dims, attributes, fill_value, chunks, profile, error_bound))]
     fn array(
         &self,
         py: Python<'_>,
@@ -114,6 +127,7 @@ impl Writer {
         fill_value: Option<Vec<u8>>,
         chunks: Option<Vec<u64>>,
         profile: Option<&str>,
+        error_bound: Option<&str>,
     ) -> PyResult<()> {
         let json: Value =
             serde_json::from_str(dtype).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -131,6 +145,10 @@ impl Writer {
             });
         }
         let lent = Lent::new(data, false)?;
+        if let Some(text) = error_bound {
+            let bound = ErrorBound::parse(text).or_raise()?;
+            spec.error_bound = Some(bound.of_values(&spec.dtype, lent.bytes()));
+        }
         self.with(py, |writer| {
             writer.write_array(path, &spec, ArrayData::Fixed(lent.bytes()))
         })

@@ -8,6 +8,7 @@ use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::attributes::{self, VERSION};
+use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
 use ambar::store::{Store, StoreWriter};
@@ -25,8 +26,9 @@ pub struct ConvertOptions {
     pub fields: Option<Vec<String>>,
     /// First and last level to keep, as `CellsRequest::levels`.
     pub levels: Option<(u8, u8)>,
-    /// How the arrays are compressed.
-    pub profile: Profile,
+    /// How the arrays are compressed. Names of error bounds are those (or aliases) of fields of cells
+    /// or of columns of particles; `*` stands for the fields of cells only.
+    pub compression: Compression,
     /// Whether commits wait for the disk.
     pub durability: Durability,
     /// Whether a store that exists is replaced. Without it a series is continued, a single
@@ -294,9 +296,17 @@ fn write_cells(
     };
     let cells = output.read_cells(&request)?;
     let more = object(json!({"components": components}));
-    let profile = steps.options.profile;
+    let names = cells.columns.iter().map(|(name, _)| name.clone()).collect();
+    let compression = wanted.compression(steps.options.compression.profile, names, true);
     steps.watch(writer, &cells.columns, (40, 80));
-    AmrTree::write(writer, path, &cells.leaves, &cells.columns, more, profile)
+    AmrTree::write(
+        writer,
+        path,
+        &cells.leaves,
+        &cells.columns,
+        more,
+        &compression,
+    )
 }
 
 /// Writes particles (along the Morton curve), sinks or clumps. Gives the names of the columns;
@@ -315,7 +325,7 @@ fn write_table(
     }
     let (ndim, boxlen) = (output.info().ndim, output.info().boxlen);
     let more = Attributes::new();
-    let profile = steps.options.profile;
+    let profile = steps.options.compression.profile;
     if kind == ComponentKind::Particles {
         let reading = steps.part(80, 90);
         let request = ParticlesRequest {
@@ -330,7 +340,8 @@ fn write_table(
         let mut columns = output.read_particles(&request)?;
         particles::sort(&mut columns, ndim, boxlen)?;
         steps.watch(writer, &columns, (90, 99));
-        write::particles(writer, path, &columns, (ndim, boxlen), more, profile)?;
+        let compression = wanted.compression(profile, own(&columns), false);
+        write::particles(writer, path, &columns, (ndim, boxlen), more, &compression)?;
         return Ok(Some(own(&columns)));
     }
     let columns = match kind {
@@ -339,7 +350,7 @@ fn write_table(
     };
     let mut columns = columns.unwrap_or_default();
     columns.retain(|(name, _)| names.contains(name));
-    write::table(writer, path, &columns, more, profile)?;
+    write::table(writer, path, &columns, more, &profile.into())?;
     Ok(Some(own(&columns)))
 }
 
@@ -366,6 +377,8 @@ struct Wanted {
     tables: Vec<ComponentKind>,
     /// Their own names of the fields asked for; `None` for all.
     fields: Option<Vec<String>>,
+    /// Error bounds by the fields' own names.
+    bounds: Vec<(String, ErrorBound)>,
 }
 
 impl Wanted {
@@ -391,12 +404,39 @@ impl Wanted {
             .fields
             .as_ref()
             .map(|names| own_names(output, &kinds, names));
+        let mut bounds = Vec::new();
+        for (name, bound) in &options.compression.error_bounds {
+            if name == "*" {
+                bounds.push((name.clone(), *bound));
+            } else {
+                let own = own_names(output, &kinds, std::slice::from_ref(name))?;
+                bounds.extend(own.into_iter().map(|name| (name, *bound)));
+            }
+        }
         let (cells, tables) = kinds.into_iter().partition(|kind| kind.on_cells());
         Ok(Self {
             cells,
             tables,
             fields: fields.transpose()?,
+            bounds,
         })
+    }
+
+    /// The compression of a group with these columns; `star`: what has no bound of its own gets that
+    /// of `*`.
+    fn compression(&self, profile: Profile, names: Vec<String>, star: bool) -> Compression {
+        let bounds = self.bounds.iter();
+        let of_group = bounds.filter(|(name, _)| {
+            if name == "*" {
+                star
+            } else {
+                names.contains(name)
+            }
+        });
+        Compression {
+            profile,
+            error_bounds: of_group.cloned().collect(),
+        }
     }
 
     /// The names of a component's fields that are kept.

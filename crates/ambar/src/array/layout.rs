@@ -12,6 +12,10 @@ const COLUMN_CHUNK: u64 = 256 << 10;
 /// decoded beyond the cut is waste.
 const BLOCK_CHUNK: u64 = 64 << 10;
 
+/// Raw bytes of a chunk within an error bound: few bytes are left of it, and much is to be learnt
+/// from its neighbours.
+const BOUNDED_CHUNK: u64 = 512 << 10;
+
 /// Raw bytes of a shard at most.
 const SHARD: u64 = 64 << 20;
 
@@ -31,8 +35,14 @@ impl Layout {
         let size = value_bytes(spec, data);
         let chunk_shape = match &spec.chunk_shape {
             Some(chunk_shape) => chunk_shape.clone(),
-            None if spec.shape.len() == 1 => vec![column_chunk(spec.shape[0], size)],
-            None => block_chunk(&spec.shape, size),
+            None => {
+                let bounded = spec.error_bound.is_some_and(|bound| bound > 0.0);
+                let target = |lossless: u64| if bounded { BOUNDED_CHUNK } else { lossless };
+                match spec.shape[..] {
+                    [rows] => vec![column_chunk(rows, size, target(COLUMN_CHUNK))],
+                    _ => block_chunk(&spec.shape, size, target(BLOCK_CHUNK)),
+                }
+            }
         };
         if chunk_shape.len() != spec.shape.len() || chunk_shape.contains(&0) {
             return Err(Error::invalid(format!(
@@ -69,8 +79,8 @@ fn value_bytes(spec: &ArraySpec, data: ArrayData<'_>) -> u64 {
 }
 
 /// Rows of a chunk of a column, dividing it evenly, a multiple of 64.
-fn column_chunk(rows: u64, size: u64) -> u64 {
-    let target = (COLUMN_CHUNK / size).max(64);
+fn column_chunk(rows: u64, size: u64, bytes: u64) -> u64 {
+    let target = (bytes / size).max(64);
     // Rounded to the nearest count, so that no chunk holds a mere remainder.
     let chunks = (rows.saturating_add(target / 2) / target).max(1);
     let even = rows.div_ceil(chunks).max(1);
@@ -83,7 +93,7 @@ fn column_chunk(rows: u64, size: u64) -> u64 {
 }
 
 /// A block of chunks' size, made by halving the longest dimension again and again.
-fn block_chunk(shape: &[u64], size: u64) -> Vec<u64> {
+fn block_chunk(shape: &[u64], size: u64, bytes: u64) -> Vec<u64> {
     let mut pieces = vec![1u64; shape.len()];
     loop {
         let chunk: Vec<u64> = shape
@@ -94,10 +104,7 @@ fn block_chunk(shape: &[u64], size: u64) -> Vec<u64> {
         // Of equal ones the first: the last should stay long, its values lie side by side.
         let longest = (0..chunk.len()).rev().max_by_key(|d| chunk[*d]);
         match longest {
-            Some(d)
-                if chunk[d] > 1
-                    && checked_product(&chunk, size).is_none_or(|b| b > BLOCK_CHUNK) =>
-            {
+            Some(d) if chunk[d] > 1 && checked_product(&chunk, size).is_none_or(|b| b > bytes) => {
                 pieces[d] *= 2;
             }
             _ => return chunk,
@@ -121,7 +128,7 @@ fn shard_shape(chunk_shape: &[u64], grid: &[u64], chunk_bytes: u64) -> Vec<u64> 
 /// Rows of a chunk for the columns of a table of `rows` rows: about 32,768 (256 KiB of 8-byte
 /// values), dividing the table evenly, a multiple of 64 where there are several.
 pub fn table_chunk_rows(rows: u64) -> u64 {
-    column_chunk(rows, 8)
+    column_chunk(rows, 8, COLUMN_CHUNK)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Arrays: n-dimensional, cut into chunks that are decoded one by one.
 
 mod blocks;
+mod check;
 mod layout;
 mod read;
 mod shard;

@@ -160,7 +160,7 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn new(name: &'a str, spec: &ArraySpec, data: ArrayData<'a>) -> Result<Self> {
-        check(spec, data)?;
+        super::check::check(spec, data)?;
         let layout = Layout::new(spec, data)?;
         let sharding = layout.shard_shape.clone().map(|shape| Sharding {
             shape,
@@ -466,68 +466,4 @@ fn encode_texts(
         Ok(())
     })?;
     chain.encode_strings(texts.into_iter())
-}
-
-/// Checks that data and spec fit each other.
-fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
-    let elements = checked_product(&spec.shape, 1)
-        .ok_or_else(|| Error::invalid(format!("{:?} values cannot be counted", spec.shape)))?;
-    // What no reader takes: text or bytes of length 0, units of time that are none.
-    DataType::from_json(&spec.dtype.to_json())
-        .map_err(|error| Error::invalid(error.message().to_owned()))?;
-    let named = spec.dimension_names.len();
-    if named != 0 && named != spec.shape.len() {
-        return Err(Error::invalid(format!(
-            "{named} names for {} dimensions; name all or none",
-            spec.shape.len()
-        )));
-    }
-    match (data, spec.dtype.size()) {
-        (ArrayData::Fixed(values), Some(size)) => {
-            if elements.checked_mul(size as u64) != Some(values.len() as u64) {
-                return Err(Error::invalid(format!(
-                    "{} bytes of data for {:?} values of {size} bytes",
-                    values.len(),
-                    spec.shape
-                )));
-            }
-            if spec.dtype == DataType::Bool && values.iter().any(|value| *value > 1) {
-                return Err(Error::invalid("a bool is neither 0 nor 1"));
-            }
-            Ok(())
-        }
-        (ArrayData::Strings(strings), None) => {
-            let sound = strings.offsets.windows(2).all(|pair| pair[0] <= pair[1])
-                && strings.offsets.first().is_none_or(|first| *first == 0)
-                && strings.offsets.last().copied().unwrap_or(0) <= strings.bytes.len() as u64;
-            if strings.len() as u64 == elements && sound {
-                return check_texts(&spec.dtype, strings);
-            }
-            Err(Error::invalid(format!(
-                "{} texts (with {} offsets) for {:?} values",
-                strings.len(),
-                if sound { "sound" } else { "unsound" },
-                spec.shape
-            )))
-        }
-        _ => Err(Error::invalid(format!(
-            "values of {} are given in the other form: as bytes where their size is fixed, else \
-             as texts",
-            spec.dtype
-        ))),
-    }
-}
-
-/// Checks that texts are UTF-8, so that no codec refuses one when others are written already.
-fn check_texts(dtype: &DataType, strings: &Strings) -> Result<()> {
-    let bad = (0..strings.len()).find(|index| {
-        let text = strings.get(*index).unwrap_or_default();
-        *dtype == DataType::String && std::str::from_utf8(text).is_err()
-    });
-    match bad {
-        None => Ok(()),
-        Some(index) => Err(Error::invalid(format!(
-            "text {index} is not UTF-8; write it as bytes"
-        ))),
-    }
 }

@@ -2,6 +2,7 @@
 
 pub mod amr;
 pub mod attributes;
+pub mod bound;
 pub mod memory_source;
 pub mod morton;
 pub(crate) mod numbers;

@@ -148,6 +148,24 @@ pub fn range(dtype: &DataType, bytes: &[u8]) -> [f64; 2] {
     )
 }
 
+/// The smallest and the largest finite value; `[inf, -inf]` where there is none.
+pub(crate) fn finite_range(dtype: &DataType, bytes: &[u8]) -> [f64; 2] {
+    let all = range(dtype, bytes);
+    if all.iter().all(|end| end.is_finite()) {
+        return all;
+    }
+    let none = [f64::INFINITY, f64::NEG_INFINITY];
+    with_number!(
+        dtype,
+        int _T => all,
+        float T => T::all(bytes)
+            .map(Number::to_f64)
+            .filter(|value| value.is_finite())
+            .fold(none, |[lo, hi], value| [lo.min(value), hi.max(value)]),
+        other => none
+    )
+}
+
 /// Smallest and largest value; NaN is neither. Eight lanes, so that compilers use vectors.
 #[allow(clippy::eq_op, reason = "a value differs from itself where it is NaN")]
 fn extremes<T: Number>(bytes: &[u8]) -> Option<(T, T)> {

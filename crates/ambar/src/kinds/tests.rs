@@ -125,9 +125,24 @@ fn tables_and_particles_survive_the_store() {
     let table = columns(&all);
     let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
     let (more, profile) = (Attributes::new, Profile::default());
-    write::table(&mut writer, "/sinks", &table[3..], more(), profile).unwrap();
-    write::table(&mut writer, "/none", &columns(&[])[..], more(), profile).unwrap();
-    write::particles(&mut writer, "/particles", &table, (3, 1.0), more(), profile).unwrap();
+    write::table(&mut writer, "/sinks", &table[3..], more(), &profile.into()).unwrap();
+    write::table(
+        &mut writer,
+        "/none",
+        &columns(&[])[..],
+        more(),
+        &profile.into(),
+    )
+    .unwrap();
+    write::particles(
+        &mut writer,
+        "/particles",
+        &table,
+        (3, 1.0),
+        more(),
+        &profile.into(),
+    )
+    .unwrap();
     writer.commit().unwrap();
     let store = Store::open(&path).unwrap();
     assert_eq!(
@@ -242,7 +257,7 @@ fn columns_that_do_not_fit_together_are_errors() {
         "/t",
         &named,
         Attributes::new(),
-        Profile::default(),
+        &Profile::default().into(),
     );
     assert_eq!(written.unwrap_err().kind(), ErrorKind::Invalid);
 }

@@ -1,12 +1,13 @@
 //! Tables into stores: the columns, all cut alike, and the index of their ranges.
 
 use rayon::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::array::{ArrayData, ArraySpec, table_chunk_rows};
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::bound::Compression;
 use crate::kinds::{attributes, numbers, particles};
 use crate::memory::Column;
 use crate::metadata::Attributes;
@@ -22,12 +23,12 @@ pub fn table(
     path: &str,
     columns: &[(String, Column)],
     more: Attributes,
-    profile: Profile,
+    compression: &Compression,
 ) -> Result<()> {
     let mut own = named("columns", columns);
     own.extend(more);
-    writer.group(path, attributes::group("table", own))?;
-    whole(writer, path, columns, "row", profile)
+    let own = ("table", own);
+    whole(writer, path, columns, "row", own, compression)
 }
 
 /// Writes a group of kind `particles` at `path`: these columns in the order given (`particles::sort`
@@ -42,23 +43,24 @@ pub fn particles(
     columns: &[(String, Column)],
     (ndim, boxlen): (usize, f64),
     more: Attributes,
-    profile: Profile,
+    compression: &Compression,
 ) -> Result<()> {
     particles::check_positions(columns, &particles::position_names(ndim))?;
     let mut own = particles::attributes(ndim, boxlen);
     own.extend(named("columns", columns));
     own.extend(more);
-    writer.group(path, attributes::group("particles", own))?;
-    whole(writer, path, columns, "particle", profile)
+    let own = ("particles", own);
+    whole(writer, path, columns, "particle", own, compression)
 }
 
-/// Writes all columns of a group and their ranges.
+/// Writes a group of a kind with its own attributes: all columns and their ranges.
 fn whole(
     writer: &mut StoreWriter,
     path: &str,
     columns: &[(String, Column)],
     dimension: &str,
-    profile: Profile,
+    (kind, mut own): (&str, Attributes),
+    compression: &Compression,
 ) -> Result<()> {
     let rows = columns.first().map_or(0, |(_, column)| column.rows());
     let columns: Vec<_> = columns
@@ -68,8 +70,12 @@ fn whole(
     let columns = Columns::new(
         &columns,
         (dimension, table_chunk_rows(rows as u64)),
-        profile,
+        compression,
     )?;
+    if let Some(bounds) = columns.bounds_attribute() {
+        own.insert("error_bounds".into(), bounds);
+    }
+    writer.group(path, attributes::group(kind, own))?;
     columns.write(writer, path)?;
     columns.write_ranges(writer, path, 0)
 }
@@ -87,6 +93,8 @@ pub(crate) struct Columns<'a> {
     columns: &'a [(&'a str, &'a Column)],
     dimension: &'a str,
     profile: Profile,
+    /// Absolute error bounds by column; 0 for none.
+    bounds: Vec<f64>,
     rows: usize,
     chunk_rows: u64,
 }
@@ -95,7 +103,7 @@ impl<'a> Columns<'a> {
     pub(crate) fn new(
         columns: &'a [(&'a str, &'a Column)],
         (dimension, chunk_rows): (&'a str, u64),
-        profile: Profile,
+        compression: &Compression,
     ) -> Result<Self> {
         let rows = columns.first().map_or(0, |(_, column)| column.rows());
         for (i, (name, column)) in columns.iter().enumerate() {
@@ -112,13 +120,32 @@ impl<'a> Columns<'a> {
                 )));
             }
         }
+        let bound = |(name, column): &(&str, &Column)| {
+            Ok(match compression.bound(name, column.dtype())? {
+                Some(bound) => bound.of_values(column.dtype(), column.bytes()),
+                None => 0.0,
+            })
+        };
         Ok(Self {
             columns,
             dimension,
-            profile,
+            profile: compression.profile,
+            bounds: columns.iter().map(bound).collect::<Result<_>>()?,
             rows,
             chunk_rows,
         })
+    }
+
+    /// The attribute `error_bounds`: the absolute bounds of the columns that have one.
+    pub(crate) fn bounds_attribute(&self) -> Option<Value> {
+        let bounds = self
+            .columns
+            .iter()
+            .zip(&self.bounds)
+            .filter(|(_, bound)| **bound > 0.0);
+        let bounds = bounds.map(|((name, _), bound)| ((*name).to_owned(), json!(bound)));
+        let bounds: Attributes = bounds.collect();
+        (!bounds.is_empty()).then_some(Value::Object(bounds))
     }
 
     /// Writes the columns.
@@ -132,11 +159,13 @@ impl<'a> Columns<'a> {
         let specs: Vec<ArraySpec> = self
             .columns
             .iter()
-            .map(|(_, column)| {
+            .zip(&self.bounds)
+            .map(|((_, column), bound)| {
                 ArraySpec::new(column.dtype().clone(), &[self.rows as u64])
                     .dimensions(&[self.dimension])
                     .chunks(&[self.chunk_rows])
                     .profile(self.profile)
+                    .error_bound(Some(*bound))
             })
             .collect();
         let arrays: Vec<(&str, &ArraySpec, ArrayData<'_>)> = self
@@ -166,7 +195,10 @@ impl<'a> Columns<'a> {
                 let size = column.dtype().size().unwrap_or(1);
                 let start = i % chunks * chunk_rows;
                 let end = (start + chunk_rows).min(self.rows);
-                numbers::range(column.dtype(), &column.bytes()[start * size..end * size])
+                let bytes = &column.bytes()[start * size..end * size];
+                let [lo, hi] = numbers::range(column.dtype(), bytes);
+                let bound = self.bounds[skipped + i / chunks];
+                [lo - bound, hi + bound]
             })
             .collect();
         let shape = [columns.len() as u64, chunks as u64, 2];

@@ -1,7 +1,7 @@
 //! Covered cells: which fields can leave them out, because averaging the finer level down gives them
 //! back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
@@ -30,32 +30,32 @@ pub enum Covered {
 /// Reads all values of one field on the box of this place in a level's list.
 pub(super) type ReadBox<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
 
-/// Whether averaging level `level + 1` down gives every covered cell of `level` back: the same bits,
-/// or, with a `bound` above 0, a value that differs by no more than it.
-///
-/// `fine` must give the values as they will be read back: in a store that keeps an error bound,
-/// those that were decoded. Boxes are read in parallel.
+/// How far averaging level `level + 1` down is off the covered cells of `level` at most: 0 where every
+/// one of them comes back with the same bits, infinity where values that are no numbers differ or
+/// the type cannot be averaged. As soon as the difference is known to be above `most`, nothing more
+/// is read. Boxes are read in parallel.
 ///
 /// # Errors
 /// What reading returns.
-pub(super) fn gives_back(
+pub(super) fn difference(
     nest: &Nest,
     level: usize,
     dtype: &DataType,
-    bound: f64,
+    most: f64,
     coarse: &ReadBox<'_>,
     fine: &ReadBox<'_>,
-) -> Result<bool> {
+) -> Result<f64> {
     if !can_average(dtype) {
-        return Ok(false);
+        return Ok(f64::INFINITY);
     }
     let size = dtype.size().unwrap_or(8);
     let ratio = nest.level(level).ratio;
     let values = BoxCache::new(&nest.level(level).boxes, size);
-    let alike = AtomicBool::new(true);
+    // Magnitudes are ordered as their bits are.
+    let largest = AtomicU64::new(0);
     let finer = nest.level(level + 1).boxes.par_iter().enumerate();
     finer.try_for_each(|(place, fine_box)| -> Result<()> {
-        if !alike.load(Ordering::Relaxed) {
+        if f64::from_bits(largest.load(Ordering::Relaxed)) > most {
             return Ok(());
         }
         let mut children = Column::allocate(&[DataType::UInt8], fine_box.cells() * size)?;
@@ -69,35 +69,39 @@ pub(super) fn gives_back(
         for (place, part) in parts {
             let there = values.get(place, |out| coarse(place, out))?;
             let frame = &nest.level(level).boxes[place];
-            let mut same = true;
             rows(&part, [&covered, frame], |[mean, value], len| {
                 let means = &means[mean * size..(mean + len) * size];
                 let there = &there.bytes()[value * size..(value + len) * size];
-                same = same && (means == there || within(dtype, means, there, bound));
+                if means != there {
+                    let off = row_difference(dtype, means, there);
+                    largest.fetch_max(off.to_bits(), Ordering::Relaxed);
+                }
             });
-            if !same {
-                alike.store(false, Ordering::Relaxed);
-                return Ok(());
-            }
         }
         Ok(())
     })?;
-    Ok(alike.into_inner())
+    Ok(f64::from_bits(largest.into_inner()))
 }
 
-/// Whether all values have the same bits, or differ by no more than `bound`, if that is above 0.
-fn within(dtype: &DataType, means: &[u8], values: &[u8], bound: f64) -> bool {
-    fn all<T: Number>(means: &[u8], values: &[u8], bound: f64) -> bool {
+/// The largest difference between values whose bits differ: never 0.
+fn row_difference(dtype: &DataType, means: &[u8], values: &[u8]) -> f64 {
+    fn largest<T: Number>(means: &[u8], values: &[u8]) -> f64 {
         let size = size_of::<T>();
         let bits = means.chunks_exact(size).zip(values.chunks_exact(size));
-        let pairs = T::all(means).zip(T::all(values));
-        pairs.zip(bits).all(|((mean, value), (a, b))| {
-            a == b || (mean.to_f64() - value.to_f64()).abs() <= bound
-        })
+        let pairs = T::all(means).zip(T::all(values)).zip(bits);
+        let differ = pairs.filter(|(_, (a, b))| a != b);
+        let off = differ.map(|((mean, value), _)| {
+            let off = (mean.to_f64() - value.to_f64()).abs();
+            if off.is_finite() {
+                off.max(f64::MIN_POSITIVE)
+            } else {
+                f64::INFINITY
+            }
+        });
+        off.fold(0.0, f64::max)
     }
-    bound > 0.0
-        && match dtype {
-            DataType::Float32 => all::<f32>(means, values, bound),
-            _ => all::<f64>(means, values, bound),
-        }
+    match dtype {
+        DataType::Float32 => largest::<f32>(means, values),
+        _ => largest::<f64>(means, values),
+    }
 }

@@ -32,9 +32,11 @@ pub(super) fn spec(blocks: &Blocks, field: &Field, ndim: usize) -> ArraySpec {
     };
     let mut names = vec!["block"];
     names.extend(AXES[..ndim].iter().rev());
+    let origins = blocks.relative_origins();
     let mut spec = ArraySpec::new(field.dtype.clone(), &with_sides(blocks.origins().len()))
         .dimensions(&names)
-        .chunks(&with_sides(blocks.per_chunk()));
+        .chunks(&with_sides(blocks.per_chunk()))
+        .blocks(origins);
     spec.fill_value = Some(fill_value(field));
     spec
 }

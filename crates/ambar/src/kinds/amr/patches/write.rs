@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use super::blocks::Blocks;
-use super::covered::{Covered, gives_back};
+use super::covered::Covered;
+use super::decide::Decided;
 use super::derived::Derived;
 use super::gather::{Field, chunk_ranges, gather, spec};
 use super::hierarchy::IndexBox;
 use super::nest::{Cells, Nest};
-use super::{PatchAmr, PatchSource, average};
+use super::{PatchAmr, PatchSource};
 use crate::array::ArrayData;
-use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::attributes;
+use crate::kinds::bound::Compression;
 use crate::kinds::write::{in_one_chunk, index};
 use crate::metadata::{Attributes, broken_rule_of_names};
 use crate::store::StoreWriter;
@@ -32,11 +33,9 @@ pub struct PatchOptions {
     /// What becomes of cells that the next finer level covers.
     pub covered: Covered,
     /// How the arrays are compressed.
-    pub profile: Profile,
+    pub compression: Compression,
     /// Cells of a chunk, padding among them; `None`: chosen by the number of cells of a level.
     pub chunk_cells: Option<usize>,
-    /// Absolute error bounds of fields, code units; fields that are not named are stored losslessly.
-    pub error_bounds: Vec<(String, f64)>,
     /// Added to the `ambar` attributes of the group (`components`).
     pub more: Attributes,
     /// Told how far the writing is.
@@ -49,15 +48,14 @@ impl PatchAmr {
     /// [`Covered::Auto`] boxes of all levels but the finest are read twice.
     ///
     /// # Errors
-    /// As `from_source`; `NotFound` for a field that is not there; `Unsupported` for an error bound;
-    /// what the source returns; `Io`.
+    /// As `from_source`; `NotFound` for a field that is not there; `Invalid` for an error bound of values
+    /// that are no floats; what the source returns; `Io`.
     pub fn write(
         writer: &mut StoreWriter,
         path: &str,
         source: &dyn PatchSource,
         options: &PatchOptions,
     ) -> Result<()> {
-        check_bounds(options)?;
         let path = path.trim_end_matches('/');
         let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
         let fields = chosen_fields(&nest, source, options)?;
@@ -91,17 +89,6 @@ impl PatchAmr {
     }
 }
 
-/// The place where bounds would choose the error-bounded codec.
-fn check_bounds(options: &PatchOptions) -> Result<()> {
-    match options.error_bounds.first() {
-        None => Ok(()),
-        Some((field, _)) => Err(Error::unsupported(format!(
-            "an error bound, here of {field:?}, needs the error-bounded codec, which this version \
-             does not have; leave it out to store without loss"
-        ))),
-    }
-}
-
 /// Checks that no field has the name of another, or of a derived column.
 pub(super) fn check_names(nest: &Nest, fields: &[String]) -> Result<()> {
     for (i, name) in fields.iter().enumerate() {
@@ -125,6 +112,7 @@ fn chosen_fields(
 ) -> Result<Vec<Field>> {
     let names = options.fields.as_deref().unwrap_or(source.fields());
     check_names(nest, names)?;
+    options.compression.check_names(names)?;
     names
         .iter()
         .enumerate()
@@ -163,8 +151,8 @@ fn array_name(place: usize, names: &[String]) -> String {
 struct Plan<'a> {
     nest: &'a Nest,
     fields: Vec<Field>,
-    /// By level, then field: whether covered cells are left out.
-    dropped: Vec<Vec<bool>>,
+    /// By field: what was decided of it.
+    decided: Vec<Decided>,
     blocks: Vec<Blocks>,
 }
 
@@ -175,18 +163,12 @@ impl<'a> Plan<'a> {
         fields: Vec<Field>,
         options: &PatchOptions,
     ) -> Result<Self> {
-        let mut dropped = vec![vec![false; fields.len()]; nest.levels()];
-        // From the finest level on: what is read back of a level depends on the finer ones.
-        for level in (0..nest.levels()).rev() {
-            if nest.cells(level, Cells::Leaves) == nest.cells(level, Cells::All) {
-                continue;
-            }
-            for (field, dropped) in fields.iter().zip(&mut dropped[level]) {
-                *dropped = drops(nest, source, level, field, options.covered)?;
-            }
-        }
-        let blocks = dropped.iter().enumerate().map(|(level, dropped)| {
-            let every = !dropped.is_empty() && !dropped.contains(&false);
+        let decided = fields
+            .iter()
+            .map(|field| Decided::new(nest, source, field, options))
+            .collect::<Result<Vec<_>>>()?;
+        let blocks = (0..nest.levels()).map(|level| {
+            let every = !decided.is_empty() && decided.iter().all(|field| field.dropped[level]);
             let cells = if every { Cells::Leaves } else { Cells::All };
             Blocks::choose(nest, level, cells, options.chunk_cells)
         });
@@ -194,7 +176,7 @@ impl<'a> Plan<'a> {
             blocks: blocks.collect::<Result<_>>()?,
             nest,
             fields,
-            dropped,
+            decided,
         })
     }
 
@@ -238,6 +220,13 @@ impl<'a> Plan<'a> {
             "levels".into(),
             levels.map(|level| self.level(level)).collect(),
         );
+        let bounds = self.fields.iter().zip(&self.decided);
+        let bounds = bounds.filter(|(_, decided)| decided.bound > 0.0);
+        let bounds = bounds.map(|(field, decided)| (field.name.clone(), json!(decided.bound)));
+        let bounds: Attributes = bounds.collect();
+        if !bounds.is_empty() {
+            own.insert("error_bounds".into(), Value::Object(bounds));
+        }
         own.extend(more.clone());
         own
     }
@@ -247,8 +236,8 @@ impl<'a> Plan<'a> {
         let ndim = self.nest.ndim();
         let info = self.nest.level(level);
         let blocks = &self.blocks[level];
-        let dropped = self.fields.iter().zip(&self.dropped[level]);
-        let dropped = dropped.filter(|(_, dropped)| **dropped);
+        let dropped = self.fields.iter().zip(&self.decided);
+        let dropped = dropped.filter(|(_, decided)| decided.dropped[level]);
         let dropped: Vec<&String> = dropped.map(|(field, _)| &field.name).collect();
         json!({
             "domain": [&info.domain.lo[..ndim], &info.domain.hi[..ndim]],
@@ -298,48 +287,28 @@ impl<'a> Plan<'a> {
             bytes,
         )?;
         let mut ranges = Vec::new();
-        for (field, dropped) in self.fields.iter().zip(&self.dropped[level]) {
-            let values = gather(self.nest, source, blocks, field, *dropped)?;
-            let spec = spec(blocks, field, ndim).profile(options.profile);
+        for (field, decided) in self.fields.iter().zip(&self.decided) {
+            let (dropped, bound) = (decided.dropped[level], decided.bounds[level]);
+            let values = gather(self.nest, source, blocks, field, dropped)?;
+            let spec = spec(blocks, field, ndim).profile(options.compression.profile);
+            let spec = spec.error_bound(Some(bound));
             let data = ArrayData::Fixed(values.bytes());
             writer.write_array(&format!("{path}/{}", field.array), &spec, data)?;
-            ranges.extend(chunk_ranges(blocks, field, *dropped, &values));
+            let known = chunk_ranges(blocks, field, dropped, &values);
+            ranges.extend(known.into_iter().map(|[lo, hi]| [lo - bound, hi + bound]));
         }
         let chunks = blocks.chunks() as u64;
         let shape = [self.fields.len() as u64, chunks, 2];
         let place = (&shape[..], &["field", "chunk", "bound"][..]);
         let bytes = bytemuck::cast_slice(&ranges);
         index(writer, path, "range", DataType::Float64, place, bytes)?;
-        let every = !self.dropped[level].contains(&false);
+        let every = self.decided.iter().all(|decided| decided.dropped[level]);
         let kept = if every { Cells::Leaves } else { Cells::All };
         let corners = self::corners(&blocks.extents(kept), ndim);
         let shape = [chunks, 2, ndim as u64];
         let place = (&shape[..], &["chunk", "bound", "axis"][..]);
         let bytes = bytemuck::cast_slice(&corners);
         index(writer, path, "box", DataType::Int64, place, bytes)
-    }
-}
-
-/// Whether a field's covered cells of a level are left out.
-fn drops(
-    nest: &Nest,
-    source: &dyn PatchSource,
-    level: usize,
-    field: &Field,
-    covered: Covered,
-) -> Result<bool> {
-    match covered {
-        Covered::Keep => Ok(false),
-        Covered::Drop => Ok(average::can_average(&field.dtype)),
-        Covered::Auto => {
-            let coarse =
-                |place: usize, out: &mut [u8]| source.read_box(level, place, &field.name, out);
-            // Nothing is lost, so that the finer level is read back as the source has it: what it
-            // drops itself are the averages of the next one, to the bit.
-            let fine =
-                |place: usize, out: &mut [u8]| source.read_box(level + 1, place, &field.name, out);
-            gives_back(nest, level, &field.dtype, 0.0, &coarse, &fine)
-        }
     }
 }
 

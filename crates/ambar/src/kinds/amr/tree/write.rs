@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use crate::array::table_chunk_rows;
-use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::tree::derived::Derived;
 use crate::kinds::amr::tree::geometry::Geometry;
 use crate::kinds::amr::{AmrTree, LEVEL, Leaves};
 use crate::kinds::attributes;
+use crate::kinds::bound::Compression;
 use crate::kinds::write::{Columns, index, named};
 use crate::memory::Column;
 use crate::metadata::Attributes;
@@ -28,14 +28,14 @@ impl AmrTree {
         leaves: &Leaves,
         fields: &[(String, Column)],
         more: Attributes,
-        profile: Profile,
+        compression: &Compression,
     ) -> Result<()> {
         let shape = leaves.checked_shape()?;
         check_names(fields, shape.ndim)?;
         let mut all = vec![(LEVEL, &leaves.levels)];
         all.extend(fields.iter().map(|(name, column)| (&name[..], column)));
         let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
-        let columns = Columns::new(&all, ("cell", chunk_rows), profile)?;
+        let columns = Columns::new(&all, ("cell", chunk_rows), compression)?;
         let levels = leaves.levels.bytes();
         let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
         let mut own = Attributes::new();
@@ -51,6 +51,9 @@ impl AmrTree {
             json!(per_level.collect::<Attributes>()),
         );
         own.extend(named("fields", fields));
+        if let Some(bounds) = columns.bounds_attribute() {
+            own.insert("error_bounds".into(), bounds);
+        }
         own.extend(more);
         writer.group(path, attributes::group("amr", own))?;
         columns.write(writer, path)?;

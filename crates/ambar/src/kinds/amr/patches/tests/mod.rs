@@ -1,5 +1,6 @@
 //! Patches against a slow reference: random hierarchies in 1 to 3 dimensions.
 
+mod bounds;
 mod boxes;
 mod hostile;
 mod images;
@@ -205,16 +206,19 @@ impl Sample {
     }
 
     pub fn stored(&self, covered: Covered, chunk_cells: usize) -> (PatchAmr, tempfile::TempDir) {
+        self.stored_with(&PatchOptions {
+            covered,
+            chunk_cells: Some(chunk_cells),
+            compression: Profile::Fast.into(),
+            ..PatchOptions::default()
+        })
+    }
+
+    pub fn stored_with(&self, options: &PatchOptions) -> (PatchAmr, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.ambar");
         let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
-        let options = PatchOptions {
-            covered,
-            chunk_cells: Some(chunk_cells),
-            profile: Profile::Fast,
-            ..PatchOptions::default()
-        };
-        PatchAmr::write(&mut writer, "/amr", self, &options).unwrap();
+        PatchAmr::write(&mut writer, "/amr", self, options).unwrap();
         writer.commit().unwrap();
         let store = Store::open(&path).unwrap();
         (PatchAmr::open(&store, "/amr").unwrap(), folder)

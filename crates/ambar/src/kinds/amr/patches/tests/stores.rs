@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::error::ErrorKind;
+use crate::kinds::bound::{Compression, ErrorBound};
 use crate::kinds::select::Selection;
 
-fn boxes(sample: &Sample) -> Vec<(usize, usize, IndexBox)> {
+pub(super) fn boxes(sample: &Sample) -> Vec<(usize, usize, IndexBox)> {
     let levels = sample.hierarchy.levels.iter().enumerate();
     levels
         .flat_map(|(number, level)| {
@@ -14,7 +15,7 @@ fn boxes(sample: &Sample) -> Vec<(usize, usize, IndexBox)> {
         .collect()
 }
 
-fn read(
+pub(super) fn read(
     source: &dyn PatchSource,
     (level, place, b): (usize, usize, IndexBox),
     field: &str,
@@ -102,7 +103,7 @@ proptest! {
 }
 
 /// One fine box over part of a coarse one.
-fn pair() -> (PatchHierarchy, IndexBox) {
+pub(super) fn pair() -> (PatchHierarchy, IndexBox) {
     let line = |lo, hi| IndexBox {
         lo: [lo, 0, 0],
         hi: [hi, 1, 1],
@@ -187,33 +188,6 @@ fn dropped_cells_take_no_blocks_unless_a_field_keeps_them() {
 }
 
 #[test]
-fn bounds_decide_by_what_will_be_read_back() {
-    use super::super::covered::gives_back;
-    let (hierarchy, _) = pair();
-    let nest = Nest::new(hierarchy).unwrap();
-    let decide = |coarse: f64, fine: f64, bound: f64| {
-        let of = |value: f64| {
-            move |_: usize, out: &mut [u8]| {
-                out.as_chunks_mut().0.fill(value.to_ne_bytes());
-                Ok(())
-            }
-        };
-        let dtype = DataType::Float64;
-        gives_back(&nest, 0, &dtype, bound, &of(coarse), &of(fine)).unwrap()
-    };
-    assert!(decide(1.0, 1.0, 0.0));
-    assert!(!decide(1.0, 1.25, 0.0));
-    assert!(!decide(1.0, 1.25, 0.2));
-    assert!(decide(1.0, 1.25, 0.25));
-    assert!(!decide(0.0, -0.0, 0.0) || 0.0f64.to_bits() == (0.0f64 + -0.0).to_bits());
-    assert!(!decide(-0.0, 0.0, 0.0));
-    assert!(decide(-0.0, 0.0, 1e-9));
-    assert!(!decide(f64::NAN, 1.0, 1e9));
-    assert!(!decide(1.0, f64::NAN, 1e9));
-    assert!(decide(f64::INFINITY, f64::INFINITY, 1.0));
-}
-
-#[test]
 fn fields_with_names_that_no_array_can_have_are_kept() {
     let names = ["rho/total", "box", "a\\b", "field_1", "Y(H2)"];
     let source = plain(&names);
@@ -247,10 +221,13 @@ fn fields_are_chosen_and_what_cannot_be_written_is_an_error() {
     assert_eq!(kind(&chosen(&["a", "broken"])), ErrorKind::Corrupt);
     assert_eq!(kind(&chosen(&["a", "a"])), ErrorKind::Invalid);
     let bound = PatchOptions {
-        error_bounds: vec![("a".into(), 0.1)],
+        compression: Compression {
+            error_bounds: vec![("b".into(), ErrorBound::Absolute(0.1))],
+            ..Compression::default()
+        },
         ..chosen(&["a"])
     };
-    assert_eq!(kind(&bound), ErrorKind::Unsupported);
+    assert_eq!(kind(&bound), ErrorKind::NotFound);
 }
 
 #[test]

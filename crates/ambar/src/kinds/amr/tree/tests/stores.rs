@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::array::{ArrayData, ArraySpec};
-use crate::codec::Profile;
 use crate::container::CreateOptions;
 use crate::error::ErrorKind;
+use crate::kinds::bound::Compression;
 use crate::kinds::select::Selection;
 use crate::store::{Store, StoreWriter};
 
@@ -35,7 +35,7 @@ fn write(sample: &Sample, folder: &tempfile::TempDir) -> StoreWriter {
         &leaves,
         &columns,
         more,
-        Profile::default(),
+        &Compression::default(),
     )
     .unwrap();
     writer

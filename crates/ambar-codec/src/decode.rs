@@ -1,0 +1,291 @@
+//! Decoding: streams taken apart, with a mind that they may hold anything.
+
+use crate::bits::{BitReader, Cursor};
+use crate::blocks;
+use crate::coder::Decoder;
+use crate::context::Mixture;
+use crate::element::Element;
+use crate::error::{Corrupt, Result, Unsupported};
+use crate::mask;
+use crate::passes::{self, Scratch};
+use crate::plan::{self, Plan};
+use crate::rans::{self, DecodeTables};
+use crate::regions;
+use crate::stream::{BLOCKS, LEVELS, LOSSLESS, MASKED, VERSION, Workspace};
+use crate::tables::Tables;
+use crate::validity::Validity;
+
+/// What a stream says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Info {
+    /// Bytes of a value: 4 (float32) or 8 (float64).
+    pub value_size: usize,
+    /// Number of values.
+    pub values: usize,
+    /// The absolute error bound; 0 where the stream is lossless.
+    pub bound: f64,
+}
+
+/// A stream taken apart.
+struct Parts<'a> {
+    info: Info,
+    layout: Parsed<'a>,
+    plan: Plan,
+    masked: bool,
+    rest: Cursor<'a>,
+}
+
+/// The layout as a stream says it.
+enum Parsed<'a> {
+    Array {
+        inner: [usize; 3],
+        outer: usize,
+    },
+    Blocks {
+        side: [usize; 3],
+        count: usize,
+        /// Where the blocks are, encoded.
+        places: &'a [u8],
+    },
+}
+
+fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
+    let (body, checksum) = stream
+        .split_last_chunk::<4>()
+        .ok_or(Corrupt("the stream is cut short"))?;
+    if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
+        return Err(Corrupt("the stream's checksum differs"));
+    }
+    let mut cursor = Cursor(body);
+    let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
+    if version != VERSION {
+        return Err(Unsupported("the stream was written by a newer version"));
+    }
+    if flags & !(BLOCKS | MASKED | LOSSLESS) != 0 {
+        return Err(Corrupt("the stream has flags that there are not"));
+    }
+    let value_size = match code {
+        1 => 4,
+        2 => 8,
+        _ => return Err(Corrupt("the stream holds values of no type that there is")),
+    };
+    let values = cursor.number_to(most)?;
+    let layout = if flags & BLOCKS == 0 {
+        array(&mut cursor, values)?
+    } else {
+        blocks_layout(&mut cursor, values)?
+    };
+    let bound = if flags & LOSSLESS == 0 {
+        f64::from_bits(cursor.word()?)
+    } else {
+        0.0
+    };
+    if !(bound >= 0.0 && bound.is_finite()) || (bound == 0.0) != (flags & LOSSLESS != 0) {
+        return Err(Corrupt("the stream's error bound is none"));
+    }
+    let plan =
+        Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
+    let info = Info {
+        value_size,
+        values,
+        bound,
+    };
+    Ok(Parts {
+        info,
+        layout,
+        plan,
+        masked: flags & MASKED != 0,
+        rest: cursor,
+    })
+}
+
+fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed<'a>> {
+    let count = cursor.number_to(4)?;
+    let mut shape = Vec::with_capacity(count);
+    for _ in 0..count {
+        shape.push(cursor.number_to(usize::MAX)?);
+    }
+    let Ok((inner, outer)) = regions::of_array(&shape) else {
+        return Err(Corrupt("the array has no dimensions"));
+    };
+    if regions::volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
+        return Err(Corrupt("the shape holds another number of values"));
+    }
+    Ok(Parsed::Array { inner, outer })
+}
+
+fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a>> {
+    let mut side = [0; 3];
+    for n in &mut side {
+        *n = cursor.number_to(usize::MAX)?;
+    }
+    let cells = regions::volume(side).unwrap_or(0);
+    if cells == 0 || values % cells != 0 {
+        return Err(Corrupt("the blocks hold another number of values"));
+    }
+    let length = cursor.number_to(cursor.0.len())?;
+    Ok(Parsed::Blocks {
+        side,
+        count: values / cells,
+        places: cursor.bytes(length)?,
+    })
+}
+
+/// What the stream says of itself. Its checksum is verified.
+///
+/// # Errors
+/// `Corrupt`, `Unsupported`.
+pub fn inspect(stream: &[u8]) -> Result<Info> {
+    Ok(parse(stream, usize::MAX)?.info)
+}
+
+/// Decodes a stream of exactly `out.len()` values of this type.
+///
+/// # Errors
+/// `Corrupt` where the stream is damaged, cut short, or holds other values; `Unsupported`.
+pub fn decode<T: Element>(
+    stream: &[u8],
+    out: &mut [T],
+    workspace: &mut Workspace<T>,
+) -> Result<()> {
+    let mut parts = parse(stream, out.len())?;
+    if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
+        return Err(Corrupt("the stream holds another number or type of values"));
+    }
+    let (mut side, mut regions) = ([0; 3], Vec::new());
+    let number = match parts.layout {
+        Parsed::Array { outer, .. } => outer,
+        Parsed::Blocks {
+            side: of_all,
+            count,
+            places,
+        } => {
+            (side, regions) = (
+                of_all,
+                blocks::regions(&blocks::decode_keys(places, count)?),
+            );
+            regions.len()
+        }
+    };
+    let (fill, masks) = if parts.masked {
+        masks::<T>(&mut parts.rest, number)?
+    } else {
+        (0, Vec::new())
+    };
+    let count = usize::from(parts.rest.byte()?);
+    let mut sections = [&[][..]; 3];
+    for section in &mut sections {
+        let length = parts.rest.number_to(parts.rest.0.len())?;
+        *section = parts.rest.bytes(length)?;
+    }
+    if !parts.rest.0.is_empty() {
+        return Err(Corrupt("the stream goes on where it should end"));
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let tables = if count == 0 {
+        None
+    } else {
+        Some(Tables::decode(sections[0], count)?)
+    };
+    // Without a table, no value is there.
+    let tables = tables.unwrap_or_else(Tables::empty);
+    let slots = DecodeTables::new(&tables.frequencies)?;
+    let mut bases = [0; 256];
+    for (base, table) in bases.iter_mut().zip(tables.of_bin) {
+        *base = DecodeTables::base(usize::from(table));
+    }
+    let decoder = Decoder::new(
+        rans::Decoder::new(&slots, sections[1])?,
+        BitReader::new(sections[2]),
+        &bases,
+    );
+    let mut job = Job {
+        decoder,
+        levels: parts.plan.levels::<T>(parts.info.bound, LEVELS),
+        fill,
+        masks,
+        scratch: &mut workspace.walk,
+    };
+    if let Parsed::Array { inner, .. } = parts.layout {
+        let size: usize = inner.iter().product();
+        for (number, part) in out.chunks_exact_mut(size).enumerate() {
+            job.region(number, inner, None, part);
+        }
+    }
+    let dense = &mut workspace.dense;
+    for (number, region) in regions.iter().enumerate() {
+        let shape = std::array::from_fn(|d| region.places[d] * side[d]);
+        dense.resize(shape.iter().product(), T::default());
+        job.region(number, shape, regions::present(region, side), dense);
+        regions::scatter(region, side, dense, out);
+    }
+    job.decoder.symbols.finish()?;
+    job.decoder.raw.finish()
+}
+
+/// The bits of the values that are not there, and the masks of regions: the sides of their cubes,
+/// their bytes.
+fn masks<'a, T: Element>(
+    cursor: &mut Cursor<'a>,
+    regions: usize,
+) -> Result<(u64, Vec<(usize, &'a [u8])>)> {
+    let mut word = [0; 8];
+    word[..T::SIZE].copy_from_slice(cursor.bytes(T::SIZE)?);
+    let mut masks = Vec::new();
+    for _ in 0..regions {
+        let side = cursor.byte()?;
+        let length = cursor.number_to(cursor.0.len())?;
+        if !mask::is_side(side) {
+            return Err(Corrupt("a mask is coded in no way that there is"));
+        }
+        masks.push((usize::from(side), cursor.bytes(length)?));
+    }
+    Ok((u64::from_le_bytes(word), masks))
+}
+
+/// Regions being decoded.
+struct Job<'a, T> {
+    decoder: Decoder<'a>,
+    levels: Vec<passes::Level>,
+    fill: u64,
+    masks: Vec<(usize, &'a [u8])>,
+    scratch: &'a mut Scratch<T>,
+}
+
+impl<T: Element> Job<'_, T> {
+    fn region(
+        &mut self,
+        number: usize,
+        shape: [usize; 3],
+        present: Option<Vec<u8>>,
+        out: &mut [T],
+    ) {
+        let mut valid = present;
+        if let Some((side, bytes)) = self.masks.get(number) {
+            let mut told = vec![0; out.len()];
+            mask::decode(shape, *side, valid.as_deref(), bytes, &mut told);
+            valid = told.contains(&0).then_some(told);
+        }
+        let validity = valid.as_ref().map(|valid| Validity::new(shape, valid));
+        let rules = plan::rules(&self.levels, &Mixture::DEFAULT);
+        passes::walk(
+            shape,
+            validity.as_ref(),
+            &rules,
+            &mut self.decoder,
+            self.scratch,
+            out,
+        );
+        for (at, word) in self.decoder.literals.drain(..) {
+            out[at] = T::from_word(word);
+        }
+        if let Some(valid) = valid {
+            let fill = T::from_word(self.fill);
+            for (value, valid) in out.iter_mut().zip(valid) {
+                *value = if valid == 1 { *value } else { fill };
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Damaged and hostile streams give errors: no panic, no hang, no memory beyond what values need.
+
+use ambar_codec::{Layout, Workspace, decode, encode, inspect};
+use std::alloc::{GlobalAlloc, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Counts the bytes that are allocated, and the most there ever were.
+struct Counting;
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is left to the system's allocator; the counters allocate nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
+        MOST.fetch_max(
+            NOW.fetch_add(layout.size(), Relaxed) + layout.size(),
+            Relaxed,
+        );
+        // SAFETY: the caller's promises are those that the system asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: std::alloc::Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % n
+    }
+}
+
+/// Small streams of every kind, and the number of their values.
+fn samples() -> Vec<(Vec<u8>, usize)> {
+    let mut random = Random(3);
+    let mut values = |n: usize, holes: bool| -> Vec<f32> {
+        (0..n)
+            .map(|i| match i {
+                _ if holes && i / 9 % 3 == 0 => f32::NAN,
+                _ if i % 97 == 5 => f32::INFINITY,
+                _ => (i as f32 * 0.02).sin() + random.below(100) as f32 * 1e-4,
+            })
+            .collect()
+    };
+    let origins: Vec<[i64; 3]> = (0..7)
+        .map(|i| [i >> 2 & 1, i >> 1 & 1, i & 1].map(|n| 4 * n))
+        .collect();
+    let far = [[-400, 8, 0], [0, 0, 0], [4, 4, 4], [80, 400, 4]].map(|o: [i64; 3]| o);
+    let mut far = far.to_vec();
+    far.sort_by_key(|o| {
+        (0..21).fold(0u64, |key, b| {
+            let bit = |n: i64| (n / 4 + (1 << 20)) as u64 >> b & 1;
+            key | (bit(o[2]) | bit(o[1]) << 1 | bit(o[0]) << 2) << (3 * b)
+        })
+    });
+    let mut all = Vec::new();
+    for bound in [0.0, 1e-3] {
+        for holes in [false, true] {
+            for layout in [
+                Layout::Array(&[150]),
+                Layout::Array(&[6, 7, 8]),
+                Layout::Array(&[2, 3, 5, 9]),
+                Layout::Blocks {
+                    side: [4; 3],
+                    origins: &origins,
+                },
+                Layout::Blocks {
+                    side: [4; 3],
+                    origins: &far,
+                },
+            ] {
+                let count = match &layout {
+                    Layout::Array(shape) => shape.iter().product(),
+                    Layout::Blocks { origins, .. } => 64 * origins.len(),
+                };
+                let values = values(count, holes);
+                let stream = encode(&values, &layout, bound, None, &mut Workspace::default());
+                all.push((stream.unwrap(), count));
+            }
+        }
+    }
+    all
+}
+
+fn is_error(stream: &[u8], count: usize, workspace: &mut Workspace<f32>) -> bool {
+    decode(stream, &mut vec![0f32; count], workspace).is_err()
+}
+
+/// Gives a stream the checksum that belongs to it.
+fn mend(stream: &mut [u8]) {
+    if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
+        *checksum = crc32c::crc32c(body).to_le_bytes();
+    }
+}
+
+fn truncations_and_flipped_bits() {
+    let workspace = &mut Workspace::default();
+    for (mut stream, count) in samples() {
+        assert!(!is_error(&stream, count, workspace));
+        for length in 0..stream.len() {
+            assert!(
+                is_error(&stream[..length], count, workspace),
+                "cut to {length}"
+            );
+            assert!(inspect(&stream[..length]).is_err());
+        }
+        for bit in 0..8 * stream.len() {
+            stream[bit / 8] ^= 1 << (bit % 8);
+            assert!(is_error(&stream, count, workspace), "bit {bit}");
+            assert!(inspect(&stream).is_err());
+            stream[bit / 8] ^= 1 << (bit % 8);
+        }
+        stream.push(0);
+        assert!(is_error(&stream, count, workspace));
+    }
+}
+
+/// What was cut short behind a checksum that fits is an error too, for all sections say their length.
+fn truncations_with_a_checksum() {
+    let workspace = &mut Workspace::default();
+    for (stream, count) in samples() {
+        for length in 4..stream.len() {
+            let mut cut = stream[..length].to_vec();
+            mend(&mut cut);
+            assert!(is_error(&cut, count, workspace), "cut to {length}");
+        }
+    }
+}
+
+fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(stream.len());
+        // Most of what is worth breaking lies at the beginning.
+        let at = if random.below(2) == 0 {
+            at.min(random.below(60))
+        } else {
+            at
+        };
+        match random.below(7) {
+            0 => stream[at] ^= 1 << random.below(8),
+            1 => stream[at] = random.below(256) as u8,
+            2 => stream[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+            3 => stream.insert(at, random.below(256) as u8),
+            4 => drop(stream.remove(at)),
+            5 => {
+                let n = random.below(12).min(stream.len() - at);
+                stream[at..at + n].fill(0xff);
+            }
+            _ => {
+                let from = random.below(other.len());
+                let n = random
+                    .below(40)
+                    .min(other.len() - from)
+                    .min(stream.len() - at);
+                stream[at..at + n].copy_from_slice(&other[from..from + n]);
+            }
+        }
+    }
+    mend(stream);
+}
+
+/// Streams with errors, and checksums that fit. Says how many of them were errors.
+fn mutations(rounds: usize, seed: u64) -> usize {
+    let (samples, mut random) = (samples(), Random(seed));
+    let mut errors = 0;
+    for _ in 0..rounds {
+        let (stream, count) = &samples[random.below(samples.len())];
+        let mut stream = stream.clone();
+        mutate(
+            &mut stream,
+            &samples[random.below(samples.len())].0,
+            &mut random,
+        );
+        let count = if random.below(20) == 0 {
+            random.below(5000)
+        } else {
+            *count
+        };
+        let (mut out, mut workspace) = (vec![0f32; count], Workspace::default());
+        let before = NOW.load(Relaxed);
+        MOST.store(before, Relaxed);
+        let _ = inspect(&stream);
+        errors += usize::from(decode(&stream, &mut out, &mut workspace).is_err());
+        let used = MOST.load(Relaxed) - before;
+        // Tables take 0.4 MB; thin regions have as much room around them as in them, and more.
+        assert!(
+            used < (1 << 20).max(250 * count),
+            "{used} bytes for {count} values"
+        );
+    }
+    errors
+}
+
+/// Blocks that lie so that every cut takes one of them away.
+fn scattered_blocks(n: usize) {
+    let mut origins: Vec<[i64; 3]> = Vec::new();
+    let (mut at, mut gap) = (-(1 << 20), (1 << 21) / n as i64 * 2 - 4);
+    while origins.len() < n && at < 1 << 20 {
+        origins.push([0, 0, at]);
+        (at, gap) = (at + gap, (gap - (origins.len() % 2) as i64).max(3));
+    }
+    let values = vec![1f32; origins.len()];
+    let layout = Layout::Blocks {
+        side: [1; 3],
+        origins: &origins,
+    };
+    let stream = encode(&values, &layout, 0.0, None, &mut Workspace::default()).unwrap();
+    assert!(!is_error(&stream, values.len(), &mut Workspace::default()));
+}
+
+/// Held by tests, for each would count the memory of the others.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn damage_gives_errors() {
+    let _alone = ALONE.lock();
+    truncations_and_flipped_bits();
+    truncations_with_a_checksum();
+    let errors = mutations(
+        if cfg!(debug_assertions) {
+            5_000
+        } else {
+            40_000
+        },
+        1,
+    );
+    assert!(errors > 3_000, "{errors}: the mutations miss");
+    scattered_blocks(4000);
+}
+
+/// The same for longer.
+#[test]
+#[ignore = "part of the campaign: minutes"]
+fn damage_gives_errors_for_long() {
+    let _alone = ALONE.lock();
+    for seed in 2..40 {
+        assert!(mutations(100_000, seed) > 50_000);
+    }
+}

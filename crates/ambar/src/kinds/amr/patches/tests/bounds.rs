@@ -1,0 +1,105 @@
+//! Patches stored within error bounds: no value is off by more, dropped cells among them.
+
+use super::stores::{boxes, pair, read};
+use super::*;
+use crate::error::ErrorKind;
+use crate::kinds::bound::{Compression, ErrorBound};
+
+fn bounded(field: &str, bound: ErrorBound) -> Compression {
+    Compression {
+        error_bounds: vec![(field.to_owned(), bound)],
+        ..Compression::default()
+    }
+}
+
+/// Values of float32 or float64 bytes.
+fn values(bytes: &[u8], size: usize) -> Vec<f64> {
+    let value = |raw: &[u8]| match size {
+        4 => f64::from(f32::from_ne_bytes(raw.try_into().unwrap())),
+        _ => f64::from_ne_bytes(raw.try_into().unwrap()),
+    };
+    bytes.chunks_exact(size).map(value).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn every_bound_holds(
+        recipe in recipes(),
+        chunk in 1usize..3000,
+        exponent in -9.0f64..3.0,
+        relative in any::<bool>(),
+    ) {
+        let sample = Arc::new(Sample::new(&recipe));
+        let size = 10f64.powf(exponent);
+        let bound = if relative { ErrorBound::OfRange(size.min(0.5)) } else { ErrorBound::Absolute(size) };
+        let options = PatchOptions {
+            chunk_cells: Some(chunk),
+            compression: bounded("*", bound),
+            ..PatchOptions::default()
+        };
+        let (stored, _folder) = sample.stored_with(&options);
+        let bounds = stored.attributes().get("error_bounds").cloned().unwrap_or_default();
+        for field in FIELDS {
+            let bound = bounds.get(field).and_then(serde_json::Value::as_f64).unwrap_or(0.0);
+            prop_assert!(field != "count" || bound == 0.0);
+            let size = sample.dtype(field).unwrap().size().unwrap();
+            for b in boxes(&sample) {
+                let (expected, found) = (read(&*sample, b, field), read(&stored, b, field));
+                if bound == 0.0 {
+                    prop_assert!(expected == found, "{field} {b:?}");
+                    continue;
+                }
+                for (expected, found) in values(&expected, size).into_iter().zip(values(&found, size)) {
+                    let same = expected.to_bits() == found.to_bits() || expected.is_nan() && found.is_nan();
+                    prop_assert!(
+                        same || (expected - found).abs() <= bound,
+                        "{field} {b:?}: {expected} became {found}, bound {bound}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn averages_that_are_nearly_right_are_dropped_within_a_bound() {
+    use super::super::covered::difference;
+    let (hierarchy, _) = pair();
+    let nest = super::super::nest::Nest::new(hierarchy).unwrap();
+    let off = |coarse: f64, fine: f64, most: f64| {
+        let of = |value: f64| {
+            move |_: usize, out: &mut [u8]| {
+                out.as_chunks_mut().0.fill(value.to_ne_bytes());
+                Ok(())
+            }
+        };
+        difference(&nest, 0, &DataType::Float64, most, &of(coarse), &of(fine)).unwrap()
+    };
+    assert_eq!(off(1.0, 1.0, 0.0), 0.0);
+    assert_eq!(off(1.0, 1.25, 0.5), 0.25);
+    assert!(off(1.0, 1.25, 0.0) > 0.0);
+    assert!(off(-0.0, 0.0, 0.0) > 0.0, "the bits differ");
+    assert!(off(-0.0, 0.0, 1e-9) <= 1e-9);
+    assert_eq!(off(f64::NAN, 1.0, 1e9), f64::INFINITY);
+    assert_eq!(off(1.0, f64::NAN, 1e9), f64::INFINITY);
+    assert_eq!(off(f64::INFINITY, f64::INFINITY, 1.0), 0.0);
+}
+
+#[test]
+fn integers_take_no_bound() {
+    let sample = Arc::new(Sample::new(&Recipe {
+        seed: 1,
+        ndim: 2,
+        levels: 2,
+    }));
+    let options = PatchOptions {
+        compression: bounded("count", ErrorBound::Absolute(0.5)),
+        ..PatchOptions::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.ambar");
+    let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+    let error = PatchAmr::write(&mut writer, "/amr", &*sample, &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
