@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
-from ambar.bench.amr import cutting, methods, peers, report, study
-from ambar.bench.amr.hierarchy import load_levels
+from ambar.bench.amr import cutting, peers, report, study
+from ambar.bench.amr.hierarchy import Box, load_levels
 from ambar.cli import app
 from amrex_plotfiles import smooth, steep, write_plotfile
 
 OWN = ["amrex-1d", "amric-lr", "amric-linear", "amric-clustered", "ambar-8", "ambar"]
+DATA = Path(os.environ.get("AMBAR_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,9 @@ def test_every_uncovered_cell_is_counted_once(plotfile: Path) -> None:
     expected = np.sort(
         np.concatenate([box.values["density"][box.uncovered] for box in hierarchy.boxes()])
     )
-    for kind in (*study.METHODS, methods.AmricLorenzo):
+    for kind in study.METHODS:
+        if kind.whole:
+            continue
         for variant in kind().variants(hierarchy, "density"):
             pieces = variant.pieces
             assert sum(np.count_nonzero(piece.counted) for piece in pieces) == uncovered
@@ -123,6 +127,40 @@ def test_plotfiles_of_two_dimensions_are_measured(tmp_path: Path) -> None:
     assert [row.key for row in found.rows] == ["amrex-1d", "ambar-8", "ambar"]
     assert all(row.worst <= 1 for row in found.rows)
     assert found.left_out["AMRIC SZ_L/R, unit SLE (own)"] == "not for 2 dimensions"
+
+
+def test_stores_are_rows_too(plotfile: Path, found: study.Study) -> None:
+    rows = study.run_study(plotfile, bounds=[1e-4], keys=["store", "store-drop"], rounds=1).rows
+    codec = next(row for row in found.at(1e-4) if row.key == "ambar")
+    for row in rows:
+        assert row.worst <= 1
+        assert 0.3 < row.ratio / codec.ratio < 1.1
+    local = study.run_study(plotfile, bounds=[1e-4], keys=["store"], local_range=True, rounds=1)
+    assert local.left_out == {"ambar store": "it has one bound a field"}
+
+
+def test_a_plotfile_in_hdf5_is_the_native_one() -> None:
+    pytest.importorskip("h5py")
+    folder = DATA / "amrex"
+    if not folder.is_dir():
+        pytest.skip(f"no sample data in {DATA}")
+    native, hdf5 = (
+        load_levels(folder / name) for name in ("advection_plt00006", "advection_mdset.h5")
+    )
+    assert hdf5.cells() == native.cells()
+    # The boxes stand in another order.
+    for ours_of, theirs_of in zip(hdf5.levels, native.levels, strict=True):
+        places = {tuple(box.lo): box for box in theirs_of.boxes}
+        pairs = [(box, places.pop(tuple(box.lo))) for box in ours_of.boxes]
+        assert not places
+        check_same(pairs)
+
+
+def check_same(pairs: list[tuple[Box, Box]]) -> None:
+    for ours, theirs in pairs:
+        np.testing.assert_array_equal(ours.uncovered, theirs.uncovered)
+        for name, values in ours.values.items():
+            np.testing.assert_array_equal(values, theirs.values[name])
 
 
 def test_a_constant_field_and_nan_do_no_harm(tmp_path: Path) -> None:

@@ -101,16 +101,17 @@ class Hierarchy:
 
 
 def load_levels(path: Path) -> Hierarchy:
-    """Read a plotfile, all fields of all boxes.
+    """Read a plotfile, native or in HDF5: all fields of all boxes.
 
     Raises
     ------
     InvalidError
         If it is no plotfile.
     """
-    from ambar.bench.amr.plotfile import read_plotfile
+    from ambar.bench.amr import plotfile
 
-    hierarchy = read_plotfile(path)
+    read = plotfile.read_hdf5_plotfile if path.is_file() else plotfile.read_plotfile
+    hierarchy = read(path)
     for coarse, fine in zip(hierarchy.levels, hierarchy.levels[1:], strict=False):
         _mark_covered(coarse, fine)
     return hierarchy

@@ -43,6 +43,8 @@ class Method(ABC):
     """Python packages that it needs."""
     ours: ClassVar[bool] = False
     """Whether it is what ambar does."""
+    whole: ClassVar[bool] = False
+    """Whether it needs all of a plotfile with one bound, and not what a rank wrote."""
 
     @classmethod
     def lacking(cls) -> list[str]:

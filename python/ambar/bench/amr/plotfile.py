@@ -1,4 +1,7 @@
-"""A small reader of native AMReX plotfiles: all of a plotfile at once."""
+"""All of a plotfile at once, covered cells too: native ones, read here, and those in HDF5.
+
+`ambar.open` gives leaf cells alone, which is not what AMReX writes.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,39 @@ def read_plotfile(path: Path) -> Hierarchy:
         ratio[3 - ndim :] = ratios[number - 1] if number else 1
         levels.append(Level(boxes, ratio))
     return Hierarchy(str(path), ndim, fields, levels)
+
+
+def read_hdf5_plotfile(path: Path) -> Hierarchy:
+    """Read a plotfile in HDF5; which rank wrote a box is not known.
+
+    Raises
+    ------
+    InvalidError
+        If it is no such plotfile.
+    """
+    from ambar.amrex_hdf5 import is_hdf5_plotfile, read_hdf5
+
+    if not is_hdf5_plotfile(path):
+        raise _core.InvalidError(f"{path} is no AMReX plotfile")
+    levels = []
+    with read_hdf5(path) as file:
+        missing = 3 - file.ndim
+        for number, level in enumerate(file.levels):
+            boxes = []
+            for place, (low, _) in enumerate(level.boxes):
+                lo = np.array([0] * missing + low.tolist()[::-1], np.int64)
+                values = {name: _dense(file.read(number, place, name)) for name in file.names}
+                shape = next(iter(values.values())).shape
+                boxes.append(Box(lo, shape, "", values, np.ones(shape, bool)))
+            ratio = np.ones(3, np.int64)
+            ratio[missing:] = file.levels[number - 1].ratio if number else 1
+            levels.append(Level(boxes, ratio))
+        return Hierarchy(str(path), file.ndim, list(file.names), levels)
+
+
+def _dense(values: Values) -> Values:
+    """Return values (x, y, ...) as (z, y, x)."""
+    return np.ascontiguousarray(values.T.reshape((1,) * (3 - values.ndim) + values.T.shape))
 
 
 def _read_level(folder: Path, fields: list[str], ndim: int) -> list[Box]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.bench.amr import methods, peers
+from ambar.bench.amr import methods, peers, stores
 from ambar.bench.amr.hierarchy import Hierarchy, load_levels
 from ambar.bench.amr.methods import Method, Variant
 from ambar.bench.machine import machine
@@ -31,6 +31,8 @@ METHODS: tuple[type[Method], ...] = (
     peers.Sz3MergedBest,
     methods.Ambar8,
     methods.Ambar,
+    stores.StoreAuto,
+    stores.StoreDrop,
 )
 PACKAGES = ("pysz", "zfpy", "h5py", "hdf5plugin")
 BOUNDS = (1e-2, 1e-3, 1e-4, 1e-5)
@@ -216,6 +218,8 @@ def run_study(
             study.left_out[kind.name] = f"{', '.join(lacking)} not installed"
         elif not method.takes(hierarchy):
             study.left_out[kind.name] = f"not for {hierarchy.ndim} dimensions"
+        elif kind.whole and local_range:
+            study.left_out[kind.name] = "it has one bound a field"
         else:
             for bound in bounds:
                 report(f"{kind.name}, {bound:g}")
