@@ -79,7 +79,9 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         {"cell_size": level.cell_size.tolist(), "ratio": ratio}
         for level, ratio in zip(file.levels, ratios, strict=True)
     ]
-    cells = [int((level.boxes[:, 1] - level.boxes[:, 0] + 1).prod(1).sum()) for level in file.levels]
+    cells = [
+        int((level.boxes[:, 1] - level.boxes[:, 0] + 1).prod(1).sum()) for level in file.levels
+    ]
     info = {
         "format": "HDF5",
         "ndim": file.ndim,

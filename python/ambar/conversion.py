@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ambar import _core
-from ambar.bounds import ErrorBound, listed_bounds
 from ambar.amrex import AmrexSource, is_amrex, source_of
+from ambar.bounds import ErrorBound, listed_bounds
 from ambar.info import Info
-from ambar.names import resolve_all
+from ambar.names import resolve, resolve_all
 from ambar.opening import outputs
 from ambar.regions import Region
 from ambar.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
@@ -114,7 +114,7 @@ def convert(
     BusyError
         If there is a store of that name, or another writer is at it.
     """
-    compression = (str(profile), listed_bounds(error_bound))
+    bounds = listed_bounds(error_bound)
     with _shown(progress, f"converting {Path(path).name}") as report:
         if is_amrex(path):
             if levels is not None:
@@ -128,7 +128,7 @@ def convert(
                         _listed(components),
                         _listed(fields),
                         covered,
-                        compression,
+                        (profile, bounds),
                         durability,
                         overwrite,
                         threads,
@@ -138,11 +138,13 @@ def convert(
             )
         if covered != "auto":
             raise _core.InvalidError("cells of RAMSES are leaves: none of them covers another")
+        names, known = _listed(fields), _known(path)
+        compression = (profile, [(resolve(name, known), bound) for name, bound in bounds])
         text = _core.convert_ramses(
             os.fspath(path),
             os.fspath(target),
             _listed(components),
-            _resolved(path, fields),
+            None if names is None else resolve_all(names, known),
             levels,
             compression,
             durability,
@@ -274,14 +276,13 @@ def _listed(names: Iterable[str] | None) -> list[str] | None:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _resolved(path: str | os.PathLike[str], fields: Iterable[str] | None) -> list[str] | None:
-    """Resolve aliases among `fields` by the names that the output, or a run's first one, has."""
-    names = _listed(fields)
+def _known(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the fields that a RAMSES output, or a run's first one, has."""
     first = next(iter(outputs(path)), None)
-    if names is None or first is None:
-        return names
+    if first is None:
+        return []
     found = json.loads(_core.Ramses(str(first)).components)
-    return resolve_all(names, [name for component in found for name in component["fields"]])
+    return [name for component in found for name in component["fields"]]
 
 
 def _shown(

@@ -22,6 +22,7 @@ from typing import Any  # noqa: E402
 
 TURN_SECONDS = 0.3
 
+
 def serve(task: dict[str, Any]) -> None:
     """Load at once, and for every line of the standard input until warm; answer with the seconds.
 

@@ -63,8 +63,10 @@ def convert(
     ] = None,
     covered: Annotated[
         Covered,
-        typer.Option(help="Cells of AMReX that finer ones cover: auto leaves them out where averages give "
-            "them back."),
+        typer.Option(
+            help="Cells of AMReX that finer ones cover: auto leaves them out where averages give "
+            "them back."
+        ),
     ] = Covered.auto,
     profile: Annotated[
         Profile, typer.Option(help="Fast to read, small, or balanced.")
