@@ -151,12 +151,12 @@ pub fn order_of_corners(corners: &[&[u64]]) -> Result<Vec<u32>> {
 }
 
 /// The order of particles along the curve, by their positions (code length, one slice a dimension,
-/// equally long) on a lattice of 2^21 points a side over the box `0 .. boxlen`. Positions outside
-/// count as at its border, NaN as at 0.
+/// equally long) on a lattice of 2^21 points a side over the cube of side `boxlen` with its lower
+/// corner at `lower`. Positions outside count as at its border, NaN as at its lower corner.
 ///
 /// # Errors
 /// As `order`.
-pub fn order_of_positions(positions: &[&[f64]], boxlen: f64) -> Result<Vec<u32>> {
+pub fn order_of_positions(positions: &[&[f64]], lower: [f64; 3], boxlen: f64) -> Result<Vec<u32>> {
     let rows = positions.first().map_or(0, |x| x.len());
     let scale = f64::from(1u32 << PARTICLE_BITS) / boxlen;
     let last = (1u64 << PARTICLE_BITS) - 1;
@@ -164,9 +164,9 @@ pub fn order_of_positions(positions: &[&[f64]], boxlen: f64) -> Result<Vec<u32>>
         .into_par_iter()
         .map(|row| {
             let mut point = [0; 3];
-            for (to, x) in point.iter_mut().zip(positions) {
+            for ((to, x), lower) in point.iter_mut().zip(positions).zip(lower) {
                 // The cast takes NaN and what is below 0 to 0, what is too large to the largest.
-                *to = ((x[row] * scale) as u64).min(last);
+                *to = (((x[row] - lower) * scale) as u64).min(last);
             }
             key64(positions.len(), &point)
         })
@@ -274,9 +274,13 @@ mod tests {
     #[test]
     fn particles_outside_the_box_are_sorted_too() {
         let x = [2.0, 0.6, f64::NAN, 0.1, -1.0, f64::INFINITY];
-        let order = order_of_positions(&[&x], 1.0).unwrap();
+        let order = order_of_positions(&[&x], [0.0; 3], 1.0).unwrap();
         assert_eq!(order, [2, 4, 3, 1, 0, 5]);
-        assert!(order_of_positions(&[], 1.0).unwrap().is_empty());
+        let order = order_of_positions(&[&x], [-1.0, 0.0, 0.0], 2.0).unwrap();
+        assert_eq!(order, [2, 4, 3, 1, 0, 5]);
+        let order = order_of_positions(&[&[-0.5, -0.9, 3.0]], [-1.0, 0.0, 0.0], 2.0).unwrap();
+        assert_eq!(order, [1, 0, 2]);
+        assert!(order_of_positions(&[], [0.0; 3], 1.0).unwrap().is_empty());
     }
 
     #[test]

@@ -144,6 +144,19 @@ pub(crate) fn check_positions(columns: &[(String, Column)], positions: &[String]
 /// # Errors
 /// `Invalid` where columns differ in length or a position is missing; `Limit` from 2^32 rows on.
 pub fn sort(columns: &mut [(String, Column)], ndim: usize, boxlen: f64) -> Result<()> {
+    sort_from(columns, ndim, [0.0; 3], boxlen)
+}
+
+/// As `sort`, in a cube of side `boxlen` whose lower corner is at `lower`.
+///
+/// # Errors
+/// As `sort`.
+pub fn sort_from(
+    columns: &mut [(String, Column)],
+    ndim: usize,
+    lower: [f64; 3],
+    boxlen: f64,
+) -> Result<()> {
     let positions = position_names(ndim);
     check_positions(columns, &positions)?;
     let mut axes = Vec::with_capacity(ndim);
@@ -158,7 +171,7 @@ pub fn sort(columns: &mut [(String, Column)], ndim: usize, boxlen: f64) -> Resul
         return Err(Error::invalid("the columns of positions differ in length"));
     }
     let slices: Vec<&[f64]> = axes.iter().map(|x| &x[..]).collect();
-    let order = morton::order_of_positions(&slices, boxlen)?;
+    let order = morton::order_of_positions(&slices, lower, boxlen)?;
     if order.is_sorted() {
         return Ok(());
     }

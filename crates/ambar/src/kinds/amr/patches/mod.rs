@@ -63,8 +63,16 @@ impl PatchAmr {
     /// whole cells of the next coarser level's boxes, or a name is taken twice or by a derived column;
     /// `Limit` for more than can be handled.
     pub fn from_source(source: Arc<dyn PatchSource>) -> Result<Self> {
-        let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
         let fields = source.fields().to_vec();
+        Self::from_fields(source, fields)
+    }
+
+    /// As `from_source`, of some of its fields.
+    ///
+    /// # Errors
+    /// As `from_source`; `NotFound` for a field that is not there.
+    pub fn from_fields(source: Arc<dyn PatchSource>, fields: Vec<String>) -> Result<Self> {
+        let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
         write::check_names(&nest, &fields)?;
         let dtypes = fields.iter().map(|field| source.dtype(field));
         let dtypes = dtypes.collect::<Result<Vec<_>>>()?;
