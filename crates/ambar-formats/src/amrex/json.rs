@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{Plotfile, Species};
 
 /// The run information: `format`, `ndim`, `time`, `steps`, `coordinates` (`cartesian`,
-/// `cylindrical` or `spherical`), `lower`, `upper`, `fields`, `dtype`, `levels` (each with
+/// `cylindrical` or `spherical`), `aexp` (Nyx's `comoving_a`, else null), `lower`, `upper`, `fields`, `dtype`, `levels` (each with
 /// `domain`, inclusive `lo` and `hi`, `cell_size`, `ratio` to the next, number of `boxes` and
 /// `cells`, `ghosts`), `particles`, names of `texts`, what is `left_out` and why, `files` and
 /// `bytes`.
@@ -24,6 +24,9 @@ pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
         "coordinates",
         json!(coordinates.get(plotfile.coordinates() as usize)),
     );
+    let aexp = plotfile.texts().get("comoving_a");
+    let aexp = aexp.and_then(|text| text.trim().parse::<f64>().ok());
+    add("aexp", json!(aexp));
     add("lower", json!(hierarchy.lower[..ndim]));
     add("upper", json!(hierarchy.upper[..ndim]));
     add("fields", json!(plotfile.names()));
