@@ -1,9 +1,6 @@
-//! Cells and tables: selections, grids, slices and projections.
-
-use std::sync::Arc;
+//! Selections, and the rows of tables.
 
 use ambar::Column;
-use ambar::kinds::amr::{AmrTree, Weight, Window};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::predicate::Predicate;
 use ambar::kinds::region::Region;
@@ -20,7 +17,7 @@ use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
 
 /// Adds to `dict` those of `names` that lie in memory as a whole and are wanted as such, without a
 /// copy and read-only. Returns the others.
-fn lend_whole(
+pub fn lend_whole(
     dict: &Bound<'_, PyDict>,
     source: &dyn ColumnSource,
     names: Vec<String>,
@@ -41,7 +38,7 @@ fn lend_whole(
 }
 
 /// Adds columns to `dict` as NumPy arrays that own them.
-fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResult<()> {
+pub fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResult<()> {
     for (name, column) in columns {
         dict.set_item(name, to_numpy(dict.py(), column)?)?;
     }
@@ -63,7 +60,8 @@ pub fn region(tuple: &Bound<'_, PyAny>) -> PyResult<Region> {
     .or_raise()
 }
 
-fn selection(
+/// What is picked, from Python's region, levels and condition.
+pub fn selection(
     region: Option<&Bound<'_, PyAny>>,
     levels: Option<(u8, u8)>,
     condition: Option<&str>,
@@ -73,203 +71,6 @@ fn selection(
         levels,
         condition: condition.map(Predicate::parse).transpose().or_raise()?,
     })
-}
-
-/// The leaf cells of a tree, in a store or in memory.
-#[pyclass(frozen, module = "ambar._core")]
-pub struct Amr {
-    inner: Arc<AmrTree>,
-}
-
-impl Amr {
-    /// Binds a tree.
-    pub fn new(tree: AmrTree) -> Self {
-        Self {
-            inner: Arc::new(tree),
-        }
-    }
-
-    fn window(&self, level: u8, lo: &[f64], hi: &[f64]) -> PyResult<Window> {
-        let region = Region::cuboid(lo, hi).or_raise()?;
-        self.inner.window(level, Some(&region)).or_raise()
-    }
-}
-
-/// A flat grid as an array of `shape`, with the window's first cell.
-fn grid_and_origin<'py>(
-    py: Python<'py>,
-    grid: Column,
-    window: &Window,
-    axes: &[usize],
-) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
-    let cells = window.cells();
-    let shape: Vec<u64> = axes.iter().map(|&axis| cells[axis]).collect();
-    let array = to_numpy(py, grid)?.call_method1("reshape", (shape,))?;
-    Ok((array, axes.iter().map(|&axis| window.lo[axis]).collect()))
-}
-
-#[pymethods]
-impl Amr {
-    #[getter]
-    fn fields(&self) -> Vec<String> {
-        self.inner.fields().to_vec()
-    }
-
-    #[getter]
-    fn cells_count(&self) -> u64 {
-        self.inner.rows()
-    }
-
-    #[getter]
-    fn cells_per_level(&self) -> Vec<(u8, u64)> {
-        self.inner.cells_per_level().to_vec()
-    }
-
-    #[getter]
-    fn ndim(&self) -> usize {
-        self.inner.shape().ndim
-    }
-
-    #[getter]
-    fn root(&self) -> [u64; 3] {
-        self.inner.shape().root
-    }
-
-    #[getter]
-    fn levels(&self) -> (u8, u8) {
-        let counts = self.inner.cells_per_level();
-        let first = counts.first().map_or(0, |(level, _)| *level);
-        (first, counts.last().map_or(first, |(level, _)| *level))
-    }
-
-    #[getter]
-    fn boxlen(&self) -> f64 {
-        self.inner.shape().boxlen
-    }
-
-    #[getter]
-    fn chunks(&self) -> u64 {
-        self.inner.chunks()
-    }
-
-    fn dtype(&self, name: &str) -> PyResult<String> {
-        Ok(numpy_dtype(&self.inner.dtype(name).or_raise()?))
-    }
-
-    #[pyo3(signature = (region=None, levels=None, condition=None))]
-    fn chunks_touched(
-        &self,
-        py: Python<'_>,
-        region: Option<&Bound<'_, PyAny>>,
-        levels: Option<(u8, u8)>,
-        condition: Option<&str>,
-    ) -> PyResult<u64> {
-        let selection = selection(region, levels, condition)?;
-        py.detach(|| self.inner.chunks_touched(&selection))
-            .or_raise()
-    }
-
-    #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None))]
-    fn cells<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<String>,
-        region: Option<&Bound<'py, PyAny>>,
-        levels: Option<(u8, u8)>,
-        condition: Option<&str>,
-        threads: Option<usize>,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        let selection = selection(region, levels, condition)?;
-        let dict = PyDict::new(py);
-        let (mut rest, fields): (Vec<String>, Vec<String>) = columns
-            .into_iter()
-            .partition(|name| !self.inner.fields().contains(name));
-        rest.extend(lend_whole(
-            &dict,
-            &**self.inner.source(),
-            fields,
-            &selection,
-        )?);
-        let names: Vec<&str> = rest.iter().map(String::as_str).collect();
-        let cells = py
-            .detach(|| with_threads(threads, || self.inner.cells(&names, &selection)))
-            .or_raise()?;
-        fill(&dict, cells)?;
-        Ok(dict)
-    }
-
-    #[pyo3(signature = (field, level, lo, hi, threads=None))]
-    fn grid<'py>(
-        &self,
-        py: Python<'py>,
-        field: &str,
-        level: u8,
-        lo: Vec<f64>,
-        hi: Vec<f64>,
-        threads: Option<usize>,
-    ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
-        let window = self.window(level, &lo, &hi)?;
-        let mut grids = py
-            .detach(|| with_threads(threads, || self.inner.grid(&[field], &window)))
-            .or_raise()?;
-        let (_, grid) = grids
-            .pop()
-            .ok_or_else(|| PyValueError::new_err("no field was asked for"))?;
-        let axes: Vec<usize> = (0..self.ndim()).collect();
-        grid_and_origin(py, grid, &window, &axes)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (field, axis, at, level, lo, hi, threads=None))]
-    fn slice<'py>(
-        &self,
-        py: Python<'py>,
-        field: &str,
-        axis: usize,
-        at: f64,
-        level: u8,
-        lo: Vec<f64>,
-        hi: Vec<f64>,
-        threads: Option<usize>,
-    ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
-        let window = self.window(level, &lo, &hi)?;
-        let image = py
-            .detach(|| with_threads(threads, || self.inner.slice(field, axis, at, &window)))
-            .or_raise()?;
-        grid_and_origin(py, image, &window, &self.across(axis))
-    }
-
-    /// `weight`: `None` for the integral, "volume" for the mean by volume, else a field.
-    #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (field, axis, level, weight, lo, hi, threads=None))]
-    fn project<'py>(
-        &self,
-        py: Python<'py>,
-        field: &str,
-        axis: usize,
-        level: u8,
-        weight: Option<&str>,
-        lo: Vec<f64>,
-        hi: Vec<f64>,
-        threads: Option<usize>,
-    ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
-        let window = self.window(level, &lo, &hi)?;
-        let weight = match weight {
-            None => Weight::Sum,
-            Some("volume") => Weight::Volume,
-            Some(field) => Weight::Field(field),
-        };
-        let image = py
-            .detach(|| with_threads(threads, || self.inner.project(field, axis, weight, &window)))
-            .or_raise()?;
-        grid_and_origin(py, image, &window, &self.across(axis))
-    }
-}
-
-impl Amr {
-    fn across(&self, axis: usize) -> Vec<usize> {
-        (0..self.ndim()).filter(|&other| other != axis).collect()
-    }
 }
 
 /// Rows of particles, or of a table without positions.

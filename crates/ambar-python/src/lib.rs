@@ -1,6 +1,8 @@
 //! Python bindings: each function takes Python's values, calls the library, gives Python's back.
 
+mod amrex;
 mod arrow;
+mod cells;
 mod errors;
 mod kinds;
 mod memory;
@@ -24,12 +26,17 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Store>()?;
     module.add_class::<store::Array>()?;
     module.add_class::<writer::Writer>()?;
-    module.add_class::<kinds::Amr>()?;
+    module.add_class::<cells::Amr>()?;
     module.add_class::<kinds::Table>()?;
     module.add_class::<ramses::Ramses>()?;
+    module.add_class::<amrex::Amrex>()?;
+    module.add_class::<amrex::Patches>()?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;
     module.add_function(wrap_pyfunction!(default_threads, module)?)?;
     module.add_function(wrap_pyfunction!(ramses::convert_ramses, module)?)?;
+    module.add_function(wrap_pyfunction!(amrex::convert_amrex, module)?)?;
+    module.add_function(wrap_pyfunction!(amrex::export_amrex, module)?)?;
+    module.add_function(wrap_pyfunction!(amrex::is_plotfile, module)?)?;
     module.add_function(wrap_pyfunction!(store::compact, module)?)?;
     module.add_function(wrap_pyfunction!(store::repair, module)?)
 }

@@ -15,8 +15,9 @@ use ambar_formats::ramses::{
 use pyo3::prelude::*;
 use serde_json::Value;
 
+use crate::cells::Amr;
 use crate::errors::OrRaise;
-use crate::kinds::{Amr, Table, region};
+use crate::kinds::{Table, region};
 use crate::progress::Progress;
 use crate::writer::{durability, profile};
 
@@ -99,7 +100,7 @@ impl Ramses {
                 AmrTree::from_leaves(cells.leaves, cells.columns)
             })
         });
-        Ok(Amr::new(progress.finish(tree)?))
+        Ok(Amr::of_tree(progress.finish(tree)?))
     }
 
     #[pyo3(signature = (fields=None, region=None, threads=None, progress=None))]

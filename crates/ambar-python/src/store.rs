@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use ambar::array::Slice;
-use ambar::kinds::amr::AmrTree;
-use ambar::kinds::attributes::kind;
+use ambar::kinds::amr::{AmrTree, PatchAmr};
+use ambar::kinds::attributes::{kind, of_kind};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
+use ambar::parallel::with_threads;
 use ambar::store::NodeKind;
 use ambar::{Column, DataType, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::cells::Amr;
 use crate::errors::OrRaise;
-use crate::kinds::{Amr, Table};
+use crate::kinds::Table;
 use crate::memory::{Lent, numpy_dtype, to_numpy};
 use crate::progress::Progress;
 
@@ -75,8 +77,13 @@ impl Store {
     }
 
     fn amr(&self, py: Python<'_>, path: &str) -> PyResult<Amr> {
+        let attributes = of_kind(&self.inner, path, &["amr"]).or_raise()?;
+        if attributes.get("layout").and_then(serde_json::Value::as_str) == Some("patches") {
+            let open = || with_threads(None, || PatchAmr::open(&self.inner, path));
+            return Ok(Amr::of_patches(py.detach(open).or_raise()?));
+        }
         let tree = py.detach(|| AmrTree::open(&self.inner, path)).or_raise()?;
-        Ok(Amr::new(tree))
+        Ok(Amr::of_tree(tree))
     }
 
     /// Particles, or rows without positions.

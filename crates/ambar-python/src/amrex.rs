@@ -1,0 +1,326 @@
+//! AMReX plotfiles: read, converted to stores, and written again; boxes that Python reads, too.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ambar::kinds::amr::PatchAmr;
+use ambar::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource};
+use ambar::kinds::particles::Particles;
+use ambar::parallel::with_threads;
+use ambar::{DataType, Error, ErrorKind};
+use ambar_formats::amrex::{self, About, ConvertOptions, Plotfile, Run, json};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::cells::Amr;
+use crate::errors::OrRaise;
+use crate::kinds::Table;
+use crate::memory::Lent;
+use crate::progress::Progress;
+use crate::writer::{durability, profile};
+
+/// A plotfile of AMReX.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Amrex {
+    inner: Arc<Plotfile>,
+}
+
+#[pymethods]
+impl Amrex {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let inner = py.detach(|| Plotfile::open(&path)).or_raise()?;
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// JSON: the run information.
+    #[getter]
+    fn info(&self) -> String {
+        Value::Object(json::info(&self.inner)).to_string()
+    }
+
+    /// JSON: the species.
+    #[getter]
+    fn species(&self) -> String {
+        json::components(self.inner.species()).to_string()
+    }
+
+    #[pyo3(signature = (fields=None))]
+    fn amr(&self, py: Python<'_>, fields: Option<Vec<String>>) -> PyResult<Amr> {
+        amr(py, Arc::clone(&self.inner) as Arc<dyn PatchSource>, fields)
+    }
+
+    #[pyo3(signature = (species, threads=None))]
+    fn particles(&self, py: Python<'_>, species: &str, threads: Option<usize>) -> PyResult<Table> {
+        let read = || with_threads(threads, || self.inner.read_particles(species));
+        let columns = py.detach(read).or_raise()?;
+        let hierarchy = self.inner.hierarchy();
+        let side = hierarchy.upper[0] - hierarchy.lower[0];
+        let particles = Particles::from_columns(columns, hierarchy.ndim, side).or_raise()?;
+        Ok(Table::of_particles(particles))
+    }
+}
+
+fn amr(py: Python<'_>, source: Arc<dyn PatchSource>, fields: Option<Vec<String>>) -> PyResult<Amr> {
+    let fields = fields.unwrap_or_else(|| source.fields().to_vec());
+    let open = || with_threads(None, || PatchAmr::from_fields(source, fields));
+    Ok(Amr::of_patches(py.detach(open).or_raise()?))
+}
+
+/// What Python says of boxes that it reads.
+#[derive(Deserialize)]
+struct Description {
+    ndim: usize,
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    fields: Vec<String>,
+    /// `float32` or `float64`.
+    dtype: String,
+    levels: Vec<Level>,
+    name: String,
+    files: u64,
+    bytes: u64,
+    info: Map<String, Value>,
+    run: Run,
+}
+
+/// Corners have `ndim` indices; upper ones are exclusive.
+#[derive(Deserialize)]
+struct Level {
+    domain: [Vec<i64>; 2],
+    boxes: Vec<[Vec<i64>; 2]>,
+    cell_size: Vec<f64>,
+    ratio: Vec<i64>,
+}
+
+fn point<T: Copy>(values: &[T], rest: T) -> [T; 3] {
+    std::array::from_fn(|d| values.get(d).copied().unwrap_or(rest))
+}
+
+fn index_box([lo, hi]: &[Vec<i64>; 2]) -> IndexBox {
+    IndexBox {
+        lo: point(lo, 0),
+        hi: point(hi, 1),
+    }
+}
+
+/// Boxes that a Python callable reads, such as those of a plotfile in HDF5.
+struct Boxes {
+    hierarchy: PatchHierarchy,
+    fields: Vec<String>,
+    dtype: DataType,
+    /// `read(level, box, field)` gives a C-contiguous array of the box's values, x fastest.
+    read: Py<PyAny>,
+}
+
+impl PatchSource for Boxes {
+    fn hierarchy(&self) -> &PatchHierarchy {
+        &self.hierarchy
+    }
+
+    fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    fn dtype(&self, field: &str) -> ambar::Result<DataType> {
+        if self.fields.iter().any(|name| name == field) {
+            return Ok(self.dtype.clone());
+        }
+        let known = self.fields.join(", ");
+        Err(Error::not_found(format!(
+            "no field {field:?}; there are: {known}"
+        )))
+    }
+
+    fn read_box(
+        &self,
+        level: usize,
+        index: usize,
+        field: &str,
+        out: &mut [u8],
+    ) -> ambar::Result<()> {
+        let values = Python::attach(|py| {
+            let values = self.read.bind(py).call1((level, index, field))?;
+            let lent = Lent::new(&values, false)?;
+            if lent.bytes().len() == out.len() {
+                out.copy_from_slice(lent.bytes());
+            }
+            PyResult::Ok(lent.bytes().len())
+        });
+        match values {
+            Ok(found) if found == out.len() => Ok(()),
+            Ok(found) => Err(Error::corrupt(format!(
+                "box {index} of level {level} has {found} bytes of {field:?}, not {}",
+                out.len()
+            ))),
+            Err(error) => Err(Error::corrupt(error.to_string())),
+        }
+    }
+}
+
+/// A patch-based hierarchy whose boxes Python reads.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Patches {
+    inner: Arc<Boxes>,
+    about: About,
+}
+
+#[pymethods]
+impl Patches {
+    /// `description` is JSON, as `Description`.
+    #[new]
+    fn new(description: &str, read: Py<PyAny>) -> PyResult<Self> {
+        let found: Description = serde_json::from_str(description)
+            .map_err(|error| Error::invalid(format!("the description of boxes: {error}")))
+            .or_raise()?;
+        let level = |level: &Level| PatchLevel {
+            domain: index_box(&level.domain),
+            boxes: level.boxes.iter().map(index_box).collect(),
+            cell_size: point(&level.cell_size, 0.0),
+            ratio: point(&level.ratio, 1),
+        };
+        let dtype = match found.dtype.as_str() {
+            "float32" => DataType::Float32,
+            _ => DataType::Float64,
+        };
+        let hierarchy = PatchHierarchy {
+            ndim: found.ndim,
+            lower: point(&found.lower, 0.0),
+            upper: point(&found.upper, 0.0),
+            levels: found.levels.iter().map(level).collect(),
+        };
+        Ok(Self {
+            inner: Arc::new(Boxes {
+                hierarchy,
+                fields: found.fields,
+                dtype,
+                read,
+            }),
+            about: About {
+                name: found.name,
+                info: found.info,
+                run: found.run,
+                usage: (found.files, found.bytes),
+            },
+        })
+    }
+
+    #[pyo3(signature = (fields=None))]
+    fn amr(&self, py: Python<'_>, fields: Option<Vec<String>>) -> PyResult<Amr> {
+        amr(py, Arc::clone(&self.inner) as Arc<dyn PatchSource>, fields)
+    }
+}
+
+/// Where a conversion reads: a plotfile's folder, or boxes that Python reads.
+#[derive(FromPyObject)]
+pub enum From {
+    /// Boxes that Python reads.
+    #[pyo3(transparent)]
+    Boxes(Py<Patches>),
+    /// A plotfile's folder.
+    #[pyo3(transparent)]
+    Folder(PathBuf),
+}
+
+/// Turns a refusal to go on into an error that ends the work.
+fn go_on(go_on: bool) -> ambar::Result<()> {
+    if go_on {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Interrupted, "interrupted"))
+    }
+}
+
+/// Converts a plotfile to a store. Returns a JSON report.
+#[allow(clippy::too_many_arguments)]
+#[pyfunction]
+#[pyo3(signature = (source, target, components, fields, covered, profile, durability, overwrite, threads, progress))]
+pub fn convert_amrex(
+    py: Python<'_>,
+    source: From,
+    target: PathBuf,
+    components: Option<Vec<String>>,
+    fields: Option<Vec<String>>,
+    covered: &str,
+    profile: &str,
+    durability: &str,
+    overwrite: bool,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let start = std::time::Instant::now();
+    let progress = Arc::new(Progress::new(progress));
+    let reported = Arc::clone(&progress);
+    let options = ConvertOptions {
+        components,
+        fields,
+        covered: self::covered(covered)?,
+        error_bounds: Vec::new(),
+        profile: self::profile(profile)?,
+        durability: self::durability(durability)?,
+        overwrite,
+        progress: Some(Arc::new(move |done, total| {
+            go_on(reported.report(done, total))
+        })),
+    };
+    let converted = py.detach(|| {
+        with_threads(threads, || match &source {
+            From::Folder(path) => amrex::convert(path, &target, &options),
+            From::Boxes(boxes) => {
+                let boxes = boxes.get();
+                amrex::convert_source(&*boxes.inner, &boxes.about, &target, &options)
+            }
+        })
+    });
+    let converted = progress.finish(converted)?;
+    let json = serde_json::json!({
+        "source_bytes": converted.source_bytes,
+        "stored_bytes": converted.stored_bytes,
+        "seconds": start.elapsed().as_secs_f64(),
+        "converted": [converted.name],
+        "skipped": [],
+    });
+    Ok(json.to_string())
+}
+
+fn covered(name: &str) -> PyResult<Covered> {
+    match name {
+        "auto" => Ok(Covered::Auto),
+        "drop" => Ok(Covered::Drop),
+        "keep" => Ok(Covered::Keep),
+        other => Err(Error::invalid(format!(
+            "covered cells are dealt with by \"auto\", \"drop\" or \"keep\", not {other:?}"
+        )))
+        .or_raise(),
+    }
+}
+
+/// Writes the snapshot at `path` of a store as a native plotfile.
+#[pyfunction]
+#[pyo3(signature = (store, path, target, threads, progress))]
+pub fn export_amrex(
+    py: Python<'_>,
+    store: &crate::store::Store,
+    path: &str,
+    target: PathBuf,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<()> {
+    let progress = Progress::new(progress);
+    let report = |done, total| go_on(progress.report(done, total));
+    let exported = py.detach(|| {
+        with_threads(threads, || {
+            amrex::export(&store.inner, path, &target, Some(&report))
+        })
+    });
+    progress.finish(exported)
+}
+
+/// Whether a folder is a plotfile.
+#[pyfunction]
+pub fn is_plotfile(path: PathBuf) -> bool {
+    amrex::is_plotfile(&path)
+}

@@ -1,0 +1,366 @@
+//! Cells of a hierarchy, whatever its layout: selections, grids, slices and projections.
+
+use std::sync::Arc;
+
+use ambar::kinds::amr::patches::IndexBox;
+use ambar::kinds::amr::{AmrTree, PatchAmr, Weight, Window};
+use ambar::kinds::region::Region;
+use ambar::kinds::select::Selection;
+use ambar::parallel::with_threads;
+use ambar::{Column, DataType};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::OrRaise;
+use crate::kinds::{fill, lend_whole, selection};
+use crate::memory::{numpy_dtype, to_numpy};
+
+/// A hierarchy of either layout.
+enum Cells {
+    Tree(AmrTree),
+    Patches(PatchAmr),
+}
+
+/// Calls the same method of either layout.
+macro_rules! either {
+    ($cells:expr, $inner:ident => $call:expr) => {
+        match $cells {
+            Cells::Tree($inner) => $call,
+            Cells::Patches($inner) => $call,
+        }
+    };
+}
+
+/// The leaf cells of a hierarchy, in a store or in memory.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Amr {
+    inner: Arc<Cells>,
+}
+
+impl Amr {
+    /// Binds a tree.
+    pub fn of_tree(tree: AmrTree) -> Self {
+        Self {
+            inner: Arc::new(Cells::Tree(tree)),
+        }
+    }
+
+    /// Binds patches.
+    pub fn of_patches(patches: PatchAmr) -> Self {
+        Self {
+            inner: Arc::new(Cells::Patches(patches)),
+        }
+    }
+
+    fn window(&self, level: u8, lo: &[f64], hi: &[f64]) -> PyResult<Window> {
+        let region = Region::cuboid(lo, hi).or_raise()?;
+        either!(&*self.inner, cells => cells.window(level, Some(&region))).or_raise()
+    }
+
+    fn patches(&self) -> PyResult<&PatchAmr> {
+        match &*self.inner {
+            Cells::Patches(patches) => Ok(patches),
+            Cells::Tree(_) => Err(PyValueError::new_err("a tree of cells has no boxes")),
+        }
+    }
+
+    fn counts(&self) -> Vec<(u8, u64)> {
+        match &*self.inner {
+            Cells::Tree(tree) => tree.cells_per_level().to_vec(),
+            Cells::Patches(patches) => patches.cells_per_level(),
+        }
+    }
+
+    fn names(&self) -> &[String] {
+        either!(&*self.inner, cells => cells.fields())
+    }
+
+    fn across(&self, axis: usize) -> Vec<usize> {
+        (0..self.ndim()).filter(|&other| other != axis).collect()
+    }
+}
+
+/// A flat grid as an array of `shape`, with the window's first cell.
+fn grid_and_origin<'py>(
+    py: Python<'py>,
+    grid: Column,
+    window: &Window,
+    axes: &[usize],
+) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
+    let cells = window.cells();
+    let shape: Vec<u64> = axes.iter().map(|&axis| cells[axis]).collect();
+    let array = to_numpy(py, grid)?.call_method1("reshape", (shape,))?;
+    Ok((array, axes.iter().map(|&axis| window.lo[axis]).collect()))
+}
+
+#[pymethods]
+impl Amr {
+    /// `tree` or `patches`.
+    #[getter]
+    fn layout(&self) -> &'static str {
+        match &*self.inner {
+            Cells::Tree(_) => "tree",
+            Cells::Patches(_) => "patches",
+        }
+    }
+
+    #[getter]
+    fn fields(&self) -> Vec<String> {
+        self.names().to_vec()
+    }
+
+    #[getter]
+    fn derived(&self) -> Vec<String> {
+        either!(&*self.inner, cells => cells.derived())
+    }
+
+    #[getter]
+    fn cells_count(&self) -> u64 {
+        either!(&*self.inner, cells => cells.rows())
+    }
+
+    #[getter]
+    fn cells_per_level(&self) -> Vec<(u8, u64)> {
+        self.counts()
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        match &*self.inner {
+            Cells::Tree(tree) => tree.shape().ndim,
+            Cells::Patches(patches) => patches.hierarchy().ndim,
+        }
+    }
+
+    #[getter]
+    fn levels(&self) -> (u8, u8) {
+        let counts = self.counts();
+        let first = counts.first().map_or(0, |(level, _)| *level);
+        (first, counts.last().map_or(first, |(level, _)| *level))
+    }
+
+    /// Lower corner of the box.
+    #[getter]
+    fn lower(&self) -> Vec<f64> {
+        match &*self.inner {
+            Cells::Tree(tree) => vec![0.0; tree.shape().ndim],
+            Cells::Patches(patches) => {
+                let hierarchy = patches.hierarchy();
+                hierarchy.lower[..hierarchy.ndim].to_vec()
+            }
+        }
+    }
+
+    /// Upper corner of the box.
+    #[getter]
+    fn upper(&self) -> Vec<f64> {
+        match &*self.inner {
+            Cells::Tree(tree) => tree.shape().size()[..tree.shape().ndim].to_vec(),
+            Cells::Patches(patches) => {
+                let hierarchy = patches.hierarchy();
+                hierarchy.upper[..hierarchy.ndim].to_vec()
+            }
+        }
+    }
+
+    /// Sides of a cell of `level`.
+    fn cell_size(&self, level: u8) -> PyResult<Vec<f64>> {
+        match &*self.inner {
+            Cells::Tree(tree) => Ok(vec![tree.shape().cell_size(level); tree.shape().ndim]),
+            Cells::Patches(patches) => {
+                let hierarchy = patches.hierarchy();
+                let found = hierarchy.levels.get(usize::from(level));
+                let found = found.ok_or_else(|| no_level(level, hierarchy.levels.len()))?;
+                Ok(found.cell_size[..hierarchy.ndim].to_vec())
+            }
+        }
+    }
+
+    /// A level's boxes, as an array (boxes, 2, ndim): first cell, and behind the last.
+    fn boxes<'py>(&self, py: Python<'py>, level: usize) -> PyResult<Bound<'py, PyAny>> {
+        let hierarchy = self.patches()?.hierarchy();
+        let ndim = hierarchy.ndim;
+        let found = hierarchy.levels.get(level);
+        let boxes = &found
+            .ok_or_else(|| no_level(level, hierarchy.levels.len()))?
+            .boxes;
+        let corner = |b: &IndexBox| [b.lo, b.hi];
+        let corners = boxes.iter().flat_map(corner);
+        let numbers = corners.flat_map(|corner| corner.into_iter().take(ndim));
+        let columns = Column::allocate(&[DataType::Int64], boxes.len() * 2 * ndim);
+        let mut column = columns
+            .or_raise()?
+            .pop()
+            .ok_or_else(|| PyValueError::new_err("no memory"))?;
+        for (to, number) in column.values_mut::<i64>().iter_mut().zip(numbers) {
+            *to = number;
+        }
+        to_numpy(py, column)?.call_method1("reshape", ((boxes.len(), 2, ndim),))
+    }
+
+    /// Chunks of a field, on all levels.
+    #[getter]
+    fn chunks(&self, py: Python<'_>) -> PyResult<u64> {
+        match &*self.inner {
+            Cells::Tree(tree) => Ok(tree.chunks()),
+            Cells::Patches(patches) => py
+                .detach(|| with_threads(None, || patches.chunks()))
+                .or_raise(),
+        }
+    }
+
+    fn dtype(&self, name: &str) -> PyResult<String> {
+        let dtype = either!(&*self.inner, cells => cells.dtype(name)).or_raise()?;
+        Ok(numpy_dtype(&dtype))
+    }
+
+    #[pyo3(signature = (region=None, levels=None, condition=None))]
+    fn chunks_touched(
+        &self,
+        py: Python<'_>,
+        region: Option<&Bound<'_, PyAny>>,
+        levels: Option<(u8, u8)>,
+        condition: Option<&str>,
+    ) -> PyResult<u64> {
+        let selection = selection(region, levels, condition)?;
+        let cells = &*self.inner;
+        py.detach(|| either!(cells, cells => cells.chunks_touched(&selection)))
+            .or_raise()
+    }
+
+    #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None))]
+    fn cells<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+        region: Option<&Bound<'py, PyAny>>,
+        levels: Option<(u8, u8)>,
+        condition: Option<&str>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let selection = selection(region, levels, condition)?;
+        let dict = PyDict::new(py);
+        let rest = self.lend(&dict, columns, &selection)?;
+        let names: Vec<&str> = rest.iter().map(String::as_str).collect();
+        let cells = &*self.inner;
+        let cells = py
+            .detach(|| {
+                with_threads(
+                    threads,
+                    || either!(cells, cells => cells.cells(&names, &selection)),
+                )
+            })
+            .or_raise()?;
+        fill(&dict, cells)?;
+        Ok(dict)
+    }
+
+    #[pyo3(signature = (field, level, lo, hi, threads=None))]
+    fn grid<'py>(
+        &self,
+        py: Python<'py>,
+        field: &str,
+        level: u8,
+        lo: Vec<f64>,
+        hi: Vec<f64>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
+        let window = self.window(level, &lo, &hi)?;
+        let cells = &*self.inner;
+        let mut grids = py
+            .detach(|| {
+                with_threads(
+                    threads,
+                    || either!(cells, cells => cells.grid(&[field], &window)),
+                )
+            })
+            .or_raise()?;
+        let (_, grid) = grids
+            .pop()
+            .ok_or_else(|| PyValueError::new_err("no field was asked for"))?;
+        let axes: Vec<usize> = (0..self.ndim()).collect();
+        grid_and_origin(py, grid, &window, &axes)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (field, axis, at, level, lo, hi, threads=None))]
+    fn slice<'py>(
+        &self,
+        py: Python<'py>,
+        field: &str,
+        axis: usize,
+        at: f64,
+        level: u8,
+        lo: Vec<f64>,
+        hi: Vec<f64>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
+        let window = self.window(level, &lo, &hi)?;
+        let cells = &*self.inner;
+        let image = py
+            .detach(|| {
+                with_threads(
+                    threads,
+                    || either!(cells, cells => cells.slice(field, axis, at, &window)),
+                )
+            })
+            .or_raise()?;
+        grid_and_origin(py, image, &window, &self.across(axis))
+    }
+
+    /// `weight`: `None` for the integral, "volume" for the mean by volume, else a field.
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (field, axis, level, weight, lo, hi, threads=None))]
+    fn project<'py>(
+        &self,
+        py: Python<'py>,
+        field: &str,
+        axis: usize,
+        level: u8,
+        weight: Option<&str>,
+        lo: Vec<f64>,
+        hi: Vec<f64>,
+        threads: Option<usize>,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
+        let window = self.window(level, &lo, &hi)?;
+        let weight = match weight {
+            None => Weight::Sum,
+            Some("volume") => Weight::Volume,
+            Some(field) => Weight::Field(field),
+        };
+        let cells = &*self.inner;
+        let image = py
+            .detach(|| {
+                with_threads(
+                    threads,
+                    || either!(cells, cells => cells.project(field, axis, weight, &window)),
+                )
+            })
+            .or_raise()?;
+        grid_and_origin(py, image, &window, &self.across(axis))
+    }
+}
+
+impl Amr {
+    /// Adds to `dict` those of a tree's columns that lie in memory as a whole; returns the others.
+    fn lend(
+        &self,
+        dict: &Bound<'_, PyDict>,
+        columns: Vec<String>,
+        selection: &Selection,
+    ) -> PyResult<Vec<String>> {
+        let Cells::Tree(tree) = &*self.inner else {
+            return Ok(columns);
+        };
+        let (mut rest, fields): (Vec<String>, Vec<String>) = columns
+            .into_iter()
+            .partition(|name| !tree.fields().contains(name));
+        rest.extend(lend_whole(dict, &**tree.source(), fields, selection)?);
+        Ok(rest)
+    }
+}
+
+fn no_level(level: impl std::fmt::Display, levels: usize) -> PyErr {
+    PyValueError::new_err(format!("there is no level {level}, there are {levels}"))
+}
