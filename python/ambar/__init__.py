@@ -21,8 +21,9 @@ if TYPE_CHECKING:
         repair,
     )
     from ambar.amr import Amr
+    from ambar.amrex_info import AmrexInfo
     from ambar.array import Array
-    from ambar.conversion import Conversion, convert, read_ramses
+    from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
     from ambar.opening import open  # noqa: A004
     from ambar.regions import Box, Shell, Sphere
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AmbarError",
     "Amr",
+    "AmrexInfo",
     "Array",
     "Box",
     "BusyError",
@@ -63,7 +65,9 @@ __all__ = [
     "compact",
     "convert",
     "create",
+    "export",
     "open",
+    "read_amrex",
     "read_ramses",
     "repair",
 ]
@@ -71,6 +75,7 @@ __all__ = [
 # Where a name comes from; all others come from the extension module.
 _HOMES = {
     "Amr": "ambar.amr",
+    "AmrexInfo": "ambar.amrex_info",
     "Array": "ambar.array",
     "Box": "ambar.regions",
     "Conversion": "ambar.conversion",
@@ -88,6 +93,8 @@ _HOMES = {
     "convert": "ambar.conversion",
     "create": "ambar.writer",
     "open": "ambar.opening",
+    "export": "ambar.conversion",
+    "read_amrex": "ambar.conversion",
     "read_ramses": "ambar.conversion",
 }
 

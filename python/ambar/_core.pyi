@@ -131,7 +131,21 @@ class Writer:
     def close(self) -> None: ...
 
 class Amr:
-    """The leaf cells of a tree, in a store or in memory."""
+    """The leaf cells of a hierarchy, in a store or in memory."""
+
+    @property
+    def layout(self) -> Literal["tree", "patches"]: ...
+    @property
+    def derived(self) -> list[str]: ...
+    @property
+    def lower(self) -> list[float]: ...
+    @property
+    def upper(self) -> list[float]: ...
+    def cell_size(self, level: int) -> list[float]:
+        """Return the sides of a cell of `level`; raises ValueError if there is no such level."""
+
+    def boxes(self, level: int) -> _Array:
+        """Return int64 (boxes, 2, ndim): first cell, and behind the last; ValueError for a tree."""
 
     @property
     def fields(self) -> list[str]: ...
@@ -142,11 +156,7 @@ class Amr:
     @property
     def ndim(self) -> int: ...
     @property
-    def root(self) -> list[int]: ...
-    @property
     def levels(self) -> tuple[int, int]: ...
-    @property
-    def boxlen(self) -> float: ...
     @property
     def chunks(self) -> int: ...
     def dtype(self, name: str) -> str: ...
@@ -243,10 +253,47 @@ class Ramses:
     def sinks(self) -> Table | None: ...
     def clumps(self) -> Table | None: ...
 
+class Amrex:
+    """A plotfile of AMReX."""
+
+    def __init__(self, path: _Path) -> None: ...
+    @property
+    def info(self) -> str:
+        """JSON object."""
+
+    @property
+    def species(self) -> str:
+        """JSON list of name, present, version, particles, fields, dtypes, why."""
+
+    def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
+    def particles(self, species: str, threads: int | None = None) -> Table: ...
+
+class Patches:
+    """A patch-based hierarchy whose boxes Python reads."""
+
+    def __init__(self, description: str, read: Callable[[int, int, str], _Array]) -> None:
+        """Take boxes described in JSON; `read(level, box, field)` returns values, z first, in C."""
+
+    def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
+
 def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> Any:
     """Return an `arrow_array_stream` capsule of one record batch that lends the arrays."""
 
 def compact(path: _Path) -> None: ...
+def convert_amrex(
+    source: _Path | Patches,
+    target: _Path,
+    components: Sequence[str] | None,
+    fields: Sequence[str] | None,
+    covered: str,
+    profile: str,
+    durability: str,
+    overwrite: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> str:
+    """Return a JSON report, as `convert_ramses`."""
+
 def convert_ramses(
     path: _Path,
     target: _Path,
@@ -262,4 +309,10 @@ def convert_ramses(
     """Return a JSON report: source_bytes, stored_bytes, seconds, converted, skipped."""
 
 def default_threads() -> int: ...
+def export_amrex(
+    store: Store, path: str, target: _Path, threads: int | None, progress: Progress | None
+) -> None:
+    """Write the snapshot at `path` of a store as a native plotfile."""
+
+def is_plotfile(path: _Path) -> bool: ...
 def repair(path: _Path) -> None: ...

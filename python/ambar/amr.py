@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from ambar.table import Table
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ambar.info import Info
+    from ambar.info import RunInfo
 
 AXES = "xyz"
 # Largest side, in cells, of a grid whose level was left open: 2048^2 or 256^3 values are 32 and
@@ -26,20 +25,23 @@ _CUBE_SIDE = 256
 
 
 class Amr:
-    """Leaf cells of all levels, in their order along the Morton curve.
+    """Leaf cells of all levels: of a tree (RAMSES) or of patches (AMReX).
+
+    Those of a tree come in their order along the Morton curve, those of patches level by level, the
+    coarsest first, along the curve within a level.
 
     Values are in code units. Fields may be named as in RAMSES' descriptors or as in Mera.jl
-    (rho, vx, vy, vz, p, epot, ax, ...). Beside the fields, columns derived from the tree can be
-    asked for: level (int32), x, y, z (cell centres, code length, float64), dx (cell size), and
-    ix, iy, iz (int64, the cell's place at its own level, from 0).
+    (rho, vx, vy, vz, p, epot, ax, ...). Beside the fields, derived columns can be asked for: level
+    (int32), x, y, z (cell centres, code length, float64), dx (cell size; also dy and dz where cells
+    are no cubes), and ix, iy, iz (int64, the cell's place at its own level).
     """
 
-    def __init__(self, core: _core.Amr, info: Info) -> None:
+    def __init__(self, core: _core.Amr, info: RunInfo) -> None:
         self._core = core
         self._info = info
 
     @property
-    def info(self) -> Info:
+    def info(self) -> RunInfo:
         """The snapshot's run information."""
         return self._info
 
@@ -55,13 +57,23 @@ class Amr:
 
     @property
     def levels(self) -> tuple[int, int]:
-        """Coarsest and finest level there is a leaf cell of; RAMSES' own level numbers."""
+        """Coarsest and finest level there is a leaf cell of; RAMSES' own numbers, AMReX' from 0."""
         return self._core.levels
 
     @property
     def boxlen(self) -> float:
         """Size of the box in x, code length."""
-        return float(self._core.boxlen)
+        return float(self._core.upper[0] - self._core.lower[0])
+
+    @property
+    def layout(self) -> str:
+        """How the cells lie: "tree" or "patches"."""
+        return self._core.layout
+
+    @property
+    def cells_per_level(self) -> dict[int, int]:
+        """Leaf cells of each level that has any."""
+        return dict(self._core.cells_per_level)
 
     @property
     def chunks(self) -> int:
@@ -79,6 +91,33 @@ class Amr:
             f"<ambar.Amr: {len(self):,} leaf cells, {self.ndim}-D, levels {low} to {high}, "
             f"fields {', '.join(self.fields)}>"
         )
+
+    def cell_size(self, level: int) -> list[float]:
+        """Return the sides of a cell of `level`, code length."""
+        try:
+            return self._core.cell_size(level)
+        except (OverflowError, ValueError) as error:
+            raise _core.InvalidError(f"there are no cells of level {level}: {error}") from error
+
+    def boxes(self, level: int) -> np.ndarray:
+        """Return the boxes of a level of patches.
+
+        Returns
+        -------
+        numpy.ndarray
+            (boxes, 2, ndim) int64: the first cell and the last one, in the level's cell indices.
+
+        Raises
+        ------
+        InvalidError
+            If the cells lie in a tree, or there is no such level.
+        """
+        try:
+            boxes: np.ndarray = self._core.boxes(level)
+        except (OverflowError, ValueError) as error:
+            raise _core.InvalidError(f"no boxes of level {level}: {error}") from error
+        boxes[:, 1] -= 1
+        return boxes
 
     def dtype(self, field: str) -> np.dtype[np.generic]:
         """Return the dtype of a field or derived column."""
@@ -112,7 +151,7 @@ class Amr:
         Returns
         -------
         Table
-            A column per name, in the order asked for, rows along the Morton curve.
+            A column per name, in the order asked for, a row per cell.
 
         Raises
         ------
@@ -162,8 +201,8 @@ class Amr:
         field
             The field.
         level
-            The grid's level: it has ``2**level`` cells along a root cell. By default the finest
-            at which no side of the grid exceeds 256 cells.
+            The grid's level: of a tree, it has ``2**level`` cells along a root cell; of patches, it
+            is one of theirs. By default the finest at which no side of the grid exceeds 256 cells.
         region
             A `Box`; the grid has all cells it touches. By default everything.
         unit
@@ -207,7 +246,7 @@ class Amr:
         axis
             "x", "y" or "z": the axis the plane is perpendicular to.
         at
-            Where it cuts the axis, in `at_unit`: "box" (a fraction of the box's size in x),
+            Where it cuts the axis, in `at_unit`: "box" (a fraction of the box's size along it),
             "code", or a unit of length.
         level
             The grid's level, by default the finest at which no side exceeds 2048 cells.
@@ -219,7 +258,11 @@ class Amr:
         """
         number, others = self._axis(axis)
         lo, hi = self._extent(region)
-        place = at * length_of_unit(self._info, at_unit)
+        if at_unit == "box":
+            start, end = self._core.lower[number], self._core.upper[number]
+            place = start + at * (end - start)
+        else:
+            place = at * length_of_unit(self._info, at_unit)
         level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
         name = self._name(field)
         values, origin = self._core.slice(name, number, place, level, lo, hi, threads)
@@ -284,6 +327,10 @@ class Amr:
         """
         from ambar.yt_bridge import cells_to_yt
 
+        if self.layout != "tree":
+            raise _core.UnsupportedError(
+                "yt reads plotfiles itself: write one with ambar.export and give it to yt.load"
+            )
         return cells_to_yt(self, fields)
 
     @property
@@ -297,8 +344,7 @@ class Amr:
 
     @property
     def _names(self) -> set[str]:
-        derived = {"level", "dx", "x", "y", "z", "ix", "iy", "iz"}
-        return derived | set(self.fields)
+        return set(self._core.derived) | set(self.fields)
 
     def _name(self, field: str) -> str:
         return resolve(field, self._names)
@@ -317,26 +363,22 @@ class Amr:
 
     def _extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners of `region`, cut to the simulation's box, code length."""
-        size = self._info.box_size
+        start, end = self._core.lower, self._core.upper
         if region is None:
-            return (0.0,) * self.ndim, size
+            return tuple(start), tuple(end)
         if not isinstance(region, Box):
             raise _core.InvalidError(
                 f"a grid is cut out by an ambar.Box; {type(region).__name__} works with cells()"
             )
         low, high = region.corners(self._info)
-        lo = tuple(max(0.0, value) for value in low)
-        hi = tuple(min(side, value) for side, value in zip(size, high, strict=True))
+        lo = tuple(max(border, value) for border, value in zip(start, low, strict=True))
+        hi = tuple(min(border, value) for border, value in zip(end, high, strict=True))
         if any(a >= b for a, b in zip(lo, hi, strict=True)):
             raise _core.InvalidError(
-                f"the region {region} and the simulation's box, {size} in code length, "
-                "have no part in common"
+                f"the region {region} and the simulation's box, from {start} to {end} in code "
+                "length, have no part in common"
             )
         return lo, hi
-
-    def _cell_size(self, level: int) -> float:
-        """Return the size of a cell of `level`, code length."""
-        return math.ldexp(self.boxlen / self._info.root[0], -level)
 
     def _fitting_level(
         self,
@@ -348,9 +390,12 @@ class Amr:
     ) -> int:
         if level is not None:
             return level
-        longest = max(hi[axis] - lo[axis] for axis in (axes or range(self.ndim)))
+        axes = axes or range(self.ndim)
         fitting = self.levels[1]
-        while fitting > 0 and longest / self._cell_size(fitting) > side:
+        while fitting > 0:
+            sides = self.cell_size(fitting)
+            if max((hi[axis] - lo[axis]) / sides[axis] for axis in axes) <= side:
+                break
             fitting -= 1
         return fitting
 
@@ -374,11 +419,11 @@ class Amr:
     ) -> xr.DataArray:
         import xarray as xr
 
-        size = self._cell_size(level)
+        sizes, lower = self.cell_size(level), self._core.lower
         coords = {
             AXES[axis]: (
                 AXES[axis],
-                (start + np.arange(count) + 0.5) * size,
+                lower[axis] + (start + np.arange(count) + 0.5) * sizes[axis],
                 {"units": "code_length"},
             )
             for axis, start, count in zip(axes, origin, values.shape, strict=True)

@@ -1,4 +1,4 @@
-"""From RAMSES outputs to a store, or straight into memory."""
+"""From RAMSES outputs and plotfiles of AMReX to a store or into memory, and back to plotfiles."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ambar import _core
+from ambar.amrex import AmrexSource, is_amrex, source_of
 from ambar.info import Info
 from ambar.names import resolve_all
 from ambar.opening import outputs
@@ -19,6 +20,7 @@ from ambar.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
 from ambar.writer import Durability, Profile
 
 Progress: TypeAlias = Callable[[int, int], None]
+Covered: TypeAlias = Literal["auto", "drop", "keep"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def convert(
     components: Iterable[str] | None = None,
     fields: Iterable[str] | None = None,
     levels: tuple[int, int] | None = None,
+    covered: Covered = "auto",
     profile: Profile = "balanced",
     error_bound: object = None,
     threads: int | None = None,
@@ -58,7 +61,7 @@ def convert(
     overwrite: bool = False,
     durability: Durability = "full",
 ) -> Conversion:
-    """Convert a RAMSES output, or a folder of outputs, to a store; nothing is lost.
+    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX; nothing is lost.
 
     A folder of outputs becomes a series. It can be continued: outputs that the store has already
     are skipped, each output is committed when it is complete.
@@ -66,16 +69,22 @@ def convert(
     Parameters
     ----------
     path
-        An ``output_NNNNN`` folder, or a folder of them.
+        An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX: a folder, or a file
+        of HDF5.
     target
         The store to write.
     components
-        Some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; by default all there are.
+        Of RAMSES some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; of AMReX "cells"
+        and names of species; by default all there are.
     fields
-        Fields to keep, of cells and particles; by default all.
+        Fields to keep, of cells and particles (of AMReX, of cells); by default all.
+    covered
+        What becomes of cells of AMReX that a finer level covers: "auto" leaves them out where the
+        average of the finer cells gives every one of them back, to the bit; "drop" leaves them out
+        and takes the average for them; "keep" keeps them.
     levels
-        `(lowest, highest)` level of the cells to keep; where cells of the highest level are
-        refined further, they are kept with the value RAMSES gives them.
+        Of RAMSES, the `(lowest, highest)` level of the cells to keep; where cells of the highest
+        level are refined further, they are kept with the value RAMSES gives them.
     profile
         "fast" to read, "balanced", or "small".
     error_bound
@@ -96,6 +105,8 @@ def convert(
         If there is no output, or no component or field of a name.
     CorruptError
         If a file of the output is damaged or cut short.
+    InvalidError
+        If `levels` are given for a plotfile, or `covered` for RAMSES, whose cells cover no others.
     BusyError
         If there is a store of that name, or another writer is at it.
     UnsupportedError
@@ -107,6 +118,28 @@ def convert(
             "leave it out to store without loss"
         )
     with _shown(progress, f"converting {Path(path).name}") as report:
+        if is_amrex(path):
+            if levels is not None:
+                raise _core.InvalidError("a plotfile is converted with all its levels")
+            return _conversion(
+                os.fspath(target),
+                json.loads(
+                    _core.convert_amrex(
+                        source_of(path),
+                        os.fspath(target),
+                        _listed(components),
+                        _listed(fields),
+                        covered,
+                        profile,
+                        durability,
+                        overwrite,
+                        threads,
+                        report,
+                    )
+                ),
+            )
+        if covered != "auto":
+            raise _core.InvalidError("cells of RAMSES are leaves: none of them covers another")
         text = _core.convert_ramses(
             os.fspath(path),
             os.fspath(target),
@@ -165,6 +198,76 @@ def read_ramses(
     if "particles" in source.components:
         _ = snapshot.particles
     return snapshot
+
+
+def read_amrex(
+    path: str | os.PathLike[str],
+    components: Iterable[str] | None = None,
+    fields: Iterable[str] | None = None,
+    threads: int | None = None,
+) -> Snapshot:
+    """Read a plotfile of AMReX without a store: the same object as `ambar.open` gives.
+
+    Boxes are read when cells in them are first asked for, and kept.
+
+    Parameters
+    ----------
+    path
+        The plotfile's folder, or its file of HDF5.
+    components
+        "cells", and names of species; by default all there are.
+    fields
+        Fields of the cells; by default all.
+    threads
+        Threads to read particles with; all cores by default.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no plotfile, or no component or field of a name.
+    CorruptError
+        If a file of the plotfile is damaged or cut short.
+    """
+    return Snapshot(
+        AmrexSource(path, components=_listed(components), fields=_listed(fields), threads=threads)
+    )
+
+
+def export(
+    store: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    progress: Progress | Literal[True] | None = None,
+) -> None:
+    """Write a store of a plotfile as a native plotfile of AMReX again.
+
+    One that was converted as a whole becomes the same files, byte by byte; of others (from HDF5, or
+    with some fields only) boxes, names and values are the same.
+
+    Parameters
+    ----------
+    store
+        The store.
+    target
+        The folder to write.
+    threads
+        Threads to use; all cores by default.
+    progress
+        A function called with the bytes written and all bytes, or True for a bar on the terminal.
+
+    Raises
+    ------
+    UnsupportedError
+        If the store has no cells of patches.
+    BusyError
+        If there is something at `target`.
+    CorruptError
+        If a checksum differs.
+    """
+    core = _core.Store(os.fspath(store))
+    with _shown(progress, f"exporting {Path(store).name}") as report:
+        _core.export_amrex(core, "/", os.fspath(target), threads, report)
 
 
 def _listed(names: Iterable[str] | None) -> list[str] | None:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from ambar.units import TIMES, Units
 
@@ -20,6 +20,57 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "tuple[int, ...]": tuple,
 }
 _KM_PER_S_PER_MPC = 1e5 / 3.08567758128e24  # 1 km/s/Mpc in 1/s
+
+
+class RunInfo(Protocol):
+    """What the run information of every code has."""
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions, 1 to 3."""
+
+    @property
+    def time(self) -> float:
+        """Time, code units."""
+
+    @property
+    def boxlen(self) -> float:
+        """Size of the box in x, code length."""
+
+    @property
+    def lower(self) -> tuple[float, ...]:
+        """Lower corner of the box in each dimension, code length."""
+
+    @property
+    def box_size(self) -> tuple[float, ...]:
+        """Size of the box in each dimension, code length."""
+
+    @property
+    def units(self) -> Units:
+        """Factors from code units to physical ones."""
+
+    @property
+    def physical(self) -> bool:
+        """Whether physical units are known."""
+
+    @property
+    def namelist(self) -> str:
+        """The run's parameters as text; empty where there are none."""
+
+    def age(self, unit: str = "Myr") -> float:
+        """Time since the run's time 0, in `unit`."""
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return what one wants to know first, as pairs of a name and a text."""
+
+
+def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
+    """Return the run information in `values`, which a snapshot of `source` has."""
+    if isinstance(source, Mapping) and source.get("format") == "amrex":
+        from ambar.amrex_info import AmrexInfo
+
+        return AmrexInfo.from_dict(values)
+    return Info.from_dict(values)
 
 
 @dataclass(frozen=True)
@@ -108,6 +159,16 @@ class Info:
     def redshift(self) -> float:
         """1 / aexp - 1."""
         return 1.0 / self.aexp - 1.0
+
+    @property
+    def physical(self) -> bool:
+        """Whether code units are other than centimetre, gram and second."""
+        return not self.unit_l == self.unit_d == self.unit_t == 1.0
+
+    @property
+    def lower(self) -> tuple[float, ...]:
+        """Lower corner of the box, code length: 0 in each of the `ndim` dimensions."""
+        return (0.0,) * self.ndim
 
     @property
     def box_size(self) -> tuple[float, ...]:

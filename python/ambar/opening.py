@@ -1,4 +1,4 @@
-"""Opening whatever there is at a path: a store of any kind, or a RAMSES output."""
+"""Opening whatever there is at a path: a store of any kind, or a code's own output."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import os
 from pathlib import Path
 
 from ambar import _core
+from ambar.amrex import AmrexSource, is_amrex
 from ambar.series import Series
 from ambar.snapshot import RamsesSource, Snapshot, StoredSource
 from ambar.store import Store
 
 
 def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A001
-    """Open a store, or a RAMSES output folder; no data are read yet.
+    """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
     Parameters
     ----------
     path
-        A store (a file or a folder), or an ``output_NNNNN`` folder of RAMSES.
+        A store (a file or a folder), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX
+        (a folder, or a file of HDF5).
 
     Returns
     -------
     Snapshot
-        For a store of one output, and for a RAMSES output.
+        For a store of one output, for a RAMSES output, and for a plotfile.
     Series
         For a store of a run.
     Store
@@ -44,6 +46,8 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
             f"{path} is a folder of {len(found)} RAMSES outputs: open one of them, or convert all "
             f"to a series: ambar.convert({str(path)!r}, 'run.ambar')"
         )
+    if is_amrex(path):
+        return Snapshot(AmrexSource(path))
     store = Store(_core.Store(os.fspath(path)))
     attributes = store.ambar_attributes()
     kind = attributes.get("kind")

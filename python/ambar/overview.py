@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar.amrex import AmrexSource, is_amrex
+from ambar.amrex_info import AmrexInfo
+from ambar.info import Info, RunInfo
 from ambar.opening import is_ramses
 from ambar.snapshot import RamsesSource, Snapshot
 from ambar.store import Store
@@ -20,12 +23,15 @@ _RAMSES_FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)
 def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what is at `path`, as JSON can hold it; no array is read.
 
-    Keys are `path`, `kind`, `bytes`; for RAMSES outputs `info`, `components`, `missing` and `files`
-    (bytes and number by kind); for stores `usage`, `attributes`, `groups` (path, kind and what
-    ambar says of them), `arrays` (path, shape, dtype, chunks, codecs, raw and stored bytes).
+    Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
+    `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
+    `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
+    chunks, codecs, raw and stored bytes).
     """
     if is_ramses(path):
         return _of_ramses(Path(path))
+    if is_amrex(path):
+        return _of_amrex(Path(path))
     return _of_store(Store(_core.Store(os.fspath(path))))
 
 
@@ -36,11 +42,38 @@ def _of_ramses(path: Path) -> dict[str, Any]:
         "path": str(path),
         "kind": "ramses",
         "bytes": sum(entry["bytes"] for entry in files.values()),
-        "info": _info(snapshot),
+        "info": _info(snapshot.info),
         "components": snapshot.components,
         "missing": snapshot.missing,
         "files": files,
     }
+
+
+def _of_amrex(path: Path) -> dict[str, Any]:
+    source = AmrexSource(path)
+    files = amrex_files(path)
+    return {
+        "path": str(path),
+        "kind": "amrex",
+        "bytes": sum(entry["bytes"] for entry in files.values()),
+        "info": _info(source.info),
+        "components": dict(source.components),
+        "missing": dict(source.missing),
+        "files": files,
+    }
+
+
+def amrex_files(path: Path) -> dict[str, dict[str, int]]:
+    """Return number and bytes of a plotfile's files by folder; those beside them are texts."""
+    found: dict[str, dict[str, int]] = {}
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        if file.is_file():
+            inside = file.relative_to(path).parts if path.is_dir() else ()
+            kind = "HDF5" if path.is_file() else inside[0] if len(inside) > 1 else "texts"
+            entry = found.setdefault(kind, {"files": 0, "bytes": 0})
+            entry["files"] += 1
+            entry["bytes"] += file.stat().st_size
+    return found
 
 
 def ramses_files(folder: Path) -> dict[str, dict[str, int]]:
@@ -91,7 +124,9 @@ def _array(store: Store, path: str) -> dict[str, Any]:
     }
 
 
-def _info(snapshot: Snapshot) -> dict[str, Any]:
-    values = dataclasses.asdict(snapshot.info)
-    values.pop("namelist")
+def _info(info: RunInfo) -> dict[str, Any]:
+    if not isinstance(info, (Info, AmrexInfo)):
+        raise TypeError(f"run information of no code: {info!r}")
+    values = dataclasses.asdict(info)
+    values.pop("namelist", None)
     return values

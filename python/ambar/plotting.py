@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.amr import AXES
-from ambar.info import Info, readable_length, readable_time
+from ambar.info import RunInfo, readable_length, readable_time
 from ambar.names import quantity_of
 from ambar.regions import Box
 from ambar.snapshot import Snapshot
@@ -77,7 +77,7 @@ def draw(
 
 
 def figure_of(
-    image: xr.DataArray, info: Info, *, log: bool = True, colors: str = "inferno"
+    image: xr.DataArray, info: RunInfo, *, log: bool = True, colors: str = "inferno"
 ) -> Figure:
     """Return a matplotlib figure of a slice or projection."""
     from matplotlib.figure import Figure
@@ -90,7 +90,7 @@ def figure_of(
 
 
 def paint(
-    axes: Axes, image: xr.DataArray, info: Info, *, log: bool = True, colors: str = "inferno"
+    axes: Axes, image: xr.DataArray, info: RunInfo, *, log: bool = True, colors: str = "inferno"
 ) -> None:
     """Draw a slice or projection into matplotlib's `axes`, with colour bar and scale bar."""
     from matplotlib.colors import LogNorm, Normalize
@@ -117,8 +117,8 @@ def paint(
     _scale_bar(axes, info, left, bottom, right - left, top - bottom)
 
 
-def _usual_unit(info: Info, field: str, *, summed: bool) -> str:
-    if info.unit_l == info.unit_d == info.unit_t == 1.0:
+def _usual_unit(info: RunInfo, field: str, *, summed: bool) -> str:
+    if not info.physical:
         return "code"
     quantity = quantity_of(field)
     if summed:
@@ -126,7 +126,7 @@ def _usual_unit(info: Info, field: str, *, summed: bool) -> str:
     return _USUAL_UNITS.get(quantity or "", "code")
 
 
-def _window(info: Info, center: str | Sequence[float], width: float, axis: int) -> Box | None:
+def _window(info: RunInfo, center: str | Sequence[float], width: float, axis: int) -> Box | None:
     """Return the part to draw: all of the box along the axis looked along."""
     if center == "bc" and width == 1.0:
         return None
@@ -145,12 +145,13 @@ def _extent(image: xr.DataArray) -> tuple[float, float, float, float]:
     return sides[0], sides[1], sides[2], sides[3]
 
 
-def _title(image: xr.DataArray, info: Info) -> str:
+def _title(image: xr.DataArray, info: RunInfo) -> str:
     if "weight" in image.attrs:
         what = f"{image.attrs['long_name']} along {image.attrs['axis']}"
     else:
         what = f"{image.attrs['long_name']} at {image.attrs['axis']} = {image.attrs['at']:.4g}"
-    time = f"{info.time:.4g} code" if info.unit_t == 1.0 else readable_time(info.age("s"))
+    unit_t = info.units.unit_t
+    time = f"{info.time:.4g} code" if unit_t == 1.0 else readable_time(info.age("s"))
     return f"{what}, time {time}"
 
 
@@ -163,17 +164,18 @@ def _label(image: xr.DataArray) -> str:
 
 
 def _scale_bar(
-    axes: Axes, info: Info, left: float, bottom: float, width: float, height: float
+    axes: Axes, info: RunInfo, left: float, bottom: float, width: float, height: float
 ) -> None:
     """Draw a bar of a round length, about a fifth of the picture wide."""
     from matplotlib.patheffects import withStroke
 
     wanted = width / 5
-    if info.unit_l == 1.0:
+    unit_l = info.units.unit_l
+    if unit_l == 1.0:
         length = _round_down(wanted)
         text = f"{length:g} code"
     else:
-        name = readable_length(wanted * info.unit_l).split()[1]
+        name = readable_length(wanted * unit_l).split()[1]
         per_unit = info.units.length(name)
         length = _round_down(wanted * per_unit) / per_unit
         text = f"{length * per_unit:g} {name}"

@@ -11,7 +11,7 @@ from ambar._core import InvalidError
 
 if TYPE_CHECKING:
     from ambar._core import Region as CoreRegion
-    from ambar.info import Info
+    from ambar.info import RunInfo
 
 Numbers: TypeAlias = Sequence[float | None]
 Center: TypeAlias = str | Sequence[float | str]
@@ -19,26 +19,31 @@ Center: TypeAlias = str | Sequence[float | str]
 _CENTER_NAMES = ("bc", "boxcenter")
 
 
-def length_of_unit(info: Info, unit: str) -> float:
+def length_of_unit(info: RunInfo, unit: str) -> float:
     """Return one `unit` in code length: "box" (the box's size in x), "code", "cm", "kpc", ..."""
     return info.boxlen if unit == "box" else 1.0 / info.units.length(unit)
 
 
-def _center(center: Center, ndim: int, info: Info, scale: float) -> tuple[float, ...]:
+def _center(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
     """Return `center` in code length; "bc" is the middle of the box, in any or all dimensions."""
+    ndim, scale, start = info.ndim, length_of_unit(info, unit), _start(info, unit)
     parts = [center] * ndim if isinstance(center, str) else list(center)
     if len(parts) != ndim:
         raise InvalidError(f"the center {center!r} has {len(parts)} numbers; the data have {ndim}")
-    middle = info.box_size
     numbers = []
     for axis, part in enumerate(parts):
         if isinstance(part, str):
             if part not in _CENTER_NAMES:
                 raise InvalidError(f"{part!r} is no center; use numbers or 'bc', the box's middle")
-            numbers.append(middle[axis] / 2)
+            numbers.append(info.lower[axis] + info.box_size[axis] / 2)
         else:
-            numbers.append(_finite(part) * scale)
+            numbers.append(start[axis] + _finite(part) * scale)
     return tuple(numbers)
+
+
+def _start(info: RunInfo, unit: str) -> tuple[float, ...]:
+    """Return where numbers count from: fractions from the box's lower corner, others from 0."""
+    return info.lower if unit == "box" else (0.0,) * info.ndim
 
 
 def _finite(value: float) -> float:
@@ -65,7 +70,8 @@ class Box:
         Of all numbers: "box" (fractions of the box's size in x), "code", or a unit of length
         ("cm", "m", "km", "Au", "ly", "pc", "kpc", "Mpc").
     center
-        Where `lo` and `hi` count from: the origin if None, the middle of the box if "bc" (also for
+        Where `lo` and `hi` count from: if None the origin (for fractions of the box: its lower
+        corner), the middle of the box if "bc" (also for
         single dimensions: ``("bc", "bc", 0.3)``), or numbers.
     """
 
@@ -74,11 +80,11 @@ class Box:
     unit: str = "box"
     center: Center | None = None
 
-    def to_code(self, info: Info) -> CoreRegion:
+    def to_code(self, info: RunInfo) -> CoreRegion:
         """Return the region in code length for data of `info`'s dimensions and units."""
         return ("box", *self.corners(info))
 
-    def corners(self, info: Info) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def corners(self, info: RunInfo) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners in code length; infinite where a side is open."""
         scale = length_of_unit(info, self.unit)
         for corner in (self.lo, self.hi):
@@ -87,9 +93,9 @@ class Box:
                     f"the corner {tuple(corner)} has {len(corner)} numbers; the data have "
                     f"{info.ndim} dimensions"
                 )
-        origin = (0.0,) * info.ndim
+        origin = _start(info, self.unit)
         if self.center is not None:
-            origin = _center(self.center, info.ndim, info, scale)
+            origin = _center(self.center, info, self.unit)
         lo = _corner(self.lo, origin, scale, -math.inf)
         hi = _corner(self.hi, origin, scale, math.inf)
         if any(low > high for low, high in zip(lo, hi, strict=True)):
@@ -117,10 +123,10 @@ class Sphere:
     radius: float
     unit: str = "box"
 
-    def to_code(self, info: Info) -> CoreRegion:
+    def to_code(self, info: RunInfo) -> CoreRegion:
         """Return the region in code length for data of `info`'s dimensions and units."""
         scale = length_of_unit(info, self.unit)
-        center = _center(self.center, info.ndim, info, scale)
+        center = _center(self.center, info, self.unit)
         return ("sphere", center, _radius(self.radius, scale))
 
 
@@ -136,13 +142,13 @@ class Shell:
     outer: float
     unit: str = "box"
 
-    def to_code(self, info: Info) -> CoreRegion:
+    def to_code(self, info: RunInfo) -> CoreRegion:
         """Return the region in code length for data of `info`'s dimensions and units."""
         scale = length_of_unit(info, self.unit)
         inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
         if inner > outer:
             raise InvalidError(f"the shell's inner radius {self.inner} exceeds {self.outer}")
-        return ("shell", _center(self.center, info.ndim, info, scale), inner, outer)
+        return ("shell", _center(self.center, info, self.unit), inner, outer)
 
 
 Region: TypeAlias = Box | Sphere | Shell

@@ -14,8 +14,12 @@ from ambar.table import Table
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ambar.info import Info
+    from ambar.info import RunInfo
     from ambar.regions import Region
+
+
+# Where a particle lay in its code's files: its domain, its grid, its row.
+_BOOKKEEPING = ("domain", "grid", "file_row")
 
 
 class Particles:
@@ -25,13 +29,13 @@ class Particles:
     (x, vx, id, ...).
     """
 
-    def __init__(self, core: _core.Table, info: Info, kind: str = "particles") -> None:
+    def __init__(self, core: _core.Table, info: RunInfo, kind: str = "particles") -> None:
         self._core = core
         self._info = info
         self._kind = kind
 
     @property
-    def info(self) -> Info:
+    def info(self) -> RunInfo:
         """The snapshot's run information."""
         return self._info
 
@@ -65,7 +69,8 @@ class Particles:
         Parameters
         ----------
         fields
-            Fields to read; by default all but ``domain``.
+            Fields to read; by default all but ``domain`` and those that only tell a particle's
+            place in a plotfile.
         region
             A `Box`, `Sphere` or `Shell`: rows whose position is inside.
         where
@@ -82,7 +87,7 @@ class Particles:
         """
         known = self.fields
         if fields is None:
-            columns = [name for name in known if name != "domain"]
+            columns = [name for name in known if name not in _BOOKKEEPING]
         else:
             columns = resolve_all([fields] if isinstance(fields, str) else fields, known)
         place = None if region is None else region.to_code(self._info)

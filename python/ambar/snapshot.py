@@ -1,4 +1,4 @@
-"""One output of a simulation, from a store or straight from RAMSES' files: the same object."""
+"""One output of a simulation, from a store or straight from its code's files: the same object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ambar import _core
 from ambar.amr import Amr
-from ambar.info import Info
+from ambar.info import Info, RunInfo, info_of
 from ambar.names import resolve_all
 from ambar.rows import Particles
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from ambar.store import Store
 
-AMR_COMPONENTS = ("hydro", "gravity", "rt")
+# RAMSES' components of cells, and AMReX' only one.
+AMR_COMPONENTS = ("hydro", "gravity", "rt", "cells")
 TABLE_COMPONENTS = ("particles", "sinks", "clumps")
+# AMReX' species are components of their own: "particles/DM".
+_SPECIES = "particles/"
 
 
 class Source(Protocol):
@@ -30,7 +33,7 @@ class Source(Protocol):
         """The file or folder, with the step of a series."""
 
     @property
-    def info(self) -> Info:
+    def info(self) -> RunInfo:
         """The run information."""
 
     @property
@@ -56,7 +59,7 @@ class StoredSource:
         self._path = path.rstrip("/")
         self.location = store.location + (f" {path}" if self._path else "")
         try:
-            self.info = Info.from_dict(attributes["info"])
+            self.info = info_of(attributes.get("source"), attributes["info"])
             components = attributes.get("components", {})
             self.components = {name: list(fields) for name, fields in components.items()}
             self.missing: Mapping[str, str] = dict(attributes.get("missing", {}))
@@ -149,13 +152,17 @@ class Snapshot:
         return self._source.location
 
     @property
-    def info(self) -> Info:
+    def info(self) -> RunInfo:
         """Box, time, cosmology, levels, units: no data are read."""
         return self._source.info
 
     @property
     def components(self) -> dict[str, list[str]]:
-        """The components there are (hydro, gravity, rt, particles, ...) and their fields."""
+        """The components there are and their fields.
+
+        Of RAMSES hydro, gravity, rt, particles, sinks, clumps; of AMReX cells, and a component for
+        each species of particles, such as particles/DM.
+        """
         return {name: list(fields) for name, fields in self._source.components.items()}
 
     @property
@@ -170,15 +177,28 @@ class Snapshot:
 
     @cached_property
     def amr(self) -> Amr:
-        """The leaf cells of all levels, with the fields of hydro, gravity and radiation."""
+        """The leaf cells of all levels, with all fields on cells."""
         if not any(name in self._source.components for name in AMR_COMPONENTS):
             raise self._absent("cells", *AMR_COMPONENTS)
         return Amr(self._source.amr(), self.info)
 
     @property
     def particles(self) -> Particles:
-        """Particles of all families."""
-        return self._rows("particles")
+        """Particles of all families; of AMReX the only species, else see `species`."""
+        if "particles" in self._source.components or not self.species:
+            return self._rows("particles")
+        if len(self.species) > 1:
+            raise _core.InvalidError(
+                f"{self.location}: there are several species: {', '.join(self.species)}; take one "
+                "of snapshot.species"
+            )
+        return next(iter(self.species.values()))
+
+    @property
+    def species(self) -> dict[str, Particles]:
+        """The species of an AMReX run's particles, by name; empty for other codes."""
+        names = [name for name in self._source.components if name.startswith(_SPECIES)]
+        return {name.removeprefix(_SPECIES): self._rows(name) for name in names}
 
     @property
     def sinks(self) -> Particles:
@@ -200,10 +220,11 @@ class Snapshot:
         tree = {}
         if any(name in self._source.components for name in AMR_COMPONENTS):
             tree["/amr"] = self.amr.to_xarray()
-        for name in TABLE_COMPONENTS:
-            if name in self._source.components:
+        for name in self._source.components:
+            if name in TABLE_COMPONENTS or name.startswith(_SPECIES):
                 rows = self._rows(name).to_xarray()
-                tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, name))
+                dimension = name.removeprefix(_SPECIES)
+                tree[f"/{name}"] = rows.rename_dims(dict.fromkeys(rows.sizes, dimension))
         return xr.DataTree.from_dict(tree)
 
     def to_yt(self) -> Any:
@@ -229,7 +250,8 @@ class Snapshot:
             core = self._source.table(name) if name in self._source.components else None
             if core is None:
                 raise self._absent(name, name)
-            self._tables[name] = Particles(core, self.info, name)
+            kind = name.replace("/", " ")
+            self._tables[name] = Particles(core, self.info, kind)
         return self._tables[name]
 
     @cached_property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     import xarray as xr
 
-    from ambar.info import Info
+    from ambar.info import RunInfo
 
 _HEAD, _TAIL = 5, 5
 
@@ -29,7 +29,7 @@ class Table(Mapping[str, np.ndarray]):
     """
 
     def __init__(
-        self, columns: Mapping[str, np.ndarray], *, info: Info | None = None, dim: str = "row"
+        self, columns: Mapping[str, np.ndarray], *, info: RunInfo | None = None, dim: str = "row"
     ) -> None:
         self._columns = dict(columns)
         self._info = info

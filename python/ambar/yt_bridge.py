@@ -17,7 +17,7 @@ from ambar.names import quantity_of
 
 if TYPE_CHECKING:
     from ambar.amr import Amr
-    from ambar.info import Info
+    from ambar.info import RunInfo
     from ambar.rows import Particles
 
 _UNITS = {
@@ -56,7 +56,7 @@ def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
     table = amr.cells(["level", "ix", "iy", "iz", *names])
     level = table["level"].astype(np.int64)
     place = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
-    root = np.array(amr.info.root)
+    root = np.round(np.divide(amr.info.box_size, amr.cell_size(0))).astype(np.int64)
     filled = float(np.ldexp(1.0, (-3 * level).astype(np.int32)).sum()) / root.prod()
     if filled != 1.0 or level.min() < 1:
         raise _core.UnsupportedError(
@@ -99,7 +99,7 @@ def particles_to_yt(particles: Particles) -> Any:
     return yt.load_particles(data, **_frame(particles.info))
 
 
-def _check_dimensions(info: Info) -> None:
+def _check_dimensions(info: RunInfo) -> None:
     if info.ndim != 3:
         raise _core.UnsupportedError(f"yt takes data in 3 dimensions; these have {info.ndim}")
 
@@ -108,12 +108,14 @@ def _unit(name: str) -> str:
     return _UNITS.get(quantity_of(name) or "", "dimensionless")
 
 
-def _frame(info: Info) -> dict[str, Any]:
+def _frame(info: RunInfo) -> dict[str, Any]:
     """Return box, time and units, as yt's loaders take them."""
     units = info.units
     gauss = math.sqrt(4 * math.pi * units.unit_d) * units.unit_v
     return {
-        "bbox": np.array([[0.0, side] for side in info.box_size]),
+        "bbox": np.array(
+            [[start, start + side] for start, side in zip(info.lower, info.box_size, strict=True)]
+        ),
         "sim_time": info.time,
         "length_unit": (units.unit_l, "cm"),
         "mass_unit": (units.unit_m, "g"),

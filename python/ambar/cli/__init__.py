@@ -1,4 +1,4 @@
-"""The command line: `ambar convert | info | ls | verify | plot | compact | repair | bench`."""
+"""The command line: convert, export, info, ls, verify, plot, compact, repair, bench."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("convert")(convert.convert)
+app.command("export")(convert.export)
 app.command("info")(look.info)
 app.command("ls")(look.ls)
 app.command("verify")(care.verify)

@@ -1,4 +1,4 @@
-"""`ambar convert`: a RAMSES output, or a run of them, to a store."""
+"""`ambar convert` and `ambar export`: outputs and plotfiles to stores, and back to plotfiles."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ class Profile(StrEnum):
     small = "small"
 
 
+class Covered(StrEnum):
+    """What becomes of cells that a finer level covers."""
+
+    auto = "auto"
+    drop = "drop"
+    keep = "keep"
+
+
 class Durability(StrEnum):
     """What a commit survives."""
 
@@ -39,11 +47,13 @@ class Durability(StrEnum):
 
 
 def convert(
-    path: Annotated[Path, typer.Argument(help="An output_NNNNN folder, or a folder of them.")],
+    path: Annotated[Path, typer.Argument(help="A RAMSES output, a folder of them, or a plotfile.")],
     target: Annotated[Path, typer.Argument(help="The store to write, for example run.ambar.")],
     components: Annotated[
         str | None,
-        typer.Option(help="Some of hydro,gravity,rt,particles,sinks,clumps; by default all."),
+        typer.Option(
+            help="Some of hydro,gravity,rt,particles,sinks,clumps; of AMReX cells and species."
+        ),
     ] = None,
     fields: Annotated[
         str | None, typer.Option(help="Fields to keep, a,b,c; by default all.")
@@ -51,6 +61,13 @@ def convert(
     levels: Annotated[
         str | None, typer.Option(metavar="LOWEST:HIGHEST", help="Levels of cells to keep.")
     ] = None,
+    covered: Annotated[
+        Covered,
+        typer.Option(
+            help="Cells of AMReX that finer ones cover: auto leaves them out where averages give "
+            "them back."
+        ),
+    ] = Covered.auto,
     profile: Annotated[
         Profile, typer.Option(help="Fast to read, small, or balanced.")
     ] = Profile.balanced,
@@ -66,7 +83,7 @@ def convert(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Convert a RAMSES output, or a folder of outputs, to a store; nothing is lost.
+    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX; nothing is lost.
 
     A folder of outputs becomes a series; called again, it goes on with the outputs that are new.
 
@@ -77,6 +94,8 @@ def convert(
     ambar convert output_00300 gas.ambar --components hydro --levels 7:10 --profile small
 
     ambar convert /scratch/run42 run42.ambar
+
+    ambar convert plt00200 plt.ambar
     """
     from ambar import conversion
 
@@ -86,6 +105,7 @@ def convert(
         components=parse_list(components),
         fields=parse_list(fields),
         levels=parse_levels(levels),
+        covered=covered.value,
         profile=profile.value,
         error_bound=error_bound,
         threads=threads,
@@ -103,3 +123,24 @@ def convert(
         markup=False,
         soft_wrap=True,
     )
+
+
+def export(
+    store: Annotated[Path, typer.Argument(help="A store of a plotfile.")],
+    target: Annotated[Path, typer.Argument(help="The plotfile to write, for example plt00200.")],
+    threads: Threads = None,
+    progress: Progress = True,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Write a store of a plotfile as a native plotfile of AMReX again.
+
+    One that was converted as a whole becomes the same files, byte by byte.
+
+    [bold]Examples[/bold]
+
+    ambar export plt.ambar plt00200
+    """
+    from ambar import conversion
+
+    conversion.export(store, target, threads=threads, progress=True if progress else None)
+    console.print(str(target), markup=False, soft_wrap=True)

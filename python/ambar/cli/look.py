@@ -10,7 +10,8 @@ import typer
 
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
 
-Place = Annotated[Path, typer.Argument(help="A store, or a RAMSES output folder.")]
+_CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
+Place = Annotated[Path, typer.Argument(help="A store, a RAMSES output, or a plotfile.")]
 
 
 def info(
@@ -19,7 +20,7 @@ def info(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Tell what a store or RAMSES output holds: kinds, sizes, codecs, levels, units, time.
+    """Tell what a store, output or plotfile holds: kinds, sizes, codecs, levels, units, time.
 
     Reads metadata only, so that it takes no longer for a larger store.
 
@@ -35,8 +36,8 @@ def info(
     found = overview(path)
     if json:
         print_json(found)
-    elif found["kind"] == "ramses":
-        _show_ramses(found)
+    elif found["kind"] in _CODES:
+        _show_output(found)
     else:
         try:
             _show_store(found, every=arrays)
@@ -99,12 +100,12 @@ def _head(found: dict[str, Any], text: str) -> None:
     console.print(f"[bold]{found['path']}[/bold]  {text}", soft_wrap=True)
 
 
-def _show_ramses(found: dict[str, Any]) -> None:
-    from ambar.info import Info
+def _show_output(found: dict[str, Any]) -> None:
+    from ambar.info import info_of
 
     files = sum(entry["files"] for entry in found["files"].values())
-    _head(found, f"RAMSES output, {size(found['bytes'])} in {files:,} files")
-    _show_run(Info.from_dict(found["info"]))
+    _head(found, f"{_CODES[found['kind']]}, {size(found['bytes'])} in {files:,} files")
+    _show_run(info_of({"format": found["kind"]}, found["info"]))
     table = plain_table("files", "number", "size")
     for kind, entry in found["files"].items():
         table.add_row(kind, f"{entry['files']:,}", size(entry["bytes"]))
@@ -146,13 +147,16 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
         _show_steps(snapshots)
         return
     for snapshot in snapshots:
-        from ambar.info import Info
+        from ambar.info import info_of
 
-        _show_run(Info.from_dict(snapshot["info"]))
+        _show_run(info_of(snapshot.get("source"), snapshot["info"]))
         _show_components(snapshot.get("components", {}), snapshot.get("missing", {}))
     for group in found["groups"]:
         if group["kind"] == "amr":
-            _show_levels(group)
+            if group.get("layout") == "patches":
+                _show_patches(group)
+            else:
+                _show_levels(group)
     _show_arrays(found["arrays"], every=every)
 
 
@@ -177,6 +181,26 @@ def _show_levels(group: dict[str, Any]) -> None:
         share = f"{100 * count / total:.1f} %" if total else "-"
         table.add_row(level, f"{count:,}", share, f"{side:.6g}")
     table.add_row("all", f"{total:,}", "", "")
+    console.print()
+    console.print(table)
+
+
+def _show_patches(group: dict[str, Any]) -> None:
+    table = plain_table("level", "leaf cells", "share", "boxes", "blocks", "cell size (code)")
+    total, counts = group["cells"], group["cells_per_level"]
+    for number, level in enumerate(group["levels"]):
+        count = counts.get(str(number), 0)
+        share = f"{100 * count / total:.1f} %" if total else "-"
+        sides = [f"{side:.6g}" for side in level["cell_size"]]
+        table.add_row(
+            str(number),
+            f"{count:,}",
+            share,
+            f"{level['boxes']:,}",
+            f"{level['blocks']:,} of {'x'.join([str(level['side'])] * len(sides))}",
+            " x ".join(dict.fromkeys(sides)),
+        )
+    table.add_row("all", f"{total:,}", "", "", "", "")
     console.print()
     console.print(table)
 

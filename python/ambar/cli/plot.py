@@ -11,7 +11,7 @@ from ambar.cli.common import Debug, Threads, console
 
 
 def plot(
-    path: Annotated[Path, typer.Argument(help="A store, or a RAMSES output folder.")],
+    path: Annotated[Path, typer.Argument(help="A store, a RAMSES output, or a plotfile.")],
     target: Annotated[
         Path | None, typer.Argument(help="The PNG; by default here, named after PATH.")
     ] = None,
