@@ -22,7 +22,9 @@ def test_import_fails_with_a_message_instead_of_a_crash():
 import pathlib, io
 opened = pathlib.Path.open
 def other(path, *args, **kwargs):
-    return io.StringIO("flags : fpu sse2") if str(path) == "/proc/cpuinfo" else opened(path, *args, **kwargs)
+    if str(path) == "/proc/cpuinfo":
+        return io.StringIO("flags : fpu sse2")
+    return opened(path, *args, **kwargs)
 pathlib.Path.open = other
 try:
     import ambar

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,10 +70,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
 
     # The domains tell the ratio in each dimension, the attribute only one.
     shapes = [level.domain[1] - level.domain[0] + 1 for level in file.levels]
-    ratios = [
-        (fine // np.maximum(coarse, 1)).tolist()
-        for coarse, fine in zip(shapes, shapes[1:], strict=False)
-    ]
+    ratios = [(fine // np.maximum(coarse, 1)).tolist() for coarse, fine in pairwise(shapes)]
     ratios.append([1] * file.ndim)
     coordinates = ("cartesian", "cylindrical", "spherical")
     geometry = [

@@ -64,14 +64,15 @@ def convert(
 ) -> Conversion:
     """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX.
 
-    Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be continued: outputs that the store has already
-    are skipped, each output is committed when it is complete.
+    Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be
+    continued: outputs that the store has already are skipped, each output is committed when it is
+    complete.
 
     Parameters
     ----------
     path
-        An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX, a folder or a file of
-        HDF5.
+        An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX: a folder, or a file
+        of HDF5.
     target
         The store to write.
     components
@@ -85,14 +86,15 @@ def convert(
         bound; "drop" leaves them out
         and takes the average for them; "keep" keeps them.
     levels
-        Of RAMSES, the `(lowest, highest)` level of the cells to keep; where cells of the highest level are
-        refined further, they are kept with the value RAMSES gives them.
+        Of RAMSES, the `(lowest, highest)` level of the cells to keep; where cells of the highest
+        level are refined further, they are kept with the value RAMSES gives them.
     profile
         "fast" to read, "balanced", or "small".
     error_bound
-        How far values may be off: a number (in the field's own unit), or a part of the field's value
-        range such as ``"1e-3 of range"``, for all float fields of cells; or a dict of these by field.
-        Columns of particles are named, of AMReX as ``"species/column"``. NaN and infinities stay.
+        How far values may be off: a number (in the field's own unit), or a part of the field's
+        value range such as ``"1e-3 of range"``, for all float fields of cells; or a dict of these
+        by field. Columns of particles are named, of AMReX as ``"species/column"``. NaN and
+        infinities stay.
     threads
         Threads to use; all cores by default.
     progress
@@ -110,7 +112,8 @@ def convert(
     CorruptError
         If a file of the output is damaged or cut short.
     InvalidError
-        If an error bound is none, or is given for values that are no floats; if `levels` are given for a plotfile, or `covered` for RAMSES, whose cells cover no others.
+        If an error bound is none, or is given for values that are no floats; if `levels` are given
+        for a plotfile, or `covered` for RAMSES, whose cells cover no others.
     BusyError
         If there is a store of that name, or another writer is at it.
     """
