@@ -22,12 +22,16 @@ def test_import_fails_with_a_message_instead_of_a_crash():
 import pathlib, io
 opened = pathlib.Path.open
 def other(path, *args, **kwargs):
-    return io.StringIO("flags : fpu sse2") if str(path) == "/proc/cpuinfo" else opened(path, *args, **kwargs)
+    if str(path) == "/proc/cpuinfo":
+        return io.StringIO("flags : fpu sse2")
+    return opened(path, *args, **kwargs)
 pathlib.Path.open = other
 try:
     import ambar
 except ImportError as error:
     print(error)
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert "x86-64-v3" in run.stdout

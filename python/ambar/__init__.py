@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         repair,
     )
     from ambar.amr import Amr
-    from ambar.array import Array
     from ambar.amrex_info import AmrexInfo
+    from ambar.array import Array
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
     from ambar.opening import open  # noqa: A004

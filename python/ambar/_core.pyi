@@ -284,7 +284,7 @@ class Patches:
     """A patch-based hierarchy whose boxes Python reads."""
 
     def __init__(self, description: str, read: Callable[[int, int, str], _Array]) -> None:
-        """`description` is JSON; `read(level, box, field)` returns values, z first, C-contiguous."""
+        """Take boxes described in JSON; `read(level, box, field)` returns values, z first, in C."""
 
     def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
 

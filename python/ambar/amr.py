@@ -31,9 +31,9 @@ class Amr:
     coarsest first, along the curve within a level.
 
     Values are in code units. Fields may be named as in RAMSES' descriptors or as in Mera.jl
-    (rho, vx, vy, vz, p, epot, ax, ...). Beside the fields, columns derived from the hierarchy can be
-    asked for: level (int32), x, y, z (cell centres, code length, float64), dx (cell size; also dy
-    and dz where cells are no cubes), and ix, iy, iz (int64, the cell's place at its own level).
+    (rho, vx, vy, vz, p, epot, ax, ...). Beside the fields, derived columns can be asked for: level
+    (int32), x, y, z (cell centres, code length, float64), dx (cell size; also dy and dz where cells
+    are no cubes), and ix, iy, iz (int64, the cell's place at its own level).
     """
 
     def __init__(self, core: _core.Amr, info: RunInfo) -> None:

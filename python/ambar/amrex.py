@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,17 +70,16 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
 
     # The domains tell the ratio in each dimension, the attribute only one.
     shapes = [level.domain[1] - level.domain[0] + 1 for level in file.levels]
-    ratios = [
-        (fine // np.maximum(coarse, 1)).tolist()
-        for coarse, fine in zip(shapes, shapes[1:], strict=False)
-    ]
+    ratios = [(fine // np.maximum(coarse, 1)).tolist() for coarse, fine in pairwise(shapes)]
     ratios.append([1] * file.ndim)
     coordinates = ("cartesian", "cylindrical", "spherical")
     geometry = [
         {"cell_size": level.cell_size.tolist(), "ratio": ratio}
         for level, ratio in zip(file.levels, ratios, strict=True)
     ]
-    cells = [int((level.boxes[:, 1] - level.boxes[:, 0] + 1).prod(1).sum()) for level in file.levels]
+    cells = [
+        int((level.boxes[:, 1] - level.boxes[:, 0] + 1).prod(1).sum()) for level in file.levels
+    ]
     info = {
         "format": "HDF5",
         "ndim": file.ndim,

@@ -150,9 +150,11 @@ class AmrexInfo:
 
 
 def _level(values: Mapping[str, Any]) -> AmrexLevel:
+    # As stores have it, or as `dataclasses.asdict` makes it.
+    domain = values.get("domain", values)
     return AmrexLevel(
-        lo=tuple(map(int, values["domain"]["lo"])),
-        hi=tuple(map(int, values["domain"]["hi"])),
+        lo=tuple(map(int, domain["lo"])),
+        hi=tuple(map(int, domain["hi"])),
         cell_size=tuple(map(float, values["cell_size"])),
         ratio=tuple(map(int, values["ratio"])),
         boxes=int(values["boxes"]),

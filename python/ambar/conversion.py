@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ambar import _core
-from ambar.bounds import ErrorBound, listed_bounds
 from ambar.amrex import AmrexSource, is_amrex, source_of
+from ambar.bounds import ErrorBound, listed_bounds
 from ambar.info import Info
-from ambar.names import resolve_all
+from ambar.names import resolve, resolve_all
 from ambar.opening import outputs
 from ambar.regions import Region
 from ambar.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
@@ -64,14 +64,15 @@ def convert(
 ) -> Conversion:
     """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX.
 
-    Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be continued: outputs that the store has already
-    are skipped, each output is committed when it is complete.
+    Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be
+    continued: outputs that the store has already are skipped, each output is committed when it is
+    complete.
 
     Parameters
     ----------
     path
-        An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX, a folder or a file of
-        HDF5.
+        An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX: a folder, or a file
+        of HDF5.
     target
         The store to write.
     components
@@ -85,14 +86,15 @@ def convert(
         bound; "drop" leaves them out
         and takes the average for them; "keep" keeps them.
     levels
-        Of RAMSES, the `(lowest, highest)` level of the cells to keep; where cells of the highest level are
-        refined further, they are kept with the value RAMSES gives them.
+        Of RAMSES, the `(lowest, highest)` level of the cells to keep; where cells of the highest
+        level are refined further, they are kept with the value RAMSES gives them.
     profile
         "fast" to read, "balanced", or "small".
     error_bound
-        How far values may be off: a number (in the field's own unit), or a part of the field's value
-        range such as ``"1e-3 of range"``, for all float fields of cells; or a dict of these by field.
-        Columns of particles are named, of AMReX as ``"species/column"``. NaN and infinities stay.
+        How far values may be off: a number (in the field's own unit), or a part of the field's
+        value range such as ``"1e-3 of range"``, for all float fields of cells; or a dict of these
+        by field. Columns of particles are named, of AMReX as ``"species/column"``. NaN and
+        infinities stay.
     threads
         Threads to use; all cores by default.
     progress
@@ -110,11 +112,12 @@ def convert(
     CorruptError
         If a file of the output is damaged or cut short.
     InvalidError
-        If an error bound is none, or is given for values that are no floats; if `levels` are given for a plotfile, or `covered` for RAMSES, whose cells cover no others.
+        If an error bound is none, or is given for values that are no floats; if `levels` are given
+        for a plotfile, or `covered` for RAMSES, whose cells cover no others.
     BusyError
         If there is a store of that name, or another writer is at it.
     """
-    compression = (str(profile), listed_bounds(error_bound))
+    bounds = listed_bounds(error_bound)
     with _shown(progress, f"converting {Path(path).name}") as report:
         if is_amrex(path):
             if levels is not None:
@@ -128,7 +131,7 @@ def convert(
                         _listed(components),
                         _listed(fields),
                         covered,
-                        compression,
+                        (profile, bounds),
                         durability,
                         overwrite,
                         threads,
@@ -138,11 +141,13 @@ def convert(
             )
         if covered != "auto":
             raise _core.InvalidError("cells of RAMSES are leaves: none of them covers another")
+        names, known = _listed(fields), _known(path)
+        compression = (profile, [(resolve(name, known), bound) for name, bound in bounds])
         text = _core.convert_ramses(
             os.fspath(path),
             os.fspath(target),
             _listed(components),
-            _resolved(path, fields),
+            None if names is None else resolve_all(names, known),
             levels,
             compression,
             durability,
@@ -274,14 +279,13 @@ def _listed(names: Iterable[str] | None) -> list[str] | None:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _resolved(path: str | os.PathLike[str], fields: Iterable[str] | None) -> list[str] | None:
-    """Resolve aliases among `fields` by the names that the output, or a run's first one, has."""
-    names = _listed(fields)
+def _known(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the fields that a RAMSES output, or a run's first one, has."""
     first = next(iter(outputs(path)), None)
-    if names is None or first is None:
-        return names
+    if first is None:
+        return []
     found = json.loads(_core.Ramses(str(first)).components)
-    return resolve_all(names, [name for component in found for name in component["fields"]])
+    return [name for component in found for name in component["fields"]]
 
 
 def _shown(

@@ -61,7 +61,7 @@ class RunInfo(Protocol):
         """Time since the run's time 0, in `unit`."""
 
     def summary(self) -> list[tuple[str, str]]:
-        """What one wants to know first, as pairs of a name and a text."""
+        """Return what one wants to know first, as pairs of a name and a text."""
 
 
 def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:

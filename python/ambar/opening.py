@@ -1,4 +1,4 @@
-"""Opening whatever there is at a path: a store of any kind, a RAMSES output, a plotfile of AMReX."""
+"""Opening whatever there is at a path: a store of any kind, or a code's own output."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex
+from ambar.amrex_info import AmrexInfo
+from ambar.info import Info, RunInfo
 from ambar.opening import is_ramses
 from ambar.snapshot import RamsesSource, Snapshot
 from ambar.store import Store
@@ -21,9 +23,10 @@ _RAMSES_FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)
 def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what is at `path`, as JSON can hold it; no array is read.
 
-    Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`, `components`,
-    `missing` and `files` (bytes and number by kind); for stores `usage`, `attributes`, `groups` (path, kind and what
-    ambar says of them), `arrays` (path, shape, dtype, chunks, codecs, raw and stored bytes).
+    Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
+    `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
+    `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
+    chunks, codecs, raw and stored bytes).
     """
     if is_ramses(path):
         return _of_ramses(Path(path))
@@ -39,7 +42,7 @@ def _of_ramses(path: Path) -> dict[str, Any]:
         "path": str(path),
         "kind": "ramses",
         "bytes": sum(entry["bytes"] for entry in files.values()),
-        "info": _info(snapshot),
+        "info": _info(snapshot.info),
         "components": snapshot.components,
         "missing": snapshot.missing,
         "files": files,
@@ -53,7 +56,7 @@ def _of_amrex(path: Path) -> dict[str, Any]:
         "path": str(path),
         "kind": "amrex",
         "bytes": sum(entry["bytes"] for entry in files.values()),
-        "info": dataclasses.asdict(source.info),
+        "info": _info(source.info),
         "components": dict(source.components),
         "missing": dict(source.missing),
         "files": files,
@@ -121,7 +124,9 @@ def _array(store: Store, path: str) -> dict[str, Any]:
     }
 
 
-def _info(snapshot: Snapshot) -> dict[str, Any]:
-    values = dataclasses.asdict(snapshot.info)
-    values.pop("namelist")
+def _info(info: RunInfo) -> dict[str, Any]:
+    if not isinstance(info, (Info, AmrexInfo)):
+        raise TypeError(f"run information of no code: {info!r}")
+    values = dataclasses.asdict(info)
+    values.pop("namelist", None)
     return values

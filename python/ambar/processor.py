@@ -12,7 +12,7 @@ _FIRST_ENTRY = 8192
 
 
 def check_processor() -> None:
-    """Raise ImportError on an x86-64 processor without AVX2, where loading the library would crash."""
+    """Raise ImportError on an x86-64 processor on which loading the library would crash."""
     if os.uname().machine != "x86_64" or os.environ.get("AMBAR_CHECK_PROCESSOR") == "0":
         return
     try:
@@ -23,13 +23,13 @@ def check_processor() -> None:
     missing = missing_flags(text)
     if missing:
         raise ImportError(
-            f"this build of ambar needs a processor with {', '.join(missing)} (x86-64-v3); build it "
-            'from source with RUSTFLAGS="-C target-cpu=x86-64", and set AMBAR_CHECK_PROCESSOR=0'
+            f"this build of ambar needs a processor with {', '.join(missing)} (x86-64-v3); build "
+            'it from source with RUSTFLAGS="-C target-cpu=x86-64", and set AMBAR_CHECK_PROCESSOR=0'
         )
 
 
 def missing_flags(cpuinfo: str) -> list[str]:
-    """Return what the first processor of a /proc/cpuinfo text lacks; nothing where it has no list."""
+    """Return what the first processor of a /proc/cpuinfo lacks; nothing where it has no list."""
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "flags":

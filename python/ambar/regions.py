@@ -42,7 +42,7 @@ def _center(center: Center, info: RunInfo, unit: str) -> tuple[float, ...]:
 
 
 def _start(info: RunInfo, unit: str) -> tuple[float, ...]:
-    """Return where numbers count from: fractions of the box from its lower corner, others from 0."""
+    """Return where numbers count from: fractions from the box's lower corner, others from 0."""
     return info.lower if unit == "box" else (0.0,) * info.ndim
 
 

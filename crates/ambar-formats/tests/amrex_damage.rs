@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use ambar::kinds::amr::patches::PatchSource;
 use ambar::{ErrorKind, Result};
 use ambar_formats::amrex::{Layout, Plotfile};
-use amrex_common::synthetic::Synthetic;
+use amrex_common::synthetic::{Synthetic, particles};
 use amrex_common::tree;
 
 /// Opens a plotfile and reads all of it.
@@ -75,49 +75,6 @@ impl Made {
     }
 }
 
-/// Particles on the first boxes of both levels.
-fn particles(root: &Path, version: &str, ints: bool) {
-    let folder = root.join("DM");
-    let one = version.contains("One_Dot_") && !version.contains("Two");
-    let names = if one { "1\n" } else { "1\nmass\n1\nkind\n1\n" };
-    let columns = match (ints, one) {
-        (false, _) => 0,
-        (true, true) => 4,
-        (true, false) => 3,
-    };
-    let single = version.ends_with("single");
-    let mut table = String::new();
-    for (level, boxes, counts) in [(0, 2, [3, 0]), (1, 3, [2, 1])] {
-        let mut bytes = Vec::new();
-        for index in 0..boxes {
-            let count = counts.get(index).copied().unwrap_or(0);
-            table += &format!("0 {count} {}\n", bytes.len());
-            for row in 0..count {
-                let ints = (0..columns).map(|column| match column {
-                    0 if version.contains("Two_Dot_One") => (1 << 31) | (row + 1) >> 8,
-                    1 if version.contains("Two_Dot_One") => (row + 1) << 24 | 7,
-                    0 => row as u32 + 1,
-                    column => column as u32,
-                });
-                bytes.extend(ints.flat_map(|value: u32| value.to_le_bytes()));
-            }
-            for row in 0..count {
-                for value in [0.25, 0.5, f64::from(row)] {
-                    match single {
-                        true => bytes.extend((value as f32).to_le_bytes()),
-                        false => bytes.extend(value.to_le_bytes()),
-                    }
-                }
-            }
-        }
-        let folder = folder.join(format!("Level_{level}"));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("DATA_00000"), bytes).unwrap();
-    }
-    let text = format!("{version}\n2\n{names}6\n99\n1\n2\n3\n{table}");
-    fs::write(folder.join("Header"), text).unwrap();
-}
-
 #[test]
 fn files_cut_short_are_errors() {
     for ghosts in [0, 1] {
@@ -175,150 +132,111 @@ fn flipped_bytes_give_a_result_or_an_error() {
     read_all(&made.path).unwrap();
 }
 
+/// What is replaced, by what (HUGE is the largest integer), and a part of the error.
+type Hostile = (&'static str, &'static str, &'static str);
+
+const HOSTILE_HEADER: &[Hostile] = &[
+    (
+        "V1.1\n3\n",
+        "V1.1\n4000000000000\n",
+        "line 2: the number of fields",
+    ),
+    ("\n2\n0.5", "\n4\n0.5", "the number of dimensions in 1..=3"),
+    ("0.5\n1\n", "0.5\n99999\n", "the finest level in 0..=255"),
+    ("((-4,-4) (7,7)", "((-4,-4) (HUGE,7)", "domain"),
+    ("((-4,-4) (7,7)", "((-4,-4) (8,7)", "refined expected"),
+    ("((-4,-4) (7,7)", "((-4,-4) (-9,7)", "level"),
+    ("\n2 \n", "\n3 \n", "ratio is 3, but 2"),
+    ("\n2 \n", "\n2 x\n", "line 11: a refinement ratio"),
+    ("\n3 4 \n", "\n3 x \n", "line 13: a level's step"),
+    ("0.5 0.5", "0.5 nan", "a finite number"),
+    ("0.5 0.5", "0.5 -0.5", "size"),
+    ("\n0 2 0.5", "\n0 HUGE 0.5", "number of boxes"),
+    ("\n0 2 0.5", "\n0 1 0.5", "expected"),
+    ("Lev_0/State", "../Lev_0/State", "the name of a file"),
+    ("Lev_0/State", "/etc/State", "the name of a file"),
+    (
+        "Lev_0/State",
+        "Lev_9/State",
+        "Lev_9/State_H: this file is missing",
+    ),
+    ("density", "Y(H2)", "only one field"),
+];
+
+const HOSTILE_CELLS: &[Hostile] = &[
+    (
+        "1\n0\n3",
+        "7\n0\n3",
+        "line 1: the format of Cell_H (1 to 4)",
+    ),
+    ("1\n0\n3", "1\n0\n4", "components again"),
+    ("\n0\n(2 0", "\n-1\n(2 0", "ghost cells"),
+    ("\n0\n(2 0", "\n1\n(2 0", "a FAB of"),
+    ("(2 0", "(HUGE 0", "the number of boxes"),
+    ("((4,-4)", "((5,-4)", "a FAB of"),
+    ("(3,3) (0,0)", "(3,3) (1,0)", "nodes or faces"),
+    (
+        "State_D_00001",
+        "../../x",
+        "the name of a file in the plotfile",
+    ),
+    (
+        "State_D_00001",
+        "State_D_00009",
+        "State_D_00009: this file is missing",
+    ),
+    ("00001 0", "00001 HUGE", "it was cut short"),
+    ("00001 0", "00000 0", "a FAB of"),
+    ("2,3", "2,99999999999", "components again"),
+];
+
+const HOSTILE_FAB: &[Hostile] = &[
+    ("FAB ((8, (64 ", "FAB ((9999999, (64 ", "list of numbers"),
+    (" 3\n", " 2000000000\n", "components expected by Cell_H"),
+];
+
+const HOSTILE_PARTICLES: &[Hostile] = &[
+    (
+        "Two_Dot_Zero",
+        "Three_Dot_Zero",
+        "only Version_One_Dot_Zero to Version_Two_Dot_One",
+    ),
+    ("double\n2", "double\n3", "in 2 dimensions expected"),
+    (
+        "double\n2\n1",
+        "double\n2\nHUGE",
+        "number of real components",
+    ),
+    (
+        "\n6\n",
+        "\n7\n",
+        "7 particles expected, but the grids have 6",
+    ),
+    ("0 3 0", "0 HUGE 0", "particles expected"),
+    ("0 3 0", "0 3 HUGE", "from byte"),
+    ("0 1 72", "0 1 0", "it was cut short"),
+    ("0 3 0", "7 3 0", "Level_0/DATA_00007: this file is missing"),
+];
+
 #[test]
 fn hostile_numbers_are_errors() {
     let made = Made::new(0);
-    let header = "Header";
-    let cells = "Lev_0/State_H";
-    let fab = "Lev_0/State_D_00000";
-    let dm = "DM/Header";
-    let huge = "9223372036854775807";
-    for (file, from, to, part) in [
-        (
-            header,
-            "V1.1\n3\n",
-            "V1.1\n4000000000000\n",
-            "line 2: the number of fields",
-        ),
-        (
-            header,
-            "\n2\n0.5",
-            "\n4\n0.5",
-            "the number of dimensions in 1..=3",
-        ),
-        (
-            header,
-            "0.5\n1\n",
-            "0.5\n99999\n",
-            "the finest level in 0..=255",
-        ),
-        (
-            header,
-            "((-4,-4) (7,7)",
-            &format!("((-4,-4) ({huge},7)"),
-            "domain",
-        ),
-        (
-            header,
-            "((-4,-4) (7,7)",
-            "((-4,-4) (8,7)",
-            "refined expected",
-        ),
-        (header, "((-4,-4) (7,7)", "((-4,-4) (-9,7)", "level"),
-        (header, "\n2 \n", "\n3 \n", "ratio is 3, but 2"),
-        (header, "0.5 0.5", "0.5 nan", "a finite number"),
-        (header, "0.5 0.5", "0.5 -0.5", "size"),
-        (
-            header,
-            "\n0 2 0.5",
-            &format!("\n0 {huge} 0.5"),
-            "number of boxes",
-        ),
-        (header, "\n0 2 0.5", "\n0 1 0.5", "expected"),
-        (
-            header,
-            "Lev_0/State",
-            "../Lev_0/State",
-            "the name of a file",
-        ),
-        (header, "Lev_0/State", "/etc/State", "the name of a file"),
-        (
-            header,
-            "Lev_0/State",
-            "Lev_9/State",
-            "Lev_9/State_H: this file is missing",
-        ),
-        (header, "density", "Y(H2)", "only one field"),
-        (
-            cells,
-            "1\n0\n3",
-            "7\n0\n3",
-            "line 1: the format of Cell_H (1 to 4)",
-        ),
-        (cells, "1\n0\n3", "1\n0\n4", "components again"),
-        (cells, "\n0\n(2 0", "\n-1\n(2 0", "ghost cells"),
-        (cells, "\n0\n(2 0", "\n1\n(2 0", "a FAB of"),
-        (cells, "(2 0", &format!("({huge} 0"), "the number of boxes"),
-        (cells, "((4,-4)", "((5,-4)", "a FAB of"),
-        (cells, "(3,3) (0,0)", "(3,3) (1,0)", "nodes or faces"),
-        (
-            cells,
-            "State_D_00001",
-            "../../x",
-            "the name of a file in the plotfile",
-        ),
-        (
-            cells,
-            "State_D_00001",
-            "State_D_00009",
-            "State_D_00009: this file is missing",
-        ),
-        (
-            cells,
-            "00001 0",
-            &format!("00001 {huge}"),
-            "it was cut short",
-        ),
-        (cells, "00001 0", "00000 0", "a FAB of"),
-        (cells, "2,3", "2,99999999999", "components again"),
-        (
-            fab,
-            "FAB ((8, (64 ",
-            "FAB ((9999999, (64 ",
-            "list of numbers",
-        ),
-        (
-            fab,
-            " 3\n",
-            " 2000000000\n",
-            "components expected by Cell_H",
-        ),
+    for (file, hostile) in [
+        ("Header", HOSTILE_HEADER),
+        ("Lev_0/State_H", HOSTILE_CELLS),
+        ("Lev_0/State_D_00000", HOSTILE_FAB),
+        ("DM/Header", HOSTILE_PARTICLES),
     ] {
-        let error = made.error(file, from, to);
-        assert!(
-            error.to_string().contains(part),
-            "{to:?} in {file}: {part:?} in {error}"
-        );
-        let kinds = [ErrorKind::Corrupt, ErrorKind::Unsupported];
-        assert!(kinds.contains(&error.kind()), "{error:?}");
-    }
-    for (from, to, part) in [
-        (
-            "Two_Dot_Zero",
-            "Three_Dot_Zero",
-            "only Version_One_Dot_Zero to Version_Two_Dot_One",
-        ),
-        ("double\n2", "double\n3", "in 2 dimensions expected"),
-        (
-            "double\n2\n1",
-            &format!("double\n2\n{huge}"),
-            "number of real components",
-        ),
-        (
-            "\n6\n",
-            "\n7\n",
-            "7 particles expected, but the grids have 6",
-        ),
-        ("0 3 0", &format!("0 {huge} 0"), "particles expected"),
-        ("0 3 0", &format!("0 3 {huge}"), "from byte"),
-        ("0 1 72", "0 1 0", "it was cut short"),
-        ("0 3 0", "7 3 0", "Level_0/DATA_00007: this file is missing"),
-    ] {
-        let error = made.error(dm, from, to);
-        assert!(
-            error.to_string().contains(part),
-            "{to:?}: {part:?} in {error}"
-        );
+        for (from, to, part) in hostile {
+            let to = to.replace("HUGE", "9223372036854775807");
+            let error = made.error(file, from, &to);
+            assert!(
+                error.to_string().contains(part),
+                "{to:?} in {file}: {part:?} in {error}"
+            );
+            let kinds = [ErrorKind::Corrupt, ErrorKind::Unsupported];
+            assert!(kinds.contains(&error.kind()), "{error:?}");
+        }
     }
 }
 

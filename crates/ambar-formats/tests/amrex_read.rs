@@ -130,6 +130,25 @@ fn mixed_precisions_are_read_as_doubles_and_written_as_they_were() {
     check_written(&made, &plotfile, &path);
 }
 
+/// Old codes write more than AMReX does now; such texts are kept as they are.
+#[test]
+fn unusual_headers_are_read_and_kept() {
+    let made = Synthetic::new(2, &[2, 2], "2 2 2 ");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plt");
+    made.write(&path);
+    let header = path.join("Header");
+    let text = std::fs::read_to_string(&header).unwrap();
+    let changed = text.replacen("\n3 4 \n", "\n3 4 0 0\n", 1);
+    let changed = changed.replacen("\n0\n0\n", "\n1 0 0\n0\n", 1) + "1.0e-6\n";
+    assert_eq!(changed.len(), text.len() + 14);
+    std::fs::write(&header, changed).unwrap();
+    let plotfile = Plotfile::open(&path).unwrap();
+    assert_eq!((plotfile.coordinates(), plotfile.steps()), (1, vec![3, 4]));
+    check(&made, &plotfile);
+    check_written(&made, &plotfile, &path);
+}
+
 #[test]
 fn a_field_or_box_that_is_not_there_is_an_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -16,6 +16,7 @@ use std::path::Path;
 use ambar::kinds::amr::patches::PatchSource;
 use ambar::{Column, ErrorKind};
 use ambar_formats::amrex::{Layout, Plotfile, SpeciesData, WriteRequest, json, write_plotfile};
+use amrex_common::synthetic::{self, Synthetic};
 use amrex_common::{read, sample, tree};
 
 /// Every species' name and columns.
@@ -196,4 +197,136 @@ fn the_run_information_is_json() {
         serde_json::json!(["comoving_a", "the_parameters"])
     );
     assert!(info["bytes"].as_u64().unwrap() > 30_000_000);
+}
+
+#[test]
+fn particles_of_all_versions_are_written_byte_by_byte() {
+    for version in [
+        "Version_One_Dot_Zero",
+        "Version_One_Dot_One_single",
+        "Version_Two_Dot_Zero_single",
+        "Version_Two_Dot_Zero_double",
+        "Version_Two_Dot_One_double",
+    ] {
+        for ints in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let [path, again, other] = ["plt", "again", "other"].map(|n| folder.path().join(n));
+            Synthetic::new(2, &[2, 2], "2 ").write(&path);
+            synthetic::particles(&path, version, ints);
+            fs::write(path.join("DM/precision"), "NATIVE\n").unwrap();
+            let plotfile = Plotfile::open(&path).unwrap();
+            let layout = Layout::from_json(&plotfile.layout_json().unwrap()).unwrap();
+            write(&plotfile, Some(&layout), &again).unwrap();
+            assert!(tree(&path) == tree(&again), "{version} {ints}");
+            write(&plotfile, None, &other).unwrap();
+            same_values(&plotfile, &Plotfile::open(&other).unwrap());
+        }
+    }
+}
+
+/// Columns of particles on the boxes of a plotfile, in no order.
+fn shuffled(ids: [i64; 3]) -> Vec<(String, Column)> {
+    use ambar::DataType::{Float32, Int32, Int64, UInt8, UInt32};
+    let names = [
+        "position_x",
+        "position_y",
+        "mass",
+        "id",
+        "cpu",
+        "kind",
+        "level",
+        "grid",
+    ];
+    let dtypes = [
+        Float32, Float32, Float32, Int64, Int32, Int32, UInt8, UInt32,
+    ];
+    let mut columns = Column::allocate(&dtypes, 3).unwrap();
+    columns[0]
+        .values_mut::<f32>()
+        .copy_from_slice(&[0.5, 1.5, 2.5]);
+    columns[1]
+        .values_mut::<f32>()
+        .copy_from_slice(&[0.0, 0.1, 0.2]);
+    columns[2]
+        .values_mut::<f32>()
+        .copy_from_slice(&[3.0, 2.0, 1.0]);
+    columns[3].values_mut::<i64>().copy_from_slice(&ids);
+    columns[4].values_mut::<i32>().copy_from_slice(&[0, 1, 2]);
+    columns[5].values_mut::<i32>().copy_from_slice(&[-7, 8, 9]);
+    columns[6].values_mut::<u8>().copy_from_slice(&[1, 0, 1]);
+    columns[7].values_mut::<u32>().copy_from_slice(&[2, 1, 0]);
+    names.into_iter().map(String::from).zip(columns).collect()
+}
+
+#[test]
+fn particles_in_any_order_go_to_their_grids() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plt");
+    Synthetic::new(2, &[2, 2], "2 ").write(&path);
+    let plotfile = Plotfile::open(&path).unwrap();
+    let run = plotfile.run();
+    let try_write = |columns: &[(String, Column)]| {
+        let again = folder.path().join("again");
+        let request = WriteRequest {
+            source: &plotfile,
+            run: &run,
+            layout: None,
+            species: &[SpeciesData {
+                name: "stars",
+                columns,
+            }],
+            progress: None,
+        };
+        write_plotfile(&again, &request)?;
+        let found = Plotfile::open(&again).unwrap();
+        let version = found.species()[0].version().to_owned();
+        let columns = found.read_particles("stars").unwrap();
+        fs::remove_dir_all(again).unwrap();
+        Ok::<_, ambar::Error>((version, columns))
+    };
+    let large = (1 << 39) - 2;
+    for (ids, version) in [
+        ([30, 20, 10], "Version_Two_Dot_Zero_single"),
+        ([30, large, 10], "Version_Two_Dot_One_single"),
+    ] {
+        let (found, columns) = try_write(&shuffled(ids)).unwrap();
+        assert_eq!(found, version);
+        let names: Vec<_> = columns.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names[..6],
+            ["position_x", "position_y", "mass", "id", "cpu", "kind"]
+        );
+        assert_eq!(columns[0].1.values::<f32>(), [1.5, 2.5, 0.5]);
+        assert_eq!(columns[3].1.values::<i64>(), [ids[1], ids[2], ids[0]]);
+        assert_eq!(columns[4].1.values::<i32>(), [1, 2, 0]);
+        assert_eq!(columns[5].1.values::<i32>(), [8, 9, -7]);
+        assert_eq!(columns[6].1.values::<u8>(), [0, 1, 1]);
+        assert_eq!(columns[7].1.values::<u32>(), [1, 0, 2]);
+    }
+    let error = try_write(&shuffled([1, 1 << 40, 2])).unwrap_err();
+    assert!(error.to_string().contains("too large a number"), "{error}");
+    let mut columns = shuffled([1, 2, 3]);
+    columns[7].1.values_mut::<u32>()[0] = 3;
+    let error = try_write(&columns).unwrap_err();
+    assert!(error.to_string().contains("grid 3 of level 1"), "{error}");
+    let mut columns = shuffled([1, 2, 3]);
+    columns[2].0 = "two\nlines".into();
+    assert_eq!(try_write(&columns).unwrap_err().kind(), ErrorKind::Invalid);
+    columns.remove(3);
+    assert_eq!(try_write(&columns).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn times_that_are_no_numbers_survive() {
+    let mut layout = {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plt");
+        Synthetic::new(1, &[2], "2 ").write(&path);
+        Plotfile::open(&path).unwrap().layout().unwrap()
+    };
+    layout.run.time = f64::NEG_INFINITY;
+    layout.run.levels[0].time = f64::NAN;
+    let again = Layout::from_json(&layout.to_json().unwrap()).unwrap();
+    assert_eq!(again.run.time, f64::NEG_INFINITY);
+    assert!(again.run.levels[0].time.is_nan());
 }

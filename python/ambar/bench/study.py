@@ -180,7 +180,7 @@ def run_study(
     study = Study(
         path=str(path),
         output_bytes=sum(kind["bytes"] for kind in kinds.values()),
-        domains=output.info.ncpu,
+        domains=_domains(output),
         files=sum(kind["files"] for kind in kinds.values()),
         component_bytes={c: _ramses_bytes(kinds, parts_of(c, there)) for c in components},
         machine=machine(PEERS),
@@ -201,6 +201,10 @@ def run_study(
             workers = [stack.enter_context(Worker(row, parts)) for row in rows]
             study.rows += _measure(workers, study, cold=cold, report=report)
     return study
+
+
+def _domains(output: ambar.Snapshot) -> int:
+    return output.info.ncpu if isinstance(output.info, ambar.Info) else 0
 
 
 def _require(

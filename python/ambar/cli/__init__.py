@@ -1,4 +1,4 @@
-"""The command line: `ambar convert | export | info | ls | verify | plot | compact | repair | bench`."""
+"""The command line: convert, export, info, ls, verify, plot, compact, repair, bench."""
 
 from __future__ import annotations
 

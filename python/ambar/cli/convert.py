@@ -63,8 +63,10 @@ def convert(
     ] = None,
     covered: Annotated[
         Covered,
-        typer.Option(help="Cells of AMReX that finer ones cover: auto leaves them out where averages give "
-            "them back."),
+        typer.Option(
+            help="Cells of AMReX that finer ones cover: auto leaves them out where averages give "
+            "them back."
+        ),
     ] = Covered.auto,
     profile: Annotated[
         Profile, typer.Option(help="Fast to read, small, or balanced.")
@@ -72,7 +74,7 @@ def convert(
     error_bound: Annotated[
         str | None,
         typer.Option(
-            help="How far values may be off: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range'."
+            help="How far values may be off: 0.5, '1e-3 of range', or a=0.5,b='1e-4 of range'."
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,

@@ -101,11 +101,11 @@ def _head(found: dict[str, Any], text: str) -> None:
 
 
 def _show_output(found: dict[str, Any]) -> None:
-    from ambar.opening import open as open_path
+    from ambar.info import info_of
 
     files = sum(entry["files"] for entry in found["files"].values())
     _head(found, f"{_CODES[found['kind']]}, {size(found['bytes'])} in {files:,} files")
-    _show_run(open_path(found["path"]).info)
+    _show_run(info_of({"format": found["kind"]}, found["info"]))
     table = plain_table("files", "number", "size")
     for kind, entry in found["files"].items():
         table.add_row(kind, f"{entry['files']:,}", size(entry["bytes"]))

@@ -357,7 +357,8 @@ pub(super) fn read_text(store: &Store, path: &str) -> Result<Option<String>> {
 /// The layout that a text in a store says.
 pub(super) fn layout_of(store: &Store, path: &str) -> Result<Option<Layout>> {
     let text = read_text(store, path)?;
-    text.map(|text| Layout::from_json(&text)).transpose()
+    let layout = text.map(|text| Layout::from_json(&text)).transpose();
+    layout.map_err(|error| error.at_node(path).in_file(store.location()))
 }
 
 /// The cube around the domain: its lower corner and side, for the Morton curve of particles.

@@ -73,7 +73,7 @@ impl Header {
         let lower = reals(&mut text, "the domain's lower corner", ndim)?;
         let upper = reals(&mut text, "the domain's upper corner", ndim)?;
         text.line("the end of the upper corner's line")?;
-        let ratios = ratios(text.line("refinement ratios")?, ndim, path)?;
+        let ratios = ratios(&mut text, ndim)?;
         let mut levels = Vec::new();
         for _ in 0..=finest {
             levels.push(HeaderLevel {
@@ -87,14 +87,15 @@ impl Header {
             });
         }
         text.line("the end of the domains' line")?;
-        let steps = text.line("the levels' steps")?;
-        let mut steps = Text::new(steps, path);
         for level in &mut levels {
-            level.step = steps.number("a level's step")?;
+            level.step = text.number("a level's step")?;
         }
+        text.line("the end of the steps' line")?;
         for level in &mut levels {
             level.cell_size = reals(&mut text, "the size of a level's cells", ndim)?;
         }
+        let coordinates = text.integer("the coordinate system (0, 1 or 2)", 0..=2)?;
+        text.line("the end of the coordinate system's line")?;
         let mut header = Self {
             version,
             fields,
@@ -103,7 +104,7 @@ impl Header {
             lower,
             upper,
             ratios,
-            coordinates: text.integer("the coordinate system (0, 1 or 2)", 0..=2)?,
+            coordinates,
             boundary: text.number("the width of the boundary data")?,
             levels,
             rest: String::new(),
@@ -267,14 +268,14 @@ fn reals(text: &mut Text<'_>, expected: &str, ndim: usize) -> Result<[f64; 3]> {
 }
 
 /// Ratios of a line: a number for all dimensions, or `(2,2,1)`. Some codes write none.
-fn ratios(line: &str, ndim: usize, path: &Path) -> Result<Vec<[i64; 3]>> {
-    let mut text = Text::new(line, path);
+fn ratios(text: &mut Text<'_>, ndim: usize) -> Result<Vec<[i64; 3]>> {
     let mut ratios = Vec::new();
-    while let Some(first) = text.peek() {
-        ratios.push(match first {
-            '(' => text.indices("a refinement ratio", ndim, 1)?,
+    while text.more_on_line() {
+        ratios.push(match text.peek() {
+            Some('(') => text.indices("a refinement ratio", ndim, 1)?,
             _ => [text.integer("a refinement ratio", 1..=1024)?; 3],
         });
     }
+    text.line("the end of the ratios' line")?;
     Ok(ratios)
 }

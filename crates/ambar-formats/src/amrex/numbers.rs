@@ -78,7 +78,7 @@ mod tests {
             assert_eq!(general(value, precision), text);
         }
         assert_eq!(
-            scientific(0.992553903659374126, 17),
+            scientific(0.992_553_903_659_374_1, 17),
             "9.92553903659374126e-01"
         );
         assert_eq!(scientific(0.0, 17), "0.00000000000000000e+00");

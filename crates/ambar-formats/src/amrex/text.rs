@@ -86,6 +86,12 @@ impl<'a> Text<'a> {
         Ok(rest.get(..len).unwrap_or_default().trim())
     }
 
+    /// Whether there is more than blanks before the end of this line.
+    pub fn more_on_line(&self) -> bool {
+        let line = self.rest().lines().next();
+        line.is_some_and(|line| !line.trim().is_empty())
+    }
+
     /// The next character that is not blank, without taking it.
     pub fn peek(&mut self) -> Option<char> {
         self.skip_space();

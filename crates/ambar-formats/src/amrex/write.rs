@@ -148,13 +148,7 @@ fn header_text(request: &WriteRequest<'_>, layouts: &[LevelLayout]) -> Result<St
     {
         return Ok(text.clone());
     }
-    for name in &header.fields {
-        if name.trim() != name || name.is_empty() || name.contains(['\n', '\r']) {
-            return Err(Error::invalid(format!(
-                "{name:?} cannot be the name of a plotfile's field: it must be a line of text"
-            )));
-        }
-    }
+    header.fields.iter().try_for_each(|name| check_line(name))?;
     let boxes: Vec<_> = hierarchy
         .levels
         .iter()
@@ -164,6 +158,16 @@ fn header_text(request: &WriteRequest<'_>, layouts: &[LevelLayout]) -> Result<St
         .layout
         .map_or(17, |layout| layout.precision.clamp(1, 40));
     Ok(header.format(&boxes, precision))
+}
+
+/// A name of a field or component: a line of its text.
+pub fn check_line(name: &str) -> Result<()> {
+    if name.trim() != name || name.is_empty() || name.contains(['\n', '\r']) {
+        return Err(Error::invalid(format!(
+            "{name:?} cannot be the name of a field or component: it must be a line of text"
+        )));
+    }
+    Ok(())
 }
 
 /// A name at a plotfile's top level.

@@ -11,7 +11,7 @@ use super::cellh::{check_name, format_boxes};
 use super::layout::{ParticleBoxes, SpeciesLayout};
 use super::particles::{encode, native};
 use super::species::{Grid, Record, SpeciesFiles, SpeciesHeader};
-use super::write::{SpeciesData, create, write_text};
+use super::write::{SpeciesData, check_line, create, write_text};
 
 /// Digits of the numbers in files' names that are sensible.
 const DIGITS: std::ops::RangeInclusive<usize> = 1..=12;
@@ -42,6 +42,13 @@ pub fn write(
         write_text(&files.folder.join(name), text)?;
     }
     write_text(&files.folder.join("Header"), &text)
+}
+
+/// Names of components, and whether there are numbers and processes.
+struct Components {
+    reals: Vec<String>,
+    ints: Vec<String>,
+    ids: bool,
 }
 
 /// The rows of a species, by level and grid.
@@ -161,35 +168,72 @@ impl<'a> Rows<'a> {
 
     /// A header of today's format, all particles of a level in one file.
     fn usual_header(&self) -> Result<SpeciesHeader> {
+        let single = column(self.data, "position_x", &DataType::Float32).is_ok();
+        let real = match single {
+            true => DataType::Float32,
+            false => DataType::Float64,
+        };
+        let parts = self.components(&real)?;
+        let grid = |rows: &std::ops::Range<usize>| Grid {
+            file: 0,
+            count: rows.len() as u64,
+            offset: 0,
+        };
+        let levels = self.grids.iter();
+        let ids = match parts.ids {
+            true => column(self.data, "id", &DataType::Int64)?.values::<i64>(),
+            false => &[],
+        };
+        let next = ids.iter().max().map_or(1, |id| id.saturating_add(1));
+        let size = if single { "single" } else { "double" };
+        // Numbers of more than 32 bits need the format with packed ones.
+        let format = match next > i64::from(i32::MAX) {
+            true => "Two_Dot_One",
+            false => "Two_Dot_Zero",
+        };
+        Ok(SpeciesHeader {
+            version: format!("Version_{format}_{size}"),
+            ndim: self.ndim,
+            reals: parts.reals,
+            ints: parts.ints,
+            checkpoint: parts.ids,
+            particles: self
+                .grids
+                .iter()
+                .flatten()
+                .map(|rows| rows.len() as u64)
+                .sum(),
+            next_id: next,
+            levels: levels
+                .map(|grids| grids.iter().map(grid).collect())
+                .collect(),
+        })
+    }
+
+    /// The components that the columns are, real numbers being of the type `real`.
+    fn components(&self, real: &DataType) -> Result<Components> {
         let position = |axis: &&str| format!("position_{axis}");
         let positions: Vec<_> = ["x", "y", "z"]
             .iter()
             .take(self.ndim)
             .map(position)
             .collect();
-        let single = column(self.data, &positions[0], &DataType::Float32).is_ok();
-        let real = if single {
-            DataType::Float32
-        } else {
-            DataType::Float64
-        };
         for name in &positions {
-            column(self.data, name, &real)?;
+            column(self.data, name, real)?;
         }
         let (mut reals, mut ints, mut ids) = (Vec::new(), Vec::new(), 0);
         for (name, column) in self.data.columns {
-            match name.as_str() {
-                "level" | "grid" => {}
-                "id" if *column.dtype() == DataType::Int64 => ids += 1,
-                "cpu" if *column.dtype() == DataType::Int32 => ids += 1,
-                name if positions.iter().any(|position| position == name) => {}
-                _ if *column.dtype() == real => reals.push(name.clone()),
-                _ if *column.dtype() == DataType::Int32 => ints.push(name.clone()),
-                _ => {
+            check_line(name)?;
+            match (name.as_str(), column.dtype()) {
+                ("level" | "grid", _) => {}
+                ("id", DataType::Int64) | ("cpu", DataType::Int32) => ids += 1,
+                _ if positions.contains(name) => {}
+                (_, dtype) if dtype == real => reals.push(name.clone()),
+                (_, DataType::Int32) => ints.push(name.clone()),
+                (_, dtype) => {
                     return Err(Error::invalid(format!(
-                        "the column {name:?} is of {}: particles hold {real}, as their positions, \
-                         or int32",
-                        column.dtype()
+                        "the column {name:?} is of {dtype}: particles hold {real}, as their \
+                         positions, or int32"
                     )));
                 }
             }
@@ -199,44 +243,10 @@ impl<'a> Rows<'a> {
                 "particles with integers need the columns \"id\" (int64) and \"cpu\" (int32)",
             ));
         }
-        let grid = |rows: &std::ops::Range<usize>| Grid {
-            file: 0,
-            count: rows.len() as u64,
-            offset: 0,
-        };
-        let levels = self
-            .grids
-            .iter()
-            .map(|grids| grids.iter().map(grid).collect());
-        let next = match ids {
-            0 => 1,
-            _ => column(self.data, "id", &DataType::Int64)?
-                .values::<i64>()
-                .iter()
-                .max()
-                .map_or(1, |id| id + 1),
-        };
-        let size = if single { "single" } else { "double" };
-        // Numbers of more than 32 bits need the format with packed ones.
-        let format = if next > i64::from(i32::MAX) {
-            "Two_Dot_One"
-        } else {
-            "Two_Dot_Zero"
-        };
-        Ok(SpeciesHeader {
-            version: format!("Version_{format}_{size}"),
-            ndim: self.ndim,
+        Ok(Components {
             reals,
             ints,
-            checkpoint: ids == 2,
-            particles: self
-                .grids
-                .iter()
-                .flatten()
-                .map(|rows| rows.len() as u64)
-                .sum(),
-            next_id: next,
-            levels: levels.collect(),
+            ids: ids == 2,
         })
     }
 

@@ -234,3 +234,46 @@ fn boxed([lo, hi]: &[Vec<i64>; 2]) -> String {
     let zeros = vec![0; lo.len()];
     format!("(({}) ({}) ({}))", list(lo), list(hi), list(&zeros))
 }
+
+/// Particles on the first boxes of both levels.
+pub fn particles(root: &Path, version: &str, ints: bool) {
+    let folder = root.join("DM");
+    let one = version.contains("One_Dot_") && !version.contains("Two");
+    let names = if one { "1\n" } else { "1\nmass\n1\nkind\n1\n" };
+    let columns = match (ints, one) {
+        (false, _) => 0,
+        (true, true) => 4,
+        (true, false) => 3,
+    };
+    let single = version.ends_with("single");
+    let mut table = String::new();
+    for (level, boxes, counts) in [(0, 2, [3, 0]), (1, 3, [2, 1])] {
+        let mut bytes = Vec::new();
+        for index in 0..boxes {
+            let count = counts.get(index).copied().unwrap_or(0);
+            table += &format!("0 {count} {}\n", bytes.len());
+            for row in 0..count {
+                let ints = (0..columns).map(|column| match column {
+                    0 if version.contains("Two_Dot_One") => (1 << 31) | (row + 1) >> 8,
+                    1 if version.contains("Two_Dot_One") => (row + 1) << 24 | 7,
+                    0 => row + 1,
+                    column => column as u32,
+                });
+                bytes.extend(ints.flat_map(|value: u32| value.to_le_bytes()));
+            }
+            for row in 0..count {
+                for value in [0.25, 0.5, f64::from(row)] {
+                    match single {
+                        true => bytes.extend((value as f32).to_le_bytes()),
+                        false => bytes.extend(value.to_le_bytes()),
+                    }
+                }
+            }
+        }
+        let folder = folder.join(format!("Level_{level}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("DATA_00000"), bytes).unwrap();
+    }
+    let text = format!("{version}\n2\n{names}6\n99\n1\n2\n3\n{table}");
+    fs::write(folder.join("Header"), text).unwrap();
+}

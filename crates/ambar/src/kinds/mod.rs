@@ -9,6 +9,7 @@ pub(crate) mod numbers;
 pub mod particles;
 pub mod predicate;
 pub mod region;
+pub(crate) mod rows;
 pub mod select;
 pub mod source;
 pub mod stored;

@@ -16,7 +16,7 @@ use crate::kinds::morton::gather;
 use crate::kinds::numbers;
 use crate::kinds::predicate::{Outcome, Predicate};
 use crate::kinds::region::Region;
-use crate::kinds::source::ColumnSource;
+pub(crate) use crate::kinds::rows::{Rows, chunk_count, chunk_range};
 use crate::memory::Column;
 
 /// Which rows are wanted: those that meet every condition given. The default is all rows.
@@ -35,63 +35,6 @@ impl Selection {
     pub fn is_all(&self) -> bool {
         self.region.is_none() && self.levels.is_none() && self.condition.is_none()
     }
-}
-
-/// A table as selections see it: stored columns, and columns that are derived from them.
-pub(crate) trait Rows: Sync {
-    /// The stored columns.
-    fn source(&self) -> &dyn ColumnSource;
-    /// Names that users may ask for, for messages.
-    fn names(&self) -> Vec<String>;
-    /// The type of a derived column; `None` where there is none of this name.
-    fn derived(&self, name: &str) -> Option<DataType>;
-    /// Computes derived columns of one chunk, all at once.
-    fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()>;
-    /// The names of the columns that regions look at.
-    fn positions(&self) -> Vec<String>;
-    /// The box around each chunk's positions, where it is known.
-    fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>>;
-    /// Whether every row lies in its chunk's box: else (NaN) a box inside of a region proves nothing.
-    fn boxes_hold_all(&self) -> bool;
-    /// Whether rows of a chunk whose box touches the region may lie in it; what the box leaves open.
-    fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
-        Ok(true)
-    }
-    /// Whether there are rows that do not count: those that `mask` leaves out.
-    fn is_masked(&self) -> bool {
-        false
-    }
-    /// Which rows count, one flag each. Only asked where some do not.
-    fn mask(&self, rows: Range<u64>) -> Result<Vec<bool>> {
-        Ok(vec![true; (rows.end - rows.start) as usize])
-    }
-    /// As `ColumnSource::ranges`, of stored and derived columns.
-    fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>>;
-
-    /// The type of any column.
-    fn dtype(&self, name: &str) -> Result<DataType> {
-        if let Some(dtype) = self.derived(name) {
-            return Ok(dtype);
-        }
-        if !self.source().names().iter().any(|other| other == name) {
-            let known = self.names().join(", ");
-            return Err(Error::not_found(format!(
-                "there is no column {name:?}; there are: {known}"
-            )));
-        }
-        self.source().dtype(name)
-    }
-}
-
-/// The rows of chunk `chunk`.
-pub(crate) fn chunk_range(source: &dyn ColumnSource, chunk: u64) -> Range<u64> {
-    let start = chunk.saturating_mul(source.chunk_rows()).min(source.rows());
-    start..start.saturating_add(source.chunk_rows()).min(source.rows())
-}
-
-/// The number of chunks.
-pub(crate) fn chunk_count(source: &dyn ColumnSource) -> u64 {
-    source.rows().div_ceil(source.chunk_rows().max(1))
 }
 
 /// A column that is asked for.

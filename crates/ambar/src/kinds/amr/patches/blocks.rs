@@ -14,7 +14,7 @@ use crate::kinds::morton;
 /// from their neighbours, but the more cells are padding.
 const SIDES: [usize; 3] = [16, 8, 4];
 
-/// Padding is at most one cell in so many that are kept; else the next smaller side is taken.
+/// Padding is at most one cell in so many of the boxes'; else the next smaller side is taken.
 const PADDING: u64 = 10;
 
 /// Most unit blocks of a level: their places take 40 bytes each in memory.
@@ -24,7 +24,7 @@ pub(super) const MAX_BLOCKS: u64 = 1 << 28;
 ///
 /// Block `i` holds the cells from `origins()[i]` on, `side()` in each dimension; origins are
 /// multiples of the side. Arrays over blocks have the cells of a block x fastest. Cells of a block
-/// that lie in no box are padding.
+/// that lie in no box are padding. The boxes decide about the side, whatever is kept of them.
 pub struct Blocks {
     nest: Arc<Nest>,
     level: usize,
@@ -45,18 +45,22 @@ impl Blocks {
         cells: Cells,
         chunk_cells: Option<usize>,
     ) -> Result<Self> {
-        let kept = nest.cells(level, cells);
-        let mut smallest = None;
+        // The boxes alone decide about the side: the order of cells does not depend on what is kept.
+        let kept = nest.cells(level, Cells::All);
+        let mut chosen = (1, Vec::new());
         for side in SIDES {
-            let keys = keys(nest, level, side, cells)?;
+            let keys = keys(nest, level, side, Cells::All)?;
             let held = keys.len() as u64 * side.pow(nest.ndim() as u32) as u64;
             let fits = (held - kept).saturating_mul(PADDING) <= kept;
-            smallest = Some((side, keys));
+            chosen = (side, keys);
             if fits {
                 break;
             }
         }
-        let (side, keys) = smallest.unwrap_or((1, Vec::new()));
+        let (side, mut keys) = chosen;
+        if cells == Cells::Leaves {
+            keys = self::keys(nest, level, side, cells)?;
+        }
         let origin = |key: &u128| {
             let place = morton::point(nest.ndim(), *key);
             let first = first_place(nest, level, side);

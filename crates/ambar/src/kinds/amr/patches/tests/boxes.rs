@@ -49,9 +49,12 @@ proptest! {
             let there = sample.cells.keys().filter(|(l, cell)| *l == level && meant(cell)).count();
             prop_assert_eq!(held, there);
             prop_assert_eq!(nest.cells(level, cells), there as u64);
-            if blocks.side() > 4 {
-                let padding = blocks.origins().len() * blocks.block_cells() - there;
-                prop_assert!(padding * 10 <= there);
+            let whole = Blocks::choose(&nest, level, Cells::All, None).unwrap();
+            prop_assert_eq!(blocks.side(), whole.side());
+            if whole.side() > 4 {
+                let boxes = nest.cells(level, Cells::All);
+                let padding = (whole.origins().len() * whole.block_cells()) as u64 - boxes;
+                prop_assert!(padding * 10 <= boxes);
             }
             for (chunk, extent) in blocks.extents(cells).iter().enumerate() {
                 let inside = blocks.chunk(chunk).flat_map(|block| cells_of(&blocks.extent(block)));

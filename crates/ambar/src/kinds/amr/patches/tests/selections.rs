@@ -97,6 +97,7 @@ proptest! {
         for covered in [Covered::Auto, Covered::Drop, Covered::Keep] {
             let (stored, _folder) = sample.stored(covered, chunk);
             prop_assert_eq!(stored.cells_per_level(), memory.cells_per_level());
+            prop_assert_eq!(Sample::sides(&stored), Sample::sides(&memory));
             check_all(&sample, &stored, &mut Random(seed));
         }
     }
