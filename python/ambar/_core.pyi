@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from typing_extensions import Buffer
 
 Region: TypeAlias = (
     tuple[Literal["box"], Sequence[float], Sequence[float]]
@@ -254,6 +255,16 @@ class Ramses:
     def sinks(self) -> Table | None: ...
     def clumps(self) -> Table | None: ...
 
+class CodecPlan:
+    """What the codec chose for values like those it was shown."""
+
+def amric_decode(scheme: str, stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array: ...
+def amric_encode(scheme: str, blocks: _Array, bound: float) -> bytes:
+    """Encode unit blocks (n, u, u, u) as AMRIC does, or any array with the scheme "1d".
+
+    The others are "lorenzo-regression", "interpolation-linear" and "interpolation-clustered".
+    """
+
 class Amrex:
     """A plotfile of AMReX."""
 
@@ -280,6 +291,22 @@ class Patches:
 def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> Any:
     """Return an `arrow_array_stream` capsule of one record batch that lends the arrays."""
 
+def codec_decode(stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array:
+    """Decode a stream of values of "float32" or "float64"; another number of them is damage."""
+
+def codec_encode(
+    values: _Array, origins: _Array | None, bound: float, plan: CodecPlan | None = None
+) -> bytes:
+    """Encode an array of 1 to 4 dimensions, or unit blocks (n, z, y, x) with origins (n, 3).
+
+    No value will differ by more than `bound`; 0 is lossless. Origins are int64 (z, y, x), multiples
+    of the blocks' sides, sorted along the Morton curve.
+    """
+
+def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float]:
+    """Return type and number of a stream's values, and its bound."""
+
+def codec_tune(values: _Array, origins: _Array | None, bound: float) -> CodecPlan: ...
 def compact(path: _Path) -> None: ...
 def convert_amrex(
     source: _Path | Patches,

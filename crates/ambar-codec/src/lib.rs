@@ -6,6 +6,7 @@
 //!
 //! No I/O, and no threads of its own.
 
+pub mod amric;
 mod binary;
 mod bitmap;
 mod bits;

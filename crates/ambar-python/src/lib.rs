@@ -3,6 +3,7 @@
 mod amrex;
 mod arrow;
 mod cells;
+mod codec;
 mod errors;
 mod kinds;
 mod memory;
@@ -29,6 +30,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<cells::Amr>()?;
     module.add_class::<kinds::Table>()?;
     module.add_class::<ramses::Ramses>()?;
+    codec::register(module)?;
     module.add_class::<amrex::Amrex>()?;
     module.add_class::<amrex::Patches>()?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;

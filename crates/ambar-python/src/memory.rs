@@ -140,6 +140,16 @@ impl Lent {
         }
     }
 
+    /// The type of the values as the buffer protocol says it: "f", "d", ...
+    pub fn format(&self) -> &str {
+        self.buffer.format().to_str().unwrap_or_default()
+    }
+
+    /// The shape of the values.
+    pub fn shape(&self) -> &[usize] {
+        self.buffer.shape()
+    }
+
     /// The number of values.
     pub fn count(&self) -> usize {
         self.buffer.item_count()

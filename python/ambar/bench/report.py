@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.table import Table
 
+from ambar.bench import output
 from ambar.bench.study import Row, Study
-from ambar.cli.common import plain_table, size
+from ambar.cli.common import size
 
 COLUMNS = (
     "",
@@ -55,14 +55,9 @@ def headline(study: Study) -> str:
 def tables(study: Study) -> Iterator[Table]:
     """Yield a table for the screen per component."""
     for component in study.component_bytes:
-        table = plain_table(*_on_screen(COLUMNS), title=component)
-        table.padding = (0, 0, 0, 1)
-        for column in table.columns:
-            column.no_wrap = True
-        for row in rows_of(study, component):
-            style = "" if row.reader == "ambar" else "dim"
-            table.add_row(*_on_screen(cells_of(row, study)), style=style)
-        yield table
+        rows = rows_of(study, component)
+        texts = ((_on_screen(cells_of(row, study)), row.reader == "ambar") for row in rows)
+        yield output.screen_table(component, _on_screen(COLUMNS), texts)
 
 
 def _on_screen(texts: Sequence[str]) -> list[str]:
@@ -93,15 +88,12 @@ def markdown(study: Study) -> str:
     """Return everything as Markdown."""
     lines = [f"# Loading {Path(study.path).name}", "", headline(study) + ".", ""]
     for component in study.component_bytes:
-        lines += [f"## {component}", "", "| " + " | ".join(COLUMNS) + " |"]
-        lines += ["|---|" + "---:|" * (len(COLUMNS) - 1)]
-        lines += [
-            "| " + " | ".join(cells_of(row, study)) + " |" for row in rows_of(study, component)
-        ]
+        rows = [cells_of(row, study) for row in rows_of(study, component)]
+        lines += [f"## {component}", "", *output.markdown_table(COLUMNS, rows)]
         lines.append("")
     lines += [f"- {note}" for note in notes(study)]
     lines += ["", "Whole stores: " + stores(study) + ".", ""]
-    lines += [f"{name}: {value}  " for name, value in study.machine.items()]
+    lines += output.machine_lines(study.machine)
     return "\n".join(lines) + "\n"
 
 
@@ -116,20 +108,12 @@ def stores(study: Study) -> str:
 
 def write(study: Study, folder: Path) -> list[Path]:
     """Write results.json, results.md and, where matplotlib is installed, results.png."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / "results.json", folder / "results.md"]
-    written[0].write_text(json.dumps(study.to_dict(), indent=2) + "\n")
-    written[1].write_text(markdown(study))
-    try:
-        chart(study, folder / "results.png")
-    except ImportError:
-        return written
-    return [*written, folder / "results.png"]
+    charts = {"": lambda target: chart(study, target)}
+    return output.write(folder, study.to_dict(), markdown(study), charts)
 
 
 def chart(study: Study, target: Path) -> None:
     """Draw the warm times as bars, a panel per component, on a logarithmic axis."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     components = list(study.component_bytes)
@@ -139,7 +123,7 @@ def chart(study: Study, target: Path) -> None:
     panels = figure.subplots(len(components), 1, sharex=True, squeeze=False)[:, 0]
     for axes, component in zip(panels, components, strict=True):
         rows = rows_of(study, component)[::-1]
-        colours = ["#c77f12" if row.reader == "ambar" else "#8a8f98" for row in rows]
+        colours = [output.OURS if row.reader == "ambar" else output.OTHERS for row in rows]
         milliseconds = [row.seconds * 1e3 for row in rows]
         bars = axes.barh([row.name for row in rows], milliseconds, color=colours)
         axes.bar_label(bars, [f" {_digits(value)}" for value in milliseconds], fontsize=8)
@@ -151,7 +135,7 @@ def chart(study: Study, target: Path) -> None:
     panels[-1].set_xscale("log")
     panels[-1].set_xlim(min(1.0, quickest / 2), slowest * 2)
     panels[-1].set_xlabel("median of warm loads, ms")
-    FigureCanvasAgg(figure).print_figure(target, dpi=130)
+    output.save(figure, target)
 
 
 def _digits(value: float) -> str:

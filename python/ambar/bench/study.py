@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
 import ambar
 from ambar import _core
+from ambar.bench.machine import machine
 from ambar.bench.readers import CELL_COMPONENTS, PEERS, READERS, parts_of
 from ambar.overview import ramses_files
 from ambar.store import Store
@@ -185,7 +183,7 @@ def run_study(
         domains=_domains(output),
         files=sum(kind["files"] for kind in kinds.values()),
         component_bytes={c: _ramses_bytes(kinds, parts_of(c, there)) for c in components},
-        machine=machine(),
+        machine=machine(PEERS),
         rounds=rounds,
         cold="",
     )
@@ -336,23 +334,3 @@ def _opened(file: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def machine() -> dict[str, str]:
-    """Return what the study ran on: processor, cores, system, versions."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), "")
-    found = {
-        "processor": model or platform.processor() or platform.machine(),
-        "cores": str(len(os.sched_getaffinity(0))),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-    }
-    for package in ("ambar", "numpy", *PEERS):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found

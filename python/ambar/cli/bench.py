@@ -12,9 +12,13 @@ import typer
 from ambar.cli.common import Debug, Json, Threads, console, errors, parse_list, print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.table import Table
+
     from ambar.writer import Profile
 
-app = typer.Typer(help="Measure ambar against yt, osyris and pynbody.", no_args_is_help=True)
+app = typer.Typer(help="Measure ambar against its peers.", no_args_is_help=True)
 
 
 @app.callback()
@@ -77,13 +81,81 @@ def ramses(
     if json:
         print_json(found.to_dict())
         return
-    console.print(report.headline(found), markup=False, soft_wrap=True)
-    for table in report.tables(found):
+    last = ["stores: " + report.stores(found)]
+    _show(report.headline(found), report.tables(found), report.notes(found) + last, written)
+
+
+@app.command()
+def amr(
+    path: Annotated[Path, typer.Argument(help="An AMReX plotfile, plt00000.")],
+    bounds: Annotated[str, typer.Option(help="Relative error bounds.")] = "1e-2,1e-3,1e-4,1e-5",
+    fields: Annotated[str | None, typer.Option(help="Some of the fields; else all.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Some of the methods; a wrong name shows all there are.")
+    ] = None,
+    local_range: Annotated[
+        bool,
+        typer.Option("--local-range", help="Bounds of each rank's own range, as AMRIC's tables."),
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of which medians are taken.")] = 3,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, JSON and charts.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure error-bounded compression of a plotfile: ratio, PSNR, largest error, speed.
+
+    Against AMReX's own compression, the schemes of AMRIC, SZ3 and ZFP. All of the plotfile is read
+    into memory.
+
+    [bold]Examples[/bold]
+
+    ambar bench amr plt00200
+
+    ambar bench amr plt00200 --bounds 1e-3 --fields density,Temp --local-range -o results
+    """
+    from ambar.bench.amr import report, study
+
+    with errors.status("measuring") as status:
+        found = study.run_study(
+            path,
+            bounds=_numbers(bounds),
+            fields=parse_list(fields),
+            keys=parse_list(methods),
+            local_range=local_range,
+            rounds=rounds,
+            report=status.update,
+        )
+    written = [] if output is None else report.write(found, output)
+    if json:
+        print_json(found.to_dict())
+        return
+    _show(report.headline(found), report.tables(found), report.notes(found), written)
+
+
+def _show(
+    headline: str, tables: Iterable[Table], notes: Iterable[str], written: Iterable[Path]
+) -> None:
+    console.print(headline, markup=False, soft_wrap=True)
+    for table in tables:
         console.print(table)
-    for line in (*report.notes(found), "stores: " + report.stores(found)):
+    for line in notes:
         console.print(line, markup=False, style="dim", soft_wrap=True)
     for file in written:
         console.print(f"written: {file}", markup=False, soft_wrap=True)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        numbers = [float(part) for part in parse_list(text) or []]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(0 < number < 1 for number in numbers):
+        raise typer.BadParameter(
+            f"{text!r} is no list of bounds between 0 and 1, such as 1e-2,1e-3"
+        )
+    return numbers
 
 
 def _profiles(text: str) -> list[Profile]:

@@ -1,0 +1,346 @@
+//! The codec on single chunks, and the schemes that it is measured against.
+
+use std::cell::RefCell;
+
+use ambar::{Column, DataType};
+use ambar_codec::amric::{self, Scheme};
+use ambar_codec::{Element, Layout, Plan, Workspace};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::OrRaise;
+use crate::memory::{Lent, to_numpy};
+
+/// Values of the largest chunk whose workspace is kept for the next one.
+const KEPT: usize = 1 << 21;
+
+/// Adds the functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CodecPlan>()?;
+    module.add_function(wrap_pyfunction!(codec_tune, module)?)?;
+    module.add_function(wrap_pyfunction!(codec_encode, module)?)?;
+    module.add_function(wrap_pyfunction!(codec_decode, module)?)?;
+    module.add_function(wrap_pyfunction!(codec_inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(amric_encode, module)?)?;
+    module.add_function(wrap_pyfunction!(amric_decode, module)?)
+}
+
+/// What the codec chose for values like those it was shown.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct CodecPlan(Plan);
+
+/// A codec's result as the library's, whose errors become exceptions.
+fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
+    result
+        .map_err(|error| match error {
+            ambar_codec::Error::Corrupt(message) => ambar::Error::corrupt(message),
+            ambar_codec::Error::Unsupported(message) => ambar::Error::unsupported(message),
+            ambar_codec::Error::Invalid(message) => ambar::Error::invalid(message),
+        })
+        .or_raise()
+}
+
+/// A type of values, and where its workspaces are kept.
+trait Value: Element + bytemuck::Pod {
+    const DTYPE: DataType;
+
+    /// Lends a workspace: the thread's own, or for much a new one.
+    fn with_workspace<R>(values: usize, work: impl FnOnce(&mut Workspace<Self>) -> R) -> R;
+}
+
+macro_rules! value {
+    ($type:ty, $dtype:expr) => {
+        impl Value for $type {
+            const DTYPE: DataType = $dtype;
+
+            fn with_workspace<R>(values: usize, work: impl FnOnce(&mut Workspace<Self>) -> R) -> R {
+                thread_local! {
+                    static WORKSPACE: RefCell<Workspace<$type>> = RefCell::default();
+                }
+                if values > KEPT {
+                    return work(&mut Workspace::default());
+                }
+                WORKSPACE.with_borrow_mut(work)
+            }
+        }
+    };
+}
+
+value!(f32, DataType::Float32);
+value!(f64, DataType::Float64);
+
+fn values<T: Value>(lent: &Lent) -> PyResult<&[T]> {
+    if lent.bytes().is_empty() {
+        return Ok(&[]);
+    }
+    bytemuck::try_cast_slice(lent.bytes())
+        .map_err(|_| PyValueError::new_err("the array must be aligned"))
+}
+
+/// Calls a function with the type of a buffer's values.
+macro_rules! by_format {
+    ($lent:expr, $function:ident($($argument:expr),*)) => {
+        match $lent.format() {
+            "f" | "<f" => $function::<f32>($($argument),*),
+            "d" | "<d" => $function::<f64>($($argument),*),
+            other => Err(PyTypeError::new_err(format!(
+                "the array must be of float32 or float64 in this machine's byte order, not {other:?}"
+            ))),
+        }
+    };
+}
+
+/// Calls a function with the type of this name.
+macro_rules! by_name {
+    ($name:expr, $function:ident($($argument:expr),*)) => {
+        match $name {
+            "float32" => $function::<f32>($($argument),*),
+            "float64" => $function::<f64>($($argument),*),
+            other => Err(PyTypeError::new_err(format!(
+                "the values must be float32 or float64, not {other:?}"
+            ))),
+        }
+    };
+}
+
+/// What a call says of how values lie: a shape, or for unit blocks (n, z, y, x) their origins.
+struct Lie {
+    shape: Vec<usize>,
+    origins: Option<Vec<[i64; 3]>>,
+}
+
+impl Lie {
+    fn new(lent: &Lent, origins: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let origins = origins.map(self::origins).transpose()?;
+        Ok(Self {
+            shape: lent.shape().to_vec(),
+            origins,
+        })
+    }
+
+    fn layout(&self) -> PyResult<Layout<'_>> {
+        match (&self.origins, &self.shape[..]) {
+            (None, shape) => Ok(Layout::Array(shape)),
+            (Some(origins), [n, z, y, x]) if *n == origins.len() => Ok(Layout::Blocks {
+                side: [*z, *y, *x],
+                origins,
+            }),
+            (Some(origins), shape) => Err(PyValueError::new_err(format!(
+                "unit blocks with {} origins have the shape ({0}, z, y, x), not {shape:?}",
+                origins.len()
+            ))),
+        }
+    }
+}
+
+fn origins(array: &Bound<'_, PyAny>) -> PyResult<Vec<[i64; 3]>> {
+    let lent = Lent::new(array, false)?;
+    match (lent.format(), lent.shape()) {
+        ("l" | "q" | "<l" | "<q", [_, 3]) => {
+            bytemuck::try_cast_slice(lent.bytes()).map(<[[i64; 3]]>::to_vec)
+        }
+        (format, shape) => {
+            return Err(PyTypeError::new_err(format!(
+                "origins are int64 of shape (n, 3), not {format:?} of {shape:?}"
+            )));
+        }
+    }
+    .map_err(|_| PyValueError::new_err("the origins must be aligned"))
+}
+
+/// Chooses settings for values like these, to be used for all chunks of an array.
+#[pyfunction]
+#[pyo3(signature = (values, origins, bound))]
+fn codec_tune(
+    py: Python<'_>,
+    values: &Bound<'_, PyAny>,
+    origins: Option<&Bound<'_, PyAny>>,
+    bound: f64,
+) -> PyResult<CodecPlan> {
+    let lent = Lent::new(values, false)?;
+    let lie = Lie::new(&lent, origins)?;
+    by_format!(lent, tune(py, &lent, &lie, bound))
+}
+
+fn tune<T: Value>(py: Python<'_>, lent: &Lent, lie: &Lie, bound: f64) -> PyResult<CodecPlan> {
+    let (values, layout) = (values::<T>(lent)?, lie.layout()?);
+    told(py.detach(|| ambar_codec::tune(values, &layout, bound))).map(CodecPlan)
+}
+
+/// Encodes an array, or unit blocks with their origins, within an absolute bound.
+#[pyfunction]
+#[pyo3(signature = (values, origins, bound, plan=None))]
+fn codec_encode<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    origins: Option<&Bound<'py, PyAny>>,
+    bound: f64,
+    plan: Option<Bound<'py, CodecPlan>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let lent = Lent::new(values, false)?;
+    let lie = Lie::new(&lent, origins)?;
+    let plan = plan.map(|plan| plan.get().0);
+    by_format!(lent, encode(py, &lent, &lie, bound, plan))
+}
+
+fn encode<'py, T: Value>(
+    py: Python<'py>,
+    lent: &Lent,
+    lie: &Lie,
+    bound: f64,
+    plan: Option<Plan>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (values, layout) = (values::<T>(lent)?, lie.layout()?);
+    let stream = py.detach(|| {
+        T::with_workspace(values.len(), |workspace| {
+            ambar_codec::encode(values, &layout, bound, plan, workspace)
+        })
+    });
+    Ok(PyBytes::new(py, &told(stream)?))
+}
+
+/// What a stream says of itself: type and number of its values, and their bound.
+#[pyfunction]
+fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, f64)> {
+    let lent = Lent::new(stream, false)?;
+    let info = told(ambar_codec::inspect(lent.bytes()))?;
+    let dtype = if info.value_size == f32::SIZE {
+        "float32"
+    } else {
+        "float64"
+    };
+    Ok((dtype, info.values, info.bound))
+}
+
+/// Decodes a stream of values of this type and shape.
+#[pyfunction]
+fn codec_decode<'py>(
+    py: Python<'py>,
+    stream: &Bound<'py, PyAny>,
+    dtype: &str,
+    shape: Vec<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let lent = Lent::new(stream, false)?;
+    let stream = lent.bytes();
+    by_name!(dtype, decode(py, stream, shape))
+}
+
+fn decode<'py, T: Value>(
+    py: Python<'py>,
+    stream: &[u8],
+    shape: Vec<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // What the stream says is compared before memory is asked for.
+    let info = told(ambar_codec::inspect(stream))?;
+    if count(&shape)? != info.values || T::SIZE != info.value_size {
+        let message = format!(
+            "the stream holds {} values of {} bytes, expected the shape {shape:?} of {}",
+            info.values,
+            info.value_size,
+            T::DTYPE
+        );
+        return Err(ambar::Error::corrupt(message)).or_raise();
+    }
+    decoded::<T>(py, shape, |out| {
+        T::with_workspace(out.len(), |workspace| {
+            ambar_codec::decode(stream, out, workspace)
+        })
+    })
+}
+
+/// The scheme of this name.
+fn scheme(name: &str) -> PyResult<Scheme> {
+    Ok(match name {
+        "1d" => Scheme::OneDimensional,
+        "lorenzo-regression" => Scheme::LorenzoRegression,
+        "interpolation-linear" => Scheme::InterpolationLinear,
+        "interpolation-clustered" => Scheme::InterpolationClustered,
+        other => return Err(PyValueError::new_err(format!("no scheme {other:?}"))),
+    })
+}
+
+/// Encodes unit blocks (n, u, u, u), or for "1d" any array, in a scheme of AMRIC's.
+#[pyfunction]
+fn amric_encode<'py>(
+    py: Python<'py>,
+    scheme: &str,
+    blocks: &Bound<'py, PyAny>,
+    bound: f64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let lent = Lent::new(blocks, false)?;
+    let scheme = self::scheme(scheme)?;
+    let side = side(scheme, lent.shape())?;
+    by_format!(lent, amric_values(py, &lent, scheme, side, bound))
+}
+
+fn amric_values<'py, T: Value>(
+    py: Python<'py>,
+    lent: &Lent,
+    scheme: Scheme,
+    side: usize,
+    bound: f64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let values = values::<T>(lent)?;
+    let stream = told(py.detach(|| amric::encode(scheme, values, side, bound)))?;
+    Ok(PyBytes::new(py, &stream))
+}
+
+/// Decodes what `amric_encode` made.
+#[pyfunction]
+fn amric_decode<'py>(
+    py: Python<'py>,
+    scheme: &str,
+    stream: &Bound<'py, PyAny>,
+    dtype: &str,
+    shape: Vec<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let lent = Lent::new(stream, false)?;
+    let stream = lent.bytes();
+    let scheme = self::scheme(scheme)?;
+    let side = side(scheme, &shape)?;
+    by_name!(dtype, amric_decoded(py, stream, scheme, side, shape))
+}
+
+fn amric_decoded<'py, T: Value>(
+    py: Python<'py>,
+    stream: &[u8],
+    scheme: Scheme,
+    side: usize,
+    shape: Vec<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    decoded::<T>(py, shape, |out| amric::decode(scheme, stream, side, out))
+}
+
+fn side(scheme: Scheme, shape: &[usize]) -> PyResult<usize> {
+    match (scheme, shape) {
+        (Scheme::OneDimensional, _) => Ok(1),
+        (_, [_, z, y, x]) if z == y && y == x => Ok(*x),
+        _ => Err(PyValueError::new_err(format!(
+            "unit blocks have the shape (n, u, u, u), not {shape:?}"
+        ))),
+    }
+}
+
+fn count(shape: &[usize]) -> PyResult<usize> {
+    shape
+        .iter()
+        .try_fold(1usize, |product, n| product.checked_mul(*n))
+        .ok_or_else(|| PyValueError::new_err(format!("the shape {shape:?} is too large")))
+}
+
+/// A new array of this shape, filled by `fill`.
+fn decoded<'py, T: Value>(
+    py: Python<'py>,
+    shape: Vec<usize>,
+    fill: impl FnOnce(&mut [T]) -> ambar_codec::Result<()> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let count = count(&shape)?;
+    let columns = Column::allocate(&[T::DTYPE], count).or_raise()?;
+    let mut columns = columns.into_iter();
+    let Some(mut column) = columns.next() else {
+        return Err(PyValueError::new_err("no memory was given"));
+    };
+    told(py.detach(|| fill(column.values_mut::<T>())))?;
+    to_numpy(py, column)?.call_method1("reshape", (shape,))
+}

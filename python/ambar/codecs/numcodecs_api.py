@@ -1,0 +1,44 @@
+"""The codec for numcodecs, and so for Zarr v2, kerchunk and others: id "ambar"."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from numcodecs.abc import Codec
+from numcodecs.compat import ensure_bytes, ensure_ndarray, ndarray_copy
+
+from ambar import _core
+from ambar.codecs import checked_bound, encode
+
+
+class AmbarCodec(Codec):  # type: ignore[misc] # numcodecs has no types
+    """Buffers of float32 or float64, no value off by more than `error_bound`.
+
+    Parameters
+    ----------
+    error_bound
+        The absolute bound; 0 for lossless. NaN and infinities always come back as they are.
+    """
+
+    codec_id: ClassVar = "ambar"
+
+    def __init__(self, error_bound: float) -> None:
+        self.error_bound = checked_bound(error_bound)
+
+    def encode(self, buf: Any) -> bytes:
+        """Return the stream of an array, whose values are taken in the order of its memory."""
+        values = ensure_ndarray(buf)
+        if values.flags.f_contiguous and not values.flags.c_contiguous:
+            values = values.T
+        if values.dtype.newbyteorder("=") != values.dtype:
+            raise _core.InvalidError(
+                f"the codec ambar needs values in this machine's byte order, not {values.dtype}"
+            )
+        return encode(values, self.error_bound)
+
+    def decode(self, buf: Any, out: Any = None) -> Any:
+        """Return the values of a stream as a flat array, or put them into `out`."""
+        stream = ensure_bytes(buf)
+        dtype, count, _ = _core.codec_inspect(stream)
+        values = _core.codec_decode(stream, dtype, (count,))
+        return values if out is None else ndarray_copy(values, out)

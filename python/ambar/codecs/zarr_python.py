@@ -1,0 +1,69 @@
+"""The codec for zarr-python and Zarr v3: the name "ambar", and an error_bound."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from zarr.abc.codec import ArrayBytesCodec
+from zarr.core.common import JSON, parse_named_configuration
+
+from ambar.codecs import checked_bound, checked_dtype, decode, encode
+
+if TYPE_CHECKING:
+    from zarr.core.array_spec import ArraySpec
+    from zarr.core.buffer import Buffer, NDBuffer
+
+
+@dataclass(frozen=True)
+class AmbarCodec(ArrayBytesCodec):
+    """Chunks of float32 or float64, of any shape, no value off by more than `error_bound`.
+
+    Parameters
+    ----------
+    error_bound
+        The absolute bound; 0 for lossless. NaN and infinities always come back as they are.
+    """
+
+    is_fixed_size = False
+
+    error_bound: float
+
+    def __init__(self, *, error_bound: float) -> None:
+        object.__setattr__(self, "error_bound", checked_bound(error_bound))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, JSON]) -> Self:
+        """Return the codec that a document of an array describes."""
+        _, configuration = parse_named_configuration(data, "ambar")
+        options: dict[str, Any] = dict(configuration)
+        bound = checked_bound(options.pop("error_bound", None))
+        if options:
+            raise ValueError(f"the codec ambar has no {', '.join(sorted(options))}")
+        return cls(error_bound=bound)
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return what a document of an array says."""
+        return {"name": "ambar", "configuration": {"error_bound": self.error_bound}}
+
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
+        """Check that the array's type is one that the codec knows."""
+        checked_dtype(np.dtype(array_spec.dtype.to_native_dtype()))
+        return self
+
+    async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
+        values = chunk_array.as_numpy_array()
+        stream = await asyncio.to_thread(encode, values, self.error_bound)
+        return chunk_spec.prototype.buffer.from_bytes(stream)
+
+    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+        dtype = np.dtype(chunk_spec.dtype.to_native_dtype())
+        stream: Any = np.ascontiguousarray(chunk_bytes.as_numpy_array())
+        values = await asyncio.to_thread(decode, stream, dtype, chunk_spec.shape)
+        return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+        """Raise, for the size is not known before."""
+        raise NotImplementedError

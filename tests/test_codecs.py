@@ -1,0 +1,200 @@
+"""zarr-python and numcodecs write and read the codec ambar, and refuse what it cannot hold."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar import _core
+from ambar.codecs import decode, encode
+
+SHAPES = [(), (1,), (1000,), (30, 41), (9, 10, 11), (3, 8, 9, 10), (2, 3, 4, 5, 6), (0, 4)]
+
+
+def field(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Return a smooth field, with noise and odd values."""
+    places = np.indices(shape).astype(float) if shape else np.zeros((0,))
+    values = np.asarray(sum(np.sin(place / (3 + i)) for i, place in enumerate(places)), float)
+    values = values.reshape(shape) + np.random.default_rng(1).normal(0, 1e-3, shape)
+    if values.size > 100:
+        values.reshape(-1)[[3, 40, 77]] = np.nan, np.inf, -1e30
+    return values.astype(dtype)
+
+
+def check(found: np.ndarray, expected: np.ndarray, bound: float) -> None:
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~finite], expected[~finite])
+    errors = np.abs(found[finite].astype(float) - expected[finite])
+    assert not errors.size or errors.max() <= bound
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_arrays_of_any_shape_come_back(shape: tuple[int, ...], dtype: str) -> None:
+    values = field(shape, dtype)
+    for bound in (1e-2, 1e-6, 0.0):
+        check(decode(encode(values, bound), values.dtype, shape), values, bound)
+
+
+def test_bounds_and_types_that_make_no_sense_are_refused() -> None:
+    from ambar.codecs.zarr_python import AmbarCodec
+
+    for bound in (-1.0, float("nan"), float("inf"), "1e-3", None, True):
+        with pytest.raises(ambar.InvalidError, match="error_bound"):
+            AmbarCodec(error_bound=bound)  # type: ignore[arg-type]
+    with pytest.raises(ambar.InvalidError, match="int32"):
+        encode(np.arange(3, dtype="i4"), 0.0)
+    with pytest.raises(ValueError, match="no level"):
+        AmbarCodec.from_dict({"name": "ambar", "configuration": {"error_bound": 1, "level": 3}})
+
+
+def test_damaged_streams_and_other_shapes_are_errors() -> None:
+    values = field((20, 30), "float64")
+    stream = encode(values, 1e-3)
+    with pytest.raises(ambar.CorruptError):
+        decode(stream[:-1], values.dtype, values.shape)
+    with pytest.raises(ambar.CorruptError):
+        decode(stream[:50] + bytes([stream[50] ^ 1]) + stream[51:], values.dtype, values.shape)
+    with pytest.raises(ambar.CorruptError, match="600 values of 8 bytes"):
+        decode(stream, values.dtype, (20, 31))
+    with pytest.raises(ambar.CorruptError, match="float32"):
+        decode(stream, np.dtype("float32"), values.shape)
+
+
+@pytest.mark.parametrize("shards", [None, (32, 64)], ids=["plain", "sharded"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", ">f8"])
+def test_zarr_python_writes_and_reads(shards: tuple[int, int] | None, dtype: str) -> None:
+    zarr = pytest.importorskip("zarr")
+    from zarr.codecs import Crc32cCodec
+
+    from ambar.codecs.zarr_python import AmbarCodec
+
+    values = field((70, 90), dtype)
+    store = zarr.storage.MemoryStore()
+    array = zarr.create_array(
+        store,
+        shape=values.shape,
+        dtype=dtype,
+        chunks=(16, 32),
+        shards=shards,
+        serializer=AmbarCodec(error_bound=1e-3),
+        compressors=Crc32cCodec(),
+    )
+    array[:] = values
+    opened = zarr.open_array(store, mode="r")
+    check(opened[:].astype(values.dtype), values, 1e-3)
+    check(opened[33:60:3, 5:9].astype(values.dtype), values[33:60:3, 5:9], 1e-3)
+    assert opened.nbytes_stored() < values.nbytes
+
+
+def test_a_document_alone_finds_the_codec(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    from ambar.codecs.zarr_python import AmbarCodec
+
+    values = field((40, 50), "float64")
+    array = zarr.create_array(
+        tmp_path / "x",
+        shape=values.shape,
+        dtype="f8",
+        chunks=(40, 50),
+        serializer=AmbarCodec(error_bound=0.0),
+        compressors=None,
+    )
+    array[:] = values
+    # A process that has imported nothing of ambar.
+    code = "import sys, zarr; a = zarr.open_array(sys.argv[1])[:]; print(a.tobytes().hex())"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "x")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert bytes.fromhex(done.stdout.strip()) == values.tobytes()
+
+
+def test_zarr_python_refuses_other_types() -> None:
+    zarr = pytest.importorskip("zarr")
+    from ambar.codecs.zarr_python import AmbarCodec
+
+    with pytest.raises(ambar.InvalidError, match="float32 and float64, not int32"):
+        zarr.create_array(
+            zarr.storage.MemoryStore(),
+            shape=(10,),
+            dtype="i4",
+            chunks=(5,),
+            serializer=AmbarCodec(error_bound=1e-3),
+            compressors=None,
+        )
+
+
+def test_numcodecs_finds_and_uses_the_codec() -> None:
+    numcodecs = pytest.importorskip("numcodecs")
+    values = field((12, 30, 20), "float64")
+    codec = numcodecs.get_codec({"id": "ambar", "error_bound": 1e-4})
+    assert codec.get_config() == {"id": "ambar", "error_bound": 1e-4}
+    check(codec.decode(codec.encode(values)).reshape(values.shape), values, 1e-4)
+    fortran = np.asfortranarray(values)
+    found = codec.decode(codec.encode(fortran)).reshape(values.shape, order="F")
+    check(found, values, 1e-4)
+    out = np.empty_like(values)
+    codec.decode(codec.encode(values), out=out)
+    check(out, values, 1e-4)
+    with pytest.raises(ambar.InvalidError, match="uint8"):
+        codec.encode(b"bytes")
+    with pytest.raises(ambar.InvalidError, match="byte order"):
+        codec.encode(values.astype(">f8"))
+
+
+def test_zarr_v2_uses_the_codec_of_numcodecs() -> None:
+    zarr = pytest.importorskip("zarr")
+    from ambar.codecs.numcodecs_api import AmbarCodec
+
+    for order in ("C", "F"):
+        values = field((33, 20), "float32")
+        store = zarr.storage.MemoryStore()
+        array = zarr.create_array(
+            store,
+            shape=values.shape,
+            dtype="f4",
+            chunks=(10, 20),
+            order=order,
+            compressors=AmbarCodec(error_bound=1e-2),
+            zarr_format=2,
+        )
+        array[:] = values
+        check(zarr.open_array(store, mode="r")[:], values, 1e-2)
+
+
+def test_unit_blocks_come_back() -> None:
+    blocks = np.random.default_rng(2).normal(size=(3, 4, 4, 4))
+    origins = np.array([[0, 0, 0], [0, 0, 4], [4, 4, 4]])
+    stream = _core.codec_encode(blocks, origins, 1e-2)
+    assert _core.codec_inspect(stream) == ("float64", 192, 1e-2)
+    check(_core.codec_decode(stream, "float64", blocks.shape), blocks, 1e-2)
+    plan = _core.codec_tune(blocks, origins, 1e-2)
+    planned = _core.codec_encode(blocks, origins, 1e-2, plan)
+    check(_core.codec_decode(planned, "float64", blocks.shape), blocks, 1e-2)
+    with pytest.raises(ValueError, match="unit blocks with 3 origins"):
+        _core.codec_encode(blocks[:2], origins, 1e-2)
+    with pytest.raises(ambar.InvalidError, match="Morton"):
+        _core.codec_encode(blocks, origins[::-1].copy(), 1e-2)
+
+
+@pytest.mark.parametrize(
+    "scheme", ["1d", "lorenzo-regression", "interpolation-linear", "interpolation-clustered"]
+)
+def test_schemes_of_amric_hold_the_bound(scheme: str) -> None:
+    for dtype in ("float32", "float64"):
+        blocks = field((27, 8, 8, 8), dtype)
+        stream = _core.amric_encode(scheme, blocks, 1e-3)
+        assert len(stream) < blocks.nbytes / 2
+        check(_core.amric_decode(scheme, stream, dtype, blocks.shape), blocks, 1e-3)
+    with pytest.raises(ambar.CorruptError):
+        _core.amric_decode(scheme, stream[:-1], dtype, blocks.shape)
