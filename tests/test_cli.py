@@ -60,7 +60,7 @@ def test_convert_a_run(tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["convert", "OUTPUT", "x", "--error-bound", "1e-3"], 4, "codec"),
+        (["convert", "OUTPUT", "x", "--error-bound", "little"], 2, "of range"),
         (["convert", "/nothing/here", "x"], 3, "/nothing/here"),
         (["convert", "OUTPUT", "x", "--components", "dust"], 3, "dust"),
         (["convert", "OUTPUT", "x", "--levels", "seven"], 2, "LOWEST:HIGHEST"),

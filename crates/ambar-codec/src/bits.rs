@@ -1,6 +1,7 @@
 //! Bits of any width, the lowest first, and whole numbers of variable length.
 
 use crate::error::{Corrupt, Result};
+use crate::token::QUICK_TOKENS;
 
 /// Bits behind each other in bytes.
 #[derive(Default)]
@@ -69,6 +70,27 @@ impl<'a> BitReader<'a> {
         let value = word >> (self.position & 7) & ((1u64 << width) - 1);
         self.position += width as usize;
         value
+    }
+
+    /// The residuals of quick tokens.
+    #[inline]
+    pub(crate) fn read_residuals(&mut self, tokens: &[u8], residuals: &mut [u64]) {
+        let mut position = self.position;
+        for (token, residual) in tokens.iter().zip(residuals) {
+            let (base, bits) = QUICK_TOKENS[usize::from(*token)];
+            let byte = position >> 3;
+            let word = match self
+                .bytes
+                .get(byte..byte + 8)
+                .and_then(|word| word.first_chunk())
+            {
+                Some(word) => u64::from_le_bytes(*word),
+                None => self.last(byte),
+            };
+            *residual = base | word >> (position & 7) & ((1 << bits) - 1);
+            position += usize::from(bits);
+        }
+        self.position = position;
     }
 
     #[cold]

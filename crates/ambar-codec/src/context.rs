@@ -1,7 +1,7 @@
 //! Contexts: how large a residual is to be expected, from what has been coded around it.
 
 use crate::lattice::Phases;
-use crate::predict::{LANES, lanes};
+use crate::predict::{FEW, LANES, groups, lanes};
 
 /// Classes of expected magnitude.
 pub(crate) const BINS: usize = 40;
@@ -112,47 +112,71 @@ impl Expectation {
         }
     }
 
-    /// Fills the bins of the row at `row` of phase `t`, which is row `y` of plane `z`.
-    #[inline]
+    /// Fills the bins of `n` points from `at` on of row `y` of plane `z` of phase `t`.
     pub(crate) fn bins(
         &self,
         marks: &[Vec<u8>; 8],
-        (t, row): (usize, usize),
+        (t, at, n): (usize, usize, usize),
         (z, y): (usize, usize),
-        rough: &[[f32; LANES]],
-        out: &mut [[u8; LANES]],
+        rough: &[f32],
+        out: &mut [u8],
     ) {
-        let (near_factor, rows_factor) = self.factors[usize::from(y > 0) | usize::from(z > 0) << 1];
-        let own = &marks[t][..];
-        for (group, (rough, out)) in rough.iter().zip(out).enumerate() {
-            let at = row + group * LANES;
-            let mut near = [0u16; LANES];
-            for (phase, offset) in &self.nearby[..self.nearby_count] {
-                if let Some(marks) = lanes(&marks[*phase], at.wrapping_add_signed(*offset)) {
-                    for k in 0..LANES {
-                        near[k] += u16::from(marks[k]);
-                    }
+        let around = Around {
+            marks,
+            own: &marks[t],
+            above: [y > 0, z > 0],
+        };
+        groups(
+            n,
+            &mut (rough, out),
+            |(rough, out), k| self.group::<LANES>(&around, at + k, &rough[k..], &mut out[k..]),
+            |(rough, out), k| self.group::<FEW>(&around, at + k, &rough[k..], &mut out[k..]),
+        );
+    }
+
+    /// Fills the bins of `L` points from `at` on.
+    #[inline(always)]
+    fn group<const L: usize>(&self, around: &Around<'_>, at: usize, rough: &[f32], out: &mut [u8]) {
+        let (Some(rough), Some(out)) = (rough.first_chunk::<L>(), out.first_chunk_mut::<L>())
+        else {
+            return;
+        };
+        let known = usize::from(around.above[0]) | usize::from(around.above[1]) << 1;
+        let (near_factor, rows_factor) = self.factors[known];
+        let mut near = [0u16; L];
+        for (phase, offset) in &self.nearby[..self.nearby_count] {
+            let at = at.wrapping_add_signed(*offset);
+            if let Some(marks) = lanes::<u8, L>(&around.marks[*phase], at) {
+                for k in 0..L {
+                    near[k] += u16::from(marks[k]);
                 }
             }
-            let mut rows = [0u16; LANES];
-            if y > 0 {
-                add_row(own, at - self.strides[0], &mut rows);
-            }
-            if z > 0 {
-                add_row(own, at - self.strides[1], &mut rows);
-            }
-            for k in 0..LANES {
-                let expected = f32::from(near[k]) * near_factor
-                    + f32::from(rows[k]) * rows_factor
-                    + rough[k] * self.rough;
-                out[k] = if self.lossless {
-                    linear_bin(expected)
-                } else {
-                    bin(expected)
-                };
+        }
+        let mut rows = [0u16; L];
+        for (above, stride) in around.above.iter().zip(self.strides) {
+            if *above {
+                add_row(around.own, at - stride, &mut rows);
             }
         }
+        for k in 0..L {
+            let expected = f32::from(near[k]) * near_factor
+                + f32::from(rows[k]) * rows_factor
+                + rough[k] * self.rough;
+            out[k] = if self.lossless {
+                linear_bin(expected)
+            } else {
+                bin(expected)
+            };
+        }
     }
+}
+
+/// The magnitudes around a row: of all phases, of its own, and whether there are earlier rows of it
+/// in y and z.
+struct Around<'a> {
+    marks: &'a [Vec<u8>; 8],
+    own: &'a [u8],
+    above: [bool; 2],
 }
 
 /// The points of earlier phases nearest to those of phase `t`, on the same lattice: phases, offsets.
@@ -185,10 +209,13 @@ fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
 
 /// Adds four times the mean of the magnitudes around each point of the row at `at`.
 #[inline(always)]
-fn add_row(marks: &[u8], at: usize, sums: &mut [u16; LANES]) {
-    let sides = (lanes(marks, at.wrapping_sub(1)), lanes(marks, at + 1));
-    if let (Some(mid), (Some(left), Some(right))) = (lanes(marks, at), sides) {
-        for k in 0..LANES {
+fn add_row<const L: usize>(marks: &[u8], at: usize, sums: &mut [u16; L]) {
+    let sides = (
+        lanes::<u8, L>(marks, at.wrapping_sub(1)),
+        lanes::<u8, L>(marks, at + 1),
+    );
+    if let (Some(mid), (Some(left), Some(right))) = (lanes::<u8, L>(marks, at), sides) {
+        for k in 0..L {
             sums[k] += 2 * u16::from(mid[k]) + u16::from(left[k]) + u16::from(right[k]);
         }
     }

@@ -1,9 +1,10 @@
 //! Decoding: streams taken apart, with a mind that they may hold anything.
 
+use crate::bitmap::Bitmap;
 use crate::bits::{BitReader, Cursor};
 use crate::blocks;
-use crate::coder::Decoder;
 use crate::context::Mixture;
+use crate::decoder::Decoder;
 use crate::element::Element;
 use crate::error::{Corrupt, Result, Unsupported};
 use crate::mask;
@@ -255,20 +256,14 @@ struct Job<'a, T> {
 }
 
 impl<T: Element> Job<'_, T> {
-    fn region(
-        &mut self,
-        number: usize,
-        shape: [usize; 3],
-        present: Option<Vec<u8>>,
-        out: &mut [T],
-    ) {
-        let mut valid = present;
-        if let Some((side, bytes)) = self.masks.get(number) {
-            let mut told = vec![0; out.len()];
-            mask::decode(shape, *side, valid.as_deref(), bytes, &mut told);
-            valid = told.contains(&0).then_some(told);
-        }
-        let validity = valid.as_ref().map(|valid| Validity::new(shape, valid));
+    fn region(&mut self, number: usize, shape: [usize; 3], present: Option<Bitmap>, out: &mut [T]) {
+        let known = self.masks.get(number).map(|(side, bytes)| {
+            let known = present.clone().unwrap_or_else(|| Bitmap::full(shape));
+            (mask::decode(*side, &known, bytes), known)
+        });
+        let valid = known.as_ref().map(|(valid, _)| valid).or(present.as_ref());
+        let valid = valid.filter(|valid| !valid.is_full());
+        let validity = valid.map(Validity::new);
         let rules = plan::rules(&self.levels, &Mixture::DEFAULT);
         passes::walk(
             shape,
@@ -281,10 +276,17 @@ impl<T: Element> Job<'_, T> {
         for (at, word) in self.decoder.literals.drain(..) {
             out[at] = T::from_word(word);
         }
-        if let Some(valid) = valid {
+        if let Some((valid, known)) = &known {
             let fill = T::from_word(self.fill);
-            for (value, valid) in out.iter_mut().zip(valid) {
-                *value = if valid == 1 { *value } else { fill };
+            let [nz, ny, nx] = shape;
+            for row in 0..nz * ny {
+                let place = [row / ny, row % ny];
+                for word in 0..valid.words() {
+                    let missing = known.word(place, word) & !valid.word(place, word);
+                    Bitmap::runs(&[missing], |first, length| {
+                        out[row * nx + 64 * word + first..][..length].fill(fill);
+                    });
+                }
             }
         }
     }

@@ -28,12 +28,14 @@ pub(crate) struct Phases {
 impl Phases {
     /// The phases of a lattice of `fine` points.
     pub(crate) fn new(fine: [usize; 3]) -> Self {
-        let padded = fine.map(|n| {
-            let points = n.div_ceil(2);
-            if n > 1 { LOW + points + HIGH } else { points }
+        // Rows are always padded, for their ends are looked beyond.
+        let pads = [fine[0] > 1, fine[1] > 1, true];
+        let padded: [usize; 3] = std::array::from_fn(|d| {
+            let points = fine[d].div_ceil(2);
+            if pads[d] { LOW + points + HIGH } else { points }
         });
         let stride = [padded[1] * padded[2], padded[2], 1];
-        let low = fine.map(|n| if n > 1 { LOW } else { 0 });
+        let low = pads.map(|pad| if pad { LOW } else { 0 });
         Self {
             fine,
             stride,
@@ -86,7 +88,8 @@ pub(crate) fn interleave<T: Copy>(
             let row = phases.row(z / 2, y / 2);
             let (evens, odds) = (nx.div_ceil(2), nx / 2);
             let even = &from[t][row..row + evens];
-            let odd = &from[t | 4][row..row + odds];
+            // Of a phase without points there is nothing.
+            let odd = from[t | 4].get(row..row + odds).unwrap_or_default();
             let begin = start(z, y);
             let to = &mut to[begin..begin + nx];
             let mut pairs = to.chunks_exact_mut(2);

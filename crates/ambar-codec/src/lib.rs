@@ -8,15 +8,18 @@
 
 pub mod amric;
 mod binary;
+mod bitmap;
 mod bits;
 mod blocks;
-mod coder;
 mod context;
 mod decode;
+mod decoder;
 mod element;
+mod encoder;
 mod error;
 mod lattice;
 mod mask;
+mod order;
 mod passes;
 mod plan;
 mod predict;

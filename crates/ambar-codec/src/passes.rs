@@ -4,11 +4,12 @@
 //! prediction of each value and how large a residual is to be expected; a [`RowCoder`] turns these
 //! into values, by encoding or decoding residuals.
 
+use crate::bitmap::Bitmap;
 use crate::context::{self, Expectation, Mixture};
 use crate::element::Element;
 use crate::lattice::{self, ORDER, Phases};
 use crate::predict::{self, LANES, Line, Weights};
-use crate::validity::{Mend, Validity};
+use crate::validity::{self, Validity};
 
 /// What belongs to one level of the walk.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +37,11 @@ pub(crate) struct Row<'a, T> {
     pub predictions: &'a [T],
     /// Classes of the expected magnitudes.
     pub bins: &'a [u8],
-    /// Which points are there; `None` for all. Others get their prediction as value.
-    pub valid: Option<&'a [u8]>,
+    /// The runs of points that are there, as first point and length. They lie behind each other in
+    /// the slices: of other points there is nothing. There is room for a group of lanes behind them.
+    pub runs: &'a [(usize, usize)],
+    /// The number of points that are there.
+    pub count: usize,
     /// The values, as they will be decoded.
     pub values: &'a mut [T],
     /// Magnitudes of the residuals.
@@ -56,10 +60,18 @@ pub(crate) struct Scratch<T> {
     values: [Vec<T>; 8],
     marks: [Vec<u8>; 8],
     coarse: Vec<T>,
-    /// Of the current row, in groups of lanes.
-    predictions: Vec<[T; LANES]>,
-    rough: Vec<[f32; LANES]>,
-    bins: Vec<[u8; LANES]>,
+    row: RowScratch<T>,
+}
+
+/// Of the current row: what belongs to its points that are there, behind each other, with room for a
+/// group of lanes behind the last.
+#[derive(Default)]
+struct RowScratch<T> {
+    predictions: Vec<T>,
+    rough: Vec<f32>,
+    bins: Vec<u8>,
+    values: Vec<T>,
+    marks: Vec<u8>,
 }
 
 /// What the walk does the same on all levels.
@@ -80,21 +92,24 @@ pub(crate) fn walk<T: Element>(
 ) {
     let lattices = lattice::levels(shape);
     let top = lattices.len() - 1;
-    let mut anchor = [T::default()];
-    coder.row(Row {
-        place: Place { start: 0, step: 1 },
-        level: rules.levels[top.min(rules.levels.len() - 1)],
-        predictions: &[T::default()],
-        bins: &[context::BINS as u8 - 1],
-        valid: validity.map(|v| v.anchor()),
-        values: &mut anchor,
-        marks: &mut [0],
-    });
+    let mut anchor = [T::default(); LANES];
+    if validity.is_none_or(Validity::anchor) {
+        coder.row(Row {
+            place: Place { start: 0, step: 1 },
+            level: rules.levels[top.min(rules.levels.len() - 1)],
+            predictions: &[T::default(); LANES],
+            bins: &[context::BINS as u8 - 1],
+            runs: &[(0, 1)],
+            count: 1,
+            values: &mut anchor,
+            marks: &mut [0; LANES],
+        });
+    }
     scratch.coarse.clear();
-    scratch.coarse.extend_from_slice(&anchor);
+    scratch.coarse.push(anchor[0]);
     for number in (0..top).rev() {
         let phases = Phases::new(lattices[number]);
-        scratch.prepare(&phases, lattices[number + 1], validity.is_some());
+        scratch.prepare(&phases, lattices[number + 1]);
         let mut level = LevelWalk {
             phases: &phases,
             shape,
@@ -125,25 +140,22 @@ pub(crate) fn walk<T: Element>(
         }
     }
     if top == 0 {
-        out.copy_from_slice(&anchor);
+        out[0] = anchor[0];
     }
 }
 
 impl<T: Element> Scratch<T> {
     /// Makes room for a lattice's phases, and copies the coarser lattice, dense, into phase 0.
-    fn prepare(&mut self, phases: &Phases, [nz, ny, nx]: [usize; 3], masked: bool) {
-        // Where all points are there, values are written before they are read; else 0 is read in
-        // the place of some. Marks beyond the borders are read as 0.
+    fn prepare(&mut self, phases: &Phases, [nz, ny, nx]: [usize; 3]) {
         let len = phases.len + LANES;
-        for (values, marks) in self.values.iter_mut().zip(&mut self.marks) {
-            values.resize(len, T::default());
-            if masked {
-                values.fill(T::default());
-            } else if cfg!(debug_assertions) {
-                values.fill(T::from_f64(f64::NAN));
+        for t in (0..8).filter(|t| !phases.points(*t).contains(&0)) {
+            // Values are written before they are read. Marks of points that are not there are read.
+            self.values[t].resize(len, T::default());
+            if cfg!(debug_assertions) {
+                self.values[t].fill(T::from_f64(f64::NAN));
             }
-            marks.clear();
-            marks.resize(len, 0);
+            self.marks[t].clear();
+            self.marks[t].resize(len, 0);
         }
         for z in 0..nz {
             for y in 0..ny {
@@ -151,10 +163,75 @@ impl<T: Element> Scratch<T> {
                 self.values[0][to..to + nx].copy_from_slice(&self.coarse[from..from + nx]);
             }
         }
-        let groups = nx.div_ceil(LANES);
-        self.predictions.resize(groups, [T::default(); LANES]);
-        self.rough.resize(groups, [0.0; LANES]);
-        self.bins.resize(groups, [0; LANES]);
+        let room = nx + LANES;
+        self.row.predictions.resize(room, T::default());
+        self.row.values.resize(room, T::default());
+        self.row.rough.resize(room, 0.0);
+        self.row.bins.resize(room, 0);
+        self.row.marks.resize(room, 0);
+    }
+}
+
+/// A row of a phase, and where its points have neighbours.
+struct RowPlace {
+    t: usize,
+    z: usize,
+    y: usize,
+    /// Index of its first point in the phase.
+    row: usize,
+    /// The odd dimensions in which its points have neighbours on both sides, but for its last point,
+    /// and their number.
+    whole: ([usize; 3], usize),
+    /// Whether its last point lacks the one behind it.
+    open: bool,
+}
+
+impl RowPlace {
+    fn new(phases: &Phases, t: usize, (z, y): (usize, usize)) -> Self {
+        // The last odd point of an even number of points has no neighbour behind it.
+        let open = |d: usize, k: usize| 2 * k + 2 >= phases.fine[d];
+        let (mut whole, mut count) = ([0; 3], 0);
+        for (d, k) in [(0, z), (1, y), (2, 0)] {
+            if t >> d & 1 == 1 && !open(d, k) {
+                whole[count] = d;
+                count += 1;
+            }
+        }
+        Self {
+            t,
+            z,
+            y,
+            row: phases.row(z, y),
+            whole: (whole, count),
+            open: t & 4 != 0 && phases.fine[2] % 2 == 0,
+        }
+    }
+
+    /// The odd dimensions in which its points have neighbours on both sides.
+    fn whole(&self) -> &[usize] {
+        &self.whole.0[..self.whole.1]
+    }
+
+    /// Where the row lies in a region of `shape`, on lattice `number`.
+    fn in_region(&self, [_, ny, nx]: [usize; 3], number: usize) -> Place {
+        let at = |d: usize, k: usize| (2 * k + (self.t >> d & 1)) << number;
+        Place {
+            start: (at(0, self.z) * ny + at(1, self.y)) * nx + at(2, 0),
+            step: 2 << number,
+        }
+    }
+}
+
+/// Copies what is most often short, without calling for it.
+#[inline(always)]
+fn short_copy<T: Copy>(from: &[T], to: &mut [T]) {
+    let (from, from_rest) = from.as_chunks::<4>();
+    let (to, to_rest) = to.as_chunks_mut::<4>();
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+    for (to, from) in to_rest.iter_mut().zip(from_rest) {
+        *to = *from;
     }
 }
 
@@ -165,7 +242,7 @@ struct LevelWalk<'a, T> {
     level: Level,
     weights: Weights<T>,
     /// Which points of each phase are there; `None` for all.
-    valid: Option<&'a [Vec<u8>; 8]>,
+    valid: Option<&'a [Bitmap; 8]>,
     rules: &'a Rules<'a>,
     scratch: &'a mut Scratch<T>,
 }
@@ -175,112 +252,156 @@ impl<T: Element> LevelWalk<'_, T> {
     fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
         let mixture = &self.rules.mixture[t.count_ones() as usize - 1];
         let expectation = Expectation::new(t, self.phases, mixture, self.level.step);
-        let mend = self.valid.map(|valid| Mend::new(t, self.phases, valid));
         let [nz, ny, nx] = self.phases.points(t);
         let mut own = std::mem::take(&mut self.scratch.values[t]);
+        let mut runs = vec![(0, nx)];
         for z in 0..nz {
             for y in 0..ny {
-                let row = self.phases.row(z, y);
-                let valid = self.valid.map(|valid| &valid[t][row..row + nx]);
-                if valid.is_some_and(|valid| !valid.contains(&1)) {
-                    continue;
+                if let Some(valid) = self.valid {
+                    runs.clear();
+                    Bitmap::runs(valid[t].row(z, y), |first, n| runs.push((first, n)));
+                    if runs.is_empty() {
+                        continue;
+                    }
                 }
-                self.predict(t, (z, y), nx);
-                if let Some(mend) = &mend {
-                    mend.broken(row, nx, |k, there| {
-                        self.predict_one(t, row, k, |d| there >> d & 1 == 1)
-                    });
+                let place = RowPlace::new(self.phases, t, (z, y));
+                let mut count = 0;
+                for (first, length) in &runs {
+                    self.predict(&place, (*first, *length), count);
+                    count += length;
                 }
-                let groups = nx.div_ceil(LANES);
-                let scratch = &mut *self.scratch;
-                let (rough, bins) = (&scratch.rough[..groups], &mut scratch.bins[..groups]);
-                expectation.bins(&scratch.marks, (t, row), (z, y), rough, bins);
-                let mut marks = std::mem::take(&mut self.scratch.marks[t]);
-                coder.row(Row {
-                    place: self.place(t, (z, y)),
-                    level: self.level,
-                    predictions: &self.scratch.predictions.as_flattened()[..nx],
-                    bins: &self.scratch.bins.as_flattened()[..nx],
-                    valid,
-                    values: &mut own[row..row + nx],
-                    marks: &mut marks[row..row + nx],
-                });
-                self.scratch.marks[t] = marks;
+                self.mend(&place);
+                self.bins(&expectation, &place, &runs);
+                self.code(coder, &place, (&runs, count), &mut own);
             }
         }
         self.scratch.values[t] = own;
     }
 
-    /// Where a row lies in the region.
-    fn place(&self, t: usize, (z, y): (usize, usize)) -> Place {
-        let scale = 1usize << self.level.number;
-        let at = |d: usize, k: usize| (2 * k + (t >> d & 1)) * scale;
-        let [_, ny, nx] = self.shape;
-        Place {
-            start: (at(0, z) * ny + at(1, y)) * nx + at(2, 0),
-            step: 2 * scale,
+    /// Fills the bins of a row.
+    fn bins(&mut self, expectation: &Expectation, place: &RowPlace, runs: &[(usize, usize)]) {
+        let scratch = &mut *self.scratch;
+        let mut at = 0;
+        for (first, n) in runs {
+            let (rough, bins) = (&scratch.row.rough[at..], &mut scratch.row.bins[at..]);
+            let from = (place.t, place.row + first, *n);
+            expectation.bins(&scratch.marks, from, (place.z, place.y), rough, bins);
+            at += n;
         }
     }
 
-    /// Fills predictions and roughness of a row.
-    fn predict(&mut self, t: usize, (z, y): (usize, usize), nx: usize) {
-        let row = self.phases.row(z, y);
-        let points = self.phases.points(t);
-        // The last odd point of an even number of points has no neighbour behind it.
-        let open = |d: usize, k: usize| 2 * k + 2 >= self.phases.fine[d];
-        let inner = |d: &usize| match *d {
-            0 => !open(0, z),
-            1 => !open(1, y),
-            _ => nx > 1 || !open(2, 0),
-        };
-        let mut whole = [0; 3];
-        let mut count = 0;
-        for d in (0..3).filter(|d| t >> d & 1 == 1).filter(inner) {
-            whole[count] = d;
-            count += 1;
-        }
+    /// Has a row coded, and puts its values and marks into their places.
+    fn code(
+        &mut self,
+        coder: &mut impl RowCoder<T>,
+        place: &RowPlace,
+        (runs, count): (&[(usize, usize)], usize),
+        own: &mut [T],
+    ) {
         let scratch = &mut *self.scratch;
-        let groups = nx.div_ceil(LANES);
-        let out = &mut scratch.predictions[..groups];
-        let rough = &mut scratch.rough[..groups];
+        let marks = &mut scratch.marks[place.t];
+        let row = &mut scratch.row;
+        let mut out = Row {
+            place: place.in_region(self.shape, self.level.number),
+            level: self.level,
+            predictions: &row.predictions,
+            bins: &row.bins,
+            runs,
+            count,
+            values: &mut row.values,
+            marks: &mut row.marks,
+        };
+        if let [(first, n)] = *runs {
+            // Behind the run is room: what is written there is written again, or not read.
+            let to = place.row + first;
+            out.values = &mut own[to..to + n.next_multiple_of(LANES)];
+            coder.row(out);
+            short_copy(&row.marks[..n], &mut marks[to..to + n]);
+            return;
+        }
+        coder.row(out);
+        let mut at = 0;
+        for (first, n) in runs {
+            let to = place.row + first;
+            short_copy(&row.values[at..at + n], &mut own[to..to + n]);
+            short_copy(&row.marks[at..at + n], &mut marks[to..to + n]);
+            at += n;
+        }
+    }
+
+    /// Fills predictions and roughness, from `to` on, of a run of points of a row.
+    fn predict(&mut self, place: &RowPlace, (first, n): (usize, usize), to: usize) {
+        let (t, at) = (place.t, place.row + first);
+        let scratch = &mut *self.scratch;
+        let end = to + n.next_multiple_of(LANES);
+        let out = &mut scratch.row.predictions[to..end];
+        let rough = &mut scratch.row.rough[to..end];
         let values = &scratch.values;
-        let weights = &self.weights;
         let line = |d: usize| Line {
-            values: &values[t ^ 1 << d],
+            values: &values[t ^ 1 << d][..],
             stride: self.phases.stride[d],
         };
-        match whole[..count] {
-            [a] => predict::interpolate(row, [line(a)], weights, out, rough),
-            [a, b] => predict::interpolate(row, [line(a), line(b)], weights, out, rough),
+        let weights = &self.weights;
+        match *place.whole() {
+            [a] => predict::interpolate((at, n), [line(a)], weights, out, rough),
+            [a, b] => predict::interpolate((at, n), [line(a), line(b)], weights, out, rough),
             [a, b, c] => {
-                predict::interpolate(row, [line(a), line(b), line(c)], weights, out, rough);
+                predict::interpolate((at, n), [line(a), line(b), line(c)], weights, out, rough);
             }
             _ => {
                 let d = t.trailing_zeros() as usize;
-                let values = &values[t ^ 1 << d];
-                let near = &values[row..row + nx];
-                let back = if points[d] > 1 {
-                    self.phases.stride[d]
-                } else {
-                    0
-                };
-                let far = &values[row - back..row - back + nx];
-                let out = &mut out.as_flattened_mut()[..nx];
-                predict::extrapolate(near, far, weights, out, rough.as_flattened_mut());
+                let line = line(d);
+                let near = &line.values[at..at + n];
+                let far = &line.values[at - line.stride..][..n];
+                predict::extrapolate(near, far, weights, &mut out[..n], rough);
             }
-        }
-        if t & 4 != 0 && open(2, nx - 1) && nx > 1 {
-            self.predict_one(t, row, nx - 1, |d| d != 2 && whole[..count].contains(&d));
         }
     }
 
-    /// Predicts one point by the dimensions in which both near neighbours are there, or beyond the
-    /// nearest ones.
-    fn predict_one(&mut self, t: usize, row: usize, k: usize, inner: impl Fn(usize) -> bool) {
-        let at = row + k;
+    /// Predicts again the points of a row that lack a neighbour which their prediction was made of.
+    fn mend(&mut self, place: &RowPlace) {
+        let (t, row, whole) = (place.t, place.row, place.whole());
+        let Some(valid) = self.valid else {
+            let nx = self.phases.points(t)[2];
+            if place.open && nx > 1 {
+                let behind = whole.iter().fold(0, |bits, d| bits | 1 << d) & 3;
+                self.predict_one(t, row + nx - 1, nx - 1, [t as u8, behind]);
+            }
+            return;
+        };
+        let mut counted = 0;
+        for word in 0..valid[t].words() {
+            let own = valid[t].word([place.z, place.y], word);
+            let near = validity::near(valid, t, [place.z, place.y], word);
+            let mut sound = u64::MAX;
+            for d in whole {
+                sound &= near[0][*d] & near[1][*d];
+            }
+            // Extrapolation made use of one side only.
+            let sound = if whole.is_empty() { 0 } else { sound };
+            let mut broken = own & !sound;
+            while broken != 0 {
+                let bit = broken.trailing_zeros();
+                broken &= broken - 1;
+                let to = counted + (own & ((1 << bit) - 1)).count_ones() as usize;
+                let there =
+                    near.map(|near| (0..3).fold(0, |bits, d| bits | (near[d] >> bit & 1) << d));
+                let at = row + 64 * word + bit as usize;
+                self.predict_one(t, at, to, there.map(|bits| bits as u8));
+            }
+            counted += own.count_ones() as usize;
+        }
+    }
+
+    /// Predicts the point at `at` by the dimensions in which both near neighbours are there, or
+    /// beyond the nearest ones. `there` has bits of the odd dimensions in which the neighbour before
+    /// and behind is there.
+    fn predict_one(&mut self, t: usize, at: usize, to: usize, there: [u8; 2]) {
         let (mut sum, mut count, mut rough) = (T::default(), 0, 0.0f32);
-        let odd = || (0..3).filter(|d| t >> d & 1 == 1);
-        for d in odd().filter(|d| inner(*d)) {
+        for d in 0..3 {
+            if (there[0] & there[1]) >> d & 1 == 0 {
+                continue;
+            }
             let (values, stride) = (&self.scratch.values[t ^ 1 << d], self.phases.stride[d]);
             let places = [at - stride, at, at + stride, at + 2 * stride];
             let (value, linear) = self.weights.between(places.map(|place| values[place]));
@@ -289,35 +410,27 @@ impl<T: Element> LevelWalk<'_, T> {
             count += 1;
         }
         if count == 0 {
-            for d in odd() {
-                if let Some((value, off)) = self.one_sided(t, at, d) {
-                    sum = sum.plus(value);
-                    rough += off;
-                    count += 1;
-                }
+            for d in 0..3 {
+                let (values, stride) = (&self.scratch.values[t ^ 1 << d], self.phases.stride[d]);
+                let places = match there.map(|there| there >> d & 1) {
+                    [1, _] => [at, at - stride],
+                    [_, 1] => [at + stride, at + 2 * stride],
+                    _ => continue,
+                };
+                let [near, far] = places.map(|place| values[place]);
+                sum = sum.plus(self.weights.beyond(near, far));
+                rough += near.minus(far).magnitude().to_f32() * 0.5;
+                count += 1;
             }
         }
-        if count > 0 {
-            let mean = sum.times(T::from_f64(1.0 / f64::from(count)));
-            self.scratch.predictions.as_flattened_mut()[k] = predict::tame(mean);
-            self.scratch.rough.as_flattened_mut()[k] = rough / count as f32;
-        }
-    }
-
-    /// The value beyond the neighbour on the one side where it is there.
-    fn one_sided(&self, t: usize, at: usize, d: usize) -> Option<(T, f32)> {
-        let source = t ^ 1 << d;
-        let stride = self.phases.stride[d];
-        let values = &self.scratch.values[source];
-        let places = match self.valid {
-            None => [at, at - stride],
-            Some(valid) if valid[source][at] == 1 => [at, at - stride],
-            Some(valid) if valid[source][at + stride] == 1 => [at + stride, at + 2 * stride],
-            Some(_) => return None,
+        let (mean, rough) = if count > 0 {
+            let part = T::from_f64(1.0 / f64::from(count));
+            (predict::tame(sum.times(part)), rough / count as f32)
+        } else {
+            (T::default(), 0.0)
         };
-        let [near, far] = places.map(|place| values[place]);
-        let off = near.minus(far).magnitude().to_f32() * 0.5;
-        Some((self.weights.beyond(near, far), off))
+        self.scratch.row.predictions[to] = mean;
+        self.scratch.row.rough[to] = rough;
     }
 
     /// Continues phase `t` beyond its borders in its even dimensions, for interpolation to reach
@@ -326,7 +439,7 @@ impl<T: Element> LevelWalk<'_, T> {
         let points = self.phases.points(t);
         let values = &mut self.scratch.values[t];
         if let Some(valid) = self.valid {
-            crate::validity::fill(values, &valid[t], self.phases, t);
+            return validity::fill(values, &valid[t], self.phases, t);
         }
         for d in (0..3).filter(|d| t >> d & 1 == 0 && self.phases.fine[*d] > 1) {
             pad_dimension(values, self.phases, points, d);

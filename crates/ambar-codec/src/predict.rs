@@ -5,6 +5,8 @@ use crate::element::Element;
 /// Points that are computed at a time. Rows are computed in whole groups: what lies behind their
 /// end is of no meaning, and never used.
 pub(crate) const LANES: usize = 16;
+/// Points that are computed at a time where there are less.
+pub(crate) const FEW: usize = 8;
 
 /// The constants of the interpolation, in the type of the values.
 #[derive(Clone, Copy)]
@@ -51,10 +53,33 @@ pub(crate) fn tame<T: Element>(x: T) -> T {
     if x.is_tame() { x } else { T::default() }
 }
 
-/// The values from `at` on, one for each lane.
+/// `L` values from `at` on, one for each lane.
 #[inline(always)]
-pub(crate) fn lanes<T>(values: &[T], at: usize) -> Option<&[T; LANES]> {
+pub(crate) fn lanes<T, const L: usize>(values: &[T], at: usize) -> Option<&[T; L]> {
     values.get(at..)?.first_chunk()
+}
+
+/// Calls one of two closures for groups that cover `n` points: the first for whole groups of lanes,
+/// the other for groups of `FEW` lanes. Both get the group's first point.
+#[inline(always)]
+pub(crate) fn groups<S>(
+    n: usize,
+    state: &mut S,
+    whole: impl Fn(&mut S, usize),
+    few: impl Fn(&mut S, usize),
+) {
+    let mut at = 0;
+    while n - at > LANES - FEW {
+        whole(state, at);
+        at += LANES;
+        if at >= n {
+            return;
+        }
+    }
+    while at < n {
+        few(state, at);
+        at += FEW;
+    }
 }
 
 /// Where the neighbours of a row along one dimension are: the phase that is even in it, and the
@@ -68,7 +93,7 @@ pub(crate) struct Line<'a, T> {
 impl<'a, T> Line<'a, T> {
     /// The neighbours at -3, -1, +1 and +3 of the points from `at` on.
     #[inline(always)]
-    fn lanes(&self, at: usize) -> Option<[&'a [T; LANES]; 4]> {
+    fn lanes<const L: usize>(&self, at: usize) -> Option<[&'a [T; L]; 4]> {
         Some([
             lanes(self.values, at - self.stride)?,
             lanes(self.values, at)?,
@@ -78,45 +103,66 @@ impl<'a, T> Line<'a, T> {
     }
 }
 
-/// Predicts the row at `row` by the mean of the interpolations along `N` dimensions. `rough` gets
-/// how much these differ from linear ones and among themselves.
-#[inline(always)]
+/// Predicts `n` points of a row from `row` on by the mean of the interpolations along `N`
+/// dimensions. `rough` gets how much these differ from linear ones and among themselves.
 pub(crate) fn interpolate<T: Element, const N: usize>(
-    row: usize,
+    (row, n): (usize, usize),
     lines: [Line<'_, T>; N],
     weights: &Weights<T>,
-    out: &mut [[T; LANES]],
-    rough: &mut [[f32; LANES]],
+    out: &mut [T],
+    rough: &mut [f32],
 ) {
-    for (group, (out, rough)) in out.iter_mut().zip(rough).enumerate() {
-        let at = row + group * LANES;
-        // Phases have room behind their last row: all neighbours are there.
-        let Some(neighbours) = all(lines.map(|line| line.lanes(at))) else {
-            return;
-        };
-        for k in 0..LANES {
-            let (mut sum, mut bend) = (T::default(), T::default());
-            let (mut least, mut most) = (T::default(), T::default());
-            for (j, v) in neighbours.iter().enumerate() {
-                let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
-                let off = value.minus(linear).magnitude();
-                if j == 0 {
-                    (sum, bend, least, most) = (value, off, value, value);
-                } else {
-                    sum = sum.plus(value);
-                    bend = bend.plus(off);
-                    least = if value < least { value } else { least };
-                    most = if value > most { value } else { most };
-                }
+    groups(
+        n,
+        &mut (out, rough),
+        |(out, rough), k| {
+            group::<T, N, LANES>(row + k, lines, weights, &mut out[k..], &mut rough[k..])
+        },
+        |(out, rough), k| {
+            group::<T, N, FEW>(row + k, lines, weights, &mut out[k..], &mut rough[k..])
+        },
+    );
+}
+
+/// Predicts `L` points from `at` on.
+#[inline(always)]
+fn group<T: Element, const N: usize, const L: usize>(
+    at: usize,
+    lines: [Line<'_, T>; N],
+    weights: &Weights<T>,
+    out: &mut [T],
+    rough: &mut [f32],
+) {
+    // Phases have room behind their last row: all neighbours are there.
+    let (Some(neighbours), Some(out), Some(rough)) = (
+        all(lines.map(|line| line.lanes::<L>(at))),
+        out.first_chunk_mut::<L>(),
+        rough.first_chunk_mut::<L>(),
+    ) else {
+        return;
+    };
+    for k in 0..L {
+        let (mut sum, mut bend) = (T::default(), T::default());
+        let (mut least, mut most) = (T::default(), T::default());
+        for (j, v) in neighbours.iter().enumerate() {
+            let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
+            let off = value.minus(linear).magnitude();
+            if j == 0 {
+                (sum, bend, least, most) = (value, off, value, value);
+            } else {
+                sum = sum.plus(value);
+                bend = bend.plus(off);
+                least = if value < least { value } else { least };
+                most = if value > most { value } else { most };
             }
-            let (mean, bend) = match N {
-                1 => (sum, bend),
-                2 => (sum.times(weights.half), bend.times(weights.half)),
-                _ => (sum.times(weights.third), bend.times(weights.third)),
-            };
-            out[k] = tame(mean);
-            rough[k] = bend.plus(most.minus(least)).to_f32();
         }
+        let (mean, bend) = match N {
+            1 => (sum, bend),
+            2 => (sum.times(weights.half), bend.times(weights.half)),
+            _ => (sum.times(weights.third), bend.times(weights.third)),
+        };
+        out[k] = tame(mean);
+        rough[k] = bend.plus(most.minus(least)).to_f32();
     }
 }
 

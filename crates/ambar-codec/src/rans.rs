@@ -61,44 +61,85 @@ pub(crate) fn starts(frequencies: &[u16]) -> Vec<u16> {
         .collect()
 }
 
+/// What encoding a symbol takes. Division by its frequency is done by a product, which is exact for
+/// states of 32 bits.
+#[derive(Clone, Copy, Default)]
+struct Step {
+    /// 2^64 / frequency, rounded up.
+    reciprocal: u64,
+    /// States from here on give a word away first.
+    limit: u64,
+    start: u32,
+    /// `SLOTS` less the frequency.
+    others: u32,
+}
+
+impl Step {
+    fn new(frequency: u16, start: u16) -> Self {
+        let frequency = u64::from(frequency);
+        let step = Self {
+            reciprocal: (u64::MAX / frequency.max(1)).wrapping_add(1),
+            limit: frequency << (32 - BITS),
+            start: u32::from(start),
+            others: SLOTS as u32 - frequency as u32,
+        };
+        if frequency > 1 {
+            return step;
+        }
+        // For 1 the product gives the state less 1; adding to the start makes up for it.
+        Self {
+            reciprocal: u64::MAX,
+            start: step.start + SLOTS as u32 - 1,
+            ..step
+        }
+    }
+}
+
 /// The tables of all contexts for encoding.
 pub(crate) struct EncodeTables {
-    tables: Vec<Vec<(u16, u16)>>,
+    steps: Vec<[Step; 256]>,
 }
 
 impl EncodeTables {
     pub(crate) fn new(contexts: &[Frequencies]) -> Self {
         let table = |frequencies: &Frequencies| {
-            let starts = starts(frequencies);
-            frequencies.iter().copied().zip(starts).collect()
+            let mut steps = [Step::default(); 256];
+            let pairs = frequencies.iter().zip(starts(frequencies));
+            for (step, (frequency, start)) in steps.iter_mut().zip(pairs) {
+                *step = Step::new(*frequency, start);
+            }
+            steps
         };
         Self {
-            tables: contexts.iter().map(table).collect(),
+            steps: contexts.iter().map(table).collect(),
         }
     }
 
-    /// Encodes `symbols` under their `contexts`, the last first. Symbols of frequency 0 must not
-    /// occur.
-    pub(crate) fn encode(&self, contexts: &[u8], symbols: &[u8]) -> Vec<u8> {
+    /// Encodes `symbols` under the contexts of their `bins`, the last first. Symbols of frequency 0
+    /// must not occur.
+    pub(crate) fn encode(&self, of_bin: &[u8], bins: &[u8], symbols: &[u8]) -> Vec<u8> {
         let mut states = [LOWEST; STATES];
-        let mut words: Vec<u16> = Vec::with_capacity(symbols.len() / 4 + 2 * STATES);
-        for (i, (context, symbol)) in contexts.iter().zip(symbols).enumerate().rev() {
-            let (frequency, start) = self.tables[usize::from(*context)][usize::from(*symbol)];
-            let (frequency, start) = (u32::from(frequency), u32::from(start));
-            let state = &mut states[i % STATES];
-            if u64::from(*state) >= u64::from(frequency) << (32 - BITS) {
-                words.push(*state as u16);
-                *state >>= 16;
+        // Filled from the end. Every symbol gives one word away at most.
+        let mut words = vec![[0u8; 2]; symbols.len()];
+        let mut free = words.len();
+        for (i, (bin, symbol)) in bins.iter().zip(symbols).enumerate().rev() {
+            let steps = &self.steps[usize::from(of_bin[usize::from(*bin)])];
+            let step = &steps[usize::from(*symbol)];
+            let mut state = states[i % STATES];
+            let full = u64::from(state) >= step.limit;
+            if let Some(word) = words.get_mut(free.wrapping_sub(1)) {
+                *word = (state as u16).to_le_bytes();
             }
-            *state = ((*state / frequency) << BITS) + *state % frequency + start;
+            free -= usize::from(full);
+            state = if full { state >> 16 } else { state };
+            let quotient = (u128::from(state) * u128::from(step.reciprocal) >> 64) as u32;
+            states[i % STATES] = state + step.start + quotient * step.others;
         }
-        let mut bytes = Vec::with_capacity(4 * STATES + 2 * words.len());
+        let mut bytes = Vec::with_capacity(4 * STATES + 2 * (words.len() - free));
         for state in states {
             bytes.extend_from_slice(&state.to_le_bytes());
         }
-        for word in words.iter().rev() {
-            bytes.extend_from_slice(&word.to_le_bytes());
-        }
+        bytes.extend_from_slice(words[free..].as_flattened());
         bytes
     }
 }

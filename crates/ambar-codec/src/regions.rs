@@ -1,5 +1,6 @@
 //! Regions of values: cuboids that are predicted each on its own, from arrays and from blocks.
 
+use crate::bitmap::Bitmap;
 use crate::blocks::{self, Region};
 use crate::element::Element;
 use crate::error::{Invalid, Result};
@@ -24,8 +25,8 @@ pub enum Layout<'a> {
 pub(crate) struct Dense<T> {
     pub shape: [usize; 3],
     pub values: Vec<T>,
-    /// 1 where a value is there; `None` for all.
-    pub valid: Option<Vec<u8>>,
+    /// Which values are there; `None` for all.
+    pub valid: Option<Bitmap>,
 }
 
 /// The regions of an array, without copying: their shape and number.
@@ -52,18 +53,13 @@ pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]
     let shape = std::array::from_fn(|d| region.places[d] * side[d]);
     let cells: usize = shape.iter().product();
     let mut dense = vec![T::default(); cells];
-    let full = region.blocks.len() == region.places.iter().product::<usize>();
-    let mut valid = (!full).then(|| vec![0u8; cells]);
     blocks::for_each_row(region, side, |from, to, n| {
         blocks::copy_row(&values[from..from + n], &mut dense[to..to + n]);
-        if let Some(valid) = &mut valid {
-            valid[to..to + n].fill(1);
-        }
     });
     Dense {
         shape,
         values: dense,
-        valid,
+        valid: present(region, side),
     }
 }
 
@@ -80,12 +76,18 @@ pub(crate) fn scatter<T: Element>(
 }
 
 /// Which values of a region of blocks are in a block; `None` for all.
-pub(crate) fn present(region: &Region, side: [usize; 3]) -> Option<Vec<u8>> {
-    let full = region.blocks.len() == region.places.iter().product::<usize>();
-    let cells: usize = (0..3).map(|d| region.places[d] * side[d]).product();
-    (!full).then(|| {
-        let mut valid = vec![0u8; cells];
-        blocks::for_each_row(region, side, |_, to, n| valid[to..to + n].fill(1));
-        valid
-    })
+pub(crate) fn present(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
+    if region.blocks.len() == region.places.iter().product::<usize>() {
+        return None;
+    }
+    let mut valid = Bitmap::new(std::array::from_fn(|d| region.places[d] * side[d]));
+    for (_, place) in &region.blocks {
+        let [z, y, x] = std::array::from_fn(|d| place[d] * side[d]);
+        for z in z..z + side[0] {
+            for y in y..y + side[1] {
+                valid.set([z, y], x, x + side[2]);
+            }
+        }
+    }
+    Some(valid)
 }

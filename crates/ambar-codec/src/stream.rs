@@ -1,10 +1,11 @@
 //! Encoding: streams that hold everything decoding needs, in the order that `docs/format.md` gives.
 
+use crate::bitmap::Bitmap;
 use crate::bits::write_number;
 use crate::blocks;
-use crate::coder::{Encoder, Symbols};
 use crate::context::Mixture;
 use crate::element::Element;
+use crate::encoder::{Encoder, Symbols};
 use crate::error::{Invalid, Result};
 use crate::mask;
 use crate::passes::{self, Scratch};
@@ -96,10 +97,7 @@ fn symbols<T: Element>(
     let mut symbols = Symbols::default();
     let mut decoded = Vec::new();
     for region in regions {
-        let validity = region
-            .valid
-            .as_ref()
-            .map(|valid| Validity::new(region.shape, valid));
+        let validity = region.valid.as_ref().map(Validity::new);
         let mut encoder = Encoder::new(&region.values, bound, symbols);
         decoded.resize(region.values.len(), T::default());
         passes::walk(
@@ -195,14 +193,8 @@ impl<T: Element> Input<T> {
         }
         let tables = Histogram::new(&symbols.bins, &symbols.tokens).tables();
         out.push(tables.frequencies.len() as u8);
-        let coded = EncodeTables::new(&tables.frequencies).encode(
-            &symbols
-                .bins
-                .iter()
-                .map(|bin| tables.of_bin[usize::from(*bin)])
-                .collect::<Vec<u8>>(),
-            &symbols.tokens,
-        );
+        let slots = EncodeTables::new(&tables.frequencies);
+        let coded = slots.encode(&tables.of_bin, &symbols.bins, &symbols.tokens);
         for section in [&tables.encode()[..], &coded, &symbols.raw.bytes()] {
             write_number(section.len() as u64, &mut out);
             out.extend_from_slice(section);
@@ -224,18 +216,25 @@ fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec
     }
     let mut bytes = Vec::new();
     for region in regions {
-        let present = region.valid.take();
-        let there = |at: usize| present.as_ref().is_none_or(|present| present[at] == 1);
-        let words = region.values.iter().map(|x| x.to_word());
-        let valid: Vec<u8> = words
-            .enumerate()
-            .map(|(at, word)| u8::from(there(at) && word != fill))
-            .collect();
-        let (side, mask) = mask::encode(region.shape, &valid, present.as_deref());
+        let [_, ny, nx] = region.shape;
+        let known = region.valid.take();
+        let known = known.unwrap_or_else(|| Bitmap::full(region.shape));
+        let mut valid = Bitmap::new(region.shape);
+        for (number, row) in region.values.chunks_exact(nx).enumerate() {
+            let place = [number / ny, number % ny];
+            for (word, values) in row.chunks(64).enumerate() {
+                let bits = values
+                    .iter()
+                    .rev()
+                    .fold(0, |bits, x| bits << 1 | u64::from(x.to_word() != fill));
+                valid.join(place, 64 * word, bits & known.word(place, word));
+            }
+        }
+        let (side, mask) = mask::encode(&valid, &known);
         bytes.push(side);
         write_number(mask.len() as u64, &mut bytes);
         bytes.extend(mask);
-        region.valid = valid.contains(&0).then_some(valid);
+        region.valid = (!valid.is_full()).then_some(valid);
     }
     Some((fill, bytes))
 }

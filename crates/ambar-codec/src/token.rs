@@ -5,9 +5,29 @@
 //! rest is raw.
 
 /// Folded residuals of a bounded field that are tokens of their own.
-const DIRECT: u64 = 16;
+pub(crate) const DIRECT: u8 = 16;
 /// Bits of the first residual that is not.
 const DIRECT_BITS: u32 = 4;
+
+/// Tokens below have at most 56 raw bits.
+pub(crate) const QUICK: u8 = DIRECT + 2 * (56 - 3) + 2;
+
+/// Raw bits of quick tokens, and their residuals where these are 0.
+pub(crate) static QUICK_TOKENS: [(u64, u8); 256] = {
+    let mut table = [(0, 0); 256];
+    let mut token = 0;
+    while token < QUICK {
+        let bits = raw_bits(token);
+        let base = if token < DIRECT {
+            token as u64
+        } else {
+            (2 | (token - DIRECT) as u64 & 1) << bits
+        };
+        table[token as usize] = (base, bits as u8);
+        token += 1;
+    }
+    table
+};
 
 /// The token of a value that is stored as it is.
 pub(crate) const LITERAL: u8 = 16 + 2 * (64 - 4);
@@ -29,7 +49,7 @@ pub(crate) fn unfold(x: u64) -> i64 {
 /// The token of a folded residual, and the number of raw bits, its lowest.
 #[inline(always)]
 pub(crate) fn split(folded: u64) -> (u8, u32) {
-    if folded < DIRECT {
+    if folded < u64::from(DIRECT) {
         return (folded as u8, 0);
     }
     let length = 64 - folded.leading_zeros();
@@ -40,22 +60,21 @@ pub(crate) fn split(folded: u64) -> (u8, u32) {
 
 /// The number of raw bits behind a token.
 #[inline(always)]
-pub(crate) fn raw_bits(token: u8) -> u32 {
-    if u64::from(token) < DIRECT {
+pub(crate) const fn raw_bits(token: u8) -> u32 {
+    if token < DIRECT {
         0
     } else {
-        (u32::from(token) - DIRECT as u32) / 2 + DIRECT_BITS - 1
+        (token as u32 - DIRECT as u32) / 2 + DIRECT_BITS - 1
     }
 }
 
 /// The folded residual of a token, which is no literal, and its raw bits.
 #[inline(always)]
 pub(crate) fn join(token: u8, raw: u64) -> u64 {
-    if u64::from(token) < DIRECT {
+    if token < DIRECT {
         return u64::from(token);
     }
-    let bits = raw_bits(token);
-    (2 | (u64::from(token) - DIRECT) & 1) << bits | raw
+    u64::from(2 | (token - DIRECT) & 1) << raw_bits(token) | raw
 }
 
 #[cfg(test)]

@@ -1,208 +1,198 @@
 //! Which points of a region are there, on every lattice of the walk; and what stands for the others.
 
+use crate::bitmap::Bitmap;
 use crate::element::Element;
-use crate::lattice::{self, Phases};
+use crate::lattice::Phases;
 use crate::passes::continued;
-use crate::predict::{LANES, lanes};
 
-/// For each lattice but the coarsest, and each phase, padded as the values: 1 where a point is there.
+/// The points that are there: of each lattice but the coarsest, and each of its phases.
 pub(crate) struct Validity {
-    levels: Vec<[Vec<u8>; 8]>,
-    anchor: [u8; 1],
+    levels: Vec<[Bitmap; 8]>,
+    anchor: bool,
 }
 
 impl Validity {
-    /// From the dense `valid` of a region of `shape`: 1 where a value is there, else 0.
-    pub(crate) fn new(shape: [usize; 3], valid: &[u8]) -> Self {
-        let lattices = lattice::levels(shape);
-        let mut levels: Vec<[Vec<u8>; 8]> = Vec::with_capacity(lattices.len());
-        let mut coarse = Vec::new();
-        for fine in &lattices[..lattices.len() - 1] {
-            let phases = Phases::new(*fine);
-            let split = split(&phases, if levels.is_empty() { valid } else { &coarse });
-            let [nz, ny, nx] = phases.points(0);
-            coarse = (0..nz * ny)
-                .flat_map(|row| {
-                    let row = phases.row(row / ny, row % ny);
-                    split[0][row..row + nx].iter().copied()
-                })
-                .collect();
-            levels.push(split);
+    /// From the points of a region that are there.
+    pub(crate) fn new(region: &Bitmap) -> Self {
+        let mut levels: Vec<[Bitmap; 8]> = Vec::new();
+        loop {
+            let lattice = levels.last().map_or(region, |phases| &phases[0]);
+            if lattice.shape() == [1; 3] {
+                break;
+            }
+            levels.push(std::array::from_fn(|t| lattice.phase(t)));
         }
         Self {
             levels,
-            anchor: [valid[0]],
+            anchor: region.get([0; 3]),
         }
     }
 
-    /// Of the single point of the coarsest lattice.
-    pub(crate) fn anchor(&self) -> &[u8] {
-        &self.anchor
+    /// Whether the single point of the coarsest lattice is there.
+    pub(crate) fn anchor(&self) -> bool {
+        self.anchor
     }
 
-    /// Of the phases of lattice `number`.
-    pub(crate) fn phases(&self, number: usize) -> &[Vec<u8>; 8] {
+    /// The phases of lattice `number`.
+    pub(crate) fn phases(&self, number: usize) -> &[Bitmap; 8] {
         &self.levels[number]
     }
 }
 
-/// The phases of a dense lattice, with room for lanes behind the last row.
-fn split(phases: &Phases, dense: &[u8]) -> [Vec<u8>; 8] {
-    let mut out: [Vec<u8>; 8] = std::array::from_fn(|_| vec![0; phases.len + LANES]);
-    let [nz, ny, nx] = phases.fine;
-    for z in 0..nz {
-        for y in 0..ny {
-            let t = (z & 1) | (y & 1) << 1;
-            let row = phases.row(z / 2, y / 2);
-            let from = &dense[(z * ny + y) * nx..][..nx];
-            let (evens, odds) = out.split_at_mut(4);
-            let even = &mut evens[t][row..row + nx.div_ceil(2)];
-            let odd = &mut odds[t][row..row + nx / 2];
-            let (pairs, last) = from.as_chunks::<2>();
-            for ((pair, even), odd) in pairs.iter().zip(even.iter_mut()).zip(odd) {
-                (*even, *odd) = (pair[0], pair[1]);
-            }
-            if let ([last], Some(even)) = (last, even.last_mut()) {
-                *even = *last;
-            }
+/// The points of a word of a row of phase `t` for which the near neighbours before and behind are
+/// there, along each odd dimension.
+#[inline(always)]
+pub(crate) fn near(
+    phases: &[Bitmap; 8],
+    t: usize,
+    [z, y]: [usize; 2],
+    word: usize,
+) -> [[u64; 3]; 2] {
+    let mut near = [[0; 3]; 2];
+    for d in 0..3 {
+        if t >> d & 1 == 0 {
+            continue;
         }
-    }
-    out
-}
-
-/// Finds points of a phase that a near neighbour along an odd dimension is missing of.
-pub(crate) struct Mend<'a> {
-    own: &'a [u8],
-    /// Odd dimensions: number, validity of the phase that is even in it, distance of its points.
-    lines: [Option<(usize, &'a [u8], usize)>; 3],
-}
-
-impl<'a> Mend<'a> {
-    pub(crate) fn new(t: usize, phases: &Phases, valid: &'a [Vec<u8>; 8]) -> Self {
-        let line = |d: usize| (d, &valid[t ^ 1 << d][..], phases.stride[d]);
-        let lines = std::array::from_fn(|d| (t >> d & 1 == 1).then(|| line(d)));
-        Self {
-            own: &valid[t],
-            lines,
-        }
-    }
-
-    /// Calls `mend(k, dimensions)` for each such point `k` of a row, with bits of the dimensions in
-    /// which both near neighbours are there.
-    pub(crate) fn broken(&self, row: usize, nx: usize, mut mend: impl FnMut(usize, u8)) {
-        for begin in (0..nx).step_by(LANES) {
-            let mut sound = [0u8; LANES];
-            let mut wanted = 0;
-            for (d, valid, stride) in self.lines.iter().flatten() {
-                wanted |= 1 << d;
-                let at = row + begin;
-                if let (Some(one), Some(two)) = (lanes(valid, at), lanes(valid, at + stride)) {
-                    for k in 0..LANES {
-                        sound[k] |= (one[k] & two[k]) << d;
-                    }
-                }
-            }
-            let Some(own) = lanes(self.own, row + begin) else {
-                return;
-            };
-            let mut broken = 0u8;
-            for k in 0..LANES {
-                broken |= (sound[k] ^ wanted) * own[k];
-            }
-            if broken == 0 {
-                continue;
-            }
-            for k in (0..LANES).filter(|k| own[*k] == 1 && sound[*k] != wanted) {
-                if begin + k < nx {
-                    mend(begin + k, sound[k]);
-                }
-            }
-        }
-    }
-}
-
-/// Gives points of phase `t` that are not there, but next to some that are along an even dimension,
-/// the value that continues these.
-pub(crate) fn fill<T: Element>(values: &mut [T], valid: &[u8], phases: &Phases, t: usize) {
-    let points = phases.points(t);
-    let dimensions: Vec<usize> = (0..3)
-        .filter(|d| t >> d & 1 == 0 && phases.fine[*d] > 1)
-        .collect();
-    for z in 0..points[0] {
-        for y in 0..points[1] {
-            let row = phases.row(z, y);
-            if !valid[row..row + points[2]].contains(&0) {
-                continue;
-            }
-            for begin in (row..row + points[2]).step_by(LANES) {
-                let edge = edges(valid, begin, phases, &dimensions);
-                if edge == [0; LANES] {
-                    continue;
-                }
-                let end = (row + points[2]).min(begin + LANES);
-                for at in (begin..end).filter(|at| edge[at - begin] != 0) {
-                    if let Some(value) = continuation(values, valid, at, phases, &dimensions) {
-                        values[at] = value;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// 1 for the lanes from `at` on that are not there, but next to one that is.
-fn edges(valid: &[u8], at: usize, phases: &Phases, dimensions: &[usize]) -> [u8; LANES] {
-    let mut near = [0u8; LANES];
-    for d in dimensions {
-        let stride = phases.stride[*d];
-        for at in [at + stride, at.wrapping_sub(stride)] {
-            if let Some(valid) = lanes(valid, at) {
-                for k in 0..LANES {
-                    near[k] |= valid[k];
-                }
-            }
-        }
-    }
-    if let Some(own) = lanes(valid, at) {
-        for k in 0..LANES {
-            near[k] &= own[k] ^ 1;
-        }
+        let phase = &phases[t ^ 1 << d];
+        near[0][d] = phase.word([z, y], word);
+        near[1][d] = match d {
+            0 => phase.word([z + 1, y], word),
+            1 => phase.word([z, y + 1], word),
+            _ => phase.ahead([z, y], word, 1),
+        };
     }
     near
 }
 
-/// The mean of what continues the points on all sides along some dimensions.
-fn continuation<T: Element>(
-    values: &[T],
-    valid: &[u8],
-    at: usize,
-    phases: &Phases,
-    dimensions: &[usize],
-) -> Option<T> {
-    let (mut sum, mut count) = (T::default(), 0);
-    for d in dimensions {
-        let stride = phases.stride[*d] as isize;
-        for direction in [stride, -stride] {
-            if let Some(value) = beyond(values, valid, at, direction) {
-                sum = sum.plus(value);
-                count += 1;
+/// Gives points of phase `t` that are not there, but next to some that are along an even dimension,
+/// the value that continues these. Points one beyond the borders are such points too.
+pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases, t: usize) {
+    let even = std::array::from_fn(|d| t >> d & 1 == 0 && phases.fine[d] > 1);
+    let filler = Filler {
+        valid,
+        even,
+        strides: phases.stride.map(|stride| stride as isize),
+    };
+    let [nz, ny, nx] = valid.shape();
+    let origin = phases.row(0, 0) as isize;
+    let beyond_z = isize::from(even[0]);
+    let beyond_y = isize::from(even[1]);
+    for z in -beyond_z..nz as isize + beyond_z {
+        for y in -beyond_y..ny as isize + beyond_y {
+            let row = (origin + z * filler.strides[0] + y * filler.strides[1]) as usize;
+            let place = [z as usize, y as usize];
+            for word in 0..valid.words() {
+                let within = u64::MAX >> (64 - (nx - 64 * word).min(64));
+                filler.fill(values, place, word, row + 64 * word, within);
+            }
+            if even[2] {
+                filler.fill_ends(values, place, row, nx);
             }
         }
     }
-    (count > 0).then(|| sum.times(T::from_f64(1.0 / f64::from(count))))
 }
 
-/// The value at `at` that continues the points in a direction, where the next of them is there.
-fn beyond<T: Element>(values: &[T], valid: &[u8], at: usize, direction: isize) -> Option<T> {
-    let place = |k: isize| {
-        let place = at.checked_add_signed(k * direction)?;
-        (*valid.get(place)? == 1).then_some(place)
+/// Fills points of a phase.
+struct Filler<'a> {
+    valid: &'a Bitmap,
+    /// The dimensions along which points continue others.
+    even: [bool; 3],
+    strides: [isize; 3],
+}
+
+impl Filler<'_> {
+    /// Fills the points of a word of a row, whose first has the index `start`.
+    #[inline(always)]
+    fn fill<T: Element>(
+        &self,
+        values: &mut [T],
+        row: [usize; 2],
+        word: usize,
+        start: usize,
+        within: u64,
+    ) {
+        let missing = !self.valid.word(row, word) & within;
+        if missing == 0 {
+            return;
+        }
+        let mut near = 0;
+        for d in 0..3 {
+            if !self.even[d] {
+                continue;
+            }
+            near |= self.neighbour(row, word, d, 1) | self.neighbour(row, word, d, -1);
+        }
+        let mut edge = missing & near;
+        if edge == 0 {
+            return;
+        }
+        // Which points are there at a distance of 1, 2 and 3, for each direction.
+        let mut there = [[0u64; 3]; 6];
+        for d in 0..3 {
+            if !self.even[d] {
+                continue;
+            }
+            for (side, sign) in [1, -1].into_iter().enumerate() {
+                there[2 * d + side] = [1, 2, 3].map(|k| self.neighbour(row, word, d, sign * k));
+            }
+        }
+        while edge != 0 {
+            let bit = edge.trailing_zeros();
+            edge &= edge - 1;
+            let at = start + bit as usize;
+            let (mut sum, mut count) = (T::default(), 0);
+            for (direction, there) in there.iter().enumerate() {
+                if there[0] >> bit & 1 == 1 {
+                    let stride = self.strides[direction / 2];
+                    let stride = if direction % 2 == 0 { stride } else { -stride };
+                    sum = sum.plus(beyond(values, at, stride, there.map(|w| w >> bit & 1 == 1)));
+                    count += 1;
+                }
+            }
+            values[at] = sum.times(T::from_f64(1.0 / f64::from(count)));
+        }
+    }
+
+    /// Fills the points before and behind a row.
+    #[inline(always)]
+    fn fill_ends<T: Element>(&self, values: &mut [T], place: [usize; 2], row: usize, nx: usize) {
+        let first = self.valid.word(place, 0);
+        if first & 1 == 1 {
+            let near = [1, 2, 3].map(|k| first >> (k - 1) & 1 == 1);
+            values[row - 1] = beyond(values, row - 1, 1, near);
+        }
+        let (word, bit) = ((nx - 1) / 64, (nx - 1) % 64);
+        if self.valid.word(place, word) >> bit & 1 == 1 {
+            let near = [0, 1, 2].map(|k| self.valid.behind(place, word, k) >> bit & 1 == 1);
+            values[row + nx] = beyond(values, row + nx, -1, near);
+        }
+    }
+
+    /// The word of the points `k` further on along dimension `d`.
+    #[inline(always)]
+    fn neighbour(&self, [z, y]: [usize; 2], word: usize, d: usize, k: isize) -> u64 {
+        match d {
+            0 => self.valid.word([z.wrapping_add_signed(k), y], word),
+            1 => self.valid.word([z, y.wrapping_add_signed(k)], word),
+            _ if k > 0 => self.valid.ahead([z, y], word, k as u32),
+            _ => self.valid.behind([z, y], word, k.unsigned_abs() as u32),
+        }
+    }
+}
+
+/// The value at `at` that continues the points in a direction, of which the first is there.
+#[inline(always)]
+fn beyond<T: Element>(values: &[T], at: usize, direction: isize, there: [bool; 3]) -> T {
+    let value = |k: isize| values[at.wrapping_add_signed(k * direction)];
+    let a = value(1);
+    if !there[1] {
+        return a;
+    }
+    let b = value(2);
+    let c = if there[2] {
+        value(3)
+    } else {
+        b.plus(b).minus(a)
     };
-    let a = values[place(1)?];
-    let Some(second) = place(2) else {
-        return Some(a);
-    };
-    let b = values[second];
-    let c = place(3).map_or(b.plus(b).minus(a), |third| values[third]);
-    Some(continued(a, b, c))
+    continued(a, b, c)
 }

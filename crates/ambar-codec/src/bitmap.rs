@@ -1,0 +1,149 @@
+//! Which points of a lattice are there: a bit a point, rows along x in whole words.
+
+/// Bits of points, z slowest. Beyond the borders, no point is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bitmap {
+    shape: [usize; 3],
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Bitmap {
+    /// Of a lattice of which no point is there.
+    pub(crate) fn new(shape: [usize; 3]) -> Self {
+        let words = shape[2].div_ceil(64);
+        Self {
+            shape,
+            words,
+            bits: vec![0; shape[0] * shape[1] * words],
+        }
+    }
+
+    /// Points in z, y, x.
+    pub(crate) fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// The words of the row (z, y).
+    pub(crate) fn row(&self, z: usize, y: usize) -> &[u64] {
+        &self.bits[(z * self.shape[1] + y) * self.words..][..self.words]
+    }
+
+    /// Words of a row.
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// A word of a row; 0 where there is none. Numbers may have wrapped below 0.
+    #[inline(always)]
+    pub(crate) fn word(&self, [z, y]: [usize; 2], word: usize) -> u64 {
+        if z < self.shape[0] && y < self.shape[1] && word < self.words {
+            self.bits[(z * self.shape[1] + y) * self.words + word]
+        } else {
+            0
+        }
+    }
+
+    /// The word whose bits are those of the points `k` further on in x.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, row: [usize; 2], word: usize, k: u32) -> u64 {
+        self.word(row, word) >> k | self.word(row, word + 1) << 1 << (63 - k)
+    }
+
+    /// The word whose bits are those of the points `k` before in x.
+    #[inline(always)]
+    pub(crate) fn behind(&self, row: [usize; 2], word: usize, k: u32) -> u64 {
+        self.word(row, word) << k | self.word(row, word.wrapping_sub(1)) >> 1 >> (63 - k)
+    }
+
+    /// Whether a point is there.
+    pub(crate) fn get(&self, [z, y, x]: [usize; 3]) -> bool {
+        self.word([z, y], x / 64) >> (x % 64) & 1 == 1
+    }
+
+    /// Makes points `from .. to` of a row be there.
+    pub(crate) fn set(&mut self, [z, y]: [usize; 2], from: usize, to: usize) {
+        let row = (z * self.shape[1] + y) * self.words;
+        let mut at = from;
+        while at < to {
+            let end = to.min((at / 64 + 1) * 64);
+            self.bits[row + at / 64] |= u64::MAX >> (64 - (end - at)) << (at % 64);
+            at = end;
+        }
+    }
+
+    /// Of a lattice of which all points are there.
+    pub(crate) fn full(shape: [usize; 3]) -> Self {
+        let mut full = Self::new(shape);
+        for z in 0..shape[0] {
+            for y in 0..shape[1] {
+                full.set([z, y], 0, shape[2]);
+            }
+        }
+        full
+    }
+
+    /// The bits of `width` points from `x` on, which do not cross a multiple of 64.
+    #[inline(always)]
+    pub(crate) fn part(&self, row: [usize; 2], x: usize, width: usize) -> u64 {
+        self.word(row, x / 64) >> (x % 64) & ((1 << width) - 1)
+    }
+
+    /// Adds bits from `x` on, which do not cross a multiple of 64.
+    #[inline(always)]
+    pub(crate) fn join(&mut self, [z, y]: [usize; 2], x: usize, bits: u64) {
+        self.bits[(z * self.shape[1] + y) * self.words + x / 64] |= bits << (x % 64);
+    }
+
+    /// Whether all points are there.
+    pub(crate) fn is_full(&self) -> bool {
+        let count: usize = self
+            .bits
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum();
+        count == self.shape.iter().product::<usize>()
+    }
+
+    /// Calls `visit(first, length)` for the runs of points of a row that are there. A run may be
+    /// cut in two at a multiple of 64.
+    #[inline(always)]
+    pub(crate) fn runs(row: &[u64], mut visit: impl FnMut(usize, usize)) {
+        for (number, word) in row.iter().enumerate() {
+            let mut rest = *word;
+            while rest != 0 {
+                let first = rest.trailing_zeros();
+                let length = (!(rest >> first)).trailing_zeros();
+                visit(64 * number + first as usize, length as usize);
+                rest &= u64::MAX.checked_shl(first + length).unwrap_or(0);
+            }
+        }
+    }
+
+    /// The points whose index has the parity of `t`'s bits (0: z, 1: y, 2: x).
+    pub(crate) fn phase(&self, t: usize) -> Self {
+        let odd: [usize; 3] = std::array::from_fn(|d| t >> d & 1);
+        let mut phase = Self::new(std::array::from_fn(|d| (self.shape[d] + 1 - odd[d]) / 2));
+        for z in 0..phase.shape[0] {
+            for y in 0..phase.shape[1] {
+                let row = [2 * z + odd[0], 2 * y + odd[1]];
+                let to = (z * phase.shape[1] + y) * phase.words;
+                for word in 0..phase.words {
+                    let pick = |word: usize| even_bits(self.word(row, word) >> odd[2]);
+                    phase.bits[to + word] = pick(2 * word) | pick(2 * word + 1) << 32;
+                }
+            }
+        }
+        phase
+    }
+}
+
+/// The bits at even places, next to each other.
+fn even_bits(word: u64) -> u64 {
+    let mut x = word & 0x5555_5555_5555_5555;
+    x = (x | x >> 1) & 0x3333_3333_3333_3333;
+    x = (x | x >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
+    x = (x | x >> 4) & 0x00ff_00ff_00ff_00ff;
+    x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+    (x | x >> 16) & 0xffff_ffff
+}
