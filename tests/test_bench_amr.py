@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
+from ambar import measures
 from ambar.bench.amr import cutting, peers, report, study
 from ambar.bench.amr.hierarchy import Box, load_levels
 from ambar.cli import app
@@ -109,15 +110,16 @@ def test_bounds_of_local_ranges_are_tighter(plotfile: Path, found: study.Study) 
 
 
 def test_values_that_are_lost_are_told() -> None:
+    errors, psnr = measures.errors, measures.psnr
     values = np.array([1.0, np.nan, np.inf, -0.0])
-    assert study._errors(values, values.copy()).tolist() == [0, 0, 0, 0]
-    found = study._errors(values, np.array([1.5, 0.0, 5.0, 0.0])).tolist()
+    assert errors(values, values.copy()).tolist() == [0, 0, 0, 0]
+    found = errors(values, np.array([1.5, 0.0, 5.0, 0.0])).tolist()
     assert found == [0.5, math.inf, math.inf, 0]
-    assert study._errors(np.array([1.0]), np.array([np.nan])).tolist() == [math.inf]
+    assert errors(np.array([1.0]), np.array([np.nan])).tolist() == [math.inf]
     assert report._worst(1.02).endswith("!")
-    assert study.psnr(10.0, 0.0) == math.inf
-    assert study.psnr(10.0, 0.01) == pytest.approx(40)
-    assert math.isnan(study.psnr(0.0, 0.01))
+    assert psnr(10.0, 0.0) == math.inf
+    assert psnr(10.0, 0.01) == pytest.approx(40)
+    assert math.isnan(psnr(0.0, 0.01))
 
 
 def test_plotfiles_of_two_dimensions_are_measured(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ambar.amr import Amr
     from ambar.amrex_info import AmrexInfo
     from ambar.array import Array
+    from ambar.comparison import Comparison, compare
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
     from ambar.opening import open  # noqa: A004
@@ -48,6 +49,7 @@ __all__ = [
     "Array",
     "Box",
     "BusyError",
+    "Comparison",
     "Conversion",
     "CorruptError",
     "Info",
@@ -67,6 +69,7 @@ __all__ = [
     "__version__",
     "append",
     "compact",
+    "compare",
     "convert",
     "create",
     "export",
@@ -82,6 +85,7 @@ _HOMES = {
     "AmrexInfo": "ambar.amrex_info",
     "Array": "ambar.array",
     "Box": "ambar.regions",
+    "Comparison": "ambar.comparison",
     "Conversion": "ambar.conversion",
     "Info": "ambar.info",
     "Particles": "ambar.rows",
@@ -94,6 +98,7 @@ _HOMES = {
     "Units": "ambar.units",
     "Writer": "ambar.writer",
     "append": "ambar.writer",
+    "compare": "ambar.comparison",
     "convert": "ambar.conversion",
     "create": "ambar.writer",
     "open": "ambar.opening",

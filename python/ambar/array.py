@@ -73,6 +73,11 @@ class Array:
         return self._core.codecs
 
     @property
+    def error_bound(self) -> float | None:
+        """The absolute error bound of its values; None where they are as they were written."""
+        return self._core.error_bound
+
+    @property
     def nbytes(self) -> int:
         """Bytes of its values in memory; of strings and bytes of any length, of the pointers."""
         return math.prod(self.shape) * self.dtype.itemsize

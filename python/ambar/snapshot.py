@@ -56,8 +56,8 @@ class StoredSource:
 
     def __init__(self, store: Store, path: str, attributes: Mapping[str, Any]) -> None:
         self.store = store
-        self._path = path.rstrip("/")
-        self.location = store.location + (f" {path}" if self._path else "")
+        self.path = path.rstrip("/")
+        self.location = store.location + (f" {path}" if self.path else "")
         try:
             self.info = info_of(attributes.get("source"), attributes["info"])
             components = attributes.get("components", {})
@@ -70,11 +70,11 @@ class StoredSource:
 
     def amr(self) -> _core.Amr:
         """Return the cells."""
-        return self.store.core.amr(f"{self._path}/amr")
+        return self.store.core.amr(f"{self.path}/amr")
 
     def table(self, name: str) -> _core.Table | None:
         """Return particles, sinks or clumps."""
-        return self.store.core.table(f"{self._path}/{name}")
+        return self.store.core.table(f"{self.path}/{name}")
 
 
 class RamsesSource:
@@ -155,6 +155,13 @@ class Snapshot:
     def info(self) -> RunInfo:
         """Box, time, cosmology, levels, units: no data are read."""
         return self._source.info
+
+    @property
+    def stored_at(self) -> tuple[Store, str] | None:
+        """The store it lies in, and the path of its group there; None for a code's own files."""
+        if isinstance(self._source, StoredSource):
+            return self._source.store, self._source.path or "/"
+        return None
 
     @property
     def components(self) -> dict[str, list[str]]:

@@ -185,6 +185,11 @@ impl Array {
     }
 
     #[getter]
+    fn error_bound(&self) -> Option<f64> {
+        self.inner.error_bound()
+    }
+
+    #[getter]
     fn dims(&self) -> Option<Vec<Option<String>>> {
         let names = self.inner.dimension_names();
         (!names.is_empty()).then(|| names.to_vec())

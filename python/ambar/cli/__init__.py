@@ -1,4 +1,4 @@
-"""The command line: convert, export, info, ls, verify, plot, compact, repair, bench."""
+"""The command line: convert, export, info, ls, verify, plot, compare, compact, repair, bench."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import bench, care, convert, look, plot
+from ambar.cli import bench, care, compare, convert, look, plot
 from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("info")(look.info)
 app.command("ls")(look.ls)
 app.command("verify")(care.verify)
 app.command("plot")(plot.plot)
+app.command("compare")(compare.compare)
 app.command("compact")(care.compact)
 app.command("repair")(care.repair)
 app.add_typer(bench.app, name="bench")

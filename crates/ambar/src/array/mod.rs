@@ -173,6 +173,11 @@ impl Array {
         self.0.metadata.chain.describe()
     }
 
+    /// The absolute error bound of the values; `None` where they are as they were written.
+    pub fn error_bound(&self) -> Option<f64> {
+        self.0.metadata.chain.error_bound()
+    }
+
     /// Bytes that the array's chunks take in the store, from the container's directory alone.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ from ambar.bench.amr import methods, peers, stores
 from ambar.bench.amr.hierarchy import Hierarchy, load_levels
 from ambar.bench.amr.methods import Method, Variant
 from ambar.bench.machine import machine
+from ambar.measures import errors, psnr
 
 METHODS: tuple[type[Method], ...] = (
     methods.AmrexRow,
@@ -268,23 +269,13 @@ def _measure(
         _time(method, variant, packed, bound, result)
         for one, piece in zip(packed, variant.pieces, strict=True):
             found = method.decompress(one, piece).reshape(piece.values.shape)
-            errors = _errors(piece.values[piece.counted], found[piece.counted])
-            if errors.size:
-                squares += float(np.square(errors).sum())
-                count += errors.size
-                result.worst = max(result.worst, float(errors.max()) / bound)
+            off = errors(piece.values[piece.counted], found[piece.counted])
+            squares += float(np.square(off).sum())
+            count += off.size
+            result.worst = max(result.worst, float(np.abs(off).max(initial=0.0)) / bound)
     result.variant = ", ".join(label for label in dict.fromkeys(labels) if label)
     result.psnr = psnr(value_range, squares / max(count, 1))
     return result
-
-
-def psnr(value_range: float, mean_square: float) -> float:
-    """Return 20 log10(value range) - 10 log10(mean squared error), in dB."""
-    if mean_square == 0:
-        return math.inf
-    if value_range == 0 or not math.isfinite(mean_square):
-        return math.nan
-    return 20 * math.log10(value_range) - 10 * math.log10(mean_square)
 
 
 def _smallest(
@@ -319,13 +310,3 @@ def _time(
         result.choose_seconds[number] += chosen - started
         result.compress_seconds[number] += middle - started
         result.decompress_seconds[number] += time.process_time() - middle
-
-
-def _errors(values: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return the magnitudes of the errors; infinite where what is not finite did not come back."""
-    finite = np.isfinite(values)
-    with np.errstate(invalid="ignore"):  # infinities less infinities
-        errors = np.abs(found.astype(np.float64) - values.astype(np.float64))
-    same = (found == values) | (np.isnan(found) & np.isnan(values))
-    errors[~finite] = np.where(same[~finite], 0.0, np.inf)
-    return np.where(np.isnan(errors), np.inf, errors)

@@ -1,0 +1,286 @@
+"""Two versions of the same data, compared: errors by field and level, and whether bounds held."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.bounds import ErrorBound, as_text
+from ambar.compared import Side, side_of
+from ambar.measures import errors, histogram, power_spectrum, psnr, ssim
+
+SPECTRUM_SIDE = 256
+"""Largest side of the grid of a power spectrum, in cells."""
+
+
+@dataclass
+class Measures:
+    """How far apart the cells of a level, or of all levels, are."""
+
+    level: int | None
+    """None for all levels."""
+    cells: int
+    lowest: float
+    highest: float
+    """Of the finite values of the original."""
+    max_error: float
+    """Infinite where NaN or an infinity did not come back."""
+    psnr: float
+    """dB, relative to the field's range over all levels; infinite where nothing differs."""
+    ssim: float
+    """Mean structural similarity; NaN where no window of 8 cells a side is half full."""
+
+
+@dataclass
+class FieldComparison:
+    """A field: over all levels, and on each."""
+
+    field: str
+    bound: float | None
+    """The absolute bound that is to hold, 0 where nothing may differ, None where none is known."""
+    ratio: float
+    """Bytes of the field in the original by those in the other."""
+    all: Measures
+    levels: list[Measures]
+    histogram: list[int]
+    """How many errors lie in each of 40 parts of -scale to scale."""
+    scale: float
+    """The bound, or where there is none the largest finite error."""
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the bound held; None where none is known."""
+        return None if self.bound is None else self.all.max_error <= self.bound
+
+
+@dataclass
+class Spectrum:
+    """The power spectra of a field's contrast on a covering grid."""
+
+    field: str
+    level: int
+    k: list[float]
+    """Wave numbers, 2 pi by code length."""
+    original: list[float]
+    other: list[float]
+
+    @property
+    def ratio(self) -> list[float]:
+        """The other's power by the original's."""
+        pairs = zip(self.other, self.original, strict=True)
+        return [b / a if a else (1.0 if b == a else math.inf) for b, a in pairs]
+
+
+@dataclass
+class Comparison:
+    """What `compare` found."""
+
+    original: str
+    other: str
+    cells: int
+    fields: list[FieldComparison]
+    only_in_original: list[str] = field(default_factory=list)
+    only_in_other: list[str] = field(default_factory=list)
+    spectrum: Spectrum | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether all bounds that are known held."""
+        return all(one.held is not False for one in self.fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON can hold it: what is not finite is null, or "inf"."""
+        values = asdict(self)
+        values["held"] = self.held
+        for one, entry in zip(self.fields, values["fields"], strict=True):
+            entry["held"] = one.held
+        if self.spectrum is not None:
+            values["spectrum"]["ratio"] = self.spectrum.ratio
+        plain: dict[str, Any] = _plain(values)
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf"
+    return value
+
+
+def compare(
+    original: str | os.PathLike[str],
+    other: str | os.PathLike[str],
+    fields: Sequence[str] | None = None,
+    *,
+    bound: ErrorBound | None = None,
+    output: int | None = None,
+    spectrum: str | None = None,
+    threads: int | None = None,
+) -> Comparison:
+    """Compare a store, plotfile or RAMSES output with another version of it, cell by cell.
+
+    Parameters
+    ----------
+    original, other
+        Stores, plotfiles of AMReX or RAMSES outputs. Leaf cells are compared, whatever their order;
+        of stores without cells the arrays.
+    fields
+        Fields to compare; by default all that both have.
+    bound
+        The bound that is to hold: a number, "1e-3 of range" (of the original's finite values), or
+        these by field. By default what stores say: the bounds they were written with, and where
+        they have none, that nothing may differ.
+    output
+        Which output of a series, its number.
+    spectrum
+        A field whose power spectra are compared, on the finest covering grid of at most 256 cells
+        a side.
+    threads
+        Threads to read with; all cores by default.
+
+    Raises
+    ------
+    InvalidError
+        If the two have other cells, or a bound makes no sense.
+    NotFoundError
+        If there is no such field.
+    """
+    a, b = (side_of(path, output, threads) for path in (original, other))
+    common = [name for name in a.fields if name in b.fields]
+    chosen = common if fields is None else [fields] if isinstance(fields, str) else list(fields)
+    for name in (*chosen, *([spectrum] if spectrum else [])):
+        if name not in common:
+            raise _core.NotFoundError(
+                f"no field {name!r} in both {a.location} and {b.location}; both have: "
+                f"{', '.join(common) or 'none'}"
+            )
+    bounds = _bounds(bound, common)
+    found = Comparison(a.location, b.location, 0, [])
+    found.only_in_original = [name for name in a.fields if name not in b.fields]
+    found.only_in_other = [name for name in b.fields if name not in a.fields]
+    order = a.match(b)
+    for name in chosen:
+        one = _compare_field(a, b, name, order, bounds.get(name))
+        found.fields.append(one)
+        found.cells = max(found.cells, one.all.cells)
+    if spectrum:
+        found.spectrum = _spectrum(a, b, spectrum)
+    return found
+
+
+def _bounds(bound: ErrorBound | None, fields: list[str]) -> dict[str, str]:
+    """Return the bounds that are given, as texts by field."""
+    if bound is None:
+        return {}
+    if not isinstance(bound, Mapping):
+        return dict.fromkeys(fields, as_text(bound))
+    for name in bound:
+        if name not in fields:
+            raise _core.NotFoundError(
+                f"a bound is given for {name!r}, which is not in both; both have: "
+                f"{', '.join(fields)}"
+            )
+    return {name: as_text(one) for name, one in bound.items()}
+
+
+def absolute_bound(text: str, value_range: float) -> float:
+    """Return the absolute bound that a text means: "0.5", or "1e-3 of range"."""
+    number, relative, rest = text.partition("of range")
+    try:
+        bound = float(number)
+    except ValueError:
+        bound = math.nan
+    if not (bound >= 0 and math.isfinite(bound)) or rest.strip():
+        raise _core.InvalidError(
+            f"{text!r} is no error bound: give a number from 0 on, or a part of the value range "
+            'such as "1e-3 of range"'
+        )
+    return bound * value_range if relative else bound
+
+
+def _compare_field(
+    a: Side, b: Side, name: str, order: np.ndarray | None, given: str | None
+) -> FieldComparison:
+    values, found = a.values(name), b.values(name)
+    if order is not None:
+        found = found[order]
+    if values.shape != found.shape:
+        raise _core.InvalidError(
+            f"{name} has {values.size} values in {a.location} and {found.size} in {b.location}: "
+            "these are not the same data"
+        )
+    difference = errors(values, found)
+    finite = values[np.isfinite(values)].astype(np.float64)
+    value_range = float(finite.max() - finite.min()) if finite.size else 0.0
+    if given is not None:
+        bound: float | None = absolute_bound(given, value_range)
+    else:
+        known = [one for one in (a.bound(name), b.bound(name)) if one is not None]
+        bound = sum(known) if known else None
+    levels = []
+    similar, weight = 0.0, 0
+    for level, rows in a.levels():
+        window = a.windows(level)
+        likeness, count = math.nan, 0
+        if window is not None:
+            likeness, count = ssim(values[rows], found[rows], window, value_range, a.ndim)
+        if count:
+            similar, weight = similar + likeness * count, weight + count
+        if level is not None:
+            levels.append(_measures(level, values[rows], difference[rows], value_range, likeness))
+    likeness = similar / weight if weight else math.nan
+    everything = _measures(None, values, difference, value_range, likeness)
+    largest = np.abs(difference[np.isfinite(difference)]).max(initial=0.0)
+    scale = bound or float(largest)
+    return FieldComparison(
+        name,
+        bound,
+        a.bytes(name) / max(b.bytes(name), 1),
+        everything,
+        levels,
+        histogram(difference, scale),
+        scale,
+    )
+
+
+def _measures(
+    level: int | None,
+    values: np.ndarray,
+    difference: np.ndarray,
+    value_range: float,
+    likeness: float,
+) -> Measures:
+    finite = values[np.isfinite(values)]
+    mean_square = float(np.square(difference).mean()) if difference.size else 0.0
+    return Measures(
+        level,
+        int(values.size),
+        float(finite.min()) if finite.size else math.nan,
+        float(finite.max()) if finite.size else math.nan,
+        float(np.abs(difference).max(initial=0.0)),
+        psnr(value_range, mean_square),
+        likeness,
+    )
+
+
+def _spectrum(a: Side, b: Side, name: str) -> Spectrum:
+    level, grid, cell = a.grid(name, SPECTRUM_SIDE)
+    _, other, _ = b.grid(name, SPECTRUM_SIDE)
+    for side, values in ((a, grid), (b, other)):
+        if not np.isfinite(values).all() or values.mean() == 0:
+            raise _core.InvalidError(
+                f"{side.location}: {name} has no power spectrum: cells do not fill the box, hold "
+                "NaN, or have no mean"
+            )
+    k, original, _ = power_spectrum(grid, cell)
+    _, changed, _ = power_spectrum(other, cell)
+    return Spectrum(name, level, k.tolist(), original.tolist(), changed.tolist())
