@@ -9,7 +9,7 @@ use crate::stream::{Input, Workspace, estimate};
 
 /// The part of the values that each plan is tried on, and the least number.
 const PART: usize = 40;
-const LEAST: usize = 1 << 14;
+const LEAST: usize = 1 << 13;
 
 /// Chooses settings for values like these: for the chunks of an array, whose samples they are.
 ///
@@ -138,8 +138,8 @@ fn copy_tile<T: Element>(
 /// The plan under which values of which the sample is one part in `scale` take the fewest bits.
 fn choose<T: Element>(sample: &Input<T>, bound: f64, scale: f64) -> Plan {
     let mut workspace = Workspace::default();
-    let mut best = Plan::default();
     let mut bits = |plan| estimate(&sample.regions, bound, plan, scale, &mut workspace);
+    let mut best = Plan::default().with_tightening(u8::from(bound > 0.0));
     let mut least = bits(best);
     for level in 0..2 {
         let plan = best.with_linear(level);
@@ -149,13 +149,18 @@ fn choose<T: Element>(sample: &Input<T>, bound: f64, scale: f64) -> Plan {
         }
     }
     if bound > 0.0 {
-        for tightening in 1..4 {
+        let loosest = best.with_tightening(0);
+        for tightening in 2..4 {
             let plan = best.with_tightening(tightening);
             let bits = bits(plan);
             if bits > least {
                 break;
             }
             (best, least) = (plan, bits);
+        }
+        // A part has less of the coarse levels than all, and shows less of what tightening is good for.
+        if best == loosest.with_tightening(1) && bits(loosest) < 0.995 * least {
+            best = loosest;
         }
     }
     best
