@@ -6,37 +6,63 @@ use crate::token::QUICK_TOKENS;
 /// Bits behind each other in bytes.
 #[derive(Default)]
 pub(crate) struct BitWriter {
+    /// With room behind `position`.
     bytes: Vec<u8>,
+    /// Bytes that are complete.
+    position: usize,
+    /// The bits of the next byte.
     word: u64,
     filled: u32,
 }
 
 impl BitWriter {
     /// Appends the lowest `width` bits of `value`, at most 64; the others must be 0.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&mut self, value: u64, width: u32) {
-        self.word |= value << self.filled;
-        let room = 64 - self.filled;
-        if width < room {
-            self.filled += width;
-            return;
+        if width > 56 {
+            self.write_few(value & 0xffff_ffff, 32);
+            self.write_few(value >> 32, width - 32);
+        } else {
+            self.write_few(value, width);
         }
-        self.bytes.extend_from_slice(&self.word.to_le_bytes());
-        self.word = if room < 64 { value >> room } else { 0 };
-        self.filled = width - room;
+    }
+
+    /// Appends at most 56 bits.
+    #[inline(always)]
+    fn write_few(&mut self, value: u64, width: u32) {
+        self.word |= value << self.filled;
+        self.filled += width;
+        if self.position + 8 > self.bytes.len() {
+            self.grow();
+        }
+        if let Some(room) = self.bytes[self.position..].first_chunk_mut() {
+            *room = self.word.to_le_bytes();
+        }
+        let whole = self.filled / 8;
+        self.position += whole as usize;
+        // At most seven bytes are complete.
+        self.word >>= 8 * whole;
+        self.filled %= 8;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.bytes.resize(2 * self.bytes.len() + 4096, 0);
     }
 
     /// Number of bits written.
     pub(crate) fn bits(&self) -> usize {
-        8 * self.bytes.len() + self.filled as usize
+        8 * self.position + self.filled as usize
     }
 
     /// The bytes; the last is filled up with zeros.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let left = self.filled.div_ceil(8) as usize;
-        let mut bytes = self.bytes.clone();
-        bytes.extend_from_slice(&self.word.to_le_bytes()[..left]);
-        bytes
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.bits().div_ceil(8)]
+    }
+
+    /// Forgets the bits, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        (self.position, self.word, self.filled) = (0, 0, 0);
     }
 }
 

@@ -40,19 +40,29 @@ pub(crate) struct Symbols {
     pub literals: usize,
 }
 
+impl Symbols {
+    /// Forgets all, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.tokens.clear();
+        self.bins.clear();
+        self.raw.clear();
+        self.literals = 0;
+    }
+}
+
 /// Encodes rows.
 pub(crate) struct Encoder<'a, T> {
     source: &'a [T],
     /// Errors allowed; 0 for none.
     bound: f64,
-    pub symbols: Symbols,
+    symbols: &'a mut Symbols,
     /// The values of a row, with room for whole groups of lanes.
     row: Vec<T>,
 }
 
 impl<'a, T: Element> Encoder<'a, T> {
     /// An encoder of `source`, a region's values. What it makes is added to `symbols`.
-    pub(crate) fn new(source: &'a [T], bound: f64, symbols: Symbols) -> Self {
+    pub(crate) fn new(source: &'a [T], bound: f64, symbols: &'a mut Symbols) -> Self {
         Self {
             source,
             bound,
@@ -122,21 +132,35 @@ impl<'a, T: Element> Encoder<'a, T> {
     fn bounded_group(&mut self, group: Group<'_, T>, x: &[T; LANES], n: usize, level_step: f64) {
         let (inverse, step) = (1.0 / level_step, T::from_f64(level_step));
         let mut steps = [0.0; LANES];
-        let mut few = true;
-        let mut tokens = [0u8; LANES];
+        let (mut few, mut fine) = (true, true);
+        let mut folded = [0u32; LANES];
         for k in 0..LANES {
             let prediction = group.predictions[k];
             steps[k] = ((x[k].to_f64() - prediction.to_f64()) * inverse).round_ties_even();
             let value = prediction.plus(T::from_f64(steps[k]).times(step));
             let error = (value.to_f64() - x[k].to_f64()).abs();
-            let fine = (steps[k].abs() < FEW_STEPS) & (error < self.bound);
-            few &= fine | (k >= n);
+            let size = steps[k].abs();
+            few &= (size < FEW_STEPS) | (k >= n);
+            fine &= (size < MOST_STEPS) & (error < self.bound) | (k >= n);
             let whole = (steps[k] + ROUNDER).to_bits() as i32;
-            tokens[k] = (whole << 1 ^ whole >> 31) as u8;
+            folded[k] = (whole << 1 ^ whole >> 31) as u32;
             group.values[k] = value;
-            group.marks[k] = whole.unsigned_abs() as u8;
+            group.marks[k] = whole.unsigned_abs().min(255) as u8;
         }
-        if few {
+        if few && fine {
+            let tokens = folded.map(|folded| folded as u8);
+            self.symbols.tokens.extend_from_slice(&tokens[..n]);
+            return;
+        }
+        if fine {
+            let mut tokens = [0; LANES];
+            for (token, folded) in tokens[..n].iter_mut().zip(folded) {
+                let bits;
+                (*token, bits) = token::split(u64::from(folded));
+                self.symbols
+                    .raw
+                    .write(u64::from(folded) & ((1 << bits) - 1), bits);
+            }
             self.symbols.tokens.extend_from_slice(&tokens[..n]);
             return;
         }

@@ -30,6 +30,7 @@ mod regions;
 mod stream;
 mod tables;
 mod token;
+mod tune;
 mod validity;
 
 pub use decode::{Info, decode, inspect};
@@ -37,4 +38,5 @@ pub use element::Element;
 pub use error::{Error, Result};
 pub use plan::Plan;
 pub use regions::Layout;
-pub use stream::{VERSION, Workspace, encode, tune};
+pub use stream::{VERSION, Workspace, encode};
+pub use tune::tune;

@@ -2,8 +2,7 @@
 
 use crate::context::Mixture;
 use crate::element::Element;
-use crate::passes::{Level, Rules, Scratch};
-use crate::regions::Dense;
+use crate::passes::{Level, Rules};
 
 /// How much tighter the bounds of coarser levels are: a factor for each level, and its limit.
 ///
@@ -37,6 +36,19 @@ impl Plan {
         (usize::from(plan.linear) < 1 << LEVELS).then_some(plan)
     }
 
+    /// With linear interpolation on a level.
+    pub(crate) fn with_linear(self, level: usize) -> Self {
+        Self {
+            linear: self.linear | 1 << level,
+            ..self
+        }
+    }
+
+    /// With another tightening, 0 to 3.
+    pub(crate) fn with_tightening(self, tightening: u8) -> Self {
+        Self { tightening, ..self }
+    }
+
     /// The properties of `count` levels, the finest first.
     pub(crate) fn levels<T: Element>(self, bound: f64, count: usize) -> Vec<Level> {
         let (factor, limit) = TIGHTENINGS[usize::from(self.tightening & 3)];
@@ -54,38 +66,6 @@ impl Plan {
             })
             .collect()
     }
-}
-
-/// Chooses the plan that makes the sampled regions smallest.
-pub(crate) fn choose<T: Element>(
-    samples: &[Dense<T>],
-    bound: f64,
-    scratch: &mut Scratch<T>,
-) -> Plan {
-    let mut best = Plan::default();
-    let mut least = crate::stream::estimate(samples, bound, best, scratch);
-    let mut attempt = |plan: Plan, best: &mut Plan| {
-        let bits = crate::stream::estimate(samples, bound, plan, scratch);
-        if bits < least {
-            least = bits;
-            *best = plan;
-        }
-    };
-    for level in 0..2 {
-        attempt(
-            Plan {
-                linear: best.linear | 1 << level,
-                ..best
-            },
-            &mut best,
-        );
-    }
-    if bound > 0.0 {
-        for tightening in 1..TIGHTENINGS.len() as u8 {
-            attempt(Plan { tightening, ..best }, &mut best);
-        }
-    }
-    best
 }
 
 /// Rules of the walk.

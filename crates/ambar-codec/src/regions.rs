@@ -21,6 +21,30 @@ pub enum Layout<'a> {
     },
 }
 
+impl Layout<'_> {
+    /// Checks that there are as many values, and that the error bound is one.
+    pub(crate) fn check(&self, values: usize, bound: f64) -> Result<()> {
+        if !(bound >= 0.0 && bound.is_finite()) {
+            return Err(Invalid("an error bound is a finite number from 0 on"));
+        }
+        match self {
+            Self::Array(shape) => {
+                let (inner, outer) = of_array(shape)?;
+                if volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
+                    return Err(Invalid("the shape holds another number of values"));
+                }
+            }
+            Self::Blocks { side, origins } => {
+                let cells = volume(*side).unwrap_or(0);
+                if cells == 0 || cells.checked_mul(origins.len()) != Some(values) {
+                    return Err(Invalid("the blocks hold another number of values"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Values of a region, z slowest, and which of them are there.
 pub(crate) struct Dense<T> {
     pub shape: [usize; 3],

@@ -6,13 +6,14 @@ use crate::blocks;
 use crate::context::Mixture;
 use crate::element::Element;
 use crate::encoder::{Encoder, Symbols};
-use crate::error::{Invalid, Result};
+use crate::error::Result;
 use crate::mask;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans::EncodeTables;
 use crate::regions::{self, Dense, Layout};
 use crate::tables::Histogram;
+use crate::tune::tune;
 use crate::validity::Validity;
 
 /// The version of the streams that this library writes, and the only one it reads.
@@ -30,6 +31,7 @@ pub(crate) const LEVELS: usize = 64;
 pub struct Workspace<T> {
     pub(crate) walk: Scratch<T>,
     pub(crate) dense: Vec<T>,
+    symbols: Symbols,
 }
 
 /// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
@@ -47,96 +49,84 @@ pub fn encode<T: Element>(
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
     let input = Input::new(values, layout, bound)?;
-    let scratch = &mut workspace.walk;
     let plan = match plan {
         Some(plan) => plan,
-        None => plan::choose(&input.regions, bound, scratch),
+        None => tune(values, layout, bound)?,
     };
-    let symbols = symbols(&input.regions, bound, plan, scratch);
+    make_symbols(&input.regions, bound, plan, workspace);
     // Where many values had to be stored as they are, the bound is below what their type resolves.
-    if bound > 0.0 && symbols.literals > values.len() / 64 + 16 {
-        let lossless = self::symbols(&input.regions, 0.0, plan, scratch);
-        if bits(&lossless) <= bits(&symbols) {
-            return Ok(input.stream(&lossless, 0.0, plan));
+    if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
+        let bounded = std::mem::take(&mut workspace.symbols);
+        make_symbols(&input.regions, 0.0, plan, workspace);
+        if bits(&workspace.symbols, 1.0) <= bits(&bounded, 1.0) {
+            return Ok(input.stream(&workspace.symbols, 0.0, plan));
         }
+        workspace.symbols = bounded;
     }
-    Ok(input.stream(&symbols, bound, plan))
+    Ok(input.stream(&workspace.symbols, bound, plan))
 }
 
-/// Chooses settings for values like these: for the chunks of an array, whose samples they are.
-///
-/// # Errors
-/// As [`encode`].
-pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
-    let input = Input::new(values, layout, bound)?;
-    Ok(plan::choose(&input.regions, bound, &mut Scratch::default()))
-}
-
-/// The bits that regions take under a plan, about.
+/// The bits that regions take under a plan, about, if they are one part in `scale` of all.
 pub(crate) fn estimate<T: Element>(
     regions: &[Dense<T>],
     bound: f64,
     plan: Plan,
-    scratch: &mut Scratch<T>,
+    scale: f64,
+    workspace: &mut Workspace<T>,
 ) -> f64 {
-    bits(&symbols(regions, bound, plan, scratch))
+    make_symbols(regions, bound, plan, workspace);
+    bits(&workspace.symbols, scale)
 }
 
-fn bits(symbols: &Symbols) -> f64 {
-    Histogram::new(&symbols.bins, &symbols.tokens).bits() + symbols.raw.bits() as f64
+fn bits(symbols: &Symbols, scale: f64) -> f64 {
+    let tokens = Histogram::new(&symbols.bins, &symbols.tokens).bits(scale);
+    tokens + scale * symbols.raw.bits() as f64
 }
 
-fn symbols<T: Element>(
+/// Makes the workspace's symbols those of regions.
+fn make_symbols<T: Element>(
     regions: &[Dense<T>],
     bound: f64,
     plan: Plan,
-    scratch: &mut Scratch<T>,
-) -> Symbols {
+    workspace: &mut Workspace<T>,
+) {
     let levels = plan.levels::<T>(bound, LEVELS);
     let rules = plan::rules(&levels, &Mixture::DEFAULT);
-    let mut symbols = Symbols::default();
-    let mut decoded = Vec::new();
+    workspace.symbols.clear();
     for region in regions {
         let validity = region.valid.as_ref().map(Validity::new);
-        let mut encoder = Encoder::new(&region.values, bound, symbols);
-        decoded.resize(region.values.len(), T::default());
+        let mut encoder = Encoder::new(&region.values, bound, &mut workspace.symbols);
+        workspace.dense.resize(region.values.len(), T::default());
         passes::walk(
             region.shape,
             validity.as_ref(),
             &rules,
             &mut encoder,
-            scratch,
-            &mut decoded,
+            &mut workspace.walk,
+            &mut workspace.dense,
         );
-        symbols = encoder.symbols;
     }
-    symbols
 }
 
 /// Values on their way into a stream.
-struct Input<T> {
+pub(crate) struct Input<T> {
     /// The beginning of the stream, up to the layout.
     header: Vec<u8>,
-    regions: Vec<Dense<T>>,
+    pub(crate) regions: Vec<Dense<T>>,
     /// The bits of the values that are not there, and the masks.
     masks: Option<(u64, Vec<u8>)>,
 }
 
 impl<T: Element> Input<T> {
-    fn new(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Self> {
-        if !(bound >= 0.0 && bound.is_finite()) {
-            return Err(Invalid("an error bound is a finite number from 0 on"));
-        }
+    pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Self> {
+        layout.check(values.len(), bound)?;
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
         let mut all = Vec::new();
         match layout {
             Layout::Array(shape) => {
-                let (inner, outer) = regions::of_array(shape)?;
-                let size = regions::volume(inner).unwrap_or(usize::MAX);
-                if size.checked_mul(outer) != Some(values.len()) {
-                    return Err(Invalid("the shape holds another number of values"));
-                }
+                let (inner, _) = regions::of_array(shape)?;
+                let size = regions::volume(inner).unwrap_or(0);
                 write_number(shape.len() as u64, &mut header);
                 shape
                     .iter()
@@ -149,10 +139,6 @@ impl<T: Element> Input<T> {
                 }));
             }
             Layout::Blocks { side, origins } => {
-                let cells = regions::volume(*side).unwrap_or(0);
-                if cells == 0 || cells.checked_mul(origins.len()) != Some(values.len()) {
-                    return Err(Invalid("the blocks hold another number of values"));
-                }
                 let keys = blocks::keys(origins, *side)?;
                 side.iter()
                     .for_each(|n| write_number(*n as u64, &mut header));
@@ -195,7 +181,7 @@ impl<T: Element> Input<T> {
         out.push(tables.frequencies.len() as u8);
         let slots = EncodeTables::new(&tables.frequencies);
         let coded = slots.encode(&tables.of_bin, &symbols.bins, &symbols.tokens);
-        for section in [&tables.encode()[..], &coded, &symbols.raw.bytes()] {
+        for section in [&tables.encode()[..], &coded, symbols.raw.bytes()] {
             write_number(section.len() as u64, &mut out);
             out.extend_from_slice(section);
         }

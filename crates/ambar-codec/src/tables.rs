@@ -30,8 +30,9 @@ impl Histogram {
     }
 
     /// The division of the bins, in their order, into runs that share a table, so that tables and
-    /// tokens take the fewest bits: the ends of the runs, and the bits.
-    fn divide(&self) -> (Vec<usize>, f64) {
+    /// tokens take the fewest bits, if every token occurs `scale` times as often: the ends of the
+    /// runs, and the bits.
+    fn divide(&self, scale: f64) -> (Vec<usize>, f64) {
         let used: Vec<usize> = (0..BINS)
             .filter(|bin| self.0[*bin].iter().any(|n| *n > 0))
             .collect();
@@ -44,7 +45,7 @@ impl Histogram {
                 for (sum, count) in sum.iter_mut().zip(&self.0[used[begin]]) {
                     *sum += count;
                 }
-                let bits = best[begin].0 + cost(&sum);
+                let bits = best[begin].0 + cost(&sum, scale);
                 if bits < least.0 {
                     least = (bits, begin);
                 }
@@ -62,14 +63,14 @@ impl Histogram {
         (ends, bits)
     }
 
-    /// The bits that tokens and tables will take, about.
-    pub(crate) fn bits(&self) -> f64 {
-        self.divide().1
+    /// The bits that tokens and tables will take, about, if every token occurs `scale` times as often.
+    pub(crate) fn bits(&self, scale: f64) -> f64 {
+        self.divide(scale).1
     }
 
     /// The tables that take the fewest bits.
     pub(crate) fn tables(&self) -> Tables {
-        let (ends, _) = self.divide();
+        let (ends, _) = self.divide(1.0);
         let mut tables = Tables {
             frequencies: Vec::new(),
             of_bin: [0; BINS],
@@ -91,12 +92,12 @@ impl Histogram {
 }
 
 /// Bits of tokens that share a table, the table included.
-fn cost(counts: &[u32; TOKENS]) -> f64 {
+fn cost(counts: &[u32; TOKENS], scale: f64) -> f64 {
     let total: f64 = counts.iter().map(|n| f64::from(*n)).sum();
     let mut bits = TABLE_COST;
     for count in counts.iter().filter(|n| **n > 0) {
         let count = f64::from(*count);
-        bits += TOKEN_COST - count * (count / total).max(1.0 / SLOTS as f64).log2();
+        bits += TOKEN_COST - scale * count * (count / total).max(1.0 / SLOTS as f64).log2();
     }
     bits
 }

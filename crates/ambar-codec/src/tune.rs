@@ -1,0 +1,167 @@
+//! Tuning: which plan suits values like those of a sample, tried on a part of it.
+
+use crate::blocks;
+use crate::element::Element;
+use crate::error::Result;
+use crate::plan::Plan;
+use crate::regions::{Layout, volume};
+use crate::stream::{Input, Workspace, estimate};
+
+/// The part of the values that each plan is tried on, and the least number.
+const PART: usize = 40;
+const LEAST: usize = 1 << 13;
+
+/// Chooses settings for values like these: for the chunks of an array, whose samples they are.
+///
+/// # Errors
+/// As [`encode`](crate::encode).
+pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
+    // What makes no sense is refused whatever the part.
+    layout.check(values.len(), bound)?;
+    let input = match layout {
+        Layout::Array(shape) => {
+            let (shape, part) = busiest_tile(values, shape, bound);
+            Input::new(&part, &Layout::Array(&shape), bound)?
+        }
+        Layout::Blocks { side, origins } => {
+            blocks::keys(origins, *side)?;
+            let cells = volume(*side).unwrap_or(1);
+            let (first, end) = busiest_run(values, cells, bound);
+            let layout = Layout::Blocks {
+                side: *side,
+                origins: &origins[first..end],
+            };
+            Input::new(&values[first * cells..end * cells], &layout, bound)?
+        }
+    };
+    let tried: usize = input.regions.iter().map(|r| r.values.len()).sum();
+    Ok(choose(
+        &input,
+        bound,
+        values.len() as f64 / tried.max(1) as f64,
+    ))
+}
+
+/// The number of values that plans are tried on.
+fn wanted(values: usize) -> usize {
+    (values / PART).max(LEAST)
+}
+
+/// About how many bits values take, that stand behind each other; of some of them.
+fn busyness<T: Element>(values: &[T], bound: f64) -> f64 {
+    let inverse = 0.5 / bound.max(f64::MIN_POSITIVE);
+    let mut sum = 0.0;
+    for eight in values.as_chunks::<8>().0.iter().step_by(4) {
+        for pair in eight.windows(2) {
+            let steps = (pair[0].to_f64() - pair[1].to_f64()).abs() * inverse;
+            // Half the logarithm to base 2, more or less; what is no number counts as nothing.
+            sum += if steps < 1e300 {
+                ((steps + 1.0).to_bits() >> 51) as f64 - 2046.0
+            } else {
+                0.0
+            };
+        }
+    }
+    sum
+}
+
+/// The run of blocks, first and end, that take the most bits.
+fn busiest_run<T: Element>(values: &[T], cells: usize, bound: f64) -> (usize, usize) {
+    // A power of two from a multiple of it on: most often a cuboid.
+    let count = wanted(values.len()).div_ceil(cells).next_power_of_two();
+    let all = values.len() / cells;
+    let mut best = (-1.0, 0);
+    for first in (0..all).step_by(count) {
+        let end = (first + count).min(all);
+        let busy = busyness(&values[first * cells..end * cells], bound);
+        if busy > best.0 {
+            best = (busy, first);
+        }
+    }
+    (best.1, (best.1 + count).min(all))
+}
+
+/// The tile of an array that takes the most bits: its shape, and a copy.
+fn busiest_tile<T: Element>(values: &[T], shape: &[usize], bound: f64) -> (Vec<usize>, Vec<T>) {
+    let mut tile = shape.to_vec();
+    // The longest dimension is halved until there are no more than wanted.
+    while tile.iter().product::<usize>() > wanted(values.len()) {
+        if let Some(longest) = tile.iter_mut().max_by_key(|n| **n) {
+            *longest = longest.div_ceil(2);
+        }
+    }
+    let mut origins = vec![vec![]];
+    for (n, part) in shape.iter().zip(&tile) {
+        let firsts = (0..n / part.max(&1)).map(|k| k * part);
+        origins = firsts
+            .flat_map(|first| {
+                origins
+                    .iter()
+                    .map(move |o: &Vec<usize>| [&o[..], &[first]].concat())
+            })
+            .collect();
+    }
+    let (mut best, mut most) = (Vec::new(), -1.0);
+    for origin in origins {
+        let copy = copy_tile(values, shape, &origin, &tile);
+        let busy = busyness(&copy, bound);
+        if busy > most {
+            (best, most) = (copy, busy);
+        }
+    }
+    (tile, best)
+}
+
+fn copy_tile<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    origin: &[usize],
+    tile: &[usize],
+) -> Vec<T> {
+    let mut rows = vec![0];
+    for d in 0..shape.len() - 1 {
+        let range = origin[d]..origin[d] + tile[d];
+        rows = rows
+            .iter()
+            .flat_map(|row| range.clone().map(move |k| row * shape[d] + k))
+            .collect();
+    }
+    let Some(((n, first), length)) = shape.last().zip(origin.last()).zip(tile.last()) else {
+        return Vec::new();
+    };
+    rows.iter()
+        .flat_map(|row| &values[row * n + first..][..*length])
+        .copied()
+        .collect()
+}
+
+/// The plan under which values of which the sample is one part in `scale` take the fewest bits.
+fn choose<T: Element>(sample: &Input<T>, bound: f64, scale: f64) -> Plan {
+    let mut workspace = Workspace::default();
+    let mut bits = |plan| estimate(&sample.regions, bound, plan, scale, &mut workspace);
+    let mut best = Plan::default().with_tightening(u8::from(bound > 0.0));
+    let mut least = bits(best);
+    for level in 0..2 {
+        let plan = best.with_linear(level);
+        let bits = bits(plan);
+        if bits < least {
+            (best, least) = (plan, bits);
+        }
+    }
+    if bound > 0.0 {
+        let loosest = best.with_tightening(0);
+        for tightening in 2..4 {
+            let plan = best.with_tightening(tightening);
+            let bits = bits(plan);
+            if bits > least {
+                break;
+            }
+            (best, least) = (plan, bits);
+        }
+        // A part has less of the coarse levels than all, and shows less of what tightening is good for.
+        if best == loosest.with_tightening(1) && bits(loosest) < 0.995 * least {
+            best = loosest;
+        }
+    }
+    best
+}
