@@ -31,6 +31,7 @@ pub struct Info {
 struct Parts<'a> {
     info: Info,
     layout: Parsed<'a>,
+    shift: u32,
     plan: Plan,
     masked: bool,
     rest: Cursor<'a>,
@@ -76,13 +77,17 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     } else {
         blocks_layout(&mut cursor, values)?
     };
-    let bound = if flags & LOSSLESS == 0 {
-        f64::from_bits(cursor.word()?)
+    let (mut bound, mut shift) = (0.0, 0);
+    if flags & LOSSLESS == 0 {
+        bound = f64::from_bits(cursor.word()?);
     } else {
-        0.0
-    };
+        shift = u32::from(cursor.byte()?);
+    }
     if !(bound >= 0.0 && bound.is_finite()) || (bound == 0.0) != (flags & LOSSLESS != 0) {
         return Err(Corrupt("the stream's error bound is none"));
+    }
+    if shift >= 8 * value_size as u32 {
+        return Err(Corrupt("values have more bits that are 0 than there are"));
     }
     let plan =
         Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
@@ -94,6 +99,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     Ok(Parts {
         info,
         layout,
+        shift,
         plan,
         masked: flags & MASKED != 0,
         rest: cursor,
@@ -204,7 +210,9 @@ pub fn decode<T: Element>(
     );
     let mut job = Job {
         decoder,
-        levels: parts.plan.levels::<T>(parts.info.bound, LEVELS),
+        levels: parts
+            .plan
+            .levels::<T>(parts.info.bound, parts.shift, LEVELS),
         fill,
         masks,
         scratch: &mut workspace.walk,

@@ -18,6 +18,8 @@ pub(crate) struct Level {
     pub number: usize,
     /// Twice the error bound of its values; 0 where coding is lossless.
     pub step: f64,
+    /// Lowest bits that are 0 in all values; of use where coding is lossless.
+    pub shift: u32,
     /// Cubic interpolation; else linear.
     pub cubic: bool,
 }
