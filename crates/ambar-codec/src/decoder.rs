@@ -74,7 +74,7 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
             for (((value, mark), prediction), token) in outs.zip(tokens) {
                 let token = i32::from(*token);
                 *value = prediction.plus(T::from_i32(token >> 1 ^ -(token & 1)).times(step));
-                *mark = (token + 1 >> 1) as u8;
+                *mark = ((token + 1) >> 1) as u8;
             }
             return;
         }

@@ -45,9 +45,9 @@ fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: f64) -> T {
         0 => T::from_f64(smooth),
         1 => any,
         2 => T::from_f64(4.25),
-        3 => T::from_f64(if i / 7 % 2 == 0 { -1.0 } else { 1e6 }),
+        3 => T::from_f64(if (i / 7).is_multiple_of(2) { -1.0 } else { 1e6 }),
         4 => T::from_f64(random.unit()),
-        5 => T::from_f64(if i % 2 == 0 { 1.0 } else { -1.0 }),
+        5 => T::from_f64(if i.is_multiple_of(2) { 1.0 } else { -1.0 }),
         // On a grid whose distance is the bound, so that errors equal it.
         6 => T::from_f64(random.below(64) as f64 * bound),
         7 => T::from_f64((random.below(64) as f64 + 0.5) * bound * 2.0),

@@ -241,3 +241,42 @@ fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec
     }
     Some((fill, bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regions without holes take a short cut: it must lead to the same place.
+    #[test]
+    fn whole_regions_are_regions_without_holes() {
+        for shape in [
+            [9, 8, 7],
+            [1, 6, 40],
+            [2, 2, 2],
+            [4, 1, 1],
+            [16, 3, 5],
+            [1, 1, 70],
+            [6, 10, 134],
+        ] {
+            let count = shape.iter().product();
+            let value = |i: usize, bound: f64| match i % 50 {
+                3 => 1e301,
+                4.. if bound == 0.5 => -0.0,
+                _ => (i as f64 * 0.37).sin() * 1e3 + (i % 7) as f64,
+            };
+            for bound in [0.0, 0.1, 0.5, 30.0, 1e300] {
+                let values: Vec<f64> = (0..count).map(|i| value(i, bound)).collect();
+                let coded = if bound == 0.5 { 0.0 } else { bound };
+                let mut input = Input::new(&values, &Layout::Array(&shape), coded).unwrap();
+                let mut streams = [None, Some(Bitmap::full(shape))].map(|valid| {
+                    input.regions[0].valid = valid;
+                    let mut workspace = Workspace::default();
+                    make_symbols(&input, coded, Plan::default(), &mut workspace);
+                    input.stream(&workspace.symbols, coded, Plan::default())
+                });
+                let [short, long] = &mut streams;
+                assert!(short == long, "{shape:?} {bound}");
+            }
+        }
+    }
+}
