@@ -102,3 +102,12 @@ def test_the_command_line_takes_bounds_by_field(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["ratio"] > 1
     run("info", target)
     assert "ambar 5.000e-1" in capsys.readouterr().out
+
+
+def test_zarr_reads_what_is_within_a_bound(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    target = tmp_path / "x.ambar"
+    ambar.convert(OUTPUT, target, error_bound={"density": 0.1})
+    group = zarr.open_group(zarr.storage.ZipStore(target, mode="r"), mode="r")
+    ours = ambar.open(target).amr.cells(["density"])["density"]
+    assert np.array_equal(group["amr/density"][...], ours)

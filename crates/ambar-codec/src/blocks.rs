@@ -218,8 +218,8 @@ pub(crate) fn for_each_row(
 #[inline(always)]
 pub(crate) fn copy_row<T: Copy>(from: &[T], to: &mut [T]) {
     fn fixed<T: Copy, const N: usize>(from: &[T], to: &mut [T]) -> bool {
-        match (from.as_array::<N>(), to.as_mut_array::<N>()) {
-            (Some(from), Some(to)) => {
+        match (<&[T; N]>::try_from(from), <&mut [T; N]>::try_from(to)) {
+            (Ok(from), Ok(to)) => {
                 *to = *from;
                 true
             }

@@ -159,13 +159,11 @@ impl Expectation {
             }
         }
         for k in 0..L {
-            let expected = f32::from(near[k]) * near_factor
-                + f32::from(rows[k]) * rows_factor
-                + rough[k] * self.rough;
+            let expected = f32::from(near[k]) * near_factor + f32::from(rows[k]) * rows_factor;
             out[k] = if self.lossless {
                 linear_bin(expected)
             } else {
-                bin(expected)
+                bin(expected + rough[k] * self.rough)
             };
         }
     }

@@ -31,6 +31,7 @@ pub struct Info {
 struct Parts<'a> {
     info: Info,
     layout: Parsed<'a>,
+    shift: u32,
     plan: Plan,
     masked: bool,
     rest: Cursor<'a>,
@@ -76,13 +77,17 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     } else {
         blocks_layout(&mut cursor, values)?
     };
-    let bound = if flags & LOSSLESS == 0 {
-        f64::from_bits(cursor.word()?)
+    let (mut bound, mut shift) = (0.0, 0);
+    if flags & LOSSLESS == 0 {
+        bound = f64::from_bits(cursor.word()?);
     } else {
-        0.0
-    };
+        shift = u32::from(cursor.byte()?);
+    }
     if !(bound >= 0.0 && bound.is_finite()) || (bound == 0.0) != (flags & LOSSLESS != 0) {
         return Err(Corrupt("the stream's error bound is none"));
+    }
+    if shift >= 8 * value_size as u32 {
+        return Err(Corrupt("values have more bits that are 0 than there are"));
     }
     let plan =
         Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
@@ -94,6 +99,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     Ok(Parts {
         info,
         layout,
+        shift,
         plan,
         masked: flags & MASKED != 0,
         rest: cursor,
@@ -121,7 +127,7 @@ fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a
         *n = cursor.number_to(usize::MAX)?;
     }
     let cells = regions::volume(side).unwrap_or(0);
-    if cells == 0 || values % cells != 0 {
+    if cells == 0 || !values.is_multiple_of(cells) {
         return Err(Corrupt("the blocks hold another number of values"));
     }
     let length = cursor.number_to(cursor.0.len())?;
@@ -174,14 +180,7 @@ pub fn decode<T: Element>(
         (0, Vec::new())
     };
     let count = usize::from(parts.rest.byte()?);
-    let mut sections = [&[][..]; 3];
-    for section in &mut sections {
-        let length = parts.rest.number_to(parts.rest.0.len())?;
-        *section = parts.rest.bytes(length)?;
-    }
-    if !parts.rest.0.is_empty() {
-        return Err(Corrupt("the stream goes on where it should end"));
-    }
+    let sections = sections(parts.rest)?;
     if out.is_empty() {
         return Ok(());
     }
@@ -204,7 +203,9 @@ pub fn decode<T: Element>(
     );
     let mut job = Job {
         decoder,
-        levels: parts.plan.levels::<T>(parts.info.bound, LEVELS),
+        levels: parts
+            .plan
+            .levels::<T>(parts.info.bound, parts.shift, LEVELS),
         fill,
         masks,
         scratch: &mut workspace.walk,
@@ -226,12 +227,25 @@ pub fn decode<T: Element>(
     job.decoder.raw.finish()
 }
 
-/// The bits of the values that are not there, and the masks of regions: the sides of their cubes,
-/// their bytes.
-fn masks<'a, T: Element>(
-    cursor: &mut Cursor<'a>,
-    regions: usize,
-) -> Result<(u64, Vec<(usize, &'a [u8])>)> {
+/// The last sections: tables, coded symbols, raw bits.
+fn sections(mut cursor: Cursor<'_>) -> Result<[&[u8]; 3]> {
+    let mut sections = [&[][..]; 3];
+    for section in &mut sections {
+        let length = cursor.number_to(cursor.0.len())?;
+        *section = cursor.bytes(length)?;
+    }
+    if cursor.0.is_empty() {
+        Ok(sections)
+    } else {
+        Err(Corrupt("the stream goes on where it should end"))
+    }
+}
+
+/// Masks of regions: the sides of their cubes, their bytes.
+type Masks<'a> = Vec<(usize, &'a [u8])>;
+
+/// The bits of the values that are not there, and the masks.
+fn masks<'a, T: Element>(cursor: &mut Cursor<'a>, regions: usize) -> Result<(u64, Masks<'a>)> {
     let mut word = [0; 8];
     word[..T::SIZE].copy_from_slice(cursor.bytes(T::SIZE)?);
     let mut masks = Vec::new();
@@ -251,7 +265,7 @@ struct Job<'a, T> {
     decoder: Decoder<'a>,
     levels: Vec<passes::Level>,
     fill: u64,
-    masks: Vec<(usize, &'a [u8])>,
+    masks: Masks<'a>,
     scratch: &'a mut Scratch<T>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bits::BitReader;
 use crate::element::Element;
-use crate::order::{mask, ordered, unordered};
+use crate::order::sum;
 use crate::passes::{Row, RowCoder};
 use crate::rans;
 use crate::token::{self, DIRECT, LITERAL, QUICK};
@@ -74,7 +74,7 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
             for (((value, mark), prediction), token) in outs.zip(tokens) {
                 let token = i32::from(*token);
                 *value = prediction.plus(T::from_i32(token >> 1 ^ -(token & 1)).times(step));
-                *mark = (token + 1 >> 1) as u8;
+                *mark = ((token + 1) >> 1) as u8;
             }
             return;
         }
@@ -86,11 +86,8 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         let outs = row.values[..n].iter_mut().zip(&mut row.marks[..n]);
         let outs = outs.zip(&row.predictions[..n]).zip(&self.residuals);
         if lossless {
-            let width = 8 * T::SIZE as u32;
             for (((value, mark), prediction), folded) in outs {
-                let word = ordered(prediction.to_word(), width)
-                    .wrapping_add(token::unfold(*folded) as u64);
-                *value = T::from_word(unordered(word & mask(width), width));
+                *value = sum(*prediction, *folded, row.level.shift);
                 *mark = (64 - folded.leading_zeros()) as u8;
             }
         } else {

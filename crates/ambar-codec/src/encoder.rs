@@ -2,7 +2,7 @@
 
 use crate::bits::BitWriter;
 use crate::element::Element;
-use crate::order::{ordered, signed};
+use crate::order::difference;
 use crate::passes::{Place, Row, RowCoder};
 use crate::predict::LANES;
 use crate::token::{self, LITERAL};
@@ -172,15 +172,12 @@ impl<'a, T: Element> Encoder<'a, T> {
 
     /// Codes one value without loss; gives the value to predict others from, and its length in bits.
     #[inline(always)]
-    fn lossless(&mut self, x: T, prediction: T) -> (T, u8) {
+    fn lossless(&mut self, x: T, prediction: T, shift: u32) -> (T, u8) {
         if !x.is_tame() {
             self.literal(x);
             return (prediction, 64);
         }
-        let width = 8 * T::SIZE as u32;
-        let difference =
-            ordered(x.to_word(), width).wrapping_sub(ordered(prediction.to_word(), width));
-        let folded = token::fold(signed(difference, width));
+        let folded = difference(x, prediction, shift);
         self.push(folded);
         (x, (64 - folded.leading_zeros()) as u8)
     }
@@ -200,7 +197,8 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         let source = std::mem::take(&mut self.row);
         if row.level.step == 0.0 {
             for (k, x) in source[..row.count].iter().enumerate() {
-                (row.values[k], row.marks[k]) = self.lossless(*x, row.predictions[k]);
+                (row.values[k], row.marks[k]) =
+                    self.lossless(*x, row.predictions[k], row.level.shift);
             }
         } else {
             let predictions = row.predictions.as_chunks::<LANES>().0;

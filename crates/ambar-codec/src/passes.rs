@@ -18,6 +18,8 @@ pub(crate) struct Level {
     pub number: usize,
     /// Twice the error bound of its values; 0 where coding is lossless.
     pub step: f64,
+    /// Lowest bits that are 0 in all values; of use where coding is lossless.
+    pub shift: u32,
     /// Cubic interpolation; else linear.
     pub cubic: bool,
 }
@@ -203,7 +205,7 @@ impl RowPlace {
             y,
             row: phases.row(z, y),
             whole: (whole, count),
-            open: t & 4 != 0 && phases.fine[2] % 2 == 0,
+            open: t & 4 != 0 && phases.fine[2].is_multiple_of(2),
         }
     }
 
@@ -363,9 +365,16 @@ impl<T: Element> LevelWalk<'_, T> {
         let (t, row, whole) = (place.t, place.row, place.whole());
         let Some(valid) = self.valid else {
             let nx = self.phases.points(t)[2];
-            if place.open && nx > 1 {
-                let behind = whole.iter().fold(0, |bits, d| bits | 1 << d) & 3;
-                self.predict_one(t, row + nx - 1, nx - 1, [t as u8, behind]);
+            // A row without any such dimension is extrapolated along one: that is right if it is
+            // the only odd one. Else the last point may lack a neighbour in x.
+            let lonely = whole.is_empty() && !t.is_power_of_two();
+            let first = match lonely {
+                true => 0,
+                false => nx - usize::from(place.open),
+            };
+            let behind = whole.iter().fold(0, |bits, d| bits | 1 << d) & 3;
+            for k in first..nx {
+                self.predict_one(t, row + k, k, [t as u8, behind]);
             }
             return;
         };
@@ -397,7 +406,8 @@ impl<T: Element> LevelWalk<'_, T> {
     /// beyond the nearest ones. `there` has bits of the odd dimensions in which the neighbour before
     /// and behind is there.
     fn predict_one(&mut self, t: usize, at: usize, to: usize, there: [u8; 2]) {
-        let (mut sum, mut count, mut rough) = (T::default(), 0, 0.0f32);
+        let (mut sum, mut count, mut bend) = (T::default(), 0, T::default());
+        let (mut least, mut most) = (T::default(), T::default());
         for d in 0..3 {
             if (there[0] & there[1]) >> d & 1 == 0 {
                 continue;
@@ -405,8 +415,14 @@ impl<T: Element> LevelWalk<'_, T> {
             let (values, stride) = (&self.scratch.values[t ^ 1 << d], self.phases.stride[d]);
             let places = [at - stride, at, at + stride, at + 2 * stride];
             let (value, linear) = self.weights.between(places.map(|place| values[place]));
-            sum = sum.plus(value);
-            rough += value.minus(linear).magnitude().to_f32();
+            if count == 0 {
+                (sum, least, most) = (value, value, value);
+            } else {
+                sum = sum.plus(value);
+            }
+            bend = bend.plus(value.minus(linear).magnitude());
+            least = if value < least { value } else { least };
+            most = if value > most { value } else { most };
             count += 1;
         }
         if count == 0 {
@@ -418,17 +434,16 @@ impl<T: Element> LevelWalk<'_, T> {
                     _ => continue,
                 };
                 let [near, far] = places.map(|place| values[place]);
-                sum = sum.plus(self.weights.beyond(near, far));
-                rough += near.minus(far).magnitude().to_f32() * 0.5;
+                let value = self.weights.beyond(near, far);
+                sum = if count == 0 { value } else { sum.plus(value) };
+                let half = near.minus(far).magnitude().times(T::from_f64(0.5));
+                bend = bend.plus(half);
                 count += 1;
             }
         }
-        let (mean, rough) = if count > 0 {
-            let part = T::from_f64(1.0 / f64::from(count));
-            (predict::tame(sum.times(part)), rough / count as f32)
-        } else {
-            (T::default(), 0.0)
-        };
+        let part = T::from_f64(1.0 / f64::from(count.max(1)));
+        let rough = bend.times(part).plus(most.minus(least)).to_f32();
+        let mean = predict::tame(sum.times(part));
         self.scratch.row.predictions[to] = mean;
         self.scratch.row.rough[to] = rough;
     }

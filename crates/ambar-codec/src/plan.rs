@@ -50,13 +50,14 @@ impl Plan {
     }
 
     /// The properties of `count` levels, the finest first.
-    pub(crate) fn levels<T: Element>(self, bound: f64, count: usize) -> Vec<Level> {
+    pub(crate) fn levels<T: Element>(self, bound: f64, shift: u32, count: usize) -> Vec<Level> {
         let (factor, limit) = TIGHTENINGS[usize::from(self.tightening & 3)];
         let mut tighter = 1.0f64;
         (0..count)
             .map(|number| {
                 let level = Level {
                     number,
+                    shift,
                     // Steps so large that sums overflow would be of no use.
                     step: (2.0 * bound / tighter.min(limit)).min(T::LARGEST),
                     cubic: self.linear >> number.min(LEVELS - 1) & 1 == 0,

@@ -186,6 +186,6 @@ pub(crate) fn extrapolate<T: Element>(
 ) {
     for (((out, rough), near), far) in out.iter_mut().zip(rough).zip(near).zip(far) {
         *out = tame(weights.beyond(*near, *far));
-        *rough = near.minus(*far).magnitude().to_f32() * 0.5;
+        *rough = near.minus(*far).magnitude().times(weights.half).to_f32();
     }
 }

@@ -26,7 +26,7 @@ impl Random {
 }
 
 /// Kinds of values, by number.
-const KINDS: u8 = 15;
+const KINDS: u8 = 17;
 
 fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: f64) -> T {
     let x = i as f64;
@@ -45,9 +45,9 @@ fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: f64) -> T {
         0 => T::from_f64(smooth),
         1 => any,
         2 => T::from_f64(4.25),
-        3 => T::from_f64(if i / 7 % 2 == 0 { -1.0 } else { 1e6 }),
+        3 => T::from_f64(if (i / 7).is_multiple_of(2) { -1.0 } else { 1e6 }),
         4 => T::from_f64(random.unit()),
-        5 => T::from_f64(if i % 2 == 0 { 1.0 } else { -1.0 }),
+        5 => T::from_f64(if i.is_multiple_of(2) { 1.0 } else { -1.0 }),
         // On a grid whose distance is the bound, so that errors equal it.
         6 => T::from_f64(random.below(64) as f64 * bound),
         7 => T::from_f64((random.below(64) as f64 + 0.5) * bound * 2.0),
@@ -75,6 +75,9 @@ fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: f64) -> T {
             T::from_f64(largest * (random.unit() * 2.0 - 1.0))
         }
         14 => T::from_f64(smooth * 10f64.powi(random.below(60) as i32 - 30)),
+        // Values whose lowest bits are 0: of a smaller type, or nothing but signs.
+        15 => T::from_f64(f64::from((smooth * 0.3) as f32)),
+        16 => T::from_f64(if random.below(3) == 0 { -0.0 } else { 0.0 }),
         _ => T::from_f64(smooth),
     }
 }

@@ -132,7 +132,7 @@ impl EncodeTables {
             }
             free -= usize::from(full);
             state = if full { state >> 16 } else { state };
-            let quotient = (u128::from(state) * u128::from(step.reciprocal) >> 64) as u32;
+            let quotient = ((u128::from(state) * u128::from(step.reciprocal)) >> 64) as u32;
             states[i % STATES] = state + step.start + quotient * step.others;
         }
         let mut bytes = Vec::with_capacity(4 * STATES + 2 * (words.len() - free));

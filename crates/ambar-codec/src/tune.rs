@@ -34,11 +34,10 @@ pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result
             Input::new(&values[first * cells..end * cells], &layout, bound)?
         }
     };
-    let tried: usize = input.regions.iter().map(|r| r.values.len()).sum();
     Ok(choose(
         &input,
         bound,
-        values.len() as f64 / tried.max(1) as f64,
+        values.len() as f64 / input.count.max(1) as f64,
     ))
 }
 
@@ -138,7 +137,7 @@ fn copy_tile<T: Element>(
 /// The plan under which values of which the sample is one part in `scale` take the fewest bits.
 fn choose<T: Element>(sample: &Input<T>, bound: f64, scale: f64) -> Plan {
     let mut workspace = Workspace::default();
-    let mut bits = |plan| estimate(&sample.regions, bound, plan, scale, &mut workspace);
+    let mut bits = |plan| estimate(sample, bound, plan, scale, &mut workspace);
     let mut best = Plan::default().with_tightening(u8::from(bound > 0.0));
     let mut least = bits(best);
     for level in 0..2 {

@@ -145,7 +145,8 @@ impl Filler<'_> {
                 if there[0] >> bit & 1 == 1 {
                     let stride = self.strides[direction / 2];
                     let stride = if direction % 2 == 0 { stride } else { -stride };
-                    sum = sum.plus(beyond(values, at, stride, there.map(|w| w >> bit & 1 == 1)));
+                    let value = beyond(values, at, stride, there.map(|w| w >> bit & 1 == 1));
+                    sum = if count == 0 { value } else { sum.plus(value) };
                     count += 1;
                 }
             }
@@ -185,11 +186,8 @@ impl Filler<'_> {
 fn beyond<T: Element>(values: &[T], at: usize, direction: isize, there: [bool; 3]) -> T {
     let value = |k: isize| values[at.wrapping_add_signed(k * direction)];
     let a = value(1);
-    if !there[1] {
-        return a;
-    }
-    let b = value(2);
-    let c = if there[2] {
+    let b = if there[1] { value(2) } else { a };
+    let c = if there[1] && there[2] {
         value(3)
     } else {
         b.plus(b).minus(a)

@@ -188,13 +188,15 @@ impl Nest {
         self.hierarchy.lower[d] + halves as f64 * (self.level(level).cell_size[d] / 2.0)
     }
 
-    /// The corners of a region in code length; 0 in dimensions that are not used.
-    pub fn corners(&self, level: usize, region: &IndexBox) -> [[f64; 3]; 2] {
+    /// The box around the centres of a region's cells, in code length; 0 in dimensions that are not
+    /// used. A region without cells has the place of its corner.
+    pub fn centres(&self, level: usize, region: &IndexBox) -> [[f64; 3]; 2] {
         let domain = self.level(level).domain;
-        [region.lo, region.hi].map(|corner| {
+        let last = std::array::from_fn(|d| (region.hi[d] - 1).max(region.lo[d]));
+        [region.lo, last].map(|cell: [i64; 3]| {
             std::array::from_fn(|d| {
                 if d < self.ndim() {
-                    self.place(level, d, 2 * (corner[d] - domain.lo[d]))
+                    self.place(level, d, 2 * (cell[d] - domain.lo[d]) + 1)
                 } else {
                     0.0
                 }

@@ -159,8 +159,9 @@ impl Rows for LevelRows<'_> {
     fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>> {
         let level = self.blocks.level();
         let extents = self.amr.extents(level)?.iter();
-        let corners = extents.map(|extent| self.amr.nest.corners(level, extent));
-        Ok(Some(corners.collect()))
+        // A cell is in a region if its centre is: what only touches at a face is not read.
+        let boxes = extents.map(|extent| self.amr.nest.centres(level, extent));
+        Ok(Some(boxes.collect()))
     }
 
     fn boxes_hold_all(&self) -> bool {
@@ -170,7 +171,7 @@ impl Rows for LevelRows<'_> {
     fn may_reach(&self, chunk: usize, region: &Region) -> Result<bool> {
         let level = self.blocks.level();
         Ok(self.blocks.chunk(chunk).any(|block| {
-            let [lo, hi] = self.amr.nest.corners(level, &self.blocks.extent(block));
+            let [lo, hi] = self.amr.nest.centres(level, &self.blocks.extent(block));
             region.may_touch(&lo, &hi)
         }))
     }

@@ -175,7 +175,7 @@ fn chunks_grow_with_the_level() {
     assert_eq!(uniform(3), (4, 4));
     assert_eq!(uniform(1000), (16, 1008));
     assert_eq!(uniform(500 << 10), (16, 256 << 10));
-    assert_eq!(uniform(1 << 20), (16, 32 << 10));
-    assert_eq!(uniform(16 << 20), (16, 128 << 10));
+    assert_eq!(uniform(1 << 20), (16, 64 << 10));
+    assert_eq!(uniform(16 << 20), (16, 64 << 10));
     assert_eq!(uniform(100 << 20), (16, 256 << 10));
 }
