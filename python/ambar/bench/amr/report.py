@@ -124,16 +124,17 @@ def _methods(study: Study) -> list[str]:
 
 
 def _styles(study: Study) -> dict[str, dict[str, object]]:
-    """Return how each method's line is drawn: ambar's thick, own implementations dashed."""
+    """Return how each line is drawn: ambar's thick, own implementations of others dashed."""
     from matplotlib import colormaps
 
     styles: dict[str, dict[str, object]] = {}
-    ours = {row.method for row in study.rows if row.ours}
+    ours = list(dict.fromkeys(row.method for row in study.rows if row.ours))
     for number, method in enumerate(_methods(study)):
+        own_line = ("-", "--", "-.", ":")[ours.index(method) % 4] if method in ours else "-"
         styles[method] = {
             "color": output.OURS if method in ours else colormaps["tab20"](number % 20),
             "linewidth": 2.2 if method in ours else 1.1,
-            "linestyle": "--" if "(own)" in method else "-",
+            "linestyle": "--" if "(own)" in method else own_line,
             "zorder": 3 if method in ours else 2,
         }
     return styles
@@ -160,10 +161,10 @@ def rate_chart(study: Study, target: Path) -> None:
         axes.set_title(panel, loc="left", fontsize=10)
         axes.tick_params(labelsize=8)
         axes.grid(alpha=0.3)
+        axes.set_xlabel("bits a value of the plotfile", fontsize=8)
+        axes.set_ylabel("PSNR, dB", fontsize=8)
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
-    figure.supxlabel("bits a value of the plotfile")
-    figure.supylabel("PSNR, dB")
     handles, labels = grid[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
     output.save(figure, target)
