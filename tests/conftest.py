@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,17 @@ TRUE_NAMES = {
     "gy": "acceleration_y",
     "gz": "acceleration_z",
 }
+
+
+def amrex_sample(name: str) -> Path:
+    """Return a real plotfile, which is too large for the repository; skip the test without it."""
+    places = [Path(__file__).parents[2] / "shared" / "data" / "amrex"]
+    if given := os.environ.get("AMBAR_TEST_DATA"):
+        places += [Path(given), Path(given) / "amrex"]
+    for place in places:
+        if (place / name).exists():
+            return place / name
+    pytest.skip(f"no sample {name} in ../shared/data/amrex or $AMBAR_TEST_DATA")
 
 
 def output(case: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,23 +10,13 @@ import pytest
 
 import ambar
 import plotfiles
+from conftest import amrex_sample
 from test_cli import run
 
 yt = pytest.importorskip("yt")
 yt.set_log_level(40)
 
 SAMPLES = ["small", "advection_plt00006", "nyx64_plt00040", "lwfa_f32"]
-
-
-def sample(name: str) -> Path:
-    root = Path(__file__).parents[1]
-    places = [root.parent / "shared" / "data" / "amrex"]
-    if given := os.environ.get("AMBAR_TEST_DATA"):
-        places += [Path(given), Path(given) / "amrex"]
-    for place in places:
-        if (place / name).exists():
-            return place / name
-    pytest.skip(f"no sample {name} in ../shared/data/amrex or $AMBAR_TEST_DATA")
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +34,7 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(params=SAMPLES)
 def plotfile(request: pytest.FixtureRequest, small: Path) -> Path:
-    return small if request.param == "small" else sample(request.param)
+    return small if request.param == "small" else amrex_sample(request.param)
 
 
 def store_of(plotfile: Path, converted: dict[str, Path]) -> Path:
@@ -235,7 +224,7 @@ def test_an_error_bound_holds_in_every_box(bound: float, plotfile: Path, tmp_pat
 
 
 def test_bounds_of_particles(tmp_path: Path) -> None:
-    plotfile = sample("nyx64_plt00040")
+    plotfile = amrex_sample("nyx64_plt00040")
     target = tmp_path / "x.ambar"
     bounds = {"DM/position_x": 1e-6, "Temp": 1.0}
     ambar.convert(plotfile, target, error_bound=bounds, durability="none")
@@ -265,13 +254,13 @@ def test_parts_of_a_plotfile(small: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["advection_none.h5", "advection_mdset.h5"])
 def test_hdf5_is_the_native_plotfile(name: str, tmp_path: Path) -> None:
     pytest.importorskip("h5py")
-    native = ambar.read_amrex(sample("advection_plt00006"), components=["cells"])
-    opened = ambar.open(sample(name))
+    native = ambar.read_amrex(amrex_sample("advection_plt00006"), components=["cells"])
+    opened = ambar.open(amrex_sample(name))
     assert opened.info.time == native.info.time
     assert opened.info.levels == native.info.levels
     expected = native.amr.cells()
     target = tmp_path / "run.ambar"
-    ambar.convert(sample(name), target)
+    ambar.convert(amrex_sample(name), target)
     for found in (opened, ambar.open(target)):
         cells = found.amr.cells()
         for column in expected.columns:
@@ -316,8 +305,8 @@ def test_run_information(small: Path, converted: dict[str, Path]) -> None:
     ("name", "species"), [("advection_plt00006", "particles"), ("nyx64_plt00040", "DM")]
 )
 def test_particles(name: str, species: str, converted: dict[str, Path]) -> None:
-    native = ambar.read_amrex(sample(name))
-    stored = ambar.open(store_of(sample(name), converted))
+    native = ambar.read_amrex(amrex_sample(name))
+    stored = ambar.open(store_of(amrex_sample(name), converted))
     assert list(native.species) == list(stored.species) == [species]
     assert len(native.particles) == len(stored.particles) > 0
     theirs, ours = native.particles.read(), stored.particles.read()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from pathlib import Path
@@ -13,24 +12,14 @@ import pytest
 
 import ambar
 from ambar.amrex_hdf5 import Hdf5Plotfile, is_hdf5_plotfile, read_hdf5
+from conftest import amrex_sample
 
 NAMES = ["phi", "phi2", "gradx", "grady", "gradz", "phi32"]
 
 
-def sample(name: str) -> Path:
-    root = Path(__file__).parents[1]
-    places = [root.parent / "shared" / "data" / "amrex"]
-    if given := os.environ.get("AMBAR_TEST_DATA"):
-        places += [Path(given), Path(given) / "amrex"]
-    for place in places:
-        if (place / name).exists():
-            return place / name
-    pytest.skip(f"no sample {name} in ../shared/data/amrex or $AMBAR_TEST_DATA")
-
-
 @pytest.fixture(params=["advection_none.h5", "advection_mdset.h5"])
 def plotfile(request: pytest.FixtureRequest) -> Hdf5Plotfile:
-    return read_hdf5(sample(request.param))
+    return read_hdf5(amrex_sample(request.param))
 
 
 def native(folder: Path, level: int) -> dict[tuple[int, ...], np.ndarray]:
@@ -47,7 +36,7 @@ def native(folder: Path, level: int) -> dict[tuple[int, ...], np.ndarray]:
 
 
 def test_both_layouts_hold_what_the_native_plotfile_holds(plotfile: Hdf5Plotfile) -> None:
-    folder = sample("advection_plt00006")
+    folder = amrex_sample("advection_plt00006")
     assert plotfile.names == NAMES
     assert (plotfile.ndim, plotfile.dtype, plotfile.coordinates) == (3, np.dtype("f8"), 0)
     assert plotfile.single == ("none" in plotfile.path.name)
@@ -133,7 +122,7 @@ def damage_type(file: h5py.File) -> None:
 def test_damage_is_named(damage: object, message: str, tmp_path: Path) -> None:
     for name in ("advection_none.h5", "advection_mdset.h5"):
         path = tmp_path / name
-        shutil.copyfile(sample(name), path)
+        shutil.copyfile(amrex_sample(name), path)
         with h5py.File(path, "r+") as file:
             damage(file)  # type: ignore[operator]
         with pytest.raises(ambar.CorruptError, match=message):
@@ -141,7 +130,7 @@ def test_damage_is_named(damage: object, message: str, tmp_path: Path) -> None:
 
 
 def test_files_cut_short_and_other_files_are_errors(tmp_path: Path) -> None:
-    content = sample("advection_none.h5").read_bytes()
+    content = amrex_sample("advection_none.h5").read_bytes()
     path = tmp_path / "cut.h5"
     for length in (0, 100, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
@@ -153,7 +142,7 @@ def test_files_cut_short_and_other_files_are_errors(tmp_path: Path) -> None:
         read_hdf5(path)
     assert not is_hdf5_plotfile(path)
     assert not is_hdf5_plotfile(tmp_path)
-    assert is_hdf5_plotfile(sample("advection_none.h5"))
+    assert is_hdf5_plotfile(amrex_sample("advection_none.h5"))
 
 
 def test_one_and_two_dimensions_in_single_precision(tmp_path: Path) -> None:

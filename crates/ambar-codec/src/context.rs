@@ -52,6 +52,11 @@ pub(crate) fn bin(expected: f32) -> u8 {
     steps.min(BINS as i32 - 1) as u8
 }
 
+/// The bin of values of which nothing is expected: that of their level, the coarser ones together.
+pub(crate) fn level_bin(level: usize) -> u8 {
+    level.min(2) as u8
+}
+
 /// The bin of an expected length in bits, 0 to 64.
 #[inline(always)]
 pub(crate) fn linear_bin(bits: f32) -> u8 {

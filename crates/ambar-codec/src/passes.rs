@@ -20,6 +20,8 @@ pub(crate) struct Level {
     pub step: f64,
     /// Lowest bits that are 0 in all values; of use where coding is lossless.
     pub shift: u32,
+    /// Whether contexts are what is expected of each value; else they are the levels.
+    pub expects: bool,
     /// Cubic interpolation; else linear.
     pub cubic: bool,
 }
@@ -284,6 +286,11 @@ impl<T: Element> LevelWalk<'_, T> {
     fn bins(&mut self, expectation: &Expectation, place: &RowPlace, runs: &[(usize, usize)]) {
         let scratch = &mut *self.scratch;
         let mut at = 0;
+        if !self.level.expects {
+            let count = runs.iter().map(|(_, n)| n).sum::<usize>();
+            scratch.row.bins[..count].fill(context::level_bin(self.level.number));
+            return;
+        }
         for (first, n) in runs {
             let (rough, bins) = (&scratch.row.rough[at..], &mut scratch.row.bins[at..]);
             let from = (place.t, place.row + first, *n);
@@ -344,11 +351,16 @@ impl<T: Element> LevelWalk<'_, T> {
             stride: self.phases.stride[d],
         };
         let weights = &self.weights;
+        let expects = self.level.expects;
         match *place.whole() {
-            [a] => predict::interpolate((at, n), [line(a)], weights, out, rough),
-            [a, b] => predict::interpolate((at, n), [line(a), line(b)], weights, out, rough),
+            [a] => predict::interpolate((at, n), [line(a)], weights, out, expects.then_some(rough)),
+            [a, b] => {
+                let lines = [line(a), line(b)];
+                predict::interpolate((at, n), lines, weights, out, expects.then_some(rough));
+            }
             [a, b, c] => {
-                predict::interpolate((at, n), [line(a), line(b), line(c)], weights, out, rough);
+                let lines = [line(a), line(b), line(c)];
+                predict::interpolate((at, n), lines, weights, out, expects.then_some(rough));
             }
             _ => {
                 let d = t.trailing_zeros() as usize;

@@ -19,27 +19,39 @@ pub struct Plan {
     tightening: u8,
     /// Bits of the levels, the finest lowest, that are interpolated linearly.
     linear: u8,
+    /// Whether contexts are the levels alone: quicker, and larger.
+    quick: bool,
 }
 
 impl Plan {
     /// As a stream says it.
     pub(crate) fn to_byte(self) -> u8 {
-        self.tightening | self.linear << 2
+        self.tightening | self.linear << 2 | u8::from(self.quick) << 6
     }
 
     /// Undoes `to_byte`.
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
         let plan = Self {
             tightening: byte & 3,
-            linear: byte >> 2,
+            linear: byte >> 2 & ((1 << LEVELS) - 1),
+            quick: byte >> 6 & 1 == 1,
         };
-        (usize::from(plan.linear) < 1 << LEVELS).then_some(plan)
+        (byte >> 7 == 0).then_some(plan)
     }
 
     /// With linear interpolation on a level.
     pub(crate) fn with_linear(self, level: usize) -> Self {
         Self {
             linear: self.linear | 1 << level,
+            ..self
+        }
+    }
+
+    /// With contexts that are the levels alone: decodes about a quarter faster, takes a fifth more.
+    #[must_use]
+    pub fn quick(self) -> Self {
+        Self {
+            quick: true,
             ..self
         }
     }
@@ -60,6 +72,7 @@ impl Plan {
                     shift,
                     // Steps so large that sums overflow would be of no use.
                     step: (2.0 * bound / tighter.min(limit)).min(T::LARGEST),
+                    expects: !self.quick,
                     cubic: self.linear >> number.min(LEVELS - 1) & 1 == 0,
                 };
                 tighter *= factor;

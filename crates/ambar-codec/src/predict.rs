@@ -110,23 +110,36 @@ pub(crate) fn interpolate<T: Element, const N: usize>(
     lines: [Line<'_, T>; N],
     weights: &Weights<T>,
     out: &mut [T],
-    rough: &mut [f32],
+    rough: Option<&mut [f32]>,
 ) {
+    let Some(rough) = rough else {
+        groups(
+            n,
+            &mut (out, [0.0; LANES]),
+            |(out, none), k| {
+                group::<T, N, LANES, false>(row + k, lines, weights, &mut out[k..], none);
+            },
+            |(out, none), k| {
+                group::<T, N, FEW, false>(row + k, lines, weights, &mut out[k..], none);
+            },
+        );
+        return;
+    };
     groups(
         n,
         &mut (out, rough),
         |(out, rough), k| {
-            group::<T, N, LANES>(row + k, lines, weights, &mut out[k..], &mut rough[k..])
+            group::<T, N, LANES, true>(row + k, lines, weights, &mut out[k..], &mut rough[k..]);
         },
         |(out, rough), k| {
-            group::<T, N, FEW>(row + k, lines, weights, &mut out[k..], &mut rough[k..])
+            group::<T, N, FEW, true>(row + k, lines, weights, &mut out[k..], &mut rough[k..]);
         },
     );
 }
 
-/// Predicts `L` points from `at` on.
+/// Predicts `L` points from `at` on; where `ROUGH`, says how rough the values are there.
 #[inline(always)]
-fn group<T: Element, const N: usize, const L: usize>(
+fn group<T: Element, const N: usize, const L: usize, const ROUGH: bool>(
     at: usize,
     lines: [Line<'_, T>; N],
     weights: &Weights<T>,
@@ -162,7 +175,9 @@ fn group<T: Element, const N: usize, const L: usize>(
             _ => (sum.times(weights.third), bend.times(weights.third)),
         };
         out[k] = tame(mean);
-        rough[k] = bend.plus(most.minus(least)).to_f32();
+        if ROUGH {
+            rough[k] = bend.plus(most.minus(least)).to_f32();
+        }
     }
 }
 

@@ -204,7 +204,7 @@ fn check_kind<T: Element>(
 ) {
     let bound = bound_of(bound, random);
     let values: Vec<T> = (0..count).map(|i| value(kind, i, random, bound)).collect();
-    let plan = plan.map(|plan| Plan::from_byte(plan % 64).unwrap());
+    let plan = plan.map(|plan| Plan::from_byte(plan % 128).unwrap());
     check(&values, layout, bound, plan);
 }
 
@@ -267,7 +267,7 @@ fn every_plan_kind_and_bound() {
             check_kind::<f32>(&Layout::Array(&shape), 1134, settings, &mut Random(seed));
         }
     }
-    assert_eq!(Plan::from_byte(64), None);
+    assert_eq!(Plan::from_byte(128), None);
 }
 
 #[test]

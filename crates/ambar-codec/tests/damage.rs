@@ -1,5 +1,7 @@
 //! Damaged and hostile streams give errors: no panic, no hang, no memory beyond what values need.
 
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+
 use ambar_codec::{Layout, Workspace, decode, encode, inspect};
 use std::alloc::{GlobalAlloc, System};
 use std::sync::Mutex;

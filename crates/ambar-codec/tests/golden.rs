@@ -1,5 +1,6 @@
 //! Streams of today, kept: they are read for ever, and the same are made of the same values.
 
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 use ambar_codec::{Element, Layout, Workspace, decode, encode};
 use std::path::PathBuf;
 

@@ -17,6 +17,7 @@ use ambar::array::{ArrayData, ArraySpec};
 use ambar::container::Durability;
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, PatchSource};
+use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::select::Selection;
 use ambar::store::{Store, StoreWriter};
@@ -165,10 +166,13 @@ fn what_is_not_there_or_cannot_be_is_an_error() {
     };
     assert_eq!(kind(fields), ErrorKind::NotFound);
     let bound = ConvertOptions {
-        error_bounds: vec![("phi".into(), 0.1)],
+        compression: Compression {
+            error_bounds: vec![("rho".into(), ErrorBound::Absolute(0.1))],
+            ..Compression::default()
+        },
         ..options()
     };
-    assert_eq!(kind(bound), ErrorKind::Unsupported);
+    assert_eq!(kind(bound), ErrorKind::NotFound);
     let stopped = ConvertOptions {
         progress: Some(Arc::new(|done, _| match done {
             0..80 => Ok(()),

@@ -1,5 +1,7 @@
 //! Arrays with an error bound: every value within it, through the whole way into a store and back.
 
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+
 use std::sync::Arc;
 
 use ambar::array::{ArrayData, ArraySpec, Slice};

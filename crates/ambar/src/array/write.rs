@@ -214,7 +214,8 @@ impl<'a> Source<'a> {
             let plan = self.with_chunk(&chunk, |raw, place, _| {
                 codec::tune(dtype, raw, place, bound.unwrap_or(0.0))
             })?;
-            self.plan = Some(plan);
+            let quick = spec.profile == Profile::Fast;
+            self.plan = Some(if quick { plan.quick() } else { plan });
         }
         if let Some(bound) = bound {
             return Ok(Chosen {

@@ -27,7 +27,8 @@ pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 /// How an array is to be compressed, where no error bound says more; all profiles are lossless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Reads at the speed of memory: raw, or byte shuffle and LZ4.
+    /// Reads at the speed of memory: raw, or byte shuffle and LZ4; within an error bound with the
+    /// simplest contexts.
     Fast,
     /// Small where that costs little time in reading.
     #[default]

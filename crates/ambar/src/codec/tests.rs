@@ -207,7 +207,7 @@ fn equal_values_are_tiny() {
         let raw = &raw[..raw.len() / 8 * 8];
         for profile in [Profile::Balanced, Profile::Small] {
             let chosen = choose((profile, false), &dtype, 6, |chain, _| {
-                encode(&chain, &dtype, raw)
+                encode(chain, &dtype, raw)
             })
             .unwrap();
             let bytes = chosen.encoded.values().next().unwrap().len();
