@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,9 @@ from ambar.bench.amr import cutting, peers, report, study
 from ambar.bench.amr.hierarchy import Box, load_levels
 from ambar.cli import app
 from amrex_plotfiles import smooth, steep, write_plotfile
+from conftest import amrex_sample
 
 OWN = ["amrex-1d", "amric-lr", "amric-linear", "amric-clustered", "ambar-8", "ambar"]
-DATA = Path(os.environ.get("AMBAR_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 @pytest.fixture(scope="module")
@@ -143,12 +142,8 @@ def test_stores_are_rows_too(plotfile: Path, found: study.Study) -> None:
 
 def test_a_plotfile_in_hdf5_is_the_native_one() -> None:
     pytest.importorskip("h5py")
-    folder = DATA / "amrex"
-    if not folder.is_dir():
-        pytest.skip(f"no sample data in {DATA}")
-    native, hdf5 = (
-        load_levels(folder / name) for name in ("advection_plt00006", "advection_mdset.h5")
-    )
+    names = ("advection_plt00006", "advection_mdset.h5")
+    native, hdf5 = (load_levels(amrex_sample(name)) for name in names)
     assert hdf5.cells() == native.cells()
     # The boxes stand in another order.
     for ours_of, theirs_of in zip(hdf5.levels, native.levels, strict=True):
