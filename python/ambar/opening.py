@@ -41,7 +41,7 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
     """
     if is_ramses(path):
         return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
-    if found := outputs(path):
+    if Path(path).is_dir() and (found := outputs(path)):
         raise _core.InvalidError(
             f"{path} is a folder of {len(found)} RAMSES outputs: open one of them, or convert all "
             f"to a series: ambar.convert({str(path)!r}, 'run.ambar')"

@@ -12,6 +12,7 @@ mod bitmap;
 mod bits;
 mod blocks;
 mod context;
+mod continuation;
 mod decode;
 mod decoder;
 mod element;

@@ -1,9 +1,9 @@
 //! Which points of a region are there, on every lattice of the walk; and what stands for the others.
 
 use crate::bitmap::Bitmap;
+use crate::continuation::continued;
 use crate::element::Element;
 use crate::lattice::Phases;
-use crate::passes::continued;
 
 /// The points that are there: of each lattice but the coarsest, and each of its phases.
 pub(crate) struct Validity {

@@ -16,6 +16,21 @@ pub(crate) struct Centres {
     pub axes: [Vec<u64>; 3],
 }
 
+/// Which of a parent's halves in each dimension are the second ones: all bits, where they are.
+const SECOND: [[u64; 8]; 3] = {
+    let mut second = [[0; 8]; 3];
+    let mut j = 0;
+    while j < 8 {
+        let mut d = 0;
+        while d < 3 {
+            second[d][j] = if j >> d & 1 == 1 { u64::MAX } else { 0 };
+            d += 1;
+        }
+        j += 1;
+    }
+    second
+};
+
 /// A place on the curve: where the next leaf cell begins.
 pub(crate) struct Walk<'a> {
     shape: &'a Shape,
@@ -93,13 +108,13 @@ impl<'a> Walk<'a> {
             let bits = corner.iter().fold(0, |bits, x| bits | x);
             // All cells of a parent at once: the common case, and free of carries.
             let siblings = levels.get(i..i + family);
-            let step = if siblings.is_some_and(|s| s.iter().all(|l| *l == level))
-                && bits & (2 * size - 1) == 0
-            {
+            let alike = siblings.is_some_and(|s| s.iter().fold(0, |or, l| or | (l ^ level)) == 0);
+            let step = if alike && bits & (2 * size - 1) == 0 {
                 for (d, axis) in centres.axes.iter_mut().enumerate().take(N) {
-                    let first = 2 * corner[d] + size;
-                    for (j, centre) in axis[at + i..at + i + family].iter_mut().enumerate() {
-                        *centre = first + ((j as u64 >> d & 1) << (shift + 1));
+                    let (first, step) = (2 * corner[d] + size, 2 * size);
+                    let places = axis[at + i..at + i + family].iter_mut();
+                    for (centre, second) in places.zip(SECOND[d]) {
+                        *centre = first + (step & second);
                     }
                 }
                 i += family;
