@@ -226,7 +226,10 @@ impl<'a> Source<'a> {
         choose(
             (spec.profile, blocks),
             &spec.dtype,
-            count,
+            (
+                count,
+                self.layout.chunk_shape.iter().product::<u64>() as usize,
+            ),
             |chain, index| self.encode_with(chain, &self.chunk_at(index)),
         )
     }

@@ -175,7 +175,7 @@ proptest! {
     fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
         for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
             let values = || texts.iter().map(|text| text.as_bytes());
-            let chosen = choose((profile, false), &DataType::String, 1, |chain, _| {
+            let chosen = choose((profile, false), &DataType::String, (1, 1), |chain, _| {
                 chain.encode_strings(values())
             }).unwrap();
             let encoded = &chosen.encoded[&0];
@@ -206,13 +206,14 @@ fn equal_values_are_tiny() {
         let raw = vec![7u8; 1 << 18];
         let raw = &raw[..raw.len() / 8 * 8];
         for profile in [Profile::Balanced, Profile::Small] {
-            let chosen = choose((profile, false), &dtype, 6, |chain, _| {
+            let values = raw.len() / dtype.size().unwrap();
+            let chosen = choose((profile, false), &dtype, (6, values), |chain, _| {
                 encode(chain, &dtype, raw)
             })
             .unwrap();
             let bytes = chosen.encoded.values().next().unwrap().len();
             assert!(
-                bytes < raw.len() / 400,
+                bytes < raw.len() / 200,
                 "{dtype} {profile:?}: {bytes} bytes"
             );
         }
@@ -233,7 +234,7 @@ fn noise_is_stored_as_it_is() {
     let chosen = choose(
         (Profile::Balanced, false),
         &DataType::Float64,
-        3,
+        (3, raw.len() / 8),
         |chain, _| encode(chain, &DataType::Float64, &raw),
     );
     assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
