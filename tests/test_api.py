@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -274,6 +277,16 @@ def test_conversion_reports_progress_and_can_be_interrupted(tmp_path: Path) -> N
     with pytest.raises(KeyboardInterrupt):
         ambar.convert(output("gravpart"), tmp_path / "b.ambar", progress=interrupt)
     assert [file.name for file in tmp_path.iterdir()] == ["a.ambar"]
+
+
+def test_ctrl_c_ends_a_conversion_and_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "x.ambar"
+    interrupt = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        ambar.convert(output("gravpart"), target, profile="small")
+    interrupt.join()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_conversion_refuses(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from ambar.amrex import AmrexSource, is_amrex, source_of
 from ambar.bounds import ErrorBound, listed_bounds
 from ambar.info import Info
 from ambar.names import resolve, resolve_all
-from ambar.opening import outputs
+from ambar.opening import is_ramses, outputs
 from ambar.regions import Region
 from ambar.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
 from ambar.writer import Durability, Profile
@@ -139,6 +140,8 @@ def convert(
                     )
                 ),
             )
+        if not (is_ramses(path) or outputs(path)):
+            raise _nothing(path)
         if covered != "auto":
             raise _core.InvalidError("cells of RAMSES are leaves: none of them covers another")
         names, known = _listed(fields), _known(path)
@@ -271,6 +274,16 @@ def export(
     core = _core.Store(os.fspath(store))
     with _shown(progress, f"exporting {Path(store).name}") as report:
         _core.export_amrex(core, "/", os.fspath(target), threads, report)
+
+
+def _nothing(path: str | os.PathLike[str]) -> OSError | _core.NotFoundError:
+    """Return the error for a path that holds no output."""
+    if not Path(path).exists():
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+    return _core.NotFoundError(
+        f"{path}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), and no plotfile "
+        "of AMReX (Header): give the folder of one"
+    )
 
 
 def _listed(names: Iterable[str] | None) -> list[str] | None:

@@ -265,7 +265,7 @@ pub fn convert_amrex(
             go_on(reported.report(done, total))
         })),
     };
-    let converted = py.detach(|| {
+    let converted = progress.run(py, || {
         with_threads(threads, || match &source {
             From::Folder(path) => amrex::convert(path, &target, &options),
             From::Boxes(boxes) => {
@@ -273,8 +273,7 @@ pub fn convert_amrex(
                 amrex::convert_source(&*boxes.inner, &boxes.about, &target, &options)
             }
         })
-    });
-    let converted = progress.finish(converted)?;
+    })?;
     let json = serde_json::json!({
         "source_bytes": converted.source_bytes,
         "stored_bytes": converted.stored_bytes,
@@ -310,12 +309,11 @@ pub fn export_amrex(
 ) -> PyResult<()> {
     let progress = Progress::new(progress);
     let report = |done, total| go_on(progress.report(done, total));
-    let exported = py.detach(|| {
+    progress.run(py, || {
         with_threads(threads, || {
             amrex::export(&store.inner, path, &target, Some(&report))
         })
-    });
-    progress.finish(exported)
+    })
 }
 
 /// Whether a folder is a plotfile.

@@ -1,7 +1,8 @@
 //! Progress reported to a Python callable, and Ctrl-C listened for meanwhile.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -36,6 +37,34 @@ impl Progress {
         }
     }
 
+    /// Runs `work` on a thread of its own, while this one listens for Ctrl-C: Python hears of signals
+    /// on its main thread only. What the callable raised comes before the work's result.
+    pub fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> ambar::Result<T> + Send,
+    ) -> PyResult<T> {
+        let result = py.detach(|| {
+            std::thread::scope(|scope| {
+                let (working, done) = mpsc::channel::<()>();
+                let worker = scope.spawn(move || {
+                    let _working = working;
+                    work()
+                });
+                while done.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                    if let Err(error) = Python::attach(|py| py.check_signals()) {
+                        self.state().raised = Some(error);
+                    }
+                }
+                worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+            })
+        });
+        match self.state().raised.take() {
+            Some(error) => Err(error),
+            None => result.or_raise(),
+        }
+    }
+
     /// Reports that `done` of `total` are done. `false`: end the work. May be called from any
     /// thread, without the GIL.
     pub fn report(&self, done: u64, total: u64) -> bool {
@@ -50,23 +79,14 @@ impl Progress {
             return true;
         }
         state.last = Some(Instant::now());
-        let called = Python::attach(|py| {
-            py.check_signals()?;
-            if let Some(callable) = &self.callable {
-                callable.call1(py, (done, total))?;
-            }
-            Ok(())
-        });
-        state.raised = called.err();
+        if let Some(callable) = &self.callable {
+            let called = Python::attach(|py| callable.call1(py, (done, total)).map(|_| ()));
+            state.raised = called.err();
+        }
         state.raised.is_none()
     }
 
-    /// The work's result; what the callable raised comes first.
-    pub fn finish<T>(&self, result: ambar::Result<T>) -> PyResult<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.raised.take() {
-            Some(error) => Err(error),
-            None => result.or_raise(),
-        }
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -94,13 +94,13 @@ impl Ramses {
             domain: false,
             progress: Some(&report),
         };
-        let tree = py.detach(|| {
+        let tree = progress.run(py, || {
             with_threads(threads, || {
                 let cells = self.inner.read_cells(&request)?;
                 AmrTree::from_leaves(cells.leaves, cells.columns)
             })
-        });
-        Ok(Amr::of_tree(progress.finish(tree)?))
+        })?;
+        Ok(Amr::of_tree(tree))
     }
 
     #[pyo3(signature = (fields=None, region=None, threads=None, progress=None))]
@@ -121,8 +121,8 @@ impl Ramses {
             domain: false,
             progress: Some(&report),
         };
-        let columns = py.detach(|| with_threads(threads, || self.inner.read_particles(&request)));
-        let columns = progress.finish(columns)?;
+        let read = || with_threads(threads, || self.inner.read_particles(&request));
+        let columns = progress.run(py, read)?;
         let info = self.inner.info();
         let (ndim, boxlen) = (info.ndim, info.boxlen);
         let particles = Particles::from_columns(columns, ndim, boxlen).or_raise()?;
@@ -179,9 +179,8 @@ pub fn convert_ramses(
             go_on(reported.report(done, total))
         })),
     };
-    let converted =
-        py.detach(|| with_threads(threads, || ramses::convert(&path, &target, &options)));
-    let converted = progress.finish(converted)?;
+    let convert = || with_threads(threads, || ramses::convert(&path, &target, &options));
+    let converted = progress.run(py, convert)?;
     let json = serde_json::json!({
         "source_bytes": converted.source_bytes,
         "stored_bytes": converted.stored_bytes,

@@ -114,13 +114,12 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let progress = Progress::new(progress);
-        let report = py.detach(|| {
+        let report = progress.run(py, || {
             ambar::parallel::with_threads(threads, || {
                 self.inner
                     .verify(&|done, total| progress.report(done, total))
             })
-        });
-        let report = progress.finish(report)?;
+        })?;
         let json = serde_json::json!({
             "bytes": report.bytes,
             "entries": report.entries,

@@ -19,8 +19,16 @@ use crate::memory::Lent;
 /// A profile by its name, and error bounds of fields as users say them.
 pub fn compression((name, bounds): (String, Vec<(String, String)>)) -> PyResult<Compression> {
     let parse = |(field, text): (String, String)| {
-        let bound = ErrorBound::parse(&text).map_err(|error| error.at_node(&field));
-        Ok((field, bound.or_raise()?))
+        // One bound for all fields needs no name to be found.
+        let named = |error: Error| {
+            if field == "*" {
+                error
+            } else {
+                error.at_node(&field)
+            }
+        };
+        let bound = ErrorBound::parse(&text).map_err(named).or_raise()?;
+        Ok((field, bound))
     };
     Ok(Compression {
         profile: profile(&name)?,

@@ -95,7 +95,7 @@ impl Species {
 }
 
 /// Whether `path` looks like a plotfile: a folder with a `Header` of a version and a number of
-/// fields, and nothing of a checkpoint or of particles.
+/// fields, and nothing of a checkpoint or of particles. An empty `Header` is that of a damaged one.
 pub fn is_plotfile(path: &Path) -> bool {
     let Ok(bytes) = folder::first_bytes(&path.join("Header"), 4096) else {
         return false;
@@ -109,7 +109,7 @@ pub fn is_plotfile(path: &Path) -> bool {
     let named = !version.trim().is_empty()
         && !version.starts_with("Version_")
         && !version.starts_with("CheckPointVersion");
-    named && fields.trim().parse::<u32>().is_ok()
+    bytes.is_empty() || named && fields.trim().parse::<u32>().is_ok()
 }
 
 impl Plotfile {
