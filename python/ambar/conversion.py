@@ -281,8 +281,8 @@ def _nothing(path: str | os.PathLike[str]) -> OSError | _core.NotFoundError:
     if not Path(path).exists():
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     return _core.NotFoundError(
-        f"{path}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), and no plotfile "
-        "of AMReX (Header): give the folder of one"
+        f"{path}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), and no "
+        "plotfile of AMReX (Header): give the folder of one"
     )
 
 

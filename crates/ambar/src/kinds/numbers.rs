@@ -124,6 +124,24 @@ pub(crate) fn to_f64(name: &str, dtype: &DataType, bytes: &[u8], out: &mut [f64]
     Ok(())
 }
 
+/// `count` values of a column as f64: `read` fills their bytes, for which `bytes` makes room.
+///
+/// # Errors
+/// What `read` returns; `Invalid` where the type is not numeric.
+pub(crate) fn read_f64(
+    (name, dtype): (&str, &DataType),
+    count: usize,
+    bytes: &mut Vec<u8>,
+    read: impl FnOnce(&mut [u8]) -> Result<()>,
+) -> Result<Vec<f64>> {
+    let size = dtype.size().ok_or_else(|| not_numeric(name, dtype))?;
+    bytes.resize(count * size, 0);
+    read(bytes)?;
+    let mut values = vec![0.0; count];
+    to_f64(name, dtype, bytes, &mut values)?;
+    Ok(values)
+}
+
 /// The error for a column of text, complex numbers or times where numbers are needed.
 pub(crate) fn not_numeric(name: &str, dtype: &DataType) -> Error {
     Error::invalid(format!(

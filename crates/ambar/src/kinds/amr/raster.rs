@@ -25,8 +25,31 @@ pub(super) struct Mean {
     pub sums: Vec<f64>,
 }
 
+/// Grids of `fields` on the cells of `window`: `paint` paints what each of `parts` holds, in
+/// parallel, and gives the cells that the part fills in part. Cells that none fills are NaN.
+///
+/// # Errors
+/// What `paint` returns; `Limit` where the grids do not fit in memory.
+pub(super) fn grids<P: Sync>(
+    fields: &[&str],
+    window: &Window,
+    parts: &[P],
+    paint: impl Fn(&Raster<'_>, &P) -> Result<Vec<Mean>> + Sync,
+) -> Result<Vec<(String, Column)>> {
+    let mut grids = empty_grids(fields.len(), window)?;
+    let raster = Raster::new(window, &mut grids);
+    let partial: Vec<Vec<Mean>> = parts
+        .par_iter()
+        .with_max_len(1)
+        .map(|part| paint(&raster, part))
+        .collect::<Result<_>>()?;
+    raster.join(partial.into_iter().flatten().collect());
+    let names = fields.iter().map(|name| (*name).to_owned());
+    Ok(names.zip(grids).collect())
+}
+
 /// Grids of `fields` fields without any values: NaN.
-pub(super) fn empty_grids(fields: usize, window: &Window) -> Result<Vec<Column>> {
+fn empty_grids(fields: usize, window: &Window) -> Result<Vec<Column>> {
     let mut grids = Column::allocate(&vec![DataType::Float64; fields], window.count()?)?;
     for grid in &mut grids {
         grid.values_mut::<f64>()
@@ -46,7 +69,7 @@ fn shared(values: &mut [f64]) -> &[AtomicU64] {
 
 impl<'a> Raster<'a> {
     /// A raster of these grids, each as long as the window has cells.
-    pub fn new(window: &'a Window, grids: &'a mut [Column]) -> Self {
+    fn new(window: &'a Window, grids: &'a mut [Column]) -> Self {
         let grids = grids.iter_mut().map(|grid| shared(grid.values_mut()));
         Self {
             window,
@@ -91,7 +114,7 @@ impl<'a> Raster<'a> {
 
     /// Puts together what several chunks know of the same cells, in the order given, so that the
     /// result does not depend on threads.
-    pub fn join(&self, mut partial: Vec<Mean>) {
+    fn join(&self, mut partial: Vec<Mean>) {
         partial.par_sort_by_key(|mean| mean.place);
         let mut open: Option<Mean> = None;
         for mean in partial {

@@ -1,13 +1,11 @@
 //! Covering grids: leaf cells averaged or spread onto the cells of one level.
 
-use rayon::prelude::*;
-
 use super::PatchAmr;
 use super::hierarchy::IndexBox;
 use super::window::{Loaded, Touched};
 use crate::error::Result;
 use crate::kinds::amr::Window;
-use crate::kinds::amr::raster::{Mean, Raster, empty_grids};
+use crate::kinds::amr::raster::{self, Mean, Raster};
 use crate::memory::Column;
 
 impl PatchAmr {
@@ -25,25 +23,16 @@ impl PatchAmr {
             self.check_number(name)?;
         }
         self.check_window(window)?;
-        let mut grids = empty_grids(fields.len(), window)?;
-        let painter = Painter {
-            amr: self,
-            window,
-            whole: self.box_of(window),
-            raster: Raster::new(window, &mut grids),
-        };
-        let partial: Vec<Vec<Mean>> = self
-            .touched(window, None)?
-            .par_iter()
-            .with_max_len(1)
-            .map(|touched| painter.paint(touched, &self.load(touched, fields)?))
-            .collect::<Result<_>>()?;
-        painter.raster.join(partial.into_iter().flatten().collect());
-        Ok(fields
-            .iter()
-            .map(|name| (*name).to_owned())
-            .zip(grids)
-            .collect())
+        let touched = self.touched(window, None)?;
+        raster::grids(fields, window, &touched, |raster, touched| {
+            let painter = Painter {
+                amr: self,
+                window,
+                whole: self.box_of(window),
+                raster,
+            };
+            painter.paint(touched, &self.load(touched, fields)?)
+        })
     }
 }
 
@@ -52,7 +41,7 @@ struct Painter<'a> {
     window: &'a Window,
     /// The window in cell indices of its level.
     whole: IndexBox,
-    raster: Raster<'a>,
+    raster: &'a Raster<'a>,
 }
 
 impl Painter<'_> {

@@ -168,21 +168,15 @@ impl PatchAmr {
         let mut values = Vec::with_capacity(columns.len());
         let mut bytes = Vec::new();
         for name in columns {
-            let dtype = self.dtype(name)?;
-            let size = dtype
-                .size()
-                .ok_or_else(|| numbers::not_numeric(name, &dtype))?;
-            bytes.resize(count * size, 0);
-            match Derived::parse(name, &self.nest) {
-                Some(derived) => derived.fill(&self.nest, blocks, first..last, &mut bytes),
-                None => {
-                    let field = self.field(name)?;
-                    self.values.read(blocks, field, first..last, &mut bytes)?;
+            let read = |bytes: &mut [u8]| match Derived::parse(name, &self.nest) {
+                Some(derived) => {
+                    derived.fill(&self.nest, blocks, first..last, bytes);
+                    Ok(())
                 }
-            }
-            let mut floats = vec![0.0; count];
-            numbers::to_f64(name, &dtype, &bytes, &mut floats)?;
-            values.push(floats);
+                None => (self.values).read(blocks, self.field(name)?, first..last, bytes),
+            };
+            let column = (*name, &self.dtype(name)?);
+            values.push(numbers::read_f64(column, count, &mut bytes, read)?);
         }
         Ok(Loaded {
             first,

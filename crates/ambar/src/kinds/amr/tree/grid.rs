@@ -1,9 +1,7 @@
 //! Covering grids: a tree's leaf cells averaged or spread onto the cells of one level.
 
-use rayon::prelude::*;
-
 use crate::error::Result;
-use crate::kinds::amr::raster::{Mean, Raster, empty_grids};
+use crate::kinds::amr::raster::{self, Mean, Raster};
 use crate::kinds::amr::tree::window::Target;
 use crate::kinds::amr::{AmrTree, Window};
 use crate::kinds::numbers::power_of_two;
@@ -24,25 +22,16 @@ impl AmrTree {
             self.check_number(name)?;
         }
         self.check_window(window)?;
-        let mut grids = empty_grids(fields.len(), window)?;
-        let painter = Painter {
-            tree: self,
-            fields,
-            window,
-            raster: Raster::new(window, &mut grids),
-        };
-        let partial: Vec<Vec<Mean>> = self
-            .chunks_in(window)?
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|chunk| painter.paint(chunk))
-            .collect::<Result<_>>()?;
-        painter.raster.join(partial.into_iter().flatten().collect());
-        Ok(fields
-            .iter()
-            .map(|name| (*name).to_owned())
-            .zip(grids)
-            .collect())
+        let chunks = self.chunks_in(window)?;
+        raster::grids(fields, window, &chunks, |raster, chunk| {
+            let painter = Painter {
+                tree: self,
+                fields,
+                window,
+                raster,
+            };
+            painter.paint(*chunk)
+        })
     }
 }
 
@@ -50,7 +39,7 @@ struct Painter<'a> {
     tree: &'a AmrTree,
     fields: &'a [&'a str],
     window: &'a Window,
-    raster: Raster<'a>,
+    raster: &'a Raster<'a>,
 }
 
 impl Painter<'_> {

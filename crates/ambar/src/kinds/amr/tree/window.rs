@@ -96,19 +96,12 @@ impl AmrTree {
         let mut values = Vec::with_capacity(columns.len());
         let mut bytes = Vec::new();
         for name in columns {
-            let dtype = self.dtype(name)?;
-            let size = dtype
-                .size()
-                .ok_or_else(|| numbers::not_numeric(name, &dtype))?;
-            bytes.resize(count * size, 0);
-            if Derived::parse(name, self.shape.ndim).is_some() {
-                self.derive(rows.clone(), &[name], &mut [&mut bytes])?;
-            } else {
-                self.source.read(name, rows.clone(), &mut bytes)?;
-            }
-            let mut floats = vec![0.0; count];
-            numbers::to_f64(name, &dtype, &bytes, &mut floats)?;
-            values.push(floats);
+            let read = |bytes: &mut [u8]| match Derived::parse(name, self.shape.ndim) {
+                Some(_) => self.derive(rows.clone(), &[name], &mut [bytes]),
+                None => self.source.read(name, rows.clone(), bytes),
+            };
+            let column = (*name, &self.dtype(name)?);
+            values.push(numbers::read_f64(column, count, &mut bytes, read)?);
         }
         let levels = self.levels(rows)?;
         let (row, corner) = self.start(chunk)?;
