@@ -279,6 +279,13 @@ class Amrex:
     def species(self) -> str:
         """JSON list of name, present, version, particles, fields, dtypes, why."""
 
+    @property
+    def levels(self) -> str:
+        """JSON list of boxes (first cell, and behind the last), files (a number a box), ratio."""
+
+    def read_box(self, level: int, index: int, field: str) -> _Array:
+        """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""
+
     def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
     def particles(self, species: str, threads: int | None = None) -> Table: ...
 

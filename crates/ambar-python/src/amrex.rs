@@ -7,7 +7,7 @@ use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource};
 use ambar::kinds::particles::Particles;
 use ambar::parallel::with_threads;
-use ambar::{DataType, Error, ErrorKind};
+use ambar::{Column, DataType, Error, ErrorKind};
 use ambar_formats::amrex::{self, About, ConvertOptions, Plotfile, Run, json};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::kinds::Table;
-use crate::memory::Lent;
+use crate::memory::{Lent, to_numpy};
 use crate::progress::Progress;
 use crate::writer::{compression, durability};
 
@@ -46,6 +46,48 @@ impl Amrex {
     #[getter]
     fn species(&self) -> String {
         json::components(self.inner.species()).to_string()
+    }
+
+    /// JSON: for each level its boxes (first cell, and behind the last one), the number of the file
+    /// that holds each, and how many times finer the next level is.
+    #[getter]
+    fn levels(&self) -> String {
+        let hierarchy = self.inner.hierarchy();
+        let ndim = hierarchy.ndim;
+        let levels = hierarchy.levels.iter().enumerate().map(|(number, level)| {
+            let boxes = level.boxes.iter().map(|b| [&b.lo[..ndim], &b.hi[..ndim]]);
+            let files = (0..level.boxes.len()).map(|index| self.inner.file_of(number, index));
+            serde_json::json!({
+                "boxes": boxes.collect::<Vec<_>>(),
+                "files": files.collect::<Vec<_>>(),
+                "ratio": &level.ratio[..ndim],
+            })
+        });
+        levels.collect::<Value>().to_string()
+    }
+
+    /// A field on all cells of a box, covered ones too: 1-D, x fastest.
+    fn read_box<'py>(
+        &self,
+        py: Python<'py>,
+        level: usize,
+        index: usize,
+        field: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let read = || {
+            let boxes = self.inner.hierarchy().levels.get(level);
+            let frame = boxes.and_then(|level| level.boxes.get(index));
+            let missing = || Error::not_found(format!("there is no box {index} on level {level}"));
+            let cells = frame.ok_or_else(missing)?.cells();
+            let mut column = Column::allocate(&[self.inner.dtype(field)?], cells)?;
+            let mut column = column
+                .pop()
+                .ok_or_else(|| Error::limit("no memory for a box"))?;
+            self.inner
+                .read_box(level, index, field, column.bytes_mut())?;
+            Ok(column)
+        };
+        to_numpy(py, py.detach(read).or_raise()?)
     }
 
     #[pyo3(signature = (fields=None))]

@@ -205,6 +205,12 @@ impl Plotfile {
         self.levels.get(level)?.header.extrema.as_ref()
     }
 
+    /// Which of its level's files holds a box: AMReX has each rank, or group of ranks, write one.
+    pub fn file_of(&self, level: usize, index: usize) -> Option<u32> {
+        let fab = self.levels.get(level)?.fabs.get(index)?;
+        Some(fab.file)
+    }
+
     /// Ghost cells around each box of a level, which its files hold and reading leaves out.
     pub fn ghosts(&self, level: usize) -> [i64; 3] {
         self.levels
