@@ -96,6 +96,11 @@ def test_groups_and_trees(path: Path) -> None:
     assert tree["/child/nameless"].shape == (2, 3)
     with pytest.raises(ambar.NotFoundError, match="child"):
         xr.open_dataset(path, engine="ambar", group="nothing")
+    with pytest.raises(ambar.NotFoundError, match="nothing"):
+        xr.open_datatree(path, engine="ambar", group="nothing")
+    assert set(xr.open_groups(path, engine="ambar", chunks={})) == {"/", "/child"}
+    with pytest.raises(FileNotFoundError):
+        xr.open_datatree(path.with_name("no.ambar"), engine="ambar")
     below = xr.open_datatree(path, engine="ambar", group="child")
     assert list(below.groups) == ["/"]
 

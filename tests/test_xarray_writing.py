@@ -96,7 +96,7 @@ def test_the_layout_follows_dask(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "chunks", [(1, 30, 17), ((7, 9, 4, 5), 30, 17), (25, (11, 19), (1, 16)), (4, 4, 4)]
+    "chunks", [(1, 30, 17), ((7, 9, 4, 5), 30, 17), (25, (11, 19), (1, 16)), (4, 4, 4), (1, 1, 17)]
 )
 def test_any_dask_chunks_are_written_right(path: Path, chunks: Any) -> None:
     values = np.random.default_rng(0).random((25, 30, 17))
@@ -108,6 +108,15 @@ def test_any_dask_chunks_are_written_right(path: Path, chunks: Any) -> None:
         # Every shard was written once: nothing dead lies in the file.
         assert store.usage()["dead"] == 0
         assert "chunks" not in encoding or store["a"].chunks == encoding["chunks"]
+
+
+def test_small_arrays_in_large_shards(path: Path) -> None:
+    for length in (1, 2, 3, 5):
+        dataset = xr.Dataset({"a": ("x", da.arange(length, chunks=1))})
+        dataset.ambar.write(path, mode="w", encoding={"a": {"chunks": (2,), "shards": (4,)}})
+        np.testing.assert_array_equal(ambar.open(path)["a"].read(), np.arange(length))
+        dataset.ambar.write(path, append_dim="x")
+        np.testing.assert_array_equal(ambar.open(path)["a"].read(), [*range(length)] * 2)
 
 
 def test_an_error_bound_is_an_encoding(path: Path) -> None:

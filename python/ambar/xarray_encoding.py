@@ -116,9 +116,7 @@ class Division:
     """Shape of dask's chunks, so that each is whole shards."""
 
 
-def divide(
-    shape: Sequence[int], itemsize: int, blocks: Sequence[Sequence[int]], encoding: ArrayEncoding
-) -> Division:
+def divide(itemsize: int, blocks: Sequence[Sequence[int]], encoding: ArrayEncoding) -> Division:
     """Divide an array of dask chunks `blocks` so that every shard is written once.
 
     A shard is a dask chunk where that is neither uneven nor larger than 128 MiB.
@@ -135,8 +133,7 @@ def divide(
             axis += counts[axis] == 1
         shards = tuple(count * chunk for count, chunk in zip(counts, chunks, strict=True))
     whole = [math.ceil(size / shard) * shard for size, shard in zip(largest, shards, strict=True)]
-    fitted = [min(size, max(length, 1)) for size, length in zip(whole, shape, strict=True)]
-    return Division(tuple(chunks), tuple(shards), tuple(fitted))
+    return Division(tuple(chunks), tuple(shards), tuple(whole))
 
 
 def _chunks_of(block: Sequence[int], itemsize: int, *, bounded: bool) -> tuple[int, ...]:

@@ -209,6 +209,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         """Open every group at or below `group`, by its path from there."""
         path = _absolute(filename_or_obj)
         base = (group or "").strip("/")
+        GroupStore(path, base).get_attrs()  # raises NotFoundError where there is no such group
         return {
             relative: self.open_dataset(path, drop_variables=drop_variables, group=full, **decoding)
             for relative, full in _groups(_store(path), base)

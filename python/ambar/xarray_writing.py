@@ -192,7 +192,7 @@ class Session:
             )
             return
         data = variable.data
-        division = divide(data.shape, data.dtype.itemsize, data.chunks, encoding)
+        division = divide(data.dtype.itemsize, data.chunks, encoding)
         start = (0,) * data.ndim
         self.writer.declare(
             path,
@@ -215,7 +215,7 @@ class Session:
         appended = longer == [0]
         if getattr(data, "chunks", None) is not None and array.dtype.kind != "O":
             shards = array.shards or array.chunks
-            blocks = divide(data.shape, array.dtype.itemsize, data.chunks, _as_stored(array)).blocks
+            blocks = divide(array.dtype.itemsize, data.chunks, _as_stored(array)).blocks
             cast_to = data.astype(array.dtype)
             piece = Piece(path, aligned(cast_to, start, shards, blocks), start, appended)
             self.pieces.append(piece)
