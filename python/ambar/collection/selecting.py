@@ -45,6 +45,9 @@ class Piece:
 def by_family(families: list[Family], places: np.ndarray, isel: Isel) -> list[Piece]:
     """Return the datasets at `places`, (datasets, 2) of family and row, by family."""
     numbers = places[:, 0]
+    if not len(places):
+        # Of each family nothing, which has its shapes and types nevertheless.
+        return [Piece(family, np.empty(0, int), np.empty(0, int), isel) for family in families]
     pieces = []
     for number in np.unique(numbers):
         at = np.flatnonzero(numbers == number)
