@@ -19,8 +19,8 @@ _LEAST = 1024
 class Catalogue:
     """Names of datasets, and their families and rows there.
 
-    Names and places are one chunk each, so that they are read at once; the chunks' length, a power of
-    two times 1024, is doubled where they become too short.
+    Names and places are one chunk each, so that they are read at once; the chunks' length, a power
+    of two times 1024, is doubled where they become too short.
     """
 
     def __init__(self, names: Iterable[str] = (), places: np.ndarray | None = None) -> None:
@@ -107,7 +107,7 @@ class Catalogue:
         self._moved = True
 
     def write(self, writer: _core.Writer, declare: Any) -> None:
-        """Write what has changed: appended, or anew where rows have moved or chunks are too short."""
+        """Write what is new; all of it where rows have moved or chunks are too short."""
         first = self._stored
         capacity = _capacity(first)
         if self._moved or first == 0 or len(self) > capacity:
