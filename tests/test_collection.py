@@ -498,3 +498,36 @@ def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
     with ambar.open_collection(path, "a", durability="none") as fleet:
         fleet.add("after", profile(1))
     xr.testing.assert_identical(ambar.open_collection(path).load("after"), profile(1))
+
+
+@pytest.mark.parametrize(
+    ("node", "values", "message"),
+    [
+        ("datasets/name", ["a", "b"], "2 names"),
+        ("datasets/name", ["a", "a", "c"], "2 of them different"),
+        ("datasets/place", np.array([[0, 0], [0, 1], [1, 0]], "u4"), "outside of the 1 families"),
+        ("datasets/place", np.array([[0, 0], [0, 1], [0, 3]], "u4"), "outside of the 1 families"),
+    ],
+)
+def test_catalogues_that_contradict_themselves(
+    path: Path, node: str, values: Any, message: str
+) -> None:
+    written(path, {name: profile(n) for n, name in enumerate("abc")})
+    with ambar.append(path, durability="none") as writer:
+        writer.array(node, np.array(values, object) if isinstance(values, list) else values)
+    with pytest.raises(ambar.CorruptError, match=message):
+        ambar.open_collection(path)
+
+
+def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
+    fleet = written(path, {"a": profile(1)})
+    about = fleet.families[0].group_attributes()
+    for change, error in [
+        ({"version": 2}, ambar.UnsupportedError),
+        ({"sizes": None}, ambar.CorruptError),
+        ({"variables": {"t": {}}}, ambar.CorruptError),
+    ]:
+        with ambar.append(path, durability="none") as writer:
+            writer.group("f0", {"ambar": about["ambar"] | change})
+        with pytest.raises(error, match="/f0"):
+            ambar.open_collection(path)

@@ -58,6 +58,7 @@ class Collection:
             count = int(store.ambar_attributes()["families"])
             families = [load(store, number) for number in range(count)]
             self._families = Families(families, settings["ragged"])
+            self._catalogue.check([family.rows for family in families], store.location)
         self._changes = None
         if writer is not None:
             self._changes = Changes(writer, self._catalogue, self._families, settings, store)
