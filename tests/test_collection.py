@@ -416,6 +416,17 @@ def test_all_as_one_dataset_and_dask(path: Path) -> None:
     assert frame["dataset"].unique().tolist() == ["d2", "d3"]
 
 
+def test_dask_distributed_workers_read_by_themselves(path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    datasets = {f"d{n}": profile(n) for n in range(8)}
+    fleet = written(path, datasets)
+    expected = np.stack([d.temperature.values for d in datasets.values()])
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        total = fleet.to_xarray().chunk(dataset=4).temperature.sum("depth").compute()
+    np.testing.assert_allclose(total, expected.sum(1), rtol=1e-5)
+
+
 def test_mappings_of_arrays_are_taken_too(path: Path) -> None:
     with ambar.Collection.create(path, durability="none") as fleet:
         fleet.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
