@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import functools
 import os
 import struct
 from collections.abc import Iterable, Iterator
@@ -25,30 +24,13 @@ from xarray.core import indexing
 import ambar.xarray  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.array import Array
+from ambar.cached import open_cached
 from ambar.store import Store
-
-_OPEN_STORES = 16
 
 # What `Array.read` takes; xarray picks from that what else it was asked for.
 _INDEXING = indexing.IndexingSupport.OUTER
 
 _VARIABLE_LENGTH = {"string": create_vlen_dtype(str), "bytes": create_vlen_dtype(bytes)}
-
-
-def _stamp(path: str) -> tuple[int, int, int]:
-    """Return what tells one state of a file or folder from a later one."""
-    status = Path(path).stat()
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-@functools.lru_cache(maxsize=_OPEN_STORES)
-def _opened(path: str, stamp: tuple[int, int, int], process: int) -> Store:  # noqa: ARG001 - the key
-    return Store(_core.Store(path))
-
-
-def _store(path: str) -> Store:
-    """Return the store at `path`, opened once per state of the file and process."""
-    return _opened(path, _stamp(path), os.getpid())
 
 
 class LazyArray(BackendArray):
@@ -69,7 +51,7 @@ class LazyArray(BackendArray):
         return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        array = _store(self.path)[self.node]
+        array = open_cached(self.path)[self.node]
         if array.shape != self.shape or array.dtype != self.dtype:
             raise _core.InvalidError(
                 f"{self.path}: {self.node} was {self.dtype}{self.shape} when it was opened and is "
@@ -89,7 +71,7 @@ class GroupStore(AbstractDataStore):
     @property
     def store(self) -> Store:
         """The store that was given, else the last commit of what lies at the path."""
-        return self._store or _store(self.path)
+        return self._store or open_cached(self.path)
 
     def array(self, name: str) -> Array:
         """Return the array of a variable."""
@@ -212,7 +194,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         GroupStore(path, base).get_attrs()  # raises NotFoundError where there is no such group
         return {
             relative: self.open_dataset(path, drop_variables=drop_variables, group=full, **decoding)
-            for relative, full in _groups(_store(path), base)
+            for relative, full in _groups(open_cached(path), base)
         }
 
     def open_datatree(
