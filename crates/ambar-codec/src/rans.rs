@@ -144,8 +144,9 @@ impl EncodeTables {
     }
 }
 
-/// The tables of all contexts for decoding: one word a slot with the symbol (8 bits), the symbol's
-/// frequency less one (12 bits), the slot's number among the symbol's (12 bits).
+/// The tables of all contexts for decoding: one word a slot with the symbol (8 bits), the slot's
+/// number among the symbol's (12 bits), the symbol's frequency (12 bits; at the top, where one shift
+/// gets it: the next state waits for it).
 pub(crate) struct DecodeTables {
     slots: Vec<u32>,
 }
@@ -157,9 +158,8 @@ impl DecodeTables {
         for frequencies in contexts {
             let begin = slots.len();
             for (symbol, frequency) in frequencies.iter().enumerate() {
-                for number in 0..u32::from(*frequency) {
-                    slots.push(symbol as u32 | (u32::from(*frequency) - 1) << 8 | number << 20);
-                }
+                let entry = symbol as u32 | u32::from(*frequency) << 20;
+                slots.extend((0..u32::from(*frequency)).map(|number| entry | number << 8));
             }
             if slots.len() - begin != SLOTS {
                 return Err(Corrupt("a table of frequencies has another sum"));
@@ -215,16 +215,24 @@ impl<'a> Decoder<'a> {
             if position + 2 * STATES > self.words.len() {
                 break;
             }
+            // SAFETY: position + 8 is within the words.
+            let words = unsafe { self.words.as_ptr().add(position).cast::<[u8; 8]>().read() };
+            // All that the group may need, read before it is known how much it does.
+            let mut words = u64::from_le_bytes(words);
+            let mut used = 0;
             for k in 0..STATES {
                 let (symbol, state, short) = self.step(states[k], bases[usize::from(bins[k])]);
-                // SAFETY: position + 8 was within the words before this group, which reads 8 bytes
-                // at most.
-                let word = unsafe { self.words.as_ptr().add(position).cast::<[u8; 2]>().read() };
-                let word = u32::from(u16::from_le_bytes(word));
-                states[k] = if short { state << 16 | word } else { state };
-                position += 2 * usize::from(short);
+                let width = 16 * u32::from(short);
+                states[k] = if short {
+                    state << 16 | words as u16 as u32
+                } else {
+                    state
+                };
+                words >>= width;
+                used += width;
                 out[k] = symbol;
             }
+            position += used as usize / 8;
             done += 1;
         }
         for (bins, out) in groups[done..].iter().zip(&mut outs[done..]) {
@@ -248,10 +256,10 @@ impl<'a> Decoder<'a> {
         // SAFETY: `base` is that of a context there is (the callers take bases from
         // `DecodeTables::base` of a checked context), and the rest is below SLOTS.
         let entry = unsafe { *self.tables.slots.get_unchecked(slot) };
-        let frequency = (entry >> 8 & 0xfff) + 1;
+        let frequency = entry >> 20;
         let state = frequency
             .wrapping_mul(state >> BITS)
-            .wrapping_add(entry >> 20);
+            .wrapping_add(entry >> 8 & 0xfff);
         (entry as u8, state, state < LOWEST)
     }
 
