@@ -169,19 +169,24 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         }
         // The common case: no raw bits.
         let step = T::from_f64(row.level.step);
-        let values = row.values.as_chunks_mut::<LANES>().0;
-        let predictions = row.predictions.as_chunks::<LANES>().0;
-        for ((values, predictions), tokens) in values.iter_mut().zip(predictions).zip(tokens) {
-            for k in 0..LANES {
-                let token = i32::from(tokens[k]);
-                let residual = T::from_i32(token >> 1 ^ -(token & 1)).times(step);
-                values[k] = predictions[k].plus(residual);
-            }
-        }
+        add_residuals(tokens.as_flattened(), step, row.predictions, row.values);
         if let Some(marks) = row.marks {
             for (marks, tokens) in marks.as_chunks_mut::<LANES>().0.iter_mut().zip(tokens) {
                 *marks = tokens.map(|token| (token + 1) >> 1);
             }
         }
+    }
+}
+
+/// Makes values of predictions and tokens without raw bits. A function of its own, so that the
+/// compiler knows what is written to be apart from what is read.
+#[inline(never)]
+fn add_residuals<T: Element>(tokens: &[u8], step: T, predictions: &[T], values: &mut [T]) {
+    let n = values.len();
+    let (tokens, predictions) = (&tokens[..n], &predictions[..n]);
+    for k in 0..n {
+        let token = i32::from(tokens[k]);
+        let residual = T::from_i32(token >> 1 ^ -(token & 1)).times(step);
+        values[k] = predictions[k].plus(residual);
     }
 }

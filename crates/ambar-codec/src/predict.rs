@@ -216,7 +216,7 @@ fn point<T: Element, const N: usize>(
 
 /// The groups of `FEW` bits of which any is set, a bit for each.
 #[inline(always)]
-fn groups(word: u64) -> u64 {
+pub(crate) fn groups(word: u64) -> u64 {
     // To the lowest bit of each byte; then these next to each other, at the top.
     let any = word | word >> 4;
     let any = any | any >> 2;

@@ -4,7 +4,8 @@ use crate::bitmap::Bitmap;
 use crate::continuation::continued;
 use crate::element::Element;
 use crate::lattice::Phases;
-use crate::predict::{FEW, There};
+use crate::predict::{FEW, There, groups};
+use std::ops::Range;
 
 /// The points that are there: of each lattice but the coarsest, and each of its phases.
 pub(crate) struct Validity {
@@ -120,35 +121,62 @@ impl<T: Element> Filler<'_, T> {
             }
             near |= self.neighbour(row, word, d, 1) | self.neighbour(row, word, d, -1);
         }
-        let mut edge = missing & near;
+        let edge = missing & near;
         if edge == 0 {
             return;
         }
-        let mut sums = [T::from_f64(-0.0); 64];
-        let mut counts = [0u8; 64];
+        // For each direction there is need of: its step, and which points are there in it at a
+        // distance of 1, 2, and, if 2 is there too, 3.
+        let (mut directions, mut count) = ([(0, [0; 3]); 6], 0);
         for d in (0..3).filter(|d| self.even[*d]) {
             for sign in [1, -1] {
                 let first = self.neighbour(row, word, d, sign) & edge;
-                if first == 0 {
-                    continue;
-                }
-                let second = self.neighbour(row, word, d, 2 * sign);
-                let third = self.neighbour(row, word, d, 3 * sign) & second;
-                let stride = sign * self.strides[d];
-                let mut left = first;
-                while left != 0 {
-                    let k = left.trailing_zeros() as usize / FEW * FEW;
-                    left &= !(0xff << k);
-                    let there = [first >> k, second >> k, third >> k];
-                    let (sums, counts) = (&mut sums[k..k + FEW], &mut counts[k..k + FEW]);
-                    extend(values, start + k, stride, there, sums, counts);
+                if first != 0 {
+                    let second = self.neighbour(row, word, d, 2 * sign);
+                    let third = self.neighbour(row, word, d, 3 * sign) & second;
+                    directions[count] = (sign * self.strides[d], [first, second, third]);
+                    count += 1;
                 }
             }
         }
+        let mut left = groups(edge);
+        while left != 0 {
+            // A run of groups.
+            let first = left.trailing_zeros();
+            let n = (!(left >> first)).trailing_zeros();
+            left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+            let span = FEW * first as usize..FEW * (first + n) as usize;
+            self.fill_span(values, start, edge, span, &directions[..count]);
+        }
+    }
+
+    /// Fills those of a span of a word's points whose `edge` is set; the word's first has the index
+    /// `start`.
+    fn fill_span(
+        &self,
+        values: &mut [T],
+        start: usize,
+        edge: u64,
+        span: Range<usize>,
+        directions: &[(isize, [u64; 3])],
+    ) {
+        let (at, n) = (start + span.start, span.len());
+        let ours = u64::MAX >> (64 - n);
+        let (mut sums, mut counts) = ([T::from_f64(-0.0); 64], [0; 64]);
+        let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
+        for (direction, there) in directions {
+            let there = there.map(|word| word >> span.start & ours);
+            if there[0] != 0 {
+                extend(values, at, *direction, there, sums, counts);
+            }
+        }
+        let mut edge = edge >> span.start & ours;
         while edge != 0 {
             let k = edge.trailing_zeros() as usize;
             edge &= edge - 1;
-            values[start + k] = sums[k].times(self.parts[usize::from(counts[k])]);
+            if let (Some(sum), Some(count)) = (sums.get(k), counts.get(k)) {
+                values[at + k] = sum.times(self.parts[usize::from(*count)]);
+            }
         }
     }
 
@@ -191,7 +219,7 @@ fn extend<T: Element>(
     sums: &mut [T],
     counts: &mut [u8],
 ) {
-    let n = sums.len().min(FEW);
+    let n = sums.len() / FEW * FEW;
     let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
     // Beyond the borders nothing is there: what is read in its place is not used.
     let lanes = |k: isize| {
