@@ -6,12 +6,10 @@ use crate::order::difference;
 use crate::pack;
 use crate::passes::{Place, Row, RowCoder};
 use crate::predict::LANES;
-use crate::token::{self, LITERAL};
+use crate::token::{self, DIRECT, LITERAL};
 
 /// Residuals in steps are smaller than this; others are literals. Exact as float32 too.
 const MOST_STEPS: f64 = (1 << 23) as f64;
-/// Residuals in steps smaller than this are tokens without raw bits.
-const FEW_STEPS: f64 = 8.0;
 /// Added to a number that is small in comparison, it leaves that number, rounded, in the lowest bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
@@ -123,49 +121,47 @@ impl<'a, T: Element> Encoder<'a, T> {
         (prediction, u8::MAX, self.literal(x))
     }
 
-    /// Codes a group of values within the bound, of those that are `there`: makes values, marks and
-    /// tokens, which are 0 for the others.
-    #[inline(always)]
-    fn bounded_group(
+    /// Codes up to 64 values of a row within the bound, of those that are `there`: makes values, marks
+    /// and tokens, which are 0 for the others.
+    fn bounded_part(
         &mut self,
-        predictions: &[T; LANES],
-        (x, there): (&[T; LANES], u16),
-        values: &mut [T; LANES],
-        level_step: f64,
-    ) -> ([u8; LANES], [u8; LANES]) {
-        let (inverse, step) = (1.0 / level_step, T::from_f64(level_step));
-        let mut steps = [0.0; LANES];
-        let (mut few, mut fine) = (true, true);
-        let (mut folded, mut marks) = ([0u32; LANES], [0; LANES]);
-        for k in 0..LANES {
-            let prediction = predictions[k];
-            let other = there >> k & 1 == 0;
-            steps[k] = ((x[k].to_f64() - prediction.to_f64()) * inverse).round_ties_even();
-            let value = prediction.plus(T::from_f64(steps[k]).times(step));
-            let error = (value.to_f64() - x[k].to_f64()).abs();
-            let size = steps[k].abs();
-            few &= (size < FEW_STEPS) | other;
-            fine &= (size < MOST_STEPS) & (error < self.bound) | other;
-            let whole = (steps[k] + ROUNDER).to_bits() as i32;
-            let whole = if other { 0 } else { whole };
-            folded[k] = (whole << 1 ^ whole >> 31) as u32;
-            values[k] = value;
-            marks[k] = whole.unsigned_abs().min(255) as u8;
-        }
-        let mut tokens = folded.map(|folded| folded as u8);
-        if few && fine {
-            return (marks, tokens);
-        }
-        if fine {
-            for (token, folded) in tokens.iter_mut().zip(folded) {
-                *token = self.residual(u64::from(folded));
+        (x, there): (&[T], u64),
+        (predictions, step): (&[T], f64),
+        values: &mut [T],
+        mut marks: Option<&mut [u8]>,
+        tokens: &mut [u8],
+    ) {
+        let mut folded = [0; 64];
+        let folded = &mut folded[..values.len()];
+        let fine = quantise((x, there), (predictions, step), self.bound, values, folded);
+        if let Some(marks) = &mut marks {
+            for (mark, folded) in marks.iter_mut().zip(&*folded) {
+                *mark = ((folded + 1) >> 1).min(255) as u8;
             }
-            return (marks, tokens);
         }
-        for k in (0..LANES).filter(|k| there >> k & 1 == 1) {
-            (values[k], marks[k], tokens[k]) = self.bounded(x[k], predictions[k], steps[k], step);
+        for (tokens, folded) in tokens.iter_mut().zip(&*folded) {
+            *tokens = *folded as u8;
         }
-        (marks, tokens)
+        if !fine {
+            let (inverse, step) = (1.0 / step, T::from_f64(step));
+            for k in (0..values.len()).filter(|k| there >> k & 1 == 1) {
+                let steps = ((x[k].to_f64() - predictions[k].to_f64()) * inverse).round_ties_even();
+                let mark;
+                (values[k], mark, tokens[k]) = self.bounded(x[k], predictions[k], steps, step);
+                if let Some(marks) = &mut marks {
+                    marks[k] = mark;
+                }
+            }
+            return;
+        }
+        let groups = tokens.chunks_mut(LANES).zip(folded.chunks(LANES));
+        for (tokens, folded) in groups {
+            if folded.iter().fold(0, |any, folded| any | folded) >= u32::from(DIRECT) {
+                for (token, folded) in tokens.iter_mut().zip(folded) {
+                    *token = self.residual(u64::from(*folded));
+                }
+            }
+        }
     }
 
     /// Codes one value without loss; gives the value to predict others from, its length in bits, and
@@ -214,23 +210,15 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 }
             }
         } else {
-            let predictions = row.predictions.as_chunks::<LANES>().0;
-            let values = row.values.as_chunks_mut::<LANES>().0;
-            let tokens = tokens.as_chunks_mut::<LANES>().0;
-            let source = source.as_chunks::<LANES>().0;
-            let groups = predictions.iter().zip(values).zip(tokens).zip(source);
-            let groups = groups.take(row.points.div_ceil(LANES));
-            for (number, (((predictions, values), tokens), x)) in groups.enumerate() {
-                let there = there(LANES * number) as u16;
-                if there == 0 {
-                    continue;
-                }
-                let marks;
-                (marks, *tokens) =
-                    self.bounded_group(predictions, (x, there), values, row.level.step);
-                if let Some(room) = &mut row.marks {
-                    room.as_chunks_mut::<LANES>().0[number] = marks;
-                }
+            for (word, there) in row.there.iter().enumerate() {
+                let (first, end) = (64 * word, row.values.len().min(64 * word + 64));
+                self.bounded_part(
+                    (&source[first..end], *there),
+                    (&row.predictions[first..end], row.level.step),
+                    &mut row.values[first..end],
+                    row.marks.as_deref_mut().map(|marks| &mut marks[first..end]),
+                    &mut tokens[first..end],
+                );
             }
         }
         let symbols = &mut *self.symbols;
@@ -245,4 +233,38 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         }
         (self.row, self.tokens) = (source, tokens);
     }
+}
+
+/// Makes folded residuals of values, 0 for those that are not `there`, and the values as they will be
+/// decoded; says whether all are within the bound. A function of its own, so that the compiler knows
+/// what is written to be apart from what is read.
+#[inline(never)]
+fn quantise<T: Element>(
+    (x, there): (&[T], u64),
+    (predictions, level_step): (&[T], f64),
+    bound: f64,
+    values: &mut [T],
+    folded: &mut [u32],
+) -> bool {
+    let n = values.len();
+    let (x, predictions, folded) = (&x[..n], &predictions[..n], &mut folded[..n]);
+    let (inverse, step) = (1.0 / level_step, T::from_f64(level_step));
+    let mut off = 0;
+    for k in 0..n {
+        let prediction = predictions[k];
+        let here = there >> k & 1;
+        let steps = ((x[k].to_f64() - prediction.to_f64()) * inverse).round_ties_even();
+        let value = prediction.plus(T::from_f64(steps).times(step));
+        let error = (value.to_f64() - x[k].to_f64()).abs();
+        let fine = (steps.abs() < MOST_STEPS) & (error < bound);
+        off |= if fine { 0 } else { here };
+        let whole = (steps + ROUNDER).to_bits() as i32;
+        folded[k] = if here == 1 {
+            (whole << 1 ^ whole >> 31) as u32
+        } else {
+            0
+        };
+        values[k] = value;
+    }
+    off == 0
 }
