@@ -101,6 +101,7 @@ impl<'a, T: Element> Encoder<'a, T> {
         LITERAL
     }
 
+    #[inline(always)]
     fn residual(&mut self, folded: u64) -> u8 {
         let (token, bits) = token::split(folded);
         self.symbols.raw.write(folded & ((1 << bits) - 1), bits);
