@@ -4,6 +4,7 @@ mod blocks;
 mod check;
 mod layout;
 mod read;
+mod remote;
 mod shard;
 mod spec;
 mod strings;
