@@ -4,6 +4,7 @@
 //! commit. What is read together is fetched by requests that are under way together.
 
 mod client;
+mod connector;
 mod errors;
 mod object;
 mod prefix;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -10,6 +10,7 @@ use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
 
+use super::connector::Shared;
 use crate::error::{Error, Result};
 
 /// How long a request may take to connect, to go on, and in all.
@@ -53,13 +54,16 @@ impl Service {
             )),
         };
         let (connect, base, hint) = result.map_err(|error| error.in_file(&location))?;
-        Ok(Self {
+        let service = Self {
             connect,
             client: Mutex::new(None),
             base,
             location,
             hint,
-        })
+        };
+        // What makes no sense is to be said now, as that.
+        service.client()?;
+        Ok(service)
     }
 
     /// A service of the caller's own.
@@ -144,11 +148,13 @@ impl Service {
         };
         let builder = builder.with_retry(retry());
         let connect = move || {
-            install_tls();
-            let store = builder.clone().build().map_err(misfit)?;
+            let store = builder
+                .clone()
+                .with_http_connector(Shared)
+                .build()
+                .map_err(misfit)?;
             Ok(Arc::new(store) as Arc<dyn ObjectStore>)
         };
-        connect()?;
         Ok((Box::new(connect), base, hint))
     }
 
@@ -174,11 +180,13 @@ impl Service {
             .with_client_options(client)
             .with_retry(retry());
         let connect = move || {
-            install_tls();
-            let store = builder.clone().build().map_err(misfit)?;
+            let store = builder
+                .clone()
+                .with_http_connector(Shared)
+                .build()
+                .map_err(misfit)?;
             Ok(Arc::new(store) as Arc<dyn ObjectStore>)
         };
-        connect()?;
         let hint = "the server wants to know who asks; ambar gives it what stands in the URL alone, \
                     such as a signature";
         Ok((Box::new(connect), Path::default(), hint))
@@ -227,15 +235,6 @@ fn retry() -> RetryConfig {
         max_retries: RETRIES,
         retry_timeout: RETRY,
     }
-}
-
-/// Chooses what TLS computes with, unless the program has chosen already.
-fn install_tls() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // It fails where there is one already, and that one is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }
 
 impl fmt::Debug for Service {
