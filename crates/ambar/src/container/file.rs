@@ -13,8 +13,16 @@ use crate::error::{Error, Result};
 /// How much is read at once where all of a file is gone through.
 pub const PIECE: u64 = 1 << 20;
 
+#[cfg(test)]
+thread_local! {
+    /// How often this thread has read from a file.
+    pub static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Fills `out` from `offset` of `file`; an end of the file before that is `Corrupt`.
 pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
+    #[cfg(test)]
+    READS.set(READS.get() + 1);
     file.read_exact_at(out, offset)
         .map_err(|source| match source.kind() {
             io::ErrorKind::UnexpectedEof => {

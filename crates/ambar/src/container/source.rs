@@ -130,3 +130,54 @@ pub fn stream(
     let read = |at: u64, out: &mut [u8]| source.read_exact(start + at, out);
     file::stream_pieces(len, piece, &read, take)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataType;
+    use crate::array::{ArrayData, ArraySpec, Slice};
+    use crate::container::CreateOptions;
+    use crate::store::{Store, StoreWriter};
+
+    #[test]
+    fn a_catalogue_takes_three_reads_with_opening() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet.ambar");
+        let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+        let names = ["catalogue/name", "catalogue/size", "catalogue/place"];
+        let values: Vec<u64> = (0..3000).map(|i| i * i).collect();
+        let data = ArrayData::Fixed(bytemuck::cast_slice(&values));
+        let spec = ArraySpec::new(DataType::UInt64, &[3000]);
+        for name in ["before", names[0], names[1], names[2], "behind"] {
+            writer.write_array(name, &spec, data).unwrap();
+        }
+        writer.commit().unwrap();
+        drop(writer);
+
+        file::READS.set(0);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(
+            file::READS.get(),
+            2,
+            "the header, and all that opening needs"
+        );
+        let ahead = store.read_ahead(&names).unwrap();
+        for name in names {
+            let mut out = vec![0u64; 3000];
+            let bytes = bytemuck::cast_slice_mut(&mut out);
+            store
+                .array(name)
+                .unwrap()
+                .read(&[Slice::all(3000)], bytes)
+                .unwrap();
+            assert_eq!(out, values);
+        }
+        assert_eq!(file::READS.get(), 3);
+        drop(ahead);
+        let behind = store.array("behind").unwrap();
+        behind
+            .read(&[Slice::all(3000)], &mut [0; 8 * 3000])
+            .unwrap();
+        assert_eq!(file::READS.get(), 4);
+    }
+}

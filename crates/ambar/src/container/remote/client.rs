@@ -19,6 +19,9 @@ const AT_ONCE: usize = 16;
 /// A longer range is fetched by several requests of at most so many bytes.
 pub const PIECE: u64 = 8 << 20;
 
+/// As long as all requests can be under way at once, more of them are faster: down to so many bytes.
+pub const SMALL_PIECE: u64 = 1 << 20;
+
 /// What tells an object from one that has taken its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
@@ -192,19 +195,29 @@ pub fn list(service: &Arc<Service>, folder: &str) -> Result<Vec<(String, u64)>> 
     Ok(keys.collect())
 }
 
-/// The bytes of each of `wanted`, in order, with the object they are of.
+/// The bytes of each of `wanted`, in order, with the object they are of. Requests are of at least
+/// `least` bytes, where so many are wanted at one place.
 ///
 /// # Errors
 /// `Busy` where an object is not the version it must be; `NotFound`, `Corrupt` where it is too
 /// short; `Io`.
-pub fn fetch(service: &Arc<Service>, wanted: Vec<Wanted>) -> Result<Vec<(Vec<u8>, Version)>> {
+pub fn fetch(
+    service: &Arc<Service>,
+    wanted: Vec<Wanted>,
+    least: u64,
+) -> Result<Vec<(Vec<u8>, Version)>> {
     let client = service.client()?;
+    let lengths = wanted
+        .iter()
+        .map(|part| part.range.end.saturating_sub(part.range.start));
+    let most = lengths.fold(0, u64::saturating_add) / AT_ONCE as u64;
+    let most = most.clamp(least, PIECE);
     let mut requests = Vec::new();
     let mut counts = Vec::with_capacity(wanted.len());
     for part in &wanted {
         let path = service.object(&part.key)?;
         let before = requests.len();
-        for piece in ranges::pieces(&part.range, PIECE) {
+        for piece in ranges::pieces(&part.range, most) {
             requests.push((path.clone(), piece, part.version.clone()));
         }
         counts.push(requests.len() - before);

@@ -53,9 +53,9 @@ impl Object {
         }
     }
 
-    fn fetch(&self, joined: Vec<Range<u64>>) -> Result<Vec<Vec<u8>>> {
+    fn fetch(&self, joined: Vec<Range<u64>>, least: u64) -> Result<Vec<Vec<u8>>> {
         let wanted = joined.into_iter().map(|range| self.wanted(range)).collect();
-        let found = client::fetch(&self.service, wanted)?;
+        let found = client::fetch(&self.service, wanted, least)?;
         Ok(found.into_iter().map(|(bytes, _)| bytes).collect())
     }
 }
@@ -90,7 +90,7 @@ impl Source for Object {
             return Ok(());
         }
         let range = offset..offset + missing.len() as u64;
-        for bytes in self.fetch(vec![range])? {
+        for bytes in self.fetch(vec![range], client::PIECE)? {
             missing.copy_from_slice(&bytes);
         }
         Ok(())
@@ -105,7 +105,7 @@ impl Source for Object {
         let parts: Vec<Range<u64>> = parts.iter().filter(|part| !known(part)).cloned().collect();
         let joined = ranges::joined(&parts, NEAR, AT_ONCE);
         let starts: Vec<u64> = joined.iter().map(|range| range.start).collect();
-        let found = self.fetch(joined)?;
+        let found = self.fetch(joined, client::SMALL_PIECE)?;
         let segments = starts.into_iter().zip(found);
         let key = &self.key;
         Ok(self

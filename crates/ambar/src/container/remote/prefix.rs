@@ -116,7 +116,7 @@ impl PrefixReader {
 
     fn fetch(&self, wanted: Vec<Wanted>) -> Result<Vec<Vec<u8>>> {
         let keys: Vec<Arc<str>> = wanted.iter().map(|part| Arc::clone(&part.key)).collect();
-        let found = client::fetch(&self.service, wanted);
+        let found = client::fetch(&self.service, wanted, client::SMALL_PIECE);
         let found = found.map_err(|error| match error.kind() {
             crate::ErrorKind::NotFound => {
                 let message = "the entry's object is missing; upload the store again";
