@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback that serves parts of files, and misbehaves where it is told to."""
+"""An HTTP server on loopback that serves parts of files, and misbehaves where it is told to."""
 
 from __future__ import annotations
 
@@ -81,10 +81,18 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer(body=True)
 
-    def _refuse(self, status: int) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+    def _refusal(self, path: Path, tag: str, wanted: str | None) -> int:
+        """Return the status of an answer without content; 0 where there is content."""
+        server = self.server_of
+        if server.failures:
+            server.failures -= 1
+            return 503
+        if server.refuse or not path.is_file():
+            return server.refuse or 404
+        if server.tags and self.headers.get("If-Match", tag) != tag:
+            return 412
+        from_end = server.ranges and wanted is not None and wanted.startswith("bytes=-")
+        return 416 if from_end and not (server.suffixes and path.stat().st_size) else 0
 
     def _answer(self, *, body: bool) -> None:
         server = self.server_of
@@ -95,20 +103,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         server.stopped.wait(server.delay)
         path = server.root / unquote(urlsplit(self.path).path).lstrip("/")
-        if server.failures:
-            server.failures -= 1
-            return self._refuse(503)
-        if server.refuse or not path.is_file():
-            return self._refuse(server.refuse or 404)
-        size = path.stat().st_size
-        tag = f'"{size}-{path.stat().st_mtime_ns}"'
-        if server.tags and self.headers.get("If-Match", tag) != tag:
-            return self._refuse(412)
-        start, stop = 0, size
+        tag = f'"{path.stat().st_size}-{path.stat().st_mtime_ns}"' if path.is_file() else ""
+        if status := self._refusal(path, tag, wanted):
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        start, stop = 0, (size := path.stat().st_size)
         if wanted is not None and server.ranges:
             first, last = wanted.removeprefix("bytes=").split("-")
-            if not first and (not server.suffixes or not size):
-                return self._refuse(416)
             start = int(first) if first else max(size - int(last), 0)
             stop = min(int(last) + 1, size) if first and last else size
             self.send_response(206)

@@ -1,4 +1,4 @@
-"""Stores on an S3 server and on HTTP servers: read like files, with few requests, and never a hang."""
+"""Stores on an S3 server and on HTTP servers: read like files, with few requests, in bounded time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from range_server import RangeServer
 
 import ambar
+from range_server import RangeServer
 
 boto3 = pytest.importorskip("boto3")
 moto = pytest.importorskip("moto.server")
@@ -98,8 +98,9 @@ def test_a_store_on_s3(bucket: str, options: dict[str, str], name: str) -> None:
 
 
 def test_a_snapshot_on_s3(bucket: str, options: dict[str, str], stores: dict[str, Path]) -> None:
-    here, there = ambar.open(stores["gravpart"]), ambar.open(
-        f"{bucket}/run.ambar", storage_options=options
+    here, there = (
+        ambar.open(stores["gravpart"]),
+        ambar.open(f"{bucket}/run.ambar", storage_options=options),
     )
     assert isinstance(here, ambar.Snapshot)
     assert isinstance(there, ambar.Snapshot)
@@ -215,9 +216,11 @@ def test_refusals(stores_here: Path) -> None:
             ambar.open("s3://data/one.ambar", storage_options=options)
         with pytest.raises(ambar.AmbarError, match="refuses"):
             ambar.open(f"{server.url}/one.ambar")
-    with RangeServer(stores_here, ranges=False) as server:
-        with pytest.raises(ambar.UnsupportedError, match="parts of files"):
-            ambar.open(f"{server.url}/one.ambar")
+    with (
+        RangeServer(stores_here, ranges=False) as server,
+        pytest.raises(ambar.UnsupportedError, match="parts of files"),
+    ):
+        ambar.open(f"{server.url}/one.ambar")
 
 
 def test_passing_failures_are_passed_over(stores_here: Path) -> None:
@@ -228,9 +231,11 @@ def test_passing_failures_are_passed_over(stores_here: Path) -> None:
 
 def test_nothing_waits_for_ever(stores_here: Path) -> None:
     start = time.monotonic()
-    with RangeServer(stores_here, silent=True) as server:
-        with pytest.raises(ambar.AmbarError, match="check the address"):
-            ambar.open(f"{server.url}/one.ambar", storage_options={"timeout": "0.2 seconds"})
+    with (
+        RangeServer(stores_here, silent=True) as server,
+        pytest.raises(ambar.AmbarError, match="check the address"),
+    ):
+        ambar.open(f"{server.url}/one.ambar", storage_options={"timeout": "0.2 seconds"})
     # The server is gone now.
     with pytest.raises(ambar.AmbarError, match="check the address"):
         ambar.open(f"{server.url}/one.ambar")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ambar.accessors import register
 from ambar.processor import check_processor
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ambar.amr import Amr
     from ambar.amrex_info import AmrexInfo
     from ambar.array import Array
+    from ambar.chunk_references import references
+    from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
     from ambar.comparison import Comparison, compare
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     __version__: str
 
 check_processor()
+register()
 
 __all__ = [
     "AmbarError",
@@ -48,7 +52,9 @@ __all__ = [
     "AmrexInfo",
     "Array",
     "Box",
+    "Bulk",
     "BusyError",
+    "Collection",
     "Comparison",
     "Conversion",
     "CorruptError",
@@ -57,6 +63,8 @@ __all__ = [
     "LimitError",
     "NotFoundError",
     "Particles",
+    "Ragged",
+    "Schema",
     "Series",
     "Shell",
     "Snapshot",
@@ -74,8 +82,10 @@ __all__ = [
     "create",
     "export",
     "open",
+    "open_collection",
     "read_amrex",
     "read_ramses",
+    "references",
     "repair",
 ]
 
@@ -85,10 +95,14 @@ _HOMES = {
     "AmrexInfo": "ambar.amrex_info",
     "Array": "ambar.array",
     "Box": "ambar.regions",
+    "Bulk": "ambar.collection",
+    "Collection": "ambar.collection",
     "Comparison": "ambar.comparison",
     "Conversion": "ambar.conversion",
     "Info": "ambar.info",
     "Particles": "ambar.rows",
+    "Ragged": "ambar.collection",
+    "Schema": "ambar.collection",
     "Series": "ambar.series",
     "Shell": "ambar.regions",
     "Snapshot": "ambar.snapshot",
@@ -102,9 +116,11 @@ _HOMES = {
     "convert": "ambar.conversion",
     "create": "ambar.writer",
     "open": "ambar.opening",
+    "open_collection": "ambar.collection",
     "export": "ambar.conversion",
     "read_amrex": "ambar.conversion",
     "read_ramses": "ambar.conversion",
+    "references": "ambar.chunk_references",
 }
 
 

@@ -22,9 +22,9 @@ def open(  # noqa: A001
     Parameters
     ----------
     path
-        A store (a file, a folder, or a URL: ``s3://bucket/key``, ``https://...``, of a folder with a
-        ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder, or
-        a file of HDF5).
+        A store (a file, a folder, or a URL: ``s3://bucket/key``, ``https://...``, of a folder with
+        a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
+        or a file of HDF5).
     storage_options
         For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
         ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For

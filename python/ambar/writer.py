@@ -29,9 +29,18 @@ class Writer:
     def __init__(self, core: _core.Writer) -> None:
         self._core = core
 
+    @property
+    def core(self) -> _core.Writer:
+        """The writer of the extension module."""
+        return self._core
+
     def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
         """Make a group, and those it lies in, and set its attributes (anything JSON can hold)."""
         self._core.group(_absolute(path), _json(attributes))
+
+    def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
+        """Replace the attributes of a group or an array; raises NotFoundError if there is none."""
+        self._core.set_attributes(_absolute(path), _json(attributes))
 
     def array(
         self,

@@ -6,11 +6,11 @@ Registered through the entry point group ``xarray.backends``. Follows the interf
 
 from __future__ import annotations
 
-import functools
+import asyncio
+import base64
 import os
-import time
+import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,84 +18,44 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint, StoreBackendEntrypoint
 from xarray.backends.common import AbstractDataStore
+from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
+import ambar.xarray  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.array import Array
+from ambar.cached import Remote, open_cached, place_of
 from ambar.store import Store
-from ambar.urls import core_options, is_url
+from ambar.urls import is_url
 
-_OPEN_STORES = 16
+# What `Array.read` takes; xarray picks from that what else it was asked for.
+_INDEXING = indexing.IndexingSupport.OUTER
 
-_Options = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a store is: an absolute path or a URL, and the options of its service."""
-
-    location: str
-    options: _Options = ()
-    opened: int = 0
-    """When a URL was opened: opening it again asks for what is there then."""
-
-    @classmethod
-    def of(
-        cls,
-        location: str | os.PathLike[str],
-        storage_options: Mapping[str, object] | None = None,
-    ) -> Place:
-        """Take up what the caller of xarray says."""
-        options = core_options(storage_options) or {}
-        if isinstance(location, str) and is_url(location):
-            return cls(location, tuple(sorted(options.items())), time.time_ns())
-        if options:
-            raise _core.InvalidError(
-                f"{location}: storage_options are for URLs (s3://..., https://...), not for paths"
-            )
-        return cls(str(Path(location).expanduser().absolute()))
-
-    def stamp(self) -> tuple[int, int]:
-        """Return what tells one state of a file or folder from a later one.
-
-        That an object has been replaced is noticed when it is read from.
-        """
-        if is_url(self.location):
-            return (0, 0)
-        status = Path(self.location).stat()
-        return status.st_mtime_ns, status.st_size
-
-
-@functools.lru_cache(maxsize=_OPEN_STORES)
-def _opened(place: Place, stamp: tuple[int, int], process: int) -> Store:  # noqa: ARG001 - the key
-    return Store(_core.Store(place.location, dict(place.options) or None))
-
-
-def _store(place: Place) -> Store:
-    """Return the store at `place`, opened once per state of the file and process."""
-    return _opened(place, place.stamp(), os.getpid())
+_VARIABLE_LENGTH = {"string": create_vlen_dtype(str), "bytes": create_vlen_dtype(bytes)}
 
 
 class LazyArray(BackendArray):
-    """An array of a store that is read when indexed; pickles as the store's place."""
+    """An array of a store that is read when indexed; pickles as the store's path."""
 
-    def __init__(self, place: Place, node: str, array: Array) -> None:
-        self.place = place
+    def __init__(self, path: str | Remote, node: str, array: Array) -> None:
+        self.path = path
         self.node = node
         self.shape = array.shape
-        self.dtype = array.dtype
+        self.dtype = _VARIABLE_LENGTH.get(array.type_name, array.dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Return a part of the array, as xarray asks for it."""
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.BASIC, self._read
-        )
+        return indexing.explicit_indexing_adapter(key, self.shape, _INDEXING, self._read)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return a part of the array, read by another thread meanwhile."""
+        return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        array = _store(self.place)[self.node]
+        array = open_cached(self.path)[self.node]
         if array.shape != self.shape or array.dtype != self.dtype:
             raise _core.InvalidError(
-                f"{self.place.location}: {self.node} was {self.dtype}{self.shape} when it was opened and is "
+                f"{self.path}: {self.node} was {self.dtype}{self.shape} when it was opened and is "
                 f"{array.dtype}{array.shape} now; open the store again"
             )
         return array.read(key)
@@ -104,13 +64,24 @@ class LazyArray(BackendArray):
 class GroupStore(AbstractDataStore):
     """The arrays of one group, as xarray's variables."""
 
-    def __init__(self, place: Place, group: str) -> None:
-        self.place = place
+    def __init__(self, path: str | Remote, group: str, store: Store | None = None) -> None:
+        self.path = path
         self.group = group.strip("/")
+        self._store = store
+
+    @property
+    def store(self) -> Store:
+        """The store that was given, else the last commit of what lies at the path."""
+        return self._store or open_cached(self.path)
+
+    def array(self, name: str) -> Array:
+        """Return the array of a variable."""
+        return self.store[f"{self.group}/{name}" if self.group else name]
 
     def get_attrs(self) -> dict[str, Any]:
-        """Return the group's attributes."""
-        return _store(self.place).attributes(self.group)
+        """Return the group's attributes, without what ambar itself says of it."""
+        attributes = self.store.attributes(self.group)
+        return {name: value for name, value in attributes.items() if name != "ambar"}
 
     def get_dimensions(self) -> dict[str, int]:
         """Return the sizes of the dimensions."""
@@ -122,18 +93,18 @@ class GroupStore(AbstractDataStore):
 
     def get_variables(self) -> dict[str, xr.Variable]:
         """Return the arrays, none of them read."""
-        store = _store(self.place)
-        if self.group not in store.groups:
+        store = self.store
+        if store.core.kind(f"/{self.group}") != "group":
             raise _core.NotFoundError(
-                f"{self.place.location}: no group {self.group!r}; there are: {', '.join(store.groups)}"
+                f"{self.path}: no group {self.group!r}; there are: {', '.join(store.groups)}"
             )
-        prefix = f"{self.group}/" if self.group else ""
-        names = [node.removeprefix(prefix) for node in store if node.startswith(prefix)]
-        return {name: self._variable(store, prefix + name) for name in names if "/" not in name}
+        children = store.core.children(f"/{self.group}")
+        paths = [path.strip("/") for path, kind in children if kind == "array"]
+        return {path.rsplit("/", 1)[-1]: self._variable(store, path) for path in paths}
 
     def get_encoding(self) -> dict[str, Any]:
         """Return where the dataset comes from."""
-        return {"source": self.place.location}
+        return {"source": str(self.path)}
 
     def _variable(self, store: Store, node: str) -> xr.Variable:
         array = store[node]
@@ -145,10 +116,31 @@ class GroupStore(AbstractDataStore):
         encoding = {
             "chunks": array.chunks,
             "shards": array.shards,
-            "preferred_chunks": dict(zip(dims, array.chunks, strict=True)),
+            "preferred_chunks": dict(zip(dims, array.shards or array.chunks, strict=True)),
+            "fill_value": array.fill_value,
         }
-        data = indexing.LazilyIndexedArray(LazyArray(self.place, node, array))
-        return xr.Variable(dims, data, array.attributes, encoding)
+        attributes = dict(array.attributes)
+        if "_FillValue" in attributes:
+            attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
+        data = indexing.LazilyIndexedArray(LazyArray(self.path, node, array))
+        return xr.Variable(dims, data, attributes, encoding)
+
+
+def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a `_FillValue` that xarray has encoded for JSON; one that is a number as it is."""
+    if dtype.kind == "f" and isinstance(value, str):
+        return _decoded_float(value)
+    if dtype.kind == "c" and isinstance(value, list):
+        return complex(*(_decoded_float(part) if isinstance(part, str) else part for part in value))
+    if dtype.kind == "S" and isinstance(value, str):
+        return base64.standard_b64decode(value)
+    return value
+
+
+def _decoded_float(text: str) -> float:
+    if len(text) != 12:  # a number that JSON has no other word for
+        return float(text)
+    return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
 
 
 class AmbarBackendEntrypoint(BackendEntrypoint):
@@ -188,7 +180,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         **decoding: Any,
     ) -> xr.Dataset:
         """Open the arrays of one group, by default the root, as a Dataset."""
-        place = Place.of(filename_or_obj, storage_options)
+        place = place_of(filename_or_obj, storage_options)
         return _dataset(place, group or "", drop_variables, decoding)
 
     def open_groups_as_dict(
@@ -201,11 +193,12 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         **decoding: Any,
     ) -> dict[str, xr.Dataset]:
         """Open every group at or below `group`, by its path from there."""
-        place = Place.of(filename_or_obj, storage_options)
+        path = place_of(filename_or_obj, storage_options)
         base = (group or "").strip("/")
+        GroupStore(path, base).get_attrs()  # raises NotFoundError where there is no such group
         return {
-            relative: _dataset(place, full, drop_variables, decoding)
-            for relative, full in _groups(_store(place), base)
+            relative: _dataset(path, full, drop_variables, decoding)
+            for relative, full in _groups(open_cached(path), base)
         }
 
     def open_datatree(
@@ -218,13 +211,13 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
 
 
 def _dataset(
-    place: Place,
+    path: str | Remote,
     group: str,
     drop_variables: str | Iterable[str] | None,
     decoding: Mapping[str, Any],
 ) -> xr.Dataset:
     dataset: xr.Dataset = StoreBackendEntrypoint().open_dataset(
-        GroupStore(place, group), drop_variables=drop_variables, **decoding
+        GroupStore(path, group), drop_variables=drop_variables, **decoding
     )
     return dataset
 

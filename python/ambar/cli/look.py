@@ -10,9 +10,7 @@ import typer
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
-Place = Annotated[
-    str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")
-]
+Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
 
 
 def info(

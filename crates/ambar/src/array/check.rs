@@ -69,7 +69,10 @@ fn check_pieces(spec: &ArraySpec, pieces: &[&[u8]], size: usize) -> Result<()> {
     };
     let row = checked_product(inner, size as u64).unwrap_or(u64::MAX);
     let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-    let whole = row == 0 || pieces.iter().all(|piece| piece.len() as u64 % row == 0);
+    let whole = row == 0
+        || pieces
+            .iter()
+            .all(|piece| (piece.len() as u64).is_multiple_of(row));
     if !whole || rows.checked_mul(row) != Some(bytes) {
         return Err(Error::invalid(format!(
             "{bytes} bytes in {} pieces for {:?} values of {size} bytes; a piece holds whole rows",

@@ -11,7 +11,7 @@ use super::shard::Old;
 use super::spec::{ArrayData, ArraySpec, Region};
 use super::strings::Strings;
 use crate::codec::{
-    self, Chosen, ChunkPlace, CodecChain, CodecScratch, Profile, choose, with_scratch,
+    self, Chosen, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl<'a> Source<'a> {
         let origins = origins.map(|origins| padded(origins, &layout));
         let mut source = Self::cut(name, metadata, layout, region, data)?;
         source.origins = origins;
-        source.choose(spec)?;
+        source.choose(spec, false)?;
         Ok(source)
     }
 
@@ -67,7 +67,7 @@ impl<'a> Source<'a> {
         let layout = Layout::of(&metadata);
         let mut source = Self::cut(name, metadata, layout, region, data)?;
         match spec {
-            Some(spec) => source.choose(spec)?,
+            Some(spec) => source.choose(spec, true)?,
             None => {
                 if let Some(bound) = source.metadata.chain.error_bound() {
                     source.tune(bound, false)?;
@@ -109,7 +109,7 @@ impl<'a> Source<'a> {
     }
 
     /// Chooses the codecs, and the settings of the codec `ambar` where it may be used.
-    fn choose(&mut self, spec: &ArraySpec) -> Result<()> {
+    fn choose(&mut self, spec: &ArraySpec, streamed: bool) -> Result<()> {
         let bound = spec.error_bound.filter(|bound| *bound > 0.0);
         let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
         let blocks = float && self.origins.is_some();
@@ -122,7 +122,11 @@ impl<'a> Source<'a> {
         }
         let values = self.layout.chunk_shape.iter().product::<u64>() as usize;
         let chosen = choose(
-            (spec.profile, blocks),
+            Purpose {
+                profile: spec.profile,
+                blocks,
+                streamed,
+            },
             &spec.dtype,
             (self.count(), values),
             |chain, index| self.encode_with(chain, &self.chunk_at(index), None),
