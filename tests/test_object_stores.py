@@ -1,4 +1,4 @@
-"""Stores on an S3 server and on HTTP servers: read like files, with few requests, in bounded time."""
+"""Stores on S3 and HTTP servers: read like files, with few requests, in bounded time."""
 
 from __future__ import annotations
 

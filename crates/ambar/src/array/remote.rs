@@ -1,5 +1,6 @@
 //! Reading over a network: what many chunks need is fetched together before they are decoded.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::PoisonError;
 
@@ -99,9 +100,9 @@ impl Array {
                 _ahead: Ahead::default(),
             });
         }
-        let mut end = range.end.min(range.start + CHUNKS);
+        let end = range.end.min(range.start + CHUNKS);
         with_scratch(|scratch| {
-            let indices = self.fetch_indices(range.start..end, chunk, scratch)?;
+            let (indices, mut end) = self.fetch_indices(range.start..end, chunk, scratch)?;
             let mut parts: Vec<Part> = Vec::new();
             let mut bytes = 0u64;
             for index in range.start..end {
@@ -137,54 +138,57 @@ impl Array {
         })
     }
 
-    /// Fetches the indices of the shards that hold the chunks `range`, small shards whole, and reads
-    /// the indices.
+    /// Fetches the indices of the shards that hold the first of the chunks `range`, small shards
+    /// whole, and reads the indices. Gives behind which chunk it ended, at least one.
     fn fetch_indices(
         &self,
         range: Range<usize>,
         chunk: &(impl Fn(usize) -> Option<Vec<u64>> + Sync),
         scratch: &mut Scratch,
-    ) -> Result<Ahead> {
+    ) -> Result<(Ahead, usize)> {
         let Some(sharding) = &self.0.metadata.sharding else {
-            return Ok(Ahead::default());
+            return Ok((Ahead::default(), range.end));
         };
         let mut parts = Vec::new();
-        let mut shards: Vec<(u64, Vec<u64>)> = Vec::new();
-        for coordinates in range.filter_map(chunk) {
-            let (linear, shard, _) = self.shard_of(sharding, &coordinates);
-            if shards.last().is_none_or(|(last, _)| *last != linear) {
-                shards.push((linear, shard));
-            }
-        }
-        shards.sort_unstable();
-        shards.dedup();
-        let known = |linear: &u64| {
-            let shards = self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
-            shards.contains_key(linear)
-        };
-        shards.retain(|(linear, _)| !known(linear));
-        for (_, shard) in &shards {
-            let key = self.0.metadata.keys.key(&self.0.name, shard);
-            let Some(entry) = self.0.container.entry(&key)? else {
+        let mut shards: HashMap<u64, Vec<u64>> = HashMap::new();
+        let (mut bytes, mut end) = (0u64, range.end);
+        for index in range {
+            let Some(coordinates) = chunk(index) else {
                 continue;
             };
-            let small = entry.len() <= SMALL_SHARD;
-            let (offset, len) = match small {
-                true => (0, entry.len()),
-                false => Shard::index_place(
-                    &entry,
-                    sharding,
-                    self.chunks_in_shard(sharding),
-                    &self.0.limits,
-                )?,
-            };
-            parts.push(Part { entry, offset, len });
+            let (linear, shard, _) = self.shard_of(sharding, &coordinates);
+            if shards.contains_key(&linear) || self.has_shard(linear) {
+                continue;
+            }
+            let key = self.0.metadata.keys.key(&self.0.name, &shard);
+            if let Some(entry) = self.0.container.entry(&key)? {
+                let count = self.chunks_in_shard(sharding);
+                let (offset, len) = match entry.len() <= SMALL_SHARD {
+                    true => (0, entry.len()),
+                    false => Shard::index_place(&entry, sharding, count, &self.0.limits)?,
+                };
+                bytes = bytes.saturating_add(len).saturating_add(BETWEEN);
+                if bytes > AT_ONCE && !parts.is_empty() {
+                    end = index;
+                    break;
+                }
+                parts.push(Part { entry, offset, len });
+            }
+            shards.insert(linear, shard);
         }
         let ahead = self.0.container.read_ahead(&parts)?;
         for (linear, shard) in shards {
             self.shard(linear, &shard, scratch)?;
         }
-        Ok(ahead)
+        Ok((ahead, end))
+    }
+
+    /// Whether the index of a shard has been read.
+    fn has_shard(&self, linear: u64) -> bool {
+        let shards = self.0.shards.lock();
+        shards
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(&linear)
     }
 
     /// Fetches what is stored of `stored`, where that takes requests to another machine.

@@ -6,6 +6,8 @@
 mod client;
 mod connector;
 mod errors;
+#[cfg(test)]
+mod memory;
 mod object;
 mod prefix;
 mod runtime;

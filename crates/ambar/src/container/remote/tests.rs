@@ -1,19 +1,13 @@
 //! Objects read like files: the same content, the same errors, and few requests.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::path::Path as FilePath;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use futures_util::stream::BoxStream;
-use object_store::memory::InMemory;
-use object_store::path::Path;
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as Answer,
-};
+use object_store::ObjectStore;
 
+use super::memory::Counting;
 use super::object::TAIL;
 use super::service::Service;
 use super::*;
@@ -22,100 +16,6 @@ use crate::container::{self, CreateOptions, Durability};
 use crate::parallel::with_threads;
 use crate::store::{Store, StoreWriter};
 use crate::{DataType, Limits};
-
-/// An object store in memory that notes what is asked of it.
-#[derive(Debug, Default)]
-struct Counting {
-    inner: InMemory,
-    asked: Mutex<Vec<String>>,
-}
-
-impl fmt::Display for Counting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Counting")
-    }
-}
-
-#[async_trait::async_trait]
-impl ObjectStore for Counting {
-    async fn put_opts(
-        &self,
-        at: &Path,
-        bytes: PutPayload,
-        options: PutOptions,
-    ) -> Answer<PutResult> {
-        self.inner.put_opts(at, bytes, options).await
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        at: &Path,
-        options: PutMultipartOptions,
-    ) -> Answer<Box<dyn MultipartUpload>> {
-        self.inner.put_multipart_opts(at, options).await
-    }
-
-    async fn get_opts(&self, at: &Path, options: GetOptions) -> Answer<GetResult> {
-        let what = match (options.head, &options.range) {
-            (true, _) => "head".to_owned(),
-            (_, None) => "all".to_owned(),
-            (_, Some(range)) => range.to_string(),
-        };
-        self.asked.lock().unwrap().push(format!("{at} {what}"));
-        self.inner.get_opts(at, options).await
-    }
-
-    fn delete_stream(
-        &self,
-        places: BoxStream<'static, Answer<Path>>,
-    ) -> BoxStream<'static, Answer<Path>> {
-        self.inner.delete_stream(places)
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
-        self.asked.lock().unwrap().push("list".to_owned());
-        self.inner.list(prefix)
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
-        self.inner.copy_opts(from, to, options).await
-    }
-}
-
-impl Counting {
-    fn hold(&self, key: &str, bytes: Vec<u8>) {
-        let key = Path::parse(key).unwrap();
-        let put = async { self.inner.put(&key, bytes.into()).await.unwrap() };
-        futures_util::FutureExt::now_or_never(put).unwrap();
-    }
-
-    fn lose(&self, key: &str) {
-        let key = Path::parse(key).unwrap();
-        let removed = async { self.inner.delete(&key).await.unwrap() };
-        futures_util::FutureExt::now_or_never(removed).unwrap();
-    }
-
-    /// Uploads the file or folder at `path` as `key`.
-    fn upload(&self, path: &FilePath, key: &str) {
-        if path.is_file() {
-            return self.hold(key, fs::read(path).unwrap());
-        }
-        for item in fs::read_dir(path).unwrap() {
-            let item = item.unwrap();
-            let name = item.file_name().into_string().unwrap();
-            self.upload(&item.path(), &format!("{key}/{name}"));
-        }
-    }
-
-    /// What was asked since the last call.
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.asked.lock().unwrap())
-    }
-}
 
 fn open_object(store: &Arc<Counting>, key: &str, directory: bool) -> Result<Arc<dyn Container>> {
     let store = Arc::clone(store) as Arc<dyn ObjectStore>;
@@ -405,6 +305,9 @@ fn write_store(path: &FilePath) -> Vec<u64> {
             .write_array(&format!("catalogue/{name}"), &small, part)
             .unwrap();
     }
+    let chunked = ArraySpec::new(DataType::UInt64, &[20_000]).chunks(&[1000]);
+    let part = ArrayData::Fixed(bytemuck::cast_slice(&values[..20_000]));
+    writer.write_array("chunked", &chunked, part).unwrap();
     // What follows is longer than what is fetched at the end of an object.
     let last = ArraySpec::new(DataType::UInt64, &[150_000]);
     let part = ArrayData::Fixed(bytemuck::cast_slice(&values[..150_000]));
@@ -437,6 +340,13 @@ fn few_requests_are_made() {
     }
     assert_eq!(store.take(), [""; 0]);
     drop(ahead);
+
+    let mut out = vec![0u64; 20_000];
+    let chunked = found.array("chunked").unwrap();
+    let bytes = bytemuck::cast_slice_mut(&mut out);
+    chunked.read(&[Slice::all(20_000)], bytes).unwrap();
+    assert_eq!(out, values[..20_000]);
+    assert_eq!(store.take().len(), 1, "a small shard comes with its index");
 
     let line = found.array("line").unwrap();
     let read = |rows: std::ops::Range<u64>| {
