@@ -179,7 +179,8 @@ def test_few_requests(stores_here: Path) -> None:
         for number in range(3):
             np.testing.assert_array_equal(together[f"catalogue/{number}"], np.arange(number, 5000))
         np.testing.assert_array_equal(store["cube"][:, 700], values()[:, 700])
-        assert len(server.take()) <= 3  # the index, and 30 chunks that lie close to each other
+        # The index, and 30 chunks that lie close to each other, some megabytes in all.
+        assert len(server.take()) <= 8
 
 
 def test_servers_that_know_no_ranges_from_the_end(stores_here: Path) -> None:

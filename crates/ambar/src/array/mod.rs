@@ -32,6 +32,7 @@ pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;
 pub use write::Observer;
 
+pub(crate) use remote::fetch_rows;
 pub(crate) use source::declared;
 pub(crate) use write::{Prepared, empty_entry, entries};
 

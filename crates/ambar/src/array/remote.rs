@@ -146,12 +146,27 @@ impl Array {
         chunk: &(impl Fn(usize) -> Option<Vec<u64>> + Sync),
         scratch: &mut Scratch,
     ) -> Result<(Ahead, usize)> {
-        let Some(sharding) = &self.0.metadata.sharding else {
-            return Ok((Ahead::default(), range.end));
-        };
+        let (parts, shards, end) = self.index_parts(range, chunk)?;
+        let ahead = self.0.container.read_ahead(&parts)?;
+        for (linear, shard) in shards {
+            self.shard(linear, &shard, scratch)?;
+        }
+        Ok((ahead, end))
+    }
+
+    /// What is to be fetched for the indices of the shards that hold the first of the chunks `range`;
+    /// those shards; and behind which chunk that ends.
+    fn index_parts(
+        &self,
+        range: Range<usize>,
+        chunk: &(impl Fn(usize) -> Option<Vec<u64>> + Sync),
+    ) -> Result<(Vec<Part>, HashMap<u64, Vec<u64>>, usize)> {
         let mut parts = Vec::new();
         let mut shards: HashMap<u64, Vec<u64>> = HashMap::new();
         let (mut bytes, mut end) = (0u64, range.end);
+        let Some(sharding) = &self.0.metadata.sharding else {
+            return Ok((parts, shards, end));
+        };
         for index in range {
             let Some(coordinates) = chunk(index) else {
                 continue;
@@ -176,11 +191,7 @@ impl Array {
             }
             shards.insert(linear, shard);
         }
-        let ahead = self.0.container.read_ahead(&parts)?;
-        for (linear, shard) in shards {
-            self.shard(linear, &shard, scratch)?;
-        }
-        Ok((ahead, end))
+        Ok((parts, shards, end))
     }
 
     /// Whether the index of a shard has been read.
@@ -189,6 +200,11 @@ impl Array {
         shards
             .unwrap_or_else(PoisonError::into_inner)
             .contains_key(&linear)
+    }
+
+    /// Whether reading takes requests to another machine.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.0.container.is_remote()
     }
 
     /// Fetches what is stored of `stored`, where that takes requests to another machine.
@@ -225,6 +241,51 @@ impl Array {
         }
         Ok(parts)
     }
+}
+
+/// Fetches what is stored of rows of several 1-D arrays of one container, together. The caller sees to
+/// it that they fit in memory. Locally it does nothing.
+///
+/// # Errors
+/// `Corrupt`, `Busy`, `Io`.
+pub(crate) fn fetch_rows(wanted: &[(&Array, Range<u64>)]) -> Result<Ahead> {
+    let container = match wanted.first() {
+        Some((first, _)) if first.is_remote() => &first.0.container,
+        _ => return Ok(Ahead::default()),
+    };
+    let chunk = |index: usize| Some(vec![index as u64]);
+    let chunks = |array: &Array, rows: &Range<u64>| {
+        let length = array.chunk_shape().first().copied().unwrap_or(1);
+        (rows.start / length) as usize..rows.end.div_ceil(length) as usize
+    };
+    with_scratch(|scratch| {
+        let (mut parts, mut known) = (Vec::new(), Vec::new());
+        for (array, rows) in wanted {
+            let (found, shards, _) = array.index_parts(chunks(array, rows), &chunk)?;
+            parts.extend(found);
+            known.push((array, shards));
+        }
+        let indices = container.read_ahead(&parts)?;
+        for (array, shards) in known {
+            for (linear, shard) in shards {
+                array.shard(linear, &shard, scratch)?;
+            }
+        }
+        let mut parts = Vec::new();
+        for (array, rows) in wanted {
+            for index in chunks(array, rows) {
+                let stored = array.locate(&[index as u64], scratch);
+                let stored = stored.map_err(|error| array.place(error))?;
+                parts.extend(stored.as_ref().map(part_of));
+            }
+        }
+        let lengths = parts.iter().map(|part| part.len);
+        match lengths.fold(0, u64::saturating_add) <= 2 * AT_ONCE {
+            true => Ok(container.read_ahead(&parts)?.and(indices)),
+            // More than the values themselves: no writer wrote that, and it is refused when read.
+            false => Ok(indices),
+        }
+    })
 }
 
 fn part_of(stored: &Stored) -> Part {
