@@ -183,6 +183,21 @@ def test_few_requests(stores_here: Path) -> None:
         assert len(server.take()) <= 8
 
 
+def test_columns_are_fetched_together(tmp_path: Path) -> None:
+    columns = {name: np.random.default_rng(3).random(400_000) for name in "abcde"}
+    with ambar.create(tmp_path / "t.ambar", durability="none") as writer:
+        writer.group("t", {"ambar": {"kind": "table", "version": 1, "columns": list(columns)}})
+        for name, values in columns.items():
+            writer.array(f"t/{name}", values, dims=("row",))
+    with RangeServer(tmp_path) as server:
+        store = ambar.open(f"{server.url}/t.ambar")
+        server.take()
+        found = store.core.table("/t").read(list(columns))
+        assert len(server.take()) <= 22  # 5 indices, and 60 chunks of 16 MB in all
+        for name, values in columns.items():
+            np.testing.assert_array_equal(found[name], values)
+
+
 def test_servers_that_know_no_ranges_from_the_end(stores_here: Path) -> None:
     with RangeServer(stores_here, suffixes=False, tags=False) as server:
         store = ambar.open(f"{server.url}/one.ambar?signature=secret")

@@ -25,6 +25,9 @@ const SMALL_SHARD: u64 = 256 << 10;
 /// What lies between two chunks may be fetched with them: so much of it is counted.
 const BETWEEN: u64 = 256 << 10;
 
+/// Shards by their number: their coordinates.
+type Shards = HashMap<u64, Vec<u64>>;
+
 /// Chunks whose bytes are in memory.
 #[derive(Default)]
 pub(super) struct Fetched {
@@ -160,9 +163,9 @@ impl Array {
         &self,
         range: Range<usize>,
         chunk: &(impl Fn(usize) -> Option<Vec<u64>> + Sync),
-    ) -> Result<(Vec<Part>, HashMap<u64, Vec<u64>>, usize)> {
+    ) -> Result<(Vec<Part>, Shards, usize)> {
         let mut parts = Vec::new();
-        let mut shards: HashMap<u64, Vec<u64>> = HashMap::new();
+        let mut shards = Shards::new();
         let (mut bytes, mut end) = (0u64, range.end);
         let Some(sharding) = &self.0.metadata.sharding else {
             return Ok((parts, shards, end));

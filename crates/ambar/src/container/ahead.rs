@@ -15,6 +15,8 @@ pub struct Cache {
     segments: RwLock<BTreeMap<Place, Vec<u8>>>,
     /// How many there are, so that a read from an empty cache costs next to nothing.
     count: AtomicUsize,
+    /// The length of the longest of them, or longer: one that begins farther away ends before.
+    longest: AtomicUsize,
     next: AtomicUsize,
 }
 
@@ -40,6 +42,7 @@ impl Cache {
         for (name, offset, bytes) in segments {
             let place = (name, offset, self.next.fetch_add(1, Ordering::Relaxed));
             places.push(place.clone());
+            self.longest.fetch_max(bytes.len(), Ordering::Relaxed);
             kept.insert(place, bytes);
         }
         self.count.store(kept.len(), Ordering::Release);
@@ -67,18 +70,19 @@ impl Cache {
         })
     }
 
-    /// Calls `f` with the last segment that begins at `offset` or before. Where segments overlap,
-    /// an earlier one might hold what this one does not: then it is read again, and no harm is done.
-    fn with(&self, name: &Arc<str>, offset: u64, f: impl FnOnce(u64, &[u8]) -> bool) -> bool {
+    /// Calls `f` with the segments that begin at `offset` or before, the last one first, up to the
+    /// first for which it gives true: segments may overlap.
+    fn with(&self, name: &Arc<str>, offset: u64, mut f: impl FnMut(u64, &[u8]) -> bool) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
         }
         let kept = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let longest = self.longest.load(Ordering::Relaxed) as u64;
         let last = (Arc::clone(name), offset, usize::MAX);
-        match kept.range(..=last).next_back() {
-            Some(((found, start, _), bytes)) if found == name => f(*start, bytes),
-            _ => false,
-        }
+        let before = kept.range(..=last).rev();
+        before
+            .take_while(|((found, start, _), _)| found == name && offset - start < longest)
+            .any(|((_, start, _), bytes)| f(*start, bytes))
     }
 }
 
@@ -102,6 +106,9 @@ impl Drop for Ahead {
             .unwrap_or_else(PoisonError::into_inner);
         for place in &self.places {
             kept.remove(place);
+        }
+        if kept.is_empty() {
+            cache.longest.store(0, Ordering::Relaxed);
         }
         cache.count.store(kept.len(), Ordering::Release);
     }
@@ -131,6 +138,13 @@ mod tests {
             assert_eq!(read(&a, offset, len), None, "{offset}, {len}");
         }
         assert!(cache.holds(&a, &(11..14)) && !cache.holds(&a, &(11..15)));
+        let inside = cache.keep([(a.clone(), 11, vec![2])]);
+        assert_eq!(
+            read(&a, 11, 3),
+            Some(vec![2, 3, 4]),
+            "of a segment that begins before"
+        );
+        drop(inside);
         let second = cache.keep([(a.clone(), 10, vec![7; 9])]);
         drop(first);
         assert_eq!(read(&a, 10, 9), Some(vec![7; 9]));

@@ -41,7 +41,8 @@ mod tests {
         assert_eq!(joined(&parts, 2, 50), [0..14, 20..30, 100..400, 401..402]);
         assert_eq!(joined(&parts, 6, 50), [0..30, 100..400, 401..402]);
         assert_eq!(joined(&parts, 1, 500), [0..10, 12..14, 20..30, 100..402]);
-        assert_eq!(joined(&parts, u64::MAX, u64::MAX), [0..402]);
+        let all = joined(&parts, u64::MAX, u64::MAX);
+        assert_eq!((all.len(), &all[0]), (1, &(0..402)));
         assert!(joined(&[], 9, 9).is_empty());
     }
 
@@ -49,7 +50,7 @@ mod tests {
     #[cfg(feature = "object-store")]
     fn pieces_cover_the_range_evenly() {
         assert_eq!(pieces(&(3..3), 10).count(), 0);
-        assert_eq!(pieces(&(3..13), 10).collect::<Vec<_>>(), [3..13]);
+        assert!(pieces(&(3..13), 10).eq(std::iter::once(3..13)));
         assert_eq!(pieces(&(3..14), 10).collect::<Vec<_>>(), [3..8, 8..14]);
         let far = u64::MAX - 25..u64::MAX;
         let cut: Vec<_> = pieces(&far, 10).collect();
