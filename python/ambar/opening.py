@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from ambar import _core
@@ -10,16 +11,24 @@ from ambar.amrex import AmrexSource, is_amrex
 from ambar.series import Series
 from ambar.snapshot import RamsesSource, Snapshot, StoredSource
 from ambar.store import Store
+from ambar.urls import core_options, is_url
 
 
-def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A001
+def open(  # noqa: A001
+    path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
+) -> Store | Snapshot | Series:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
     Parameters
     ----------
     path
-        A store (a file or a folder), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX
-        (a folder, or a file of HDF5).
+        A store (a file, a folder, or a URL: ``s3://bucket/key``, ``https://...``, of a folder with
+        a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
+        or a file of HDF5).
+    storage_options
+        For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
+        ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For
+        S3 those not given are taken from the environment (``AWS_ACCESS_KEY_ID`` and so on).
 
     Returns
     -------
@@ -33,12 +42,20 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
     Raises
     ------
     FileNotFoundError
-        If there is nothing at `path`.
+        If there is nothing at the path.
+    NotFoundError
+        If there is nothing at the URL.
     CorruptError
         If it is no store, or a damaged one.
     InvalidError
-        If it is a folder of RAMSES outputs.
+        If it is a folder of RAMSES outputs; if there is no such storage option.
+    UnsupportedError
+        If the server does not serve parts of files.
+    AmbarError
+        If the server cannot be reached, or refuses.
     """
+    if is_url(path) or storage_options:
+        return _opened(Store(_core.Store(os.fspath(path), core_options(storage_options))))
     if is_ramses(path):
         return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
     if Path(path).is_dir() and (found := outputs(path)):
@@ -48,7 +65,11 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
         )
     if is_amrex(path):
         return Snapshot(AmrexSource(path))
-    store = Store(_core.Store(os.fspath(path)))
+    return _opened(Store(_core.Store(os.fspath(path))))
+
+
+def _opened(store: Store) -> Store | Snapshot | Series:
+    """Return what `store` holds, by its kind."""
     attributes = store.ambar_attributes()
     kind = attributes.get("kind")
     if kind == "snapshot":

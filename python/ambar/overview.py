@@ -16,6 +16,7 @@ from ambar.info import Info, RunInfo
 from ambar.opening import is_ramses
 from ambar.snapshot import RamsesSource, Snapshot
 from ambar.store import Store
+from ambar.urls import is_url
 
 _RAMSES_FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
 
@@ -28,10 +29,11 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
     chunks, codecs, raw and stored bytes).
     """
-    if is_ramses(path):
-        return _of_ramses(Path(path))
-    if is_amrex(path):
-        return _of_amrex(Path(path))
+    if not is_url(path):
+        if is_ramses(path):
+            return _of_ramses(Path(path))
+        if is_amrex(path):
+            return _of_amrex(Path(path))
     return _of_store(Store(_core.Store(os.fspath(path))))
 
 

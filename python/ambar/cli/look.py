@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +10,7 @@ import typer
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
-Place = Annotated[Path, typer.Argument(help="A store, a RAMSES output, or a plotfile.")]
+Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
 
 
 def info(
@@ -29,6 +28,8 @@ def info(
     ambar info run.ambar
 
     ambar info output_00300 --json
+
+    ambar info s3://bucket/run.ambar
     """
     from ambar._core import CorruptError
     from ambar.overview import overview
@@ -48,7 +49,7 @@ def info(
 
 
 def ls(
-    path: Annotated[Path, typer.Argument(help="A store.")],
+    path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
     group: Annotated[str, typer.Argument(help="Only what is in this group.")] = "",
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
@@ -64,7 +65,7 @@ def ls(
     from ambar import _core
     from ambar.store import Store
 
-    store = Store(_core.Store(str(path)))
+    store = Store(_core.Store(path))
     base = group.strip("/")
     store.attributes(base)  # raises if there is no such group
     inside = [node for node in sorted({*store.groups, *store}) if _below(node, base)]
