@@ -9,6 +9,8 @@ from ambar.bench.collection.layouts import Layout, Reader, compute
 if TYPE_CHECKING:
     import xarray as xr
 
+STORE = "datasets.atlas"
+
 
 class AtlasStore(Layout):
     """A store with the settings of Atlas' own benchmark."""
@@ -28,7 +30,7 @@ class AtlasStore(Layout):
     def begin(self) -> None:
         """Create the store."""
         self.store = self.atlas.Atlas.create(
-            str(self.folder / "atlas"),
+            str(self.folder / STORE),
             codec="zstd",
             meta_format="msgpack",
             meta_compression="zstd",
@@ -59,7 +61,7 @@ class AtlasBulk(Reader):
 
     def open(self) -> Any:
         """Return the opened store."""
-        return self.atlas.Atlas.open(str(self.request.folder / "atlas"))
+        return self.atlas.Atlas.open(str(self.request.folder / STORE))
 
     def read(self) -> Any:
         """Open and read."""

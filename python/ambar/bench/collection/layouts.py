@@ -81,11 +81,6 @@ class Reader(ABC):
     name: ClassVar[str]
     layout: ClassVar[type[Layout]]
 
-    @classmethod
-    def lacking(cls) -> list[str]:
-        """Return the packages that are not installed."""
-        return [module for module in cls.layout.modules if find_spec(module) is None]
-
     def __init__(self, request: Request) -> None:
         self.request = request
         self.prepare()
@@ -96,6 +91,11 @@ class Reader(ABC):
     @abstractmethod
     def read(self) -> Any:
         """Open the store and return the window, as `stacked` takes it."""
+
+
+def lacking(layout: type[Layout]) -> list[str]:
+    """Return the packages a layout needs that are not installed."""
+    return [module for module in layout.modules if find_spec(module) is None]
 
 
 def stacked(loaded: Any, name: str) -> Values:

@@ -26,7 +26,7 @@ class NetcdfFiles(Layout):
         encoding: dict[str, Any] = {"zlib": True, "complevel": 4}
         if self.case.chunks:
             encoding["chunksizes"] = self.case.chunks
-        self.encoding = {name: encoding for name in self.case.names}
+        self.encoding = dict.fromkeys(self.case.names, encoding)
 
     def add(self, pairs: list[tuple[str, xr.Dataset]]) -> None:
         """Write a file for each."""

@@ -46,11 +46,15 @@ class Worker:
             self.crashes += 1
         self.failed = f"it crashed {CRASHES} times in a row, by signal {-code}"
 
+    def command(self) -> list[str]:
+        """Return what is run: it answers every line of its input with a line of JSON."""
+        module = "ambar.bench.collection.worker"
+        return [sys.executable, "-P", "-W", "ignore", "-m", module, json.dumps(self.task)]
+
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
-            module = "ambar.bench.collection.worker"
             self._process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-P", "-W", "ignore", "-m", module, json.dumps(self.task)],
+                self.command(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,

@@ -32,6 +32,4 @@ READERS: dict[str, type[Reader]] = {
         ambar_rows.AmbarDask,
     )
 }
-LAYOUTS: dict[str, type[Layout]] = {
-    reader.layout.key: reader.layout for reader in READERS.values()
-}
+LAYOUTS: dict[str, type[Layout]] = {reader.layout.key: reader.layout for reader in READERS.values()}

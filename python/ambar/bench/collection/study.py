@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
-from ambar.bench.collection.cases import Case, find_case
-from ambar.bench.collection.layouts import Layout, Reader
+from ambar.bench.collection.cases import find_case
+from ambar.bench.collection.layouts import Reader, lacking
 from ambar.bench.collection.process import Worker
 from ambar.bench.collection.rows import READERS
+from ambar.bench.collection.turns import Plan, size_and_files, take_turns
 from ambar.bench.collection.worker import expected
 from ambar.bench.machine import machine
 
@@ -104,36 +105,6 @@ class Study:
         return values
 
 
-@dataclass
-class Plan:
-    """What is measured at one number of datasets."""
-
-    case: Case
-    n_vars: int | None
-    datasets: int
-    fraction: float
-    offset: int
-    threads: int
-    rounds: int
-    patience: float
-    scratch: Path
-    report: Callable[[str], None]
-
-    def task(self, do: str, key: str, layout: type[Layout]) -> dict[str, Any]:
-        """Return what a worker is told."""
-        return {
-            "do": do,
-            "key": key,
-            "case": self.case.name,
-            "n_vars": self.n_vars,
-            "datasets": self.datasets,
-            "fraction": self.fraction,
-            "offset": self.offset,
-            "threads": self.threads,
-            "folder": str(self.scratch / layout.key),
-        }
-
-
 def run_study(
     case: str,
     scratch: Path,
@@ -180,12 +151,10 @@ def run_study(
     for count in study.datasets:
         report(f"{count} datasets: what they hold")
         truth = expected(chosen, count, fraction, offset)
-        plan = Plan(
-            chosen, n_vars, count, fraction, offset, threads, rounds, patience, scratch, report
-        )
+        plan = Plan(chosen, n_vars, count, threads, rounds, patience, scratch, report)
         found = {}
         for group in _groups(readers, count * chosen.dataset_bytes):
-            found |= _measure(plan, group, truth, study)
+            found |= _measure(plan, group, {"fraction": fraction, "offset": offset}, truth, study)
         study.rows += [found[reader.key] for reader in readers if reader.key in found]
     return study
 
@@ -208,8 +177,8 @@ def _installed(study: Study, keys: Sequence[str] | None) -> list[type[Reader]]:
     for reader in READERS.values():
         if keys is not None and reader.key not in keys:
             continue
-        if lacking := reader.lacking():
-            study.left_out[reader.name] = f"{', '.join(lacking)} not installed"
+        if missing := lacking(reader.layout):
+            study.left_out[reader.name] = f"{', '.join(missing)} not installed"
         else:
             found.append(reader)
     return found
@@ -225,15 +194,19 @@ def _groups(readers: Sequence[type[Reader]], raw_bytes: int) -> Iterator[list[ty
 
 
 def _measure(
-    plan: Plan, readers: list[type[Reader]], truth: dict[str, str], study: Study
+    plan: Plan,
+    readers: list[type[Reader]],
+    window: dict[str, float],
+    truth: dict[str, str],
+    study: Study,
 ) -> dict[str, Row]:
-    """Write the readers' layouts, read them, delete them; return the rows that could be measured."""
+    """Write the readers' layouts, read them, delete them; return the rows that were measured."""
     layouts = list(dict.fromkeys(reader.layout for reader in readers))
     with ExitStack() as stack:
         for layout in layouts:
             stack.callback(shutil.rmtree, plan.scratch / layout.key, ignore_errors=True)
         writers = {
-            layout.key: Worker(plan.task("write", layout.key, layout)) for layout in layouts
+            layout.key: Worker(plan.task("write", layout.key, layout.key)) for layout in layouts
         }
         with ExitStack() as writing:
             for worker in writers.values():
@@ -244,7 +217,9 @@ def _measure(
                 study.left_out[reader.name] = f"writing it failed: {why}"
         written = [reader for reader in readers if reader.name not in study.left_out]
         workers = {
-            reader.key: stack.enter_context(Worker(plan.task("read", reader.key, reader.layout)))
+            reader.key: stack.enter_context(
+                Worker(plan.task("read", reader.key, reader.layout.key, **window))
+            )
             for reader in written
         }
         take_turns(plan, {f"read {key}": worker for key, worker in workers.items()})
@@ -259,18 +234,6 @@ def _measure(
         return found
 
 
-def take_turns(plan: Plan, workers: dict[str, Worker]) -> None:
-    """Give every worker one turn a round, until it fails or the study's patience with it ends."""
-    everyone = list(workers.items())
-    for number in range(plan.rounds):
-        turn = number % max(len(everyone), 1)
-        for name, worker in everyone[turn:] + everyone[:turn]:
-            if worker.failed or sum(worker.seconds) >= plan.patience:
-                continue
-            plan.report(f"{plan.datasets} datasets, round {number + 1} of {plan.rounds}: {name}")
-            worker.turn()
-
-
 def differences(truth: dict[str, str], found: dict[str, str]) -> str:
     """Return which variables a row has read other values of; empty if none."""
     other = [name for name in truth if found[name] != truth[name]]
@@ -278,15 +241,15 @@ def differences(truth: dict[str, str], found: dict[str, str]) -> str:
 
 
 def _row(plan: Plan, reader: type[Reader], writer: Worker, worker: Worker) -> Row:
-    files = [path for path in (plan.scratch / reader.layout.key).rglob("*") if path.is_file()]
+    stored, files = size_and_files(plan.scratch / reader.layout.key)
     return Row(
         key=reader.key,
         name=reader.name,
         layout=reader.layout.key,
         ours=reader.layout.ours,
         datasets=plan.datasets,
-        bytes=sum(file.stat().st_size for file in files),
-        files=len(files),
+        bytes=stored,
+        files=files,
         write=writer.seconds,
         first=worker.seconds[0],
         read=worker.seconds[1:],

@@ -15,12 +15,14 @@ import statistics
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from ambar.bench.collection.cases import Case, dataset_name, find_case
 from ambar.bench.collection.layouts import Request, stacked
 from ambar.bench.collection.rows import LAYOUTS, READERS
+from ambar.bench.collection.single import Adding, Looping, Naming, Opening
 
 TURN_SECONDS = 0.3
 
@@ -118,13 +120,23 @@ def expected(case: Case, datasets: int, fraction: float, offset: int) -> dict[st
     return {name: digest(np.stack(values)) for name, values in found.items()}
 
 
+JOBS: dict[str, Callable[[dict[str, Any], Case], Job]] = {
+    "write": Writing,
+    "read": Reading,
+    "open": Opening,
+    "name": Naming,
+    "loop": Looping,
+    "add": Adding,
+}
+
+
 def serve(task: dict[str, Any]) -> None:
     """Do the task's job for every line of the standard input; answer with a line each."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is not an answer
     warnings.simplefilter("ignore")
     case = find_case(task["case"]).with_variables(task["n_vars"])
-    job: Job = (Writing if task["do"] == "write" else Reading)(task, case)
+    job: Job = JOBS[task["do"]](task, case)
     for _ in sys.stdin:
         answers.write(json.dumps(job.turn()) + "\n")
 

@@ -25,7 +25,7 @@ class ZarrStores(Layout):
         encoding: dict[str, Any] = {"compressors": (ZstdCodec(level=3),)}
         if self.case.chunks:
             encoding["chunks"] = self.case.chunks
-        self.encoding = {name: encoding for name in self.case.names}
+        self.encoding = dict.fromkeys(self.case.names, encoding)
 
     def add(self, pairs: list[tuple[str, xr.Dataset]]) -> None:
         """Write a store for each."""
