@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ambar.bench.collection.layouts import Layout, Reader, compute
+from ambar.bench.collection.layouts import Layout, Reader, delayed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,8 +83,6 @@ class AtlasDask(AtlasBulk):
 
     def read(self) -> Any:
         """Open and read."""
-        import dask
-
         request = self.request
         store = self.open()
 
@@ -93,7 +91,7 @@ class AtlasDask(AtlasBulk):
             names = request.case.names
             return dataset.read_arrays(names, start=request.start, shape=request.shape)
 
-        return compute([dask.delayed(load)(name) for name in request.datasets], request.threads)
+        return delayed(load, request.datasets, request.threads)
 
 
 class AtlasLoop(AtlasBulk):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -109,19 +110,15 @@ def stacked(loaded: Any, name: str) -> Values:
     return np.asarray(loaded[name])
 
 
-def compute(tasks: Iterable[Any], threads: int) -> list[Any]:
-    """Return what dask's delayed tasks give, done by its threads."""
-    import dask
-
+def delayed(function: Callable[[str], Any], names: Iterable[str], threads: int) -> list[Any]:
+    """Return what a function gives for each name, as delayed tasks done by dask's threads."""
+    dask: Any = import_module("dask")  # whose own exports are untyped
     with dask_threads(threads):
-        return list(dask.compute(*tasks))
+        return list(dask.compute(*(dask.delayed(function)(name) for name in names)))
 
 
-def dask_threads(threads: int) -> AbstractContextManager[Mapping[str, Any]]:
+def dask_threads(threads: int) -> AbstractContextManager[Any]:
     """Return what makes dask use so many threads within."""
-    import dask
-
-    context: AbstractContextManager[Mapping[str, Any]] = dask.config.set(
-        scheduler="threads", num_workers=threads
-    )
+    dask: Any = import_module("dask")
+    context: AbstractContextManager[Any] = dask.config.set(scheduler="threads", num_workers=threads)
     return context

@@ -46,7 +46,8 @@ class Scaled:
 
     def median(self, what: str) -> float:
         """Return the median of `write`, `open`, ..."""
-        return statistics.median(getattr(self, what))
+        times: list[float] = getattr(self, what)
+        return statistics.median(times)
 
 
 @dataclass

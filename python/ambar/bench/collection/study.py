@@ -152,7 +152,7 @@ def run_study(
         report(f"{count} datasets: what they hold")
         truth = expected(chosen, count, fraction, offset)
         plan = Plan(chosen, n_vars, count, threads, rounds, patience, scratch, report)
-        found = {}
+        found: dict[str, Row] = {}
         for group in _groups(readers, count * chosen.dataset_bytes):
             found |= _measure(plan, group, {"fraction": fraction, "offset": offset}, truth, study)
         study.rows += [found[reader.key] for reader in readers if reader.key in found]
