@@ -71,9 +71,8 @@ def _whole(folder: Path, mode: str) -> Any:
 
 
 def _group(group: Any) -> Any:
-    from xarray.backends import NetCDF4DataStore
-
-    return NetCDF4DataStore(group)
+    backends: Any = import_module("xarray.backends")
+    return backends.NetCDF4DataStore(group)
 
 
 class NetcdfDask(Reader):
