@@ -130,8 +130,12 @@ def test_indices_outside_are_errors(store: ambar.Store) -> None:
         array[37]
     with pytest.raises(ambar.InvalidError):
         array[1, 2, 3]
-    with pytest.raises(ambar.InvalidError):
-        array[[1, 2]]
+    with pytest.raises(ambar.InvalidError, match="indices are integers"):
+        array[[1.5, 2.5]]
+    with pytest.raises(ambar.InvalidError, match="not 'x'"):
+        array["x"]
+    with pytest.raises(IndexError, match="a mask of 3"):
+        array[[True, False, True]]
     with pytest.raises(ambar.NotFoundError):
         store["group/nothing"]
 
@@ -255,3 +259,46 @@ def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
         store.verify()
     with pytest.raises(ambar.CorruptError, match="a"):
         store["a"][:]
+
+
+def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
+    """Regions, rows at the end and lists of indices, against NumPy."""
+    rng = np.random.default_rng(3)
+    model = np.full((12, 10), np.nan, "f4")
+    times: list[np.datetime64] = []
+    texts: list[str] = []
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, durability="none") as writer:
+        writer.declare("a", "f4", (12, 10), chunks=(5, 4), shards=(5, 8), fill_value=np.nan)
+        writer.declare("t", "M8[s]", (0,), dims=("time",), chunks=(4,), shards=(8,))
+        writer.declare("name", str, (0,), chunks=(4,), shards=(8,))
+    for _ in range(6):
+        with ambar.append(path, durability="none") as writer:
+            y, x = rng.integers(0, 12), rng.integers(0, 10)
+            part = rng.normal(size=(rng.integers(0, 13 - y), rng.integers(0, 11 - x))).astype("f4")
+            model[y : y + part.shape[0], x : x + part.shape[1]] = part
+            writer.write_region("a", part, (y, x))
+            new = np.arange(5).astype("M8[s]") + len(times)
+            writer.append("t", new[:2], new[2:])
+            times.extend(new)
+            names = [f"é{len(texts) + i}" for i in range(3)]
+            writer.append("name", np.array(names, object))
+            texts.extend(names)
+    store = ambar.open(path)
+    np.testing.assert_array_equal(store["a"][...], model)
+    np.testing.assert_array_equal(store["t"][...], np.array(times))
+    assert store["name"][...].tolist() == texts
+    rows = [7, 2, -1, 2]
+    np.testing.assert_array_equal(store["a"][rows, 1:9:3], model[np.ix_(rows, range(1, 9, 3))])
+    mask = rng.random(10) > 0.5
+    np.testing.assert_array_equal(store["a"][rows, mask], model[rows][:, mask])
+    assert store["name"][[5, 0]].tolist() == [texts[5], texts[0]]
+    with pytest.raises(IndexError, match="index 12 is outside"):
+        store["a"][[12]]
+    with ambar.append(path, durability="none") as writer:
+        with pytest.raises(ambar.InvalidError, match="does not lie in"):
+            writer.write_region("a", model, (1, 0))
+        with pytest.raises(ambar.InvalidError, match="rows of one dtype"):
+            writer.append("t", new, np.arange(3))
+        with pytest.raises(ambar.NotFoundError):
+            writer.append("b", new)

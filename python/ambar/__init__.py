@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ambar.amr import Amr
     from ambar.amrex_info import AmrexInfo
     from ambar.array import Array
+    from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
     from ambar.comparison import Comparison, compare
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
@@ -48,7 +49,9 @@ __all__ = [
     "AmrexInfo",
     "Array",
     "Box",
+    "Bulk",
     "BusyError",
+    "Collection",
     "Comparison",
     "Conversion",
     "CorruptError",
@@ -57,6 +60,8 @@ __all__ = [
     "LimitError",
     "NotFoundError",
     "Particles",
+    "Ragged",
+    "Schema",
     "Series",
     "Shell",
     "Snapshot",
@@ -74,6 +79,7 @@ __all__ = [
     "create",
     "export",
     "open",
+    "open_collection",
     "read_amrex",
     "read_ramses",
     "repair",
@@ -85,10 +91,14 @@ _HOMES = {
     "AmrexInfo": "ambar.amrex_info",
     "Array": "ambar.array",
     "Box": "ambar.regions",
+    "Bulk": "ambar.collection",
+    "Collection": "ambar.collection",
     "Comparison": "ambar.comparison",
     "Conversion": "ambar.conversion",
     "Info": "ambar.info",
     "Particles": "ambar.rows",
+    "Ragged": "ambar.collection",
+    "Schema": "ambar.collection",
     "Series": "ambar.series",
     "Shell": "ambar.regions",
     "Snapshot": "ambar.snapshot",
@@ -102,6 +112,7 @@ _HOMES = {
     "convert": "ambar.conversion",
     "create": "ambar.writer",
     "open": "ambar.opening",
+    "open_collection": "ambar.collection",
     "export": "ambar.conversion",
     "read_amrex": "ambar.conversion",
     "read_ramses": "ambar.conversion",

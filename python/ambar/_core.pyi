@@ -88,14 +88,27 @@ class Array:
 
     def read(
         self,
-        selection: Sequence[tuple[int, int, int]] | None = None,
+        selection: Sequence[tuple[int, int, int] | _Array] | None = None,
         out: _Array | None = None,
         threads: int | None = None,
     ) -> Any:
-        """Read (start, stop, step) of each dimension.
+        """Read (start, stop, step), or indices as uint64, of each dimension.
 
         Returns a flat array in C order, `out` filled, or a list for values of any length.
         """
+
+# JSON text of the Zarr data type, shape, names of the dimensions, JSON text of the attributes, fill
+# value, chunks, shards, profile.
+_About: TypeAlias = tuple[
+    str,
+    Sequence[int],
+    Sequence[str | None] | None,
+    str,
+    bytes | None,
+    Sequence[int] | None,
+    Sequence[int] | None,
+    str | None,
+]
 
 class Writer:
     """A store open for writing."""
@@ -111,24 +124,22 @@ class Writer:
     ) -> None: ...
     def group(self, path: str, attributes: str) -> None: ...
     def set_attributes(self, path: str, attributes: str) -> None: ...
-    def array(
-        self,
-        path: str,
-        data: Any,
-        dtype: str,
-        shape: Sequence[int],
-        dims: Sequence[str | None] | None,
-        attributes: str,
-        fill_value: bytes | None,
-        chunks: Sequence[int] | None,
-        profile: str | None,
-        error_bound: str | None,
-    ) -> None:
+    def array(self, path: str, data: Any, about: _About, error_bound: str | None) -> None:
         """Write an array.
 
-        `data` is a C-contiguous buffer, or a list of bytes for values of any length; `dtype` the
-        JSON text of the Zarr data type.
+        `data` is a C-contiguous buffer, or a list of bytes for values of any length.
         """
+
+    def declare(self, path: str, about: _About, error_bound: float | None) -> None:
+        """Make an array that has its fill value everywhere; the error bound is absolute."""
+
+    def write_region(
+        self, path: str, data: Any, dtype: str, start: Sequence[int], shape: Sequence[int]
+    ) -> None:
+        """Write a region of an array; `data` as for `array`."""
+
+    def append(self, path: str, data: Sequence[Any], dtype: str, rows: int) -> None:
+        """Write rows behind the last; `data`: buffers one behind the other, or bytes."""
 
     def remove(self, path: str) -> None: ...
     def commit(self) -> None: ...

@@ -16,7 +16,8 @@ from ambar import _core
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-Key: TypeAlias = int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]
+Part: TypeAlias = int | slice | EllipsisType | list[int] | np.ndarray
+Key: TypeAlias = Part | tuple[Part, ...]
 
 
 class Array:
@@ -102,6 +103,9 @@ class Array:
     ) -> np.ndarray:
         """Return the part `key` of the array: integers, slices, an ellipsis, as in NumPy.
 
+        A list of integers takes these indices, an array of bools those that are True; of several,
+        every combination is taken, as by ``numpy.ix_``.
+
         With `out`, a C-contiguous array of the result's shape and dtype, the values are decoded
         straight into it, and it is returned; steps must then be positive.
 
@@ -163,8 +167,8 @@ class Array:
 class Selection:
     """What NumPy's basic indexing means: what to read, and how to arrange it."""
 
-    ranges: list[tuple[int, int, int]]
-    """`(start, stop, step)` of each dimension of the array, steps positive."""
+    ranges: list[tuple[int, int, int] | np.ndarray]
+    """Of each dimension of the array `(start, stop, step)`, steps positive, or indices."""
     backwards: list[bool]
     """Which of them run backwards in the result."""
     dropped: tuple[int, ...]
@@ -180,8 +184,13 @@ class Selection:
         at = next((i for i, part in enumerate(parts) if part is ...), len(parts))
         fill: list[Any] = [slice(None)] * (len(shape) - len(parts) + ellipses)
         parts[at : at + ellipses] = fill
-        ranges, backwards, dropped = [], [], []
+        ranges: list[tuple[int, int, int] | np.ndarray] = []
+        backwards, dropped = [], []
         for axis, (part, size) in enumerate(zip(parts, shape, strict=True)):
+            if isinstance(part, (list, np.ndarray)) and np.ndim(part) == 1:
+                ranges.append(_indices(np.asarray(part), size))
+                backwards.append(False)
+                continue
             if isinstance(part, slice):
                 numbers = range(*part.indices(size))
             else:
@@ -196,7 +205,8 @@ class Selection:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of what is read, with a size of 1 where an integer takes a dimension out."""
-        return tuple(len(range(*part)) for part in self.ranges)
+        lengths = (range(*part) if isinstance(part, tuple) else part for part in self.ranges)
+        return tuple(len(part) for part in lengths)
 
     def arrange(self, values: np.ndarray) -> np.ndarray:
         """Return what was read as NumPy's indexing would."""
@@ -205,12 +215,27 @@ class Selection:
         return values.squeeze(axis=self.dropped) if self.dropped else values
 
 
+def _indices(part: np.ndarray, size: int) -> np.ndarray:
+    """Return listed indices, or those of a mask, as the extension module takes them."""
+    if part.dtype == bool:
+        if len(part) != size:
+            raise IndexError(f"a mask of {len(part)} values for a dimension of size {size}")
+        part = np.flatnonzero(part)
+    if part.size and part.dtype.kind not in "iu":
+        raise _core.InvalidError(f"indices are integers, not {part.dtype}")
+    bad = (part < -size) | (part >= size)
+    if bad.any():
+        raise IndexError(f"index {part[bad][0]} is outside a dimension of size {size}")
+    return np.ascontiguousarray(np.where(part < 0, part + size, part), dtype=np.uint64)
+
+
 def _one(part: Any, size: int) -> range:
     try:
         index = part.__index__()
     except AttributeError:
         raise _core.InvalidError(
-            f"an array of a store is indexed with integers, slices and ..., not {part!r}"
+            "an array of a store is indexed with integers, lists of them, slices and ..., not "
+            f"{part!r}"
         ) from None
     if not -size <= index < size:
         raise IndexError(f"index {index} is outside a dimension of size {size}")

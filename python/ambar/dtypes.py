@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ambar import _core
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _TIMES = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}
 
@@ -42,6 +45,18 @@ def to_zarr(values: np.ndarray) -> tuple[str, np.ndarray | list[bytes]]:
         f"values of dtype {dtype} cannot be stored; numbers up to 64 bits (complex: 128), bools, "
         "datetimes, strings and bytes can"
     )
+
+
+def describe(dtype: npt.DTypeLike) -> tuple[str, np.dtype[Any]]:
+    """Return the JSON text of the Zarr data type of `dtype`, and the NumPy dtype of its values.
+
+    ``str`` and ``bytes`` stand for strings of any length. Raises UnsupportedError if there is no
+    such Zarr data type.
+    """
+    if dtype in (str, bytes):
+        return json.dumps("string" if dtype is str else "variable_length_bytes"), np.dtype(object)
+    values = np.empty(0, dtype)
+    return to_zarr(values)[0], values.dtype
 
 
 def to_bytes(value: Any, dtype: np.dtype[Any]) -> bytes:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ambar import _core
 from ambar.bounds import as_text
-from ambar.dtypes import to_bytes, to_zarr
+from ambar.dtypes import describe, to_bytes, to_zarr
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
 Durability: TypeAlias = Literal["full", "none"]
@@ -29,9 +29,18 @@ class Writer:
     def __init__(self, core: _core.Writer) -> None:
         self._core = core
 
+    @property
+    def core(self) -> _core.Writer:
+        """The writer of the extension module."""
+        return self._core
+
     def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
         """Make a group, and those it lies in, and set its attributes (anything JSON can hold)."""
         self._core.group(_absolute(path), _json(attributes))
+
+    def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
+        """Replace the attributes of a group or an array; raises NotFoundError if there is none."""
+        self._core.set_attributes(_absolute(path), _json(attributes))
 
     def array(
         self,
@@ -42,6 +51,7 @@ class Writer:
         attributes: Mapping[str, Any] | None = None,
         fill_value: Any = None,
         chunks: Sequence[int] | None = None,
+        shards: Sequence[int] | None = None,
         profile: Profile | None = None,
         error_bound: float | str | None = None,
     ) -> None:
@@ -62,6 +72,8 @@ class Writer:
             What the array has where nothing was written; zero by default.
         chunks
             Shape of a chunk, the unit of decoding; by default one of about 256 KiB.
+        shards
+            Shape of a shard, the unit of writing, a multiple of a chunk's.
         profile
             "fast", "balanced" or "small", in place of the store's.
         error_bound
@@ -77,18 +89,88 @@ class Writer:
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
-        self._core.array(
-            _absolute(path),
-            native,
+        about = (
             dtype,
             list(values.shape),
             None if dims is None else list(dims),
             _json(attributes),
             None if fill_value is None else to_bytes(fill_value, values.dtype),
             None if chunks is None else list(chunks),
+            None if shards is None else list(shards),
             profile,
-            None if error_bound is None else as_text(error_bound),
         )
+        bound = None if error_bound is None else as_text(error_bound)
+        self._core.array(_absolute(path), native, about, bound)
+
+    def declare(
+        self,
+        path: str,
+        dtype: npt.DTypeLike,
+        shape: Sequence[int],
+        *,
+        dims: Sequence[str | None] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        fill_value: Any = None,
+        chunks: Sequence[int] | None = None,
+        shards: Sequence[int] | None = None,
+        profile: Profile | None = None,
+        error_bound: float | None = None,
+    ) -> None:
+        """Make an array that has its fill value everywhere, to be written in parts.
+
+        Arguments are as for `array`; `dtype` may be ``str`` or ``bytes`` for strings of any length,
+        and `error_bound` is absolute, as the value range is not known yet. The codecs are chosen
+        with the first part that is written before the next commit.
+
+        Raises
+        ------
+        InvalidError
+            If the arguments do not fit together.
+        UnsupportedError
+            If the dtype cannot be stored.
+        """
+        name, kind = describe(dtype)
+        about = (
+            name,
+            list(shape),
+            None if dims is None else list(dims),
+            _json(attributes),
+            None if fill_value is None else to_bytes(fill_value, kind),
+            None if chunks is None else list(chunks),
+            None if shards is None else list(shards),
+            profile,
+        )
+        self._core.declare(_absolute(path), about, error_bound)
+
+    def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
+        """Write `data` into an array of its dtype, from the index `start` on.
+
+        Chunks that it covers in part are read, merged and written again, and so are shards. Raises
+        NotFoundError if there is no such array, InvalidError if the region does not lie in it.
+        """
+        values = np.asarray(data)
+        dtype, native = to_zarr(values)
+        self._core.write_region(_absolute(path), native, dtype, list(start), list(values.shape))
+
+    def append(self, path: str, *data: npt.ArrayLike) -> None:
+        """Write rows behind the last of an array, along its first dimension.
+
+        Each of `data` has the array's dtype, and its shape but for the number of rows. Raises
+        NotFoundError if there is no such array, InvalidError if data do not fit.
+        """
+        pieces = [np.asarray(piece) for piece in data]
+        if not pieces:
+            return
+        rows = sum(len(piece) for piece in pieces)
+        if pieces[0].dtype.kind in "OT":
+            pieces = [np.concatenate(pieces)]
+        native = [to_zarr(piece) for piece in pieces]
+        if len({dtype for dtype, _ in native}) > 1:
+            found = ", ".join(sorted({str(piece.dtype) for piece in pieces}))
+            raise _core.InvalidError(f"{path}: rows of one dtype are appended, not of {found}")
+        dtype, values = native[0]
+        parts = values if isinstance(values, list) else [part for _, part in native]
+        self._core.append(_absolute(path), parts, dtype, rows)
 
     def remove(self, path: str) -> None:
         """Remove a group with all in it, or an array; raises NotFoundError if there is none."""

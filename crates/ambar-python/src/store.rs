@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ambar::array::Slice;
+use ambar::array::{Indices, Slice};
 use ambar::kinds::amr::{AmrTree, PatchAmr};
 use ambar::kinds::attributes::{kind, of_kind};
 use ambar::kinds::particles::Particles;
@@ -10,6 +10,7 @@ use ambar::kinds::table::Table as Rows;
 use ambar::parallel::with_threads;
 use ambar::store::NodeKind;
 use ambar::{Column, DataType, Error};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
@@ -137,6 +138,41 @@ fn kind_name(kind: NodeKind) -> &'static str {
     }
 }
 
+/// What is wanted of one dimension.
+enum Wanted {
+    Slice(u64, u64, u64),
+    List(Lent),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Wanted {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok((start, stop, step)) = object.extract() {
+            return Ok(Self::Slice(start, stop, step));
+        }
+        let lent = Lent::new(&object, false)?;
+        // The buffer protocol's names of an unsigned integer of 8 bytes.
+        if !matches!(lent.format(), "L" | "Q") || lent.count() * 8 != lent.bytes().len() {
+            let message = "a list of indices must be an array of uint64";
+            return Err(PyTypeError::new_err(message));
+        }
+        Ok(Self::List(lent))
+    }
+}
+
+impl Wanted {
+    fn indices(&self) -> Indices<'_> {
+        match self {
+            &Self::Slice(start, stop, step) => Slice { start, stop, step }.into(),
+            // NumPy's arrays of uint64 are aligned; others are refused as indices out of range.
+            Self::List(lent) => {
+                Indices::List(bytemuck::try_cast_slice(lent.bytes()).unwrap_or(&[u64::MAX]))
+            }
+        }
+    }
+}
+
 /// An array of a store.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Array {
@@ -214,19 +250,25 @@ impl Array {
         serde_json::Value::Object(self.inner.attributes().clone()).to_string()
     }
 
-    /// Reads (start, stop, step) of each dimension; a flat array in C order, or into `out`.
+    /// Reads (start, stop, step), or a list of indices as an array of uint64, of each dimension; a
+    /// flat array in C order, or into `out`.
     #[pyo3(signature = (selection=None, out=None, threads=None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
-        selection: Option<Vec<(u64, u64, u64)>>,
+        selection: Option<Vec<Wanted>>,
         out: Option<Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let selection = self.slices(selection);
+        let selection = selection.unwrap_or_else(|| {
+            let lengths = self.inner.shape().iter();
+            lengths.map(|&length| Wanted::Slice(0, length, 1)).collect()
+        });
+        let selection: Vec<Indices<'_>> = selection.iter().map(Wanted::indices).collect();
         let array = &self.inner;
         let read = |bytes: &mut [u8]| {
-            py.detach(|| ambar::parallel::with_threads(threads, || array.read(&selection, bytes)))
+            let read = || array.read_indices(&selection, bytes);
+            py.detach(|| ambar::parallel::with_threads(threads, read))
                 .or_raise()
         };
         if let Some(out) = out {
@@ -243,25 +285,10 @@ impl Array {
 }
 
 impl Array {
-    fn slices(&self, selection: Option<Vec<(u64, u64, u64)>>) -> Vec<Slice> {
-        match selection {
-            Some(slices) => slices
-                .into_iter()
-                .map(|(start, stop, step)| Slice { start, stop, step })
-                .collect(),
-            None => self
-                .inner
-                .shape()
-                .iter()
-                .map(|&length| Slice::all(length))
-                .collect(),
-        }
-    }
-
-    fn allocate(&self, selection: &[Slice]) -> ambar::Result<Column> {
+    fn allocate(&self, selection: &[Indices<'_>]) -> ambar::Result<Column> {
         let count = selection
             .iter()
-            .try_fold(1u64, |count, slice| count.checked_mul(slice.len()));
+            .try_fold(1u64, |count, wanted| count.checked_mul(wanted.len()));
         let rows = count
             .and_then(|count| usize::try_from(count).ok())
             .ok_or_else(|| Error::limit("the selection does not fit in memory"))?;
@@ -275,12 +302,14 @@ impl Array {
     fn read_strings<'py>(
         &self,
         py: Python<'py>,
-        selection: &[Slice],
+        selection: &[Indices<'_>],
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = &self.inner;
         let strings = py
-            .detach(|| ambar::parallel::with_threads(threads, || array.read_strings(selection)))
+            .detach(|| {
+                ambar::parallel::with_threads(threads, || array.read_string_indices(selection))
+            })
             .or_raise()?;
         let values = PyList::empty(py);
         for index in 0..strings.len() {

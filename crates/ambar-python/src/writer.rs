@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use ambar::array::{ArrayData, ArraySpec, Strings};
+use ambar::array::{ArrayData, ArraySpec, Region, Strings};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
 use ambar::kinds::bound::{Compression, ErrorBound};
@@ -65,6 +65,65 @@ pub fn object(text: &str) -> PyResult<Map<String, Value>> {
         .map_err(|error| PyValueError::new_err(format!("the attributes are not JSON: {error}")))
 }
 
+/// What Python says of an array: JSON text of the Zarr data type, shape, names of the dimensions, JSON
+/// text of the attributes, fill value, chunks, shards, profile.
+type About = (
+    String,
+    Vec<u64>,
+    Option<Vec<Option<String>>>,
+    String,
+    Option<Vec<u8>>,
+    Option<Vec<u64>>,
+    Option<Vec<u64>>,
+    Option<String>,
+);
+
+/// The type that the JSON text of a Zarr data type says.
+fn data_type(json: &str) -> PyResult<DataType> {
+    let json: Value =
+        serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    DataType::from_json(&json).or_raise()
+}
+
+/// Values that Python gives.
+enum Given {
+    /// Of a fixed size, in pieces.
+    Fixed(Vec<Lent>),
+    Strings(Strings),
+}
+
+impl Given {
+    fn new(data: &Bound<'_, PyAny>, dtype: &DataType) -> PyResult<Self> {
+        if dtype.size().is_some() {
+            return Ok(Self::Fixed(vec![Lent::new(data, false)?]));
+        }
+        let values: Vec<Vec<u8>> = data.extract()?;
+        Ok(Self::Strings(values.iter().collect()))
+    }
+
+    /// Hands them to `write` in one piece.
+    fn lend<T>(&self, write: impl FnOnce(ArrayData<'_>) -> T) -> T {
+        match self {
+            Self::Strings(strings) => write(ArrayData::Strings(strings)),
+            Self::Fixed(pieces) => {
+                let all = pieces.first().map(Lent::bytes).unwrap_or_default();
+                write(ArrayData::Fixed(all))
+            }
+        }
+    }
+
+    /// Hands them to `write` in pieces.
+    fn lend_pieces<T>(&self, write: impl FnOnce(ArrayData<'_>) -> T) -> T {
+        match self {
+            Self::Strings(strings) => write(ArrayData::Strings(strings)),
+            Self::Fixed(pieces) => {
+                let pieces: Vec<&[u8]> = pieces.iter().map(Lent::bytes).collect();
+                write(ArrayData::Pieces(&pieces))
+            }
+        }
+    }
+}
+
 /// A store open for writing; what is written becomes visible with `commit`.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Writer {
@@ -120,45 +179,80 @@ impl Writer {
     }
 
     /// Writes an array. `data`: a C-contiguous buffer of the values' bytes, or, for text and byte
-    /// strings, a list of `bytes`. `dtype`: the JSON text of the Zarr data type.
-    #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (path, data, dtype, shape, dims, attributes, fill_value, chunks, profile, error_bound))]
+    /// strings, a list of `bytes`.
+    #[pyo3(signature = (path, data, about, error_bound))]
     fn array(
         &self,
         py: Python<'_>,
         path: &str,
         data: &Bound<'_, PyAny>,
-        dtype: &str,
-        shape: Vec<u64>,
-        dims: Option<Vec<Option<String>>>,
-        attributes: &str,
-        fill_value: Option<Vec<u8>>,
-        chunks: Option<Vec<u64>>,
-        profile: Option<&str>,
+        about: About,
         error_bound: Option<&str>,
     ) -> PyResult<()> {
-        let json: Value =
-            serde_json::from_str(dtype).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        let mut spec = ArraySpec::new(DataType::from_json(&json).or_raise()?, &shape);
-        spec.dimension_names = dims.unwrap_or_default();
-        spec.attributes = object(attributes)?;
-        spec.fill_value = fill_value;
-        spec.chunk_shape = chunks;
-        spec.profile = profile.map_or(Ok(self.profile), self::profile)?;
-        if spec.dtype.size().is_none() {
-            let values: Vec<Vec<u8>> = data.extract()?;
-            let strings: Strings = values.iter().collect();
-            return self.with(py, |writer| {
-                writer.write_array(path, &spec, ArrayData::Strings(&strings))
-            });
-        }
-        let lent = Lent::new(data, false)?;
-        if let Some(text) = error_bound {
+        let mut spec = self.spec(about)?;
+        let values = Given::new(data, &spec.dtype)?;
+        if let (Some(text), Given::Fixed(pieces)) = (error_bound, &values) {
             let bound = ErrorBound::parse(text).or_raise()?;
-            spec.error_bound = Some(bound.of_values(&spec.dtype, lent.bytes()));
+            let all = pieces.first().map(Lent::bytes).unwrap_or_default();
+            spec.error_bound = Some(bound.of_values(&spec.dtype, all));
         }
         self.with(py, |writer| {
-            writer.write_array(path, &spec, ArrayData::Fixed(lent.bytes()))
+            values.lend(|data| writer.write_array(path, &spec, data))
+        })
+    }
+
+    /// Makes an array that has its fill value everywhere; `error_bound` is absolute.
+    #[pyo3(signature = (path, about, error_bound))]
+    fn declare(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        about: About,
+        error_bound: Option<f64>,
+    ) -> PyResult<()> {
+        let mut spec = self.spec(about)?;
+        spec.error_bound = error_bound;
+        self.with(py, |writer| writer.declare(path, &spec))
+    }
+
+    /// Writes a region of an array that begins at `start`; `data` as for `array`.
+    fn write_region(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        data: &Bound<'_, PyAny>,
+        dtype: &str,
+        start: Vec<u64>,
+        shape: Vec<u64>,
+    ) -> PyResult<()> {
+        let values = Given::new(data, &data_type(dtype)?)?;
+        let region = Region { start, shape };
+        self.with(py, |writer| {
+            values.lend(|data| writer.write_region(path, &region, data))
+        })
+    }
+
+    /// Writes rows behind the last of an array; `data`: a list of C-contiguous buffers, one behind
+    /// the other, or a list of `bytes` for text and byte strings.
+    fn append(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        data: &Bound<'_, PyAny>,
+        dtype: &str,
+        rows: u64,
+    ) -> PyResult<()> {
+        let dtype = data_type(dtype)?;
+        let values = match dtype.size() {
+            None => Given::new(data, &dtype)?,
+            Some(_) => {
+                let pieces = data.try_iter()?;
+                let lent = pieces.map(|piece| Lent::new(&piece?, false));
+                Given::Fixed(lent.collect::<PyResult<_>>()?)
+            }
+        };
+        self.with(py, |writer| {
+            values.lend_pieces(|data| writer.append_rows(path, rows, data))
         })
     }
 
@@ -183,6 +277,21 @@ impl Writer {
 }
 
 impl Writer {
+    fn spec(&self, about: About) -> PyResult<ArraySpec> {
+        let (dtype, shape, dims, attributes, fill_value, chunks, shards, profile) = about;
+        let mut spec = ArraySpec::new(data_type(&dtype)?, &shape);
+        spec.dimension_names = dims.unwrap_or_default();
+        spec.attributes = object(&attributes)?;
+        spec.fill_value = fill_value;
+        spec.chunk_shape = chunks;
+        spec.shard_shape = shards;
+        spec.profile = match profile {
+            Some(name) => self::profile(&name)?,
+            None => self.profile,
+        };
+        Ok(spec)
+    }
+
     fn with(
         &self,
         py: Python<'_>,

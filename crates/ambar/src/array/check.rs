@@ -8,18 +8,7 @@ use crate::metadata::checked_product;
 
 /// Checks that data and spec fit each other.
 pub(super) fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
-    let elements = checked_product(&spec.shape, 1)
-        .ok_or_else(|| Error::invalid(format!("{:?} values cannot be counted", spec.shape)))?;
-    // What no reader takes: text or bytes of length 0, units of time that are none.
-    DataType::from_json(&spec.dtype.to_json())
-        .map_err(|error| Error::invalid(error.message().to_owned()))?;
-    let named = spec.dimension_names.len();
-    if named != 0 && named != spec.shape.len() {
-        return Err(Error::invalid(format!(
-            "{named} names for {} dimensions; name all or none",
-            spec.shape.len()
-        )));
-    }
+    let elements = check_spec(spec)?;
     match (data, spec.dtype.size()) {
         (ArrayData::Fixed(values), Some(size)) => {
             if elements.checked_mul(size as u64) != Some(values.len() as u64) {
@@ -29,11 +18,9 @@ pub(super) fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
                     spec.shape
                 )));
             }
-            if spec.dtype == DataType::Bool && values.iter().any(|value| *value > 1) {
-                return Err(Error::invalid("a bool is neither 0 nor 1"));
-            }
-            Ok(())
+            check_bools(&spec.dtype, values)
         }
+        (ArrayData::Pieces(pieces), Some(size)) => check_pieces(spec, pieces, size),
         (ArrayData::Strings(strings), None) => {
             let sound = strings.offsets.windows(2).all(|pair| pair[0] <= pair[1])
                 && strings.offsets.first().is_none_or(|first| *first == 0)
@@ -54,6 +41,55 @@ pub(super) fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
             spec.dtype
         ))),
     }
+}
+
+/// Checks that a spec does not contradict itself; gives the number of values.
+pub(super) fn check_spec(spec: &ArraySpec) -> Result<u64> {
+    let elements = checked_product(&spec.shape, 1)
+        .ok_or_else(|| Error::invalid(format!("{:?} values cannot be counted", spec.shape)))?;
+    // What no reader takes: text or bytes of length 0, units of time that are none.
+    DataType::from_json(&spec.dtype.to_json())
+        .map_err(|error| Error::invalid(error.message().to_owned()))?;
+    let named = spec.dimension_names.len();
+    if named != 0 && named != spec.shape.len() {
+        return Err(Error::invalid(format!(
+            "{named} names for {} dimensions; name all or none",
+            spec.shape.len()
+        )));
+    }
+    Ok(elements)
+}
+
+/// Checks that pieces are of whole rows, as many as the spec says.
+fn check_pieces(spec: &ArraySpec, pieces: &[&[u8]], size: usize) -> Result<()> {
+    let [rows, inner @ ..] = &spec.shape[..] else {
+        return Err(Error::invalid(
+            "a single value has no rows to lie in pieces",
+        ));
+    };
+    let row = checked_product(inner, size as u64).unwrap_or(u64::MAX);
+    let bytes: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+    let whole = row == 0
+        || pieces
+            .iter()
+            .all(|piece| (piece.len() as u64).is_multiple_of(row));
+    if !whole || rows.checked_mul(row) != Some(bytes) {
+        return Err(Error::invalid(format!(
+            "{bytes} bytes in {} pieces for {:?} values of {size} bytes; a piece holds whole rows",
+            pieces.len(),
+            spec.shape
+        )));
+    }
+    pieces
+        .iter()
+        .try_for_each(|piece| check_bools(&spec.dtype, piece))
+}
+
+fn check_bools(dtype: &DataType, values: &[u8]) -> Result<()> {
+    if *dtype == DataType::Bool && values.iter().any(|value| *value > 1) {
+        return Err(Error::invalid("a bool is neither 0 nor 1"));
+    }
+    Ok(())
 }
 
 /// Checks that texts are UTF-8, so that no codec refuses one when others are written already.

@@ -1,9 +1,10 @@
 //! How an array is cut: into chunks, the unit of decoding, and shards, the unit of storage.
 
+use super::blocks::advance;
 use super::spec::{ArrayData, ArraySpec};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::checked_product;
+use crate::metadata::{ArrayMetadata, checked_product};
 
 /// Raw bytes of a chunk of a column.
 const COLUMN_CHUNK: u64 = 256 << 10;
@@ -57,14 +58,106 @@ impl Layout {
         let grid: Vec<u64> = lengths
             .map(|(length, chunk)| length.div_ceil(*chunk))
             .collect();
-        let shard_shape = (checked_product(&grid, 1).unwrap_or(u64::MAX) > 1)
-            .then(|| shard_shape(&chunk_shape, &grid, chunk_bytes));
+        let shard_shape = match &spec.shard_shape {
+            Some(shards) => Some(given_shards(shards, &chunk_shape)?),
+            None => (checked_product(&grid, 1).unwrap_or(u64::MAX) > 1)
+                .then(|| shard_shape(&chunk_shape, &grid, chunk_bytes)),
+        };
         Ok(Self {
             chunk_shape,
             shard_shape,
             grid,
         })
     }
+
+    /// How an array that is there is cut.
+    pub fn of(metadata: &ArrayMetadata) -> Self {
+        let lengths = metadata.shape.iter().zip(&metadata.chunk_shape);
+        Self {
+            grid: lengths
+                .map(|(length, chunk)| length.div_ceil(*chunk))
+                .collect(),
+            chunk_shape: metadata.chunk_shape.clone(),
+            shard_shape: metadata
+                .sharding
+                .as_ref()
+                .map(|sharding| sharding.shape.clone()),
+        }
+    }
+
+    /// Chunks of a shard in each dimension.
+    pub fn per_shard(&self) -> Vec<u64> {
+        let shard = self.shard_shape.as_ref().unwrap_or(&self.chunk_shape);
+        let lengths = shard.iter().zip(&self.chunk_shape);
+        lengths.map(|(shard, chunk)| shard / chunk).collect()
+    }
+
+    /// Raw bytes of a chunk; of texts, about.
+    pub fn chunk_bytes(&self, metadata: &ArrayMetadata) -> u64 {
+        let size = metadata.dtype.size().unwrap_or(64) as u64;
+        self.chunk_shape.iter().product::<u64>() * size
+    }
+
+    /// Raw bytes of a shard, about.
+    pub fn shard_bytes(&self, metadata: &ArrayMetadata) -> usize {
+        let chunks: u64 = self.per_shard().iter().product();
+        (chunks * self.chunk_bytes(metadata)) as usize
+    }
+
+    /// The chunks of a shard in the order of its index; `None` for those outside of the array.
+    pub fn chunks_of(&self, shard: &[u64]) -> Vec<Option<Vec<u64>>> {
+        let per_shard = self.per_shard();
+        let mut inside = vec![0; shard.len()];
+        let mut chunks = Vec::new();
+        loop {
+            let chunk: Vec<u64> = (0..shard.len())
+                .map(|d| shard[d] * per_shard[d] + inside[d])
+                .collect();
+            let exists = chunk
+                .iter()
+                .zip(&self.grid)
+                .all(|(place, count)| place < count);
+            chunks.push(exists.then_some(chunk));
+            if !advance(&mut inside, &per_shard) {
+                return chunks;
+            }
+        }
+    }
+
+    /// The place of a chunk in the index of its shard.
+    pub fn place_in_shard(&self, chunk: &[u64]) -> usize {
+        let places = chunk.iter().zip(self.per_shard());
+        places.fold(0, |place, (chunk, per)| place * per + chunk % per) as usize
+    }
+
+    /// Coordinates of all shards.
+    pub fn shards(&self) -> Vec<Vec<u64>> {
+        let lengths = self.grid.iter().zip(self.per_shard());
+        let grid: Vec<u64> = lengths.map(|(n, per)| n.div_ceil(per)).collect();
+        let mut shards = Vec::new();
+        let mut shard = vec![0; grid.len()];
+        if !grid.contains(&0) {
+            loop {
+                shards.push(shard.clone());
+                if !advance(&mut shard, &grid) {
+                    break;
+                }
+            }
+        }
+        shards
+    }
+}
+
+/// The caller's shards, if they are made of chunks.
+fn given_shards(shards: &[u64], chunk_shape: &[u64]) -> Result<Vec<u64>> {
+    let fits = shards.len() == chunk_shape.len()
+        && (shards.iter().zip(chunk_shape)).all(|(shard, chunk)| *shard > 0 && shard % chunk == 0);
+    if fits {
+        return Ok(shards.to_vec());
+    }
+    Err(Error::invalid(format!(
+        "shards of {shards:?} are not made of chunks of {chunk_shape:?}; give multiples of them"
+    )))
 }
 
 /// Bytes of a value; of a text, as many as the average takes.
@@ -74,7 +167,7 @@ fn value_bytes(spec: &ArraySpec, data: ArrayData<'_>) -> u64 {
         (None, ArrayData::Strings(strings)) => {
             4 + strings.bytes.len() as u64 / (strings.len() as u64).max(1)
         }
-        (None, ArrayData::Fixed(_)) => 1,
+        (None, _) => 1,
     }
 }
 

@@ -3,8 +3,11 @@
 mod blocks;
 mod check;
 mod layout;
+mod origins;
+mod pieces;
 mod read;
 mod shard;
+mod source;
 mod spec;
 mod strings;
 mod verify;
@@ -22,11 +25,12 @@ use crate::limits::Limits;
 use crate::metadata::{ArrayMetadata, Attributes, checked_product};
 
 pub use layout::table_chunk_rows;
-pub use spec::{ArrayData, ArraySpec};
+pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;
 pub use write::Observer;
 
-pub(crate) use write::Prepared;
+pub(crate) use source::declared;
+pub(crate) use write::{Prepared, empty_entry, entries};
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,36 @@ impl From<Range<u64>> for Slice {
             stop: range.end,
             step: 1,
         }
+    }
+}
+
+/// The indices of one dimension that a read wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indices<'a> {
+    /// Those of a slice.
+    Slice(Slice),
+    /// Those of a list, in its order; an index may occur again.
+    List(&'a [u64]),
+}
+
+impl Indices<'_> {
+    /// Number of indices.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Slice(slice) => slice.len(),
+            Self::List(indices) => indices.len() as u64,
+        }
+    }
+
+    /// Whether there is no index.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Slice> for Indices<'_> {
+    fn from(slice: Slice) -> Self {
+        Self::Slice(slice)
     }
 }
 

@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-use super::blocks::{Block, Plan, Runs};
+use super::blocks::{Block, Plan, Runs, Span};
 use super::shard::{Place, Shard};
-use super::{Array, Slice};
+use super::{Array, Indices, Slice};
 use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
 use crate::container::Entry;
 use crate::error::{Error, Result};
@@ -41,6 +41,16 @@ impl Array {
     /// `Invalid` for a selection outside of the array, an `out` of another size or a dtype without
     /// fixed size; `Corrupt` where a checksum differs; `Io`.
     pub fn read(&self, selection: &[Slice], out: &mut [u8]) -> Result<()> {
+        let selection: Vec<Indices<'_>> = selection.iter().copied().map(Indices::Slice).collect();
+        self.read_indices(&selection, out)
+    }
+
+    /// As `read`, with slices or lists of indices: every combination of the indices of all dimensions
+    /// is read, a chunk once however many of them it holds.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_indices(&self, selection: &[Indices<'_>], out: &mut [u8]) -> Result<()> {
         self.try_read(selection, out)
             .map_err(|error| self.place(error))
     }
@@ -76,7 +86,7 @@ impl Array {
             .in_file(self.0.container.location())
     }
 
-    fn try_read(&self, selection: &[Slice], out: &mut [u8]) -> Result<()> {
+    fn try_read(&self, selection: &[Indices<'_>], out: &mut [u8]) -> Result<()> {
         let size = self.value_size()?;
         let plan = Plan::new(self.shape(), self.chunk_shape(), selection)?;
         let bytes = plan.out_shape.iter().product::<u64>() * size as u64;
@@ -89,14 +99,7 @@ impl Array {
             let Some(block) = plan.block(index) else {
                 return Ok(());
             };
-            let runs = Runs::new(
-                &block.spans,
-                self.chunk_shape(),
-                &plan.out_shape,
-                |d| selection[d].step,
-                size,
-            );
-            with_scratch(|scratch| self.read_block(&block, &runs, &shared, scratch))
+            with_scratch(|scratch| self.read_block(&block, &plan.out_shape, &shared, scratch))
                 .map_err(|error| self.place_chunk(error, &block.chunk))
         })
     }
@@ -104,13 +107,18 @@ impl Array {
     fn read_block(
         &self,
         block: &Block,
-        runs: &Runs,
+        out_shape: &[u64],
         shared: &Shared<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         let chunk_bytes = self.chunk_bytes()?;
+        let size = self.value_size()?;
         let stored = self.locate(&block.chunk, scratch)?;
-        if runs.is_single() && runs.len == chunk_bytes {
+        let runs = |spans: &[Span]| Runs::new(spans, self.chunk_shape(), out_shape, size);
+        if let Some(runs) = block.single().map(|spans| runs(&spans))
+            && runs.is_single()
+            && runs.len == chunk_bytes
+        {
             let start = runs.first().outside;
             // SAFETY: blocks of different chunks are disjoint in the result, and each chunk is
             // read by one thread.
@@ -118,12 +126,15 @@ impl Array {
             return self.decode_chunk(stored.as_ref(), out, scratch);
         }
         self.with_decoded(stored.as_ref(), chunk_bytes, scratch, |values| {
-            runs.try_for_each(|run| {
-                // SAFETY: blocks of different chunks are disjoint in the result, and so are the
-                // runs of one block; each chunk is read by one thread.
-                let out = unsafe { shared.slice(run.outside..run.outside + runs.len) }?;
-                out.copy_from_slice(&values[run.inside..run.inside + runs.len]);
-                Ok(())
+            block.try_for_each(|spans| {
+                let runs = runs(spans);
+                runs.try_for_each(|run| {
+                    // SAFETY: blocks of different chunks are disjoint in the result, and so are
+                    // the runs of one block; each chunk is read by one thread.
+                    let out = unsafe { shared.slice(run.outside..run.outside + runs.len) }?;
+                    out.copy_from_slice(&values[run.inside..run.inside + runs.len]);
+                    Ok(())
+                })
             })
         })
     }

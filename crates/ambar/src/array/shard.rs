@@ -1,11 +1,11 @@
 //! Shards: several chunks in one entry, and the index that says where each of them lies.
 
-use crate::codec::{ChunkPlace, CodecChain, CodecScratch, Scratch};
+use crate::codec::{ChunkPlace, CodecChain, CodecScratch, Scratch, Words};
 use crate::container::{Container, Entry};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{IndexLocation, Sharding};
+use crate::metadata::{ArrayMetadata, IndexLocation, Sharding};
 
 /// What the index says of a chunk that was not written.
 const MISSING: u64 = u64::MAX;
@@ -61,11 +61,7 @@ impl Shard {
         sharding
             .index_chain
             .decode(&DataType::UInt64, encoded, index, codecs)?;
-        let words: &[u64] = bytemuck::cast_slice(index);
-        let places = words
-            .chunks_exact(2)
-            .map(|pair| Place::check(pair[0], pair[1], entry.len()))
-            .collect::<Result<_>>()?;
+        let places = places(index, entry.len())?;
         Ok(Self { entry, places })
     }
 
@@ -92,6 +88,61 @@ impl Place {
                  bytes; restore the file from a copy"
             ))),
         }
+    }
+}
+
+/// The places that a decoded index gives, all of them within `limit` bytes.
+fn places(index: &[u8], limit: u64) -> Result<Vec<Option<Place>>> {
+    let words: &[u64] = bytemuck::cast_slice(index);
+    words
+        .chunks_exact(2)
+        .map(|pair| Place::check(pair[0], pair[1], limit))
+        .collect()
+}
+
+/// An entry of an array that is to be changed in part: a shard or a chunk.
+pub(super) struct Old {
+    bytes: Vec<u8>,
+    /// `None`: all of it is one chunk.
+    places: Option<Vec<Option<Place>>>,
+}
+
+impl Old {
+    /// Reads the index of a shard of the array that `metadata` describes.
+    pub fn new(bytes: Vec<u8>, metadata: &ArrayMetadata) -> Result<Self> {
+        let Some(sharding) = &metadata.sharding else {
+            return Ok(Self {
+                bytes,
+                places: None,
+            });
+        };
+        let per_shard = sharding.shape.iter().zip(&metadata.chunk_shape);
+        let count: u64 = per_shard.map(|(shard, chunk)| shard / chunk).product();
+        let mut index = Words::default();
+        let index = index.bytes(count as usize * 16);
+        let stored = index.len() + sharding.index_chain.fixed_overhead().unwrap_or(0);
+        let start = bytes.len().checked_sub(stored).ok_or_else(|| {
+            Error::corrupt("a shard is too short for its index; restore the file from a copy")
+        })?;
+        let encoded = match sharding.location {
+            IndexLocation::End => &bytes[start..],
+            IndexLocation::Start => &bytes[..stored],
+        };
+        let codecs = &mut CodecScratch::default();
+        let chain = &sharding.index_chain;
+        chain.decode(&DataType::UInt64, encoded, index, codecs)?;
+        let places = Some(places(index, bytes.len() as u64)?);
+        Ok(Self { bytes, places })
+    }
+
+    /// The chunk at `index` of the shard as it is stored; `None` where it was not written.
+    pub fn chunk(&self, index: usize) -> Option<&[u8]> {
+        let Some(places) = &self.places else {
+            return Some(&self.bytes);
+        };
+        let place = places.get(index).copied().flatten()?;
+        self.bytes
+            .get(place.offset as usize..(place.offset + place.len) as usize)
     }
 }
 

@@ -12,6 +12,8 @@ use crate::metadata::Attributes;
 pub enum ArrayData<'a> {
     /// Values of a fixed size, native byte order.
     Fixed(&'a [u8]),
+    /// The same in pieces that follow each other along the first dimension, each of whole rows.
+    Pieces(&'a [&'a [u8]]),
     /// Texts or byte strings.
     Strings(&'a Strings),
 }
@@ -27,6 +29,9 @@ pub struct ArraySpec {
     pub dimension_names: Vec<Option<String>>,
     /// Length of a chunk in each dimension; `None`: chosen (256 KiB of raw data).
     pub chunk_shape: Option<Vec<u64>>,
+    /// Length of a shard in each dimension, multiples of a chunk's; `None`: chosen, and no shards for
+    /// an array of one chunk. Arrays that are to grow should say it.
+    pub shard_shape: Option<Vec<u64>>,
     /// How it is compressed.
     pub profile: Profile,
     /// The absolute error bound that every value keeps; `None`: lossless.
@@ -50,6 +55,7 @@ impl ArraySpec {
             shape: shape.to_vec(),
             dimension_names: Vec::new(),
             chunk_shape: None,
+            shard_shape: None,
             profile: Profile::default(),
             error_bound: None,
             block_origins: None,
@@ -69,6 +75,13 @@ impl ArraySpec {
     #[must_use]
     pub fn chunks(mut self, chunk_shape: &[u64]) -> Self {
         self.chunk_shape = Some(chunk_shape.to_vec());
+        self
+    }
+
+    /// Sets the length of a shard in each dimension.
+    #[must_use]
+    pub fn shards(mut self, shard_shape: &[u64]) -> Self {
+        self.shard_shape = Some(shard_shape.to_vec());
         self
     }
 
@@ -98,5 +111,39 @@ impl ArraySpec {
     pub fn attributes(mut self, attributes: Attributes) -> Self {
         self.attributes = attributes;
         self
+    }
+}
+
+/// A part of an array: where it begins, and its lengths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The first index in each dimension.
+    pub start: Vec<u64>,
+    /// Length in each dimension.
+    pub shape: Vec<u64>,
+}
+
+impl Region {
+    /// All of an array of `shape`.
+    pub fn all(shape: &[u64]) -> Self {
+        Self {
+            start: vec![0; shape.len()],
+            shape: shape.to_vec(),
+        }
+    }
+
+    /// Behind the last index of dimension `d`.
+    pub(super) fn stop(&self, d: usize) -> u64 {
+        self.start[d] + self.shape[d]
+    }
+
+    /// Whether it lies in an array of `shape`.
+    pub(crate) fn lies_in(&self, shape: &[u64]) -> bool {
+        let lengths = (self.start.iter().zip(&self.shape)).zip(shape);
+        self.start.len() == shape.len()
+            && self.shape.len() == shape.len()
+            && lengths
+                .into_iter()
+                .all(|((start, length), all)| start.checked_add(*length).is_some_and(|s| s <= *all))
     }
 }

@@ -1,8 +1,7 @@
 //! Texts and byte strings of any length, and reading them.
 
-use super::Array;
-use super::Slice;
 use super::blocks::{Plan, advance};
+use super::{Array, Indices, Slice};
 use crate::codec::with_scratch;
 use crate::error::{Error, Result};
 use crate::parallel;
@@ -64,11 +63,20 @@ impl Array {
     /// # Errors
     /// As `read`; `Invalid` where the dtype has a fixed size.
     pub fn read_strings(&self, selection: &[Slice]) -> Result<Strings> {
+        let selection: Vec<Indices<'_>> = selection.iter().copied().map(Indices::Slice).collect();
+        self.read_string_indices(&selection)
+    }
+
+    /// As `read_strings`, with slices or lists of indices, as `read_indices`.
+    ///
+    /// # Errors
+    /// As `read_strings`.
+    pub fn read_string_indices(&self, selection: &[Indices<'_>]) -> Result<Strings> {
         self.try_read_strings(selection)
             .map_err(|error| self.place(error))
     }
 
-    fn try_read_strings(&self, selection: &[Slice]) -> Result<Strings> {
+    fn try_read_strings(&self, selection: &[Indices<'_>]) -> Result<Strings> {
         if self.dtype().size().is_some() {
             return Err(Error::invalid(format!(
                 "values of {} are no texts",

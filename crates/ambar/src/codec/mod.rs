@@ -21,7 +21,7 @@ pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkPlace, tune};
 pub(crate) use checksum::check_crc32c;
-pub(crate) use choose::{Chosen, choose};
+pub(crate) use choose::{Chosen, Purpose, choose, usual};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
 /// How an array is to be compressed, where no error bound says more; all profiles are lossless.

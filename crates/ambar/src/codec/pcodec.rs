@@ -32,18 +32,29 @@ impl Config {
         }
     }
 
-    fn chunk_config(&self) -> Result<ChunkConfig> {
-        let known = self.mode_spec == "auto"
-            && self.delta_spec == "auto"
-            && self.delta_encoding_order.is_none()
-            && self.paging_spec == "equal_pages_up_to";
-        if !known {
-            return Err(Error::unsupported(format!("{self:?} is read, not written")));
+    /// Values as they are, without looking for what they may be multiples or differences of.
+    pub fn plain(level: usize) -> Self {
+        Self {
+            mode_spec: "classic".into(),
+            delta_spec: "none".into(),
+            ..Self::new(level)
         }
+    }
+
+    fn chunk_config(&self) -> Result<ChunkConfig> {
+        let specs = match (self.mode_spec.as_str(), self.delta_spec.as_str()) {
+            ("auto", "auto") => Some((ModeSpec::Auto, DeltaSpec::Auto)),
+            ("classic", "none") => Some((ModeSpec::Classic, DeltaSpec::NoOp)),
+            _ => None,
+        };
+        let known = self.delta_encoding_order.is_none() && self.paging_spec == "equal_pages_up_to";
+        let Some((mode, delta)) = specs.filter(|_| known) else {
+            return Err(Error::unsupported(format!("{self:?} is read, not written")));
+        };
         Ok(ChunkConfig::default()
             .with_compression_level(self.level)
-            .with_mode_spec(ModeSpec::Auto)
-            .with_delta_spec(DeltaSpec::Auto)
+            .with_mode_spec(mode)
+            .with_delta_spec(delta)
             .with_paging_spec(PagingSpec::EqualPagesUpTo(self.equal_pages_up_to)))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use zarrs_metadata::v3::MetadataV3;
 
 use super::scratch::CodecScratch;
-use super::{ChunkPlace, CodecChain, Profile, choose};
+use super::{ChunkPlace, CodecChain, Profile, Purpose, choose};
 use crate::dtype::DataType;
 use crate::error::Result;
 
@@ -175,7 +175,7 @@ proptest! {
     fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
         for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
             let values = || texts.iter().map(|text| text.as_bytes());
-            let chosen = choose((profile, false), &DataType::String, (1, 1), |chain, _| {
+            let chosen = choose(whole(profile), &DataType::String, (1, 1), |chain, _| {
                 chain.encode_strings(values())
             }).unwrap();
             let encoded = &chosen.encoded[&0];
@@ -207,7 +207,7 @@ fn equal_values_are_tiny() {
         let raw = &raw[..raw.len() / 8 * 8];
         for profile in [Profile::Balanced, Profile::Small] {
             let values = raw.len() / dtype.size().unwrap();
-            let chosen = choose((profile, false), &dtype, (6, values), |chain, _| {
+            let chosen = choose(whole(profile), &dtype, (6, values), |chain, _| {
                 encode(chain, &dtype, raw)
             })
             .unwrap();
@@ -217,6 +217,15 @@ fn equal_values_are_tiny() {
                 "{dtype} {profile:?}: {bytes} bytes"
             );
         }
+    }
+}
+
+/// An array that is written whole.
+fn whole(profile: Profile) -> Purpose {
+    Purpose {
+        profile,
+        blocks: false,
+        streamed: false,
     }
 }
 
@@ -231,13 +240,19 @@ fn noise_is_stored_as_it_is() {
     })
     .take(1 << 16)
     .collect();
-    let chosen = choose(
-        (Profile::Balanced, false),
-        &DataType::Float64,
-        (3, raw.len() / 8),
-        |chain, _| encode(chain, &DataType::Float64, &raw),
-    );
-    assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
+    for streamed in [false, true] {
+        let purpose = Purpose {
+            streamed,
+            ..whole(Profile::Balanced)
+        };
+        let chosen = choose(
+            purpose,
+            &DataType::Float64,
+            (3, raw.len() / 8),
+            |chain, _| encode(chain, &DataType::Float64, &raw),
+        );
+        assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
+    }
 }
 
 #[test]

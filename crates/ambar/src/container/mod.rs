@@ -93,6 +93,14 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// `Invalid` where `key` is not valid (see [`validate_key`]); `Io`, which poisons.
     fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()>;
 
+    /// All bytes of what a commit now would have under `key`, verified against their CRC-32; `None`
+    /// where that is nothing. The root's `zarr.json` is not read back.
+    ///
+    /// # Errors
+    /// `Limit` where it is longer than `limit` bytes; `Corrupt` where the checksum differs; `Io`.
+    /// The last two poison.
+    fn read_back(&mut self, key: &str, limit: u64) -> Result<Option<Vec<u8>>>;
+
     /// Removes `key` with the next commit. It is no error if there is none.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Stores: hierarchies of groups and arrays in a container, opened, written and verified.
 
 mod open;
+mod update;
 mod verify;
 mod writer;
 

@@ -15,24 +15,28 @@ use crate::metadata::{Attributes, broken_rule_of_names, group_document, root_doc
 
 /// A store open for writing. What is written becomes visible with [`StoreWriter::commit`].
 pub struct StoreWriter {
-    container: Box<dyn ContainerWriter>,
+    pub(super) container: Box<dyn ContainerWriter>,
     root: Attributes,
-    nodes: HashMap<String, Node>,
+    pub(super) nodes: HashMap<String, Node>,
     /// Keys of all chunks and documents, so that those of replaced nodes can be removed.
-    keys: BTreeSet<String>,
+    pub(super) keys: BTreeSet<String>,
     /// Nodes made so far; gives them their order in the file.
     made: u64,
     /// Whether an array was written in part, so that nothing may be committed any more.
-    failed: bool,
-    observer: Option<Arc<Observer>>,
+    pub(super) failed: bool,
+    pub(super) observer: Option<Arc<Observer>>,
 }
 
 #[derive(Debug)]
-struct Node {
+pub(super) struct Node {
     order: u64,
-    kind: NodeKind,
-    document: String,
-    changed: bool,
+    pub(super) kind: NodeKind,
+    pub(super) document: String,
+    pub(super) changed: bool,
+    /// What a declared array is to be, as long as none of its values is written.
+    pub(super) spec: Option<ArraySpec>,
+    /// Whether chunks of the array may be missing, which the next commit makes.
+    pub(super) sparse: bool,
 }
 
 impl std::fmt::Debug for StoreWriter {
@@ -88,6 +92,8 @@ impl StoreWriter {
                     kind,
                     document,
                     changed: false,
+                    spec: None,
+                    sparse: false,
                 };
                 nodes.insert(name.to_owned(), node);
             }
@@ -233,6 +239,7 @@ impl StoreWriter {
                            the store for writing again";
             return Err(Error::invalid(message));
         }
+        self.fill_sparse()?;
         let mut nodes: Vec<(&String, &mut Node)> = self.nodes.iter_mut().collect();
         nodes.sort_unstable_by_key(|(_, node)| node.order);
         for (name, node) in nodes.iter_mut().filter(|(_, node)| node.changed) {
@@ -259,7 +266,7 @@ impl StoreWriter {
     }
 
     /// Checks that a node of `kind` may stand at `name`.
-    fn check_place(&self, name: &str, kind: NodeKind) -> Result<()> {
+    pub(super) fn check_place(&self, name: &str, kind: NodeKind) -> Result<()> {
         if let Some(rule) = broken_rule_of_names(name) {
             return Err(Error::invalid(format!(
                 "the path {name:?} {rule}; choose another name"
@@ -283,7 +290,7 @@ impl StoreWriter {
     }
 
     /// Makes the groups above `name` that are not there.
-    fn make_parents(&mut self, name: &str) {
+    pub(super) fn make_parents(&mut self, name: &str) {
         for parent in parents(name) {
             if !self.nodes.contains_key(parent) {
                 let document = group_document(&Attributes::new()).to_string();
@@ -292,7 +299,7 @@ impl StoreWriter {
         }
     }
 
-    fn insert(&mut self, name: &str, kind: NodeKind, document: String) {
+    pub(super) fn insert(&mut self, name: &str, kind: NodeKind, document: String) {
         let order = self.nodes.get(name).map_or(self.made, |node| node.order);
         self.made += 1;
         self.nodes.insert(
@@ -302,12 +309,14 @@ impl StoreWriter {
                 kind,
                 document,
                 changed: true,
+                spec: None,
+                sparse: false,
             },
         );
     }
 
     /// Keys of the node `name` and all nodes below it.
-    fn keys_below(&self, name: &str) -> Vec<String> {
+    pub(super) fn keys_below(&self, name: &str) -> Vec<String> {
         let prefix = format!("{name}/");
         let from = self.keys.range(prefix.clone()..);
         from.take_while(|key| key.starts_with(&prefix))

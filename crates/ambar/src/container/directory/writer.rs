@@ -11,6 +11,7 @@ use super::list::{List, Record};
 use super::reader::DirectoryReader;
 use super::{place, tree};
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 
 /// From so many entries on, one call for all of the file system is cheaper than one for each file.
 const MANY: usize = 64;
@@ -159,6 +160,19 @@ impl DirectoryWriter {
         Ok(())
     }
 
+    /// The bytes of an entry, at its place or waiting for the next commit.
+    fn read_entry(&self, key: &str, record: Record) -> Result<Vec<u8>> {
+        let path = if record.number >= self.last.next {
+            tree::waiting(&self.root, record.number)
+        } else {
+            self.root.join(key)
+        };
+        let bytes = fs::read(&path).map_err(|source| Error::io(source, &path, "reading back"))?;
+        file::check_crc32(crc32fast::hash(&bytes), Some(record.crc32))
+            .map_err(|error| error.at_node(key))?;
+        Ok(bytes)
+    }
+
     /// Removes the file of an entry that was put since the last commit, and put again or removed.
     fn drop_waiting(&self, record: Record) {
         if record.number >= self.last.next {
@@ -240,6 +254,17 @@ impl ContainerWriter for DirectoryWriter {
     fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
         self.guarded(|writer| writer.write_entry(key, parts))
+    }
+
+    fn read_back(&mut self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        self.state.check(&self.path)?;
+        let Some(record) = self.list.entries.get(key).copied() else {
+            return Ok(None);
+        };
+        Limits::check("an entry", record.len, limit)
+            .map_err(|error| error.at_node(key).in_file(self.path.display()))?;
+        self.guarded(|writer| writer.read_entry(key, record))
+            .map(Some)
     }
 
     fn remove(&mut self, key: &str) -> Result<()> {

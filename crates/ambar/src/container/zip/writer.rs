@@ -187,6 +187,21 @@ impl ZipWriter {
         })
     }
 
+    /// The bytes of an entry, those included that still wait to be written.
+    fn read_entry(&mut self, key: &str, record: Record) -> Result<Vec<u8>> {
+        self.out.flush()?;
+        let offset = record
+            .data_offset
+            .ok_or_else(|| Error::corrupt(format!("the place of {key} is unknown")))?;
+        let mut bytes = vec![0; record.len as usize];
+        self.file
+            .read_exact_at(&mut bytes, offset)
+            .map_err(|source| Error::io(source, &self.path, "reading back"))?;
+        file::check_crc32(crc32fast::hash(&bytes), Some(record.crc32))
+            .map_err(|error| error.at_node(key))?;
+        Ok(bytes)
+    }
+
     /// Appends everything that the commit needs before its slot, which is returned.
     fn append_commit(&mut self) -> Result<Slot> {
         let mut tail = self.out.position();
@@ -267,6 +282,17 @@ impl ContainerWriter for ZipWriter {
         self.root = Some(parts.concat());
         self.changed = true;
         Ok(())
+    }
+
+    fn read_back(&mut self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        self.state.check(&self.path)?;
+        let Some(record) = self.live.get(key).copied() else {
+            return Ok(None);
+        };
+        Limits::check("an entry", record.len, limit)
+            .map_err(|error| error.at_node(key).in_file(self.path.display()))?;
+        self.guarded(|writer| writer.read_entry(key, record))
+            .map(Some)
     }
 
     fn remove(&mut self, key: &str) -> Result<()> {

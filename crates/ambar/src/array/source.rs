@@ -1,0 +1,413 @@
+//! An array, or a region of one, on its way into a store: cut into chunks, their codecs chosen, and
+//! merged with what is there.
+
+use std::collections::HashMap;
+
+use super::blocks::{Runs, Span, advance};
+use super::layout::Layout;
+use super::origins::padded;
+use super::pieces::Pieces;
+use super::shard::Old;
+use super::spec::{ArrayData, ArraySpec, Region};
+use super::strings::Strings;
+use crate::codec::{
+    self, Chosen, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
+};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::metadata::{ArrayMetadata, IndexLocation, Sharding, checked_product};
+
+/// An array on its way into a store.
+pub(super) struct Source<'a> {
+    pub name: &'a str,
+    pub metadata: ArrayMetadata,
+    pub layout: Layout,
+    values: Values<'a>,
+    /// Where the region begins, and its lengths.
+    region: Region,
+    /// Settings of the codec `ambar`.
+    plan: Option<ambar_codec::Plan>,
+    /// Where unit blocks lie, those included that fill the last chunk.
+    origins: Option<Vec<[i64; 3]>>,
+    /// Chunks that choosing the codecs has encoded already.
+    sampled: HashMap<Vec<u64>, Vec<u8>>,
+}
+
+enum Values<'a> {
+    Fixed(Pieces<'a>),
+    Strings(&'a Strings),
+}
+
+impl<'a> Source<'a> {
+    /// A new array, all of it.
+    pub fn new(name: &'a str, spec: &ArraySpec, data: ArrayData<'a>) -> Result<Self> {
+        super::check::check(spec, data)?;
+        let layout = Layout::new(spec, data)?;
+        let metadata = described(spec, &layout);
+        let region = Region::all(&spec.shape);
+        let origins = spec.block_origins.as_ref();
+        let origins = origins.map(|origins| padded(origins, &layout));
+        let mut source = Self::cut(name, metadata, layout, region, data)?;
+        source.origins = origins;
+        source.choose(spec, false)?;
+        Ok(source)
+    }
+
+    /// A region of the array that `metadata` describes; `spec` where no chunk of it was written yet,
+    /// so that its codecs are still to be chosen.
+    pub fn region(
+        name: &'a str,
+        metadata: ArrayMetadata,
+        spec: Option<&ArraySpec>,
+        region: Region,
+        data: ArrayData<'a>,
+    ) -> Result<Self> {
+        let part = ArraySpec::new(metadata.dtype.clone(), &region.shape);
+        super::check::check(&part, data)?;
+        let layout = Layout::of(&metadata);
+        let mut source = Self::cut(name, metadata, layout, region, data)?;
+        match spec {
+            Some(spec) => source.choose(spec, true)?,
+            None => {
+                if let Some(bound) = source.metadata.chain.error_bound() {
+                    source.tune(bound, false)?;
+                }
+            }
+        }
+        Ok(source)
+    }
+
+    fn cut(
+        name: &'a str,
+        metadata: ArrayMetadata,
+        layout: Layout,
+        region: Region,
+        data: ArrayData<'a>,
+    ) -> Result<Self> {
+        let row = region.shape.iter().skip(1).product::<u64>();
+        let values = match data {
+            ArrayData::Fixed(values) => Values::Fixed(Pieces::one(values)),
+            ArrayData::Pieces(pieces) => {
+                let size = metadata.dtype.size().unwrap_or(1) as u64;
+                Values::Fixed(Pieces::new(pieces, row * size))
+            }
+            ArrayData::Strings(strings) => Values::Strings(strings),
+        };
+        checked_product(&layout.grid, 1)
+            .and_then(|count| usize::try_from(count).ok())
+            .ok_or_else(|| Error::limit("more chunks than can be counted"))?;
+        Ok(Self {
+            name,
+            metadata,
+            layout,
+            values,
+            region,
+            plan: None,
+            origins: None,
+            sampled: HashMap::new(),
+        })
+    }
+
+    /// Chooses the codecs, and the settings of the codec `ambar` where it may be used.
+    fn choose(&mut self, spec: &ArraySpec, streamed: bool) -> Result<()> {
+        let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+        let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
+        let blocks = float && self.origins.is_some();
+        if bound.is_some() || blocks && spec.profile == Profile::Small {
+            self.tune(bound.unwrap_or(0.0), spec.profile == Profile::Fast)?;
+        }
+        if let Some(bound) = bound {
+            self.metadata.chain = CodecChain::bounded(bound);
+            return Ok(());
+        }
+        let values = self.layout.chunk_shape.iter().product::<u64>() as usize;
+        let chosen = choose(
+            Purpose {
+                profile: spec.profile,
+                blocks,
+                streamed,
+            },
+            &spec.dtype,
+            (self.count(), values),
+            |chain, index| self.encode_with(chain, &self.chunk_at(index), None),
+        )?;
+        let Chosen { chain, encoded } = chosen;
+        let sampled = encoded.into_iter();
+        self.sampled = sampled
+            .map(|(index, encoded)| (self.chunk_at(index), encoded))
+            .collect();
+        self.metadata.chain = chain;
+        Ok(())
+    }
+
+    /// Chooses the settings of the codec `ambar` by the chunk in the middle.
+    fn tune(&mut self, bound: f64, quick: bool) -> Result<()> {
+        if self.count() == 0 {
+            return Ok(());
+        }
+        let chunk = self.chunk_at(self.count() / 2);
+        let dtype = &self.metadata.dtype;
+        let plan = self.with_chunk(&chunk, None, |raw, place, _| {
+            codec::tune(dtype, raw, place, bound)
+        })?;
+        self.plan = Some(if quick { plan.quick() } else { plan });
+        Ok(())
+    }
+
+    /// First chunk and number of chunks that the region touches, in dimension `d`.
+    fn touched(&self, d: usize) -> (u64, u64) {
+        let (start, length) = (self.region.start[d], self.region.shape[d]);
+        let chunk = self.layout.chunk_shape[d];
+        match length.checked_sub(1) {
+            None => (start / chunk, 0),
+            Some(last) => (start / chunk, (start + last) / chunk - start / chunk + 1),
+        }
+    }
+
+    /// Number of chunks that the region touches.
+    fn count(&self) -> usize {
+        let dimensions = 0..self.region.shape.len();
+        dimensions.map(|d| self.touched(d).1).product::<u64>() as usize
+    }
+
+    /// The chunk number `index` of those touched, in C order.
+    fn chunk_at(&self, index: usize) -> Vec<u64> {
+        let mut rest = index as u64;
+        let mut chunk = vec![0; self.region.shape.len()];
+        for (d, place) in chunk.iter_mut().enumerate().rev() {
+            let (first, count) = self.touched(d);
+            *place = first + rest % count;
+            rest /= count;
+        }
+        chunk
+    }
+
+    /// Coordinates of all shards that the region touches.
+    pub fn shards(&self) -> Vec<Vec<u64>> {
+        let per_shard = self.layout.per_shard();
+        let ranges: Vec<(u64, u64)> = (per_shard.iter().enumerate())
+            .map(|(d, per)| {
+                let (first, count) = self.touched(d);
+                let shards = (first + count).div_ceil(*per) - first / per;
+                (first / per, if count == 0 { 0 } else { shards })
+            })
+            .collect();
+        let lengths: Vec<u64> = ranges.iter().map(|(_, count)| *count).collect();
+        let mut shards = Vec::new();
+        if lengths.contains(&0) {
+            return shards;
+        }
+        let mut inside = vec![0; lengths.len()];
+        loop {
+            let shard = ranges.iter().zip(&inside).map(|((first, _), n)| first + n);
+            shards.push(shard.collect());
+            if !advance(&mut inside, &lengths) {
+                return shards;
+            }
+        }
+    }
+
+    /// Whether the region holds all of a shard that lies in the array.
+    pub fn covers(&self, shard: &[u64]) -> bool {
+        let per_shard = self.layout.per_shard();
+        (0..shard.len()).all(|d| {
+            let length = per_shard[d] * self.layout.chunk_shape[d];
+            let start = shard[d] * length;
+            let stop = (start + length).min(self.metadata.shape[d]);
+            self.region.start[d] <= start && stop <= self.region.stop(d)
+        })
+    }
+
+    /// Whether the region touches a chunk.
+    pub fn touches(&self, chunk: &[u64]) -> bool {
+        (0..chunk.len()).all(|d| {
+            let (first, count) = self.touched(d);
+            (first..first + count).contains(&chunk[d])
+        })
+    }
+
+    /// Encodes a chunk, merged with what there was of it.
+    pub fn encode(&self, chunk: &[u64], old: Option<&Old>) -> Result<Vec<u8>> {
+        if let Some(encoded) = self.sampled.get(chunk)
+            && (old.is_none() || self.is_whole(chunk))
+        {
+            return Ok(encoded.clone());
+        }
+        let old = old.and_then(|old| old.chunk(self.layout.place_in_shard(chunk)));
+        let chain = &self.metadata.chain;
+        if old.is_some() && chain.error_bound().is_some() && !self.is_whole(chunk) {
+            // What was decoded within the bound must not be moved again.
+            return self.encode_with(&CodecChain::bounded(0.0), chunk, old);
+        }
+        self.encode_with(chain, chunk, old)
+    }
+
+    fn encode_with(
+        &self,
+        chain: &CodecChain,
+        chunk: &[u64],
+        old: Option<&[u8]>,
+    ) -> Result<Vec<u8>> {
+        match self.values {
+            Values::Fixed(_) => self.with_chunk(chunk, old, |raw, place, scratch| {
+                chain.encode(&self.metadata.dtype, raw, place, scratch)
+            }),
+            Values::Strings(strings) => self.encode_texts(chain, strings, chunk, old),
+        }
+    }
+
+    /// What the region has of a chunk.
+    fn spans(&self, chunk: &[u64]) -> Vec<Span> {
+        let span = |d: usize| {
+            let length = self.layout.chunk_shape[d];
+            let start = chunk[d] * length;
+            let first = self.region.start[d].max(start);
+            let stop = self.region.stop(d).min(start + length);
+            Span {
+                inside: (first - start) as usize,
+                count: stop.saturating_sub(first) as usize,
+                outside: (first - self.region.start[d]) as usize,
+                step: 1,
+            }
+        };
+        (0..chunk.len()).map(span).collect()
+    }
+
+    /// Whether the region has all of a chunk that lies in the array.
+    fn is_whole(&self, chunk: &[u64]) -> bool {
+        let spans = self.spans(chunk);
+        spans.iter().enumerate().all(|(d, span)| {
+            let length = self.layout.chunk_shape[d];
+            let within = length.min(self.metadata.shape[d] - chunk[d] * length);
+            span.inside == 0 && span.count as u64 == within
+        })
+    }
+
+    /// Calls `f` with the values of a chunk, which are of a fixed size, and how they lie.
+    fn with_chunk<R>(
+        &self,
+        chunk: &[u64],
+        old: Option<&[u8]>,
+        f: impl FnOnce(&[u8], &ChunkPlace<'_>, &mut CodecScratch) -> Result<R>,
+    ) -> Result<R> {
+        let chunk_shape = &self.layout.chunk_shape;
+        let Values::Fixed(pieces) = &self.values else {
+            return Err(Error::invalid("texts have no fixed size"));
+        };
+        let dtype = &self.metadata.dtype;
+        let size = dtype.size().unwrap_or(1);
+        let spans = self.spans(chunk);
+        let origins = self.origins.as_ref().and_then(|origins| {
+            let start = (chunk[0] * chunk_shape[0]) as usize;
+            origins.get(start..start + chunk_shape[0] as usize)
+        });
+        let place = ChunkPlace {
+            shape: chunk_shape,
+            origins,
+            plan: self.plan,
+        };
+        let bytes = chunk_shape.iter().product::<u64>() as usize * size;
+        with_scratch(|scratch| {
+            if let Some(values) = pieces.single() {
+                let runs = Runs::new(&spans, chunk_shape, &self.region.shape, size);
+                if runs.is_single() && runs.len == bytes {
+                    let first = runs.first().outside;
+                    return f(&values[first..first + bytes], &place, &mut scratch.codecs);
+                }
+            }
+            let raw = scratch.decoded.bytes(bytes);
+            if self.is_whole(chunk) {
+                // What lies outside of the array repeats a value of the chunk, which costs least.
+                let padding = pieces.value(&spans, &self.region.shape, size);
+                repeat(raw, padding);
+            } else if let Some(old) = old {
+                let chain = &self.metadata.chain;
+                chain.decode(dtype, old, raw, &mut scratch.codecs)?;
+            } else {
+                repeat(raw, &self.metadata.fill_value);
+            }
+            pieces.copy(raw, &spans, chunk_shape, &self.region.shape, size)?;
+            f(raw, &place, &mut scratch.codecs)
+        })
+    }
+
+    fn encode_texts(
+        &self,
+        chain: &CodecChain,
+        strings: &Strings,
+        chunk: &[u64],
+        old: Option<&[u8]>,
+    ) -> Result<Vec<u8>> {
+        let chunk_shape = &self.layout.chunk_shape;
+        let spans = self.spans(chunk);
+        let runs = Runs::new(&spans, chunk_shape, &self.region.shape, 1);
+        let count = chunk_shape.iter().product::<u64>() as usize;
+        let old = match old.filter(|_| !self.is_whole(chunk)) {
+            None => None,
+            Some(old) => Some(with_scratch(|scratch| {
+                let chain = &self.metadata.chain;
+                chain.decode_strings(old, count, &mut scratch.codecs)
+            })?),
+        };
+        let mut texts: Vec<&[u8]> = (0..count)
+            .map(|index| match &old {
+                Some(old) => old.get(index).unwrap_or_default(),
+                None => &self.metadata.fill_value,
+            })
+            .collect();
+        runs.try_for_each(|run| {
+            for i in 0..runs.len {
+                texts[run.inside + i] = strings.get(run.outside + i).unwrap_or_default();
+            }
+            Ok(())
+        })?;
+        chain.encode_strings(texts.into_iter())
+    }
+}
+
+/// The metadata of a new array; its chain is still to be chosen.
+pub(super) fn described(spec: &ArraySpec, layout: &Layout) -> ArrayMetadata {
+    let sharding = layout.shard_shape.clone().map(|shape| Sharding {
+        shape,
+        location: IndexLocation::End,
+        index_chain: CodecChain::raw(),
+    });
+    let fill_value = spec.fill_value.clone();
+    ArrayMetadata {
+        dtype: spec.dtype.clone(),
+        shape: spec.shape.clone(),
+        chunk_shape: layout.chunk_shape.clone(),
+        sharding,
+        keys: crate::metadata::KeyEncoding::DEFAULT,
+        chain: CodecChain::raw(),
+        fill_value: fill_value.unwrap_or_else(|| ArrayMetadata::default_fill(&spec.dtype)),
+        dimension_names: spec.dimension_names.clone(),
+        attributes: spec.attributes.clone(),
+    }
+}
+
+/// Repeats `value` over `raw`.
+fn repeat(raw: &mut [u8], value: &[u8]) {
+    if !value.is_empty() {
+        raw.chunks_exact_mut(value.len())
+            .for_each(|place| place.copy_from_slice(value));
+    }
+}
+
+/// The metadata of an array none of whose values are known yet, with the codecs that suit most.
+///
+/// # Errors
+/// `Invalid` where the spec contradicts itself.
+pub(crate) fn declared(spec: &ArraySpec) -> Result<ArrayMetadata> {
+    super::check::check_spec(spec)?;
+    if spec.block_origins.is_some() {
+        let message = "unit blocks are written with all of their array, not in regions";
+        return Err(Error::invalid(message));
+    }
+    let mut metadata = described(spec, &Layout::new(spec, ArrayData::Fixed(&[]))?);
+    metadata.chain = match spec.error_bound.filter(|bound| *bound > 0.0) {
+        Some(bound) => CodecChain::bounded(bound),
+        None => codec::usual(spec.profile, &spec.dtype),
+    };
+    Ok(metadata)
+}

@@ -1,0 +1,136 @@
+//! Changing arrays in part: declared first and written region by region, or growing at their end.
+
+use super::NodeKind;
+use super::name_of;
+use super::writer::StoreWriter;
+use crate::array::{ArrayData, ArraySpec, Prepared, Region, declared, empty_entry, entries};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::metadata::ArrayMetadata;
+
+impl StoreWriter {
+    /// Makes an array that has its fill value everywhere, to be written with
+    /// [`StoreWriter::write_region`]; one that exists is replaced.
+    ///
+    /// Its codecs are chosen with the first region that is written before the next commit.
+    ///
+    /// # Errors
+    /// `Invalid` where the spec contradicts itself, or the path is a group or runs through an array.
+    pub fn declare(&mut self, path: &str, spec: &ArraySpec) -> Result<()> {
+        let name = name_of(path);
+        self.check_place(name, NodeKind::Array)?;
+        let metadata = declared(spec).map_err(|error| error.at_node(name))?;
+        let document = metadata.to_json().map_err(|error| error.at_node(name))?;
+        for key in self.keys_below(name) {
+            self.container.remove(&key)?;
+            self.keys.remove(&key);
+        }
+        self.make_parents(name);
+        self.insert(name, NodeKind::Array, document.to_string());
+        if let Some(node) = self.nodes.get_mut(name) {
+            node.spec = Some(spec.clone());
+            node.sparse = true;
+        }
+        Ok(())
+    }
+
+    /// Writes a region of an array, `data` in C order. Chunks that it holds in part are read,
+    /// merged and written again, and so are shards: the more of them a region holds whole, the better.
+    /// In an array with an error bound, merged chunks are stored without loss, so that no value is
+    /// moved twice.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` where the region does not lie in the array, or data do not fit; `Corrupt`
+    /// where what is merged is damaged; `Io`.
+    pub fn write_region(&mut self, path: &str, region: &Region, data: ArrayData<'_>) -> Result<()> {
+        let name = name_of(path);
+        let metadata = self.array_metadata(name)?;
+        if !region.lies_in(&metadata.shape) {
+            let message = format!(
+                "a region of {:?} from {:?} on does not lie in an array of {:?}",
+                region.shape, region.start, metadata.shape
+            );
+            return Err(Error::invalid(message).at_node(name));
+        }
+        self.update(name, metadata, region.clone(), data)
+    }
+
+    /// Writes `rows` more rows behind the last of an array, along its first dimension.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` for a single value, or where data do not fit; `Corrupt` where the last
+    /// chunk is damaged; `Io`.
+    pub fn append_rows(&mut self, path: &str, rows: u64, data: ArrayData<'_>) -> Result<()> {
+        let name = name_of(path);
+        let mut metadata = self.array_metadata(name)?;
+        let mut region = Region::all(&metadata.shape);
+        let grown = metadata.shape.first_mut().and_then(|length| {
+            region.start[0] = *length;
+            region.shape[0] = rows;
+            *length = length.checked_add(rows)?;
+            Some(())
+        });
+        if grown.is_none() {
+            let message = "a single value has no rows, or more than can be counted";
+            return Err(Error::invalid(message).at_node(name));
+        }
+        self.update(name, metadata, region, data)
+    }
+
+    fn update(
+        &mut self,
+        name: &str,
+        metadata: ArrayMetadata,
+        region: Region,
+        data: ArrayData<'_>,
+    ) -> Result<()> {
+        let spec = self.nodes.get(name).and_then(|node| node.spec.clone());
+        // Of a region without values nothing can be learnt.
+        let spec = spec.filter(|_| !region.shape.contains(&0));
+        let prepared = Prepared::region(name, metadata, spec.as_ref(), region, data)?;
+        // Should this fail, some chunks may be new and others not.
+        self.failed = true;
+        let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
+        for written in written {
+            self.keys.extend(written.keys);
+            if let Some(node) = self.nodes.get_mut(name) {
+                node.changed |= node.document != written.document;
+                node.document = written.document;
+                node.spec = node.spec.take().filter(|_| spec.is_none());
+            }
+        }
+        self.failed = false;
+        Ok(())
+    }
+
+    /// Writes the entries of declared arrays that no region has touched, as arrays are complete.
+    pub(super) fn fill_sparse(&mut self) -> Result<()> {
+        let sparse = self.nodes.iter().filter(|(_, node)| node.sparse);
+        let names: Vec<String> = sparse.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            let metadata = self.array_metadata(&name)?;
+            let empty = empty_entry(&metadata).map_err(|error| error.at_node(&name))?;
+            for key in entries(&name, &metadata) {
+                if self.keys.insert(key.clone()) {
+                    self.container.put(&key, &[&empty])?;
+                }
+            }
+            if let Some(node) = self.nodes.get_mut(&name) {
+                node.sparse = false;
+            }
+        }
+        Ok(())
+    }
+
+    fn array_metadata(&self, name: &str) -> Result<ArrayMetadata> {
+        match self
+            .nodes
+            .get(name)
+            .filter(|node| node.kind == NodeKind::Array)
+        {
+            None => Err(Error::not_found(format!("there is no array /{name}"))),
+            Some(node) => ArrayMetadata::parse(&node.document, &Limits::default())
+                .map_err(|error| error.at_node(name)),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+"""Adding datasets to a collection and committing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.collection.catalogue import Catalogue
+from ambar.collection.families import Families
+from ambar.collection.family import Column
+from ambar.collection.records import Record, Variable
+from ambar.collection.writing import FamilyWriter
+from ambar.store import Store
+from ambar.writer import Writer
+
+VERSION = 1
+MISMATCHES = ("family", "cast", "raise")
+
+
+class Changes:
+    """What is done to a collection until the next commit."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        catalogue: Catalogue,
+        families: Families,
+        settings: Mapping[str, Any],
+        store: Store | None,
+    ) -> None:
+        self._writer = writer
+        self._catalogue = catalogue
+        self._families = families
+        self._settings = settings
+        self._store = store
+        self._writers: dict[int, FamilyWriter] = {}
+        self._first: dict[str, Column] = {}
+        for family in families:
+            for name, column in family.columns.items():
+                self._first.setdefault(name, column)
+        self.pending = False
+
+    def add(self, record: Record) -> None:
+        """Add a dataset of a new name."""
+        if record.name in self._catalogue:
+            raise _core.InvalidError(
+                f"there is a dataset {record.name!r} already; replace it, or choose another name"
+            )
+        number, row = self._put(record)
+        self._catalogue.add(record.name, number, row)
+
+    def replace(self, record: Record) -> None:
+        """Put a dataset in the place of the one of its name."""
+        self._catalogue.position(record.name)
+        self._catalogue.move(record.name, *self._put(record))
+
+    def touch(self) -> None:
+        """Note that the catalogue has changed."""
+        self.pending = True
+
+    def commit(self) -> None:
+        """Write everything, visible at once."""
+        for writer in self._writers.values():
+            writer.finish()
+        self._catalogue.write(self._writer.core, self._writer.declare)
+        about = {
+            "kind": "collection",
+            "version": VERSION,
+            "datasets": len(self._catalogue),
+            "families": len(self._families),
+            **self._settings,
+        }
+        self._writer.group("/", {"ambar": about})
+        self._writer.commit()
+        self.pending = False
+
+    def close(self) -> None:
+        """Let go of the file; what was not committed is lost."""
+        self._writer.close()
+
+    def _put(self, record: Record) -> tuple[int, int]:
+        record = self._matched(record)
+        family = self._families.place(record)
+        if family.number not in self._writers:
+            writer = FamilyWriter(self._writer, family, self._settings["encoding"])
+            for name, column in family.columns.items():
+                if column.shared and self._store is not None:
+                    writer.share(name, self._store[family.path(name)].read())
+            self._writers[family.number] = writer
+        writer = self._writers[family.number]
+        row = writer.next_row
+        writer.add(record)
+        self.pending = True
+        return family.number, row
+
+    def _matched(self, record: Record) -> Record:
+        """Return the dataset with the dtypes of the first that had its variables, as was asked."""
+        policy = self._settings["on_mismatch"]
+        changed: dict[str, Variable] = {}
+        for name, variable in record.variables.items():
+            first = self._first.setdefault(name, Column.of(variable))
+            if (first.type_name, first.times) == (variable.type_name, variable.times):
+                continue
+            if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
+                raise _core.InvalidError(
+                    f"dataset {record.name!r}: {name} is of dtype "
+                    f"{variable.times or variable.type_name}, where others have "
+                    f"{first.times or first.type_name}; convert it, or let it be by "
+                    "on_mismatch='family'"
+                )
+            if policy == "cast":
+                values = variable.values.astype(first.type_name)
+                changed[name] = replace(variable, values=values)
+        if not changed:
+            return record
+        return replace(record, variables={**record.variables, **changed})
+
+
+def _castable(variable: Variable, first: Column) -> bool:
+    texts = ("string", "bytes")
+    if variable.times or first.times or first.type_name in texts or variable.type_name in texts:
+        return False
+    return np.can_cast(variable.values.dtype, first.type_name, "same_kind")

@@ -1,0 +1,527 @@
+"""Collections: any number of named datasets of like schema in one store, read all at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from ambar import _core
+from ambar.collection.blocks import Blocks
+from ambar.collection.catalogue import Catalogue
+from ambar.collection.changing import MISMATCHES, VERSION, Changes
+from ambar.collection.choosing import Chooser
+from ambar.collection.families import Families
+from ambar.collection.family import Family, load
+from ambar.collection.ragged import Ragged
+from ambar.collection.reading import Bulk, Reader, isel_dims
+from ambar.collection.records import Input, Record, Variable, as_record
+from ambar.collection.schema import Schema
+from ambar.collection.selecting import Piece, by_family, split_by_labels
+from ambar.collection.tables import Columns, arrow_column
+from ambar.collection.times import decoded_dtype, encode_times
+from ambar.store import Store
+from ambar.table import Table
+from ambar.writer import Durability, Profile, Writer, append, create
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+class Collection:
+    """Named datasets in one store; made by `Collection.create` or `open_collection`.
+
+    Leaving its ``with`` block commits what was added, unless by an exception. What was added is to be
+    read after the commit.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        store: Store | None,
+        writer: Writer | None,
+        settings: Mapping[str, Any],
+        threads: int | None = None,
+    ) -> None:
+        self.path = os.path.abspath(os.fspath(path))  # noqa: PTH100 - a text, kept by lazy arrays
+        self._threads = threads
+        self._settings = settings
+        if store is None:
+            self._catalogue, self._families = Catalogue(), Families([], settings["ragged"])
+        else:
+            self._catalogue = Catalogue.read(store)
+            count = int(store.ambar_attributes()["families"])
+            families = [load(store, number) for number in range(count)]
+            self._families = Families(families, settings["ragged"])
+        self._changes = None
+        if writer is not None:
+            self._changes = Changes(writer, self._catalogue, self._families, settings, store)
+        if store is not None:
+            self.__dict__["store"] = store
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        directory: bool = False,
+        durability: Durability = "full",
+        profile: Profile = "balanced",
+        threads: int | None = None,
+        ragged: Sequence[str] = (),
+        encoding: Mapping[str, Mapping[str, Any]] | None = None,
+        on_mismatch: Literal["family", "cast", "raise"] = "family",
+    ) -> Collection:
+        """Return a new, empty collection, which appears under its name with the first commit.
+
+        Parameters
+        ----------
+        path, overwrite, directory, durability, profile, threads
+            As for `ambar.create`.
+        ragged
+            Dimensions whose lengths are known to differ between datasets, of which variables have
+            them first: values lie end to end from the first dataset on. Others become ragged when a
+            second length is met.
+        encoding
+            By variable: ``{"chunks": (50, 168)}``, the part of one dataset that a chunk holds;
+            ``{"profile": "small"}``; ``{"error_bound": 0.01}``, absolute.
+        on_mismatch
+            What to do with a variable of another dtype than that of the first dataset that has it:
+            keep it as it is, in another family; "cast" it, where NumPy casts within a kind; "raise".
+
+        Raises
+        ------
+        BusyError
+            If there is a file of that name, or another writer is at it.
+        InvalidError
+            If an option is unknown.
+        """
+        if on_mismatch not in MISMATCHES:
+            raise _core.InvalidError(f"on_mismatch is one of {MISMATCHES}, not {on_mismatch!r}")
+        encoding = {name: dict(options) for name, options in (encoding or {}).items()}
+        for name, options in encoding.items():
+            if unknown := set(options) - {"chunks", "profile", "error_bound"}:
+                raise _core.InvalidError(
+                    f"encoding of {name}: {sorted(unknown)} is unknown; there are chunks, profile and "
+                    "error_bound"
+                )
+        settings = {"ragged": list(ragged), "encoding": encoding, "on_mismatch": on_mismatch}
+        writer = create(
+            path,
+            overwrite=overwrite,
+            directory=directory,
+            durability=durability,
+            profile=profile,
+            threads=threads,
+        )
+        return cls(path, None, writer, settings, threads)
+
+    # Adding and removing
+
+    def add(self, name: str, dataset: Input) -> None:
+        """Add a dataset of xarray, or a mapping from names to arrays or ``(dims, array, attributes)``.
+
+        Raises InvalidError if the name is taken, UnsupportedError for values that cannot be stored.
+        """
+        self._changing.add(as_record(name, dataset))
+
+    def add_many(self, datasets: Iterable[tuple[str, Input]]) -> None:
+        """Add datasets, given with their names; they are encoded together, on all cores."""
+        changes = self._changing
+        for name, dataset in datasets:
+            changes.add(as_record(name, dataset))
+
+    def replace(self, name: str, dataset: Input) -> None:
+        """Put a dataset in the place of the one of that name; raises NotFoundError if there is none."""
+        self._changing.replace(as_record(name, dataset))
+
+    def extend(self, name: str, dataset: Input, dim: str) -> None:
+        """Let a dataset grow along `dim`; variables that lack it must be as they were.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no dataset of the name.
+        InvalidError
+            If the two have other variables, or `dim` is none of them.
+        """
+        old, new = self._record(name), as_record(name, dataset)
+        if old.variables.keys() != new.variables.keys() or dim not in old.sizes:
+            raise _core.InvalidError(
+                f"dataset {name!r} has variables {list(old.variables)} and dimensions "
+                f"{list(old.sizes)}; it cannot grow along {dim!r} by {list(new.variables)}"
+            )
+        variables = {}
+        for key, was in old.variables.items():
+            more = new.variables[key]
+            if dim in was.dims:
+                values = np.concatenate([was.values, more.values], was.dims.index(dim))
+                variables[key] = Variable(
+                    was.dims, values, was.attributes, was.coordinate, was.times
+                )
+            elif np.array_equal(was.values, more.values):
+                variables[key] = was
+            else:
+                raise _core.InvalidError(f"dataset {name!r}: {key} lacks {dim!r}, but has changed")
+        self._changing.replace(Record(name, variables, old.attributes))
+
+    def remove(self, names: str | Iterable[str]) -> None:
+        """Take datasets out; `ambar.compact` gives their bytes back where none of a chunk is left."""
+        wanted = {names} if isinstance(names, str) else set(names)
+        for name in wanted:
+            self._catalogue.position(name)
+        self._changing.touch()
+        self._catalogue.remove(wanted)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a dataset another name; raises NotFoundError, or InvalidError if the new is taken."""
+        self._changing.touch()
+        self._catalogue.rename(old, new)
+
+    def commit(self) -> None:
+        """Make everything done so far visible to readers, all at once, and durable."""
+        self._changing.commit()
+        for cached in ("store", "reader", "_columns", "_blocks", "_chooser"):
+            self.__dict__.pop(cached, None)
+
+    def close(self) -> None:
+        """Give up what was not committed, and let other writers in."""
+        if self._changes is not None:
+            self._changes.close()
+            self._changes = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None and self._changes is not None:
+                self.commit()
+        finally:
+            self.close()
+
+    # Looking
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the datasets, in the order in which they were added."""
+        return list(self._catalogue.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._catalogue
+
+    def __len__(self) -> int:
+        """Return the number of datasets."""
+        return len(self._catalogue)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    @property
+    def families(self) -> list[Family]:
+        """The families: datasets of one schema and shape, or ragged along one dimension."""
+        return list(self._families)
+
+    @property
+    def schema(self) -> Schema:
+        """The variables of all datasets, and what differs between them."""
+        numbers, counts = np.unique(self._catalogue.places[:, 0], return_counts=True)
+        return Schema(self._families, dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables of all datasets."""
+        return list(dict.fromkeys(name for family in self._families for name in family.columns))
+
+    def attributes(self, name: str) -> dict[str, Any]:
+        """Return the attributes of a dataset; raises NotFoundError if there is none of that name."""
+        family, row = self.place(name)
+        return self._columns.attributes(family, None, row)
+
+    def attribute_columns(self) -> dict[str, np.ndarray]:
+        """Return every attribute of datasets as a column (datasets,); None where one lacks it."""
+        return {key: self._chooser.attribute(key) for key in self._chooser.attribute_names}
+
+    def attribute_table(self) -> Table:
+        """Return the datasets' names and attributes as a table, for Arrow, pandas and polars.
+
+        Attributes of several types, and those that datasets lack, are texts there: JSON, or empty.
+        """
+        columns = {key: arrow_column(values) for key, values in self.attribute_columns().items()}
+        return Table({"dataset": np.array(self.names, dtype=str), **columns}, dim="dataset")
+
+    def stats(self, variable: str) -> Table:
+        """Return min, max, count and nulls of a variable in each dataset that has it.
+
+        From the store's statistics alone: no values are read. Texts and complex numbers have neither
+        min nor max.
+        """
+        columns = self._chooser.statistics(variable)
+        having = columns.pop("having")
+        names = np.array(self.names, dtype=str)[having]
+        kept = {key: column[having] for key, column in columns.items()}
+        return Table({"dataset": names, **kept}, dim="dataset")
+
+    # Reading
+
+    def read(
+        self,
+        variables: str | Sequence[str] | None = None,
+        datasets: Any = None,
+        *,
+        isel: Mapping[str, Any] | None = None,
+        sel: Mapping[str, Any] | None = None,
+        out: np.ndarray | Mapping[str, np.ndarray] | None = None,
+        stack: bool = True,
+    ) -> Bulk:
+        """Read variables of many datasets at once.
+
+        Parameters
+        ----------
+        variables
+            Names; all by default.
+        datasets
+            Names, positions, a slice of positions, a mask, or a condition on attributes and
+            statistics such as ``'platform == "argo" and temperature.max > 20'``; all by default.
+        isel, sel
+            Parts of dimensions by index (integers, slices, lists, masks), or by the labels of their
+            coordinates (labels, slices with both ends, lists).
+        out
+            Arrays to read into, of the shape and dtype of the result: one a variable, by name.
+        stack
+            Whether ragged values of one length are returned as an array.
+
+        Returns
+        -------
+        Bulk
+            A mapping from variables to arrays (datasets, ...), or `Ragged` where shapes differ; its
+            `missing` says which datasets lack a variable.
+
+        Raises
+        ------
+        NotFoundError
+            If no dataset has a variable, or there is no dataset of a name, no such label.
+        InvalidError
+            If a selection or `out` does not fit.
+        IndexError
+            If an index is outside.
+        """
+        at = self._chooser.positions(datasets)
+        known = self.variables
+        wanted = (
+            known if variables is None else [variables] if isinstance(variables, str) else variables
+        )
+        isel = dict(isel or {})
+        places = self._catalogue.places[at]
+        pieces = by_family(list(self._families), places, isel)
+        families = [piece.family for piece in pieces]
+        isel_dims({**isel, **(sel or {})}, families or list(self._families), list(wanted))
+        if sel:
+            split = (split_by_labels(piece, sel, self.reader.coordinate) for piece in pieces)
+            pieces = [part for parts in split for part in parts]
+        arrays: dict[str, np.ndarray | Ragged] = {}
+        missing = {}
+        for name in wanted:
+            if not any(name in piece.family.columns for piece in pieces):
+                raise _core.NotFoundError(f"no variable {name!r}; there are: {', '.join(known)}")
+            into = out.get(name) if isinstance(out, Mapping) else out
+            arrays[name], missing[name] = self.reader.read(name, pieces, len(at), into, stack)
+        names = self._catalogue.names
+        return Bulk([names[position] for position in at], missing, arrays)
+
+    def __getitem__(self, name: str) -> xr.Dataset:
+        """Return a dataset; its values are read when they are used."""
+        from ambar.collection.views import one
+
+        return one(self, name)
+
+    def load(self, name: str) -> xr.Dataset:
+        """Return a dataset with its values; quicker than lazily where many are read in a row."""
+        from ambar.collection.views import loaded
+
+        return loaded(self, name, self._values(name))
+
+    def to_xarray(self, names: Sequence[str] | None = None) -> xr.Dataset:
+        """Return all datasets, or those named, as one, lazily, with a dimension "dataset".
+
+        Of ragged datasets it is a contiguous ragged array (CF conventions, section 9.3.3), loaded.
+        Raises InvalidError where their shapes or types differ otherwise.
+        """
+        from ambar.collection.views import stacked
+
+        return stacked(self, self.names if names is None else list(names))
+
+    def to_xarray_many(self, names: Iterable[str]) -> dict[str, xr.Dataset]:
+        """Return several datasets by name, loaded."""
+        return {name: self.load(name) for name in names}
+
+    def to_dataframe(self, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the values of all datasets, or those named, a row each, with the dataset's name."""
+        import pandas as pd
+
+        frames = []
+        for name in self.names if names is None else names:
+            frame = self.load(name).to_dataframe().reset_index()
+            frame.insert(0, "dataset", name)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    # What views read
+
+    @cached_property
+    def store(self) -> Store:
+        """The store, as of the last commit."""
+        return Store(_core.Store(self.path))
+
+    @cached_property
+    def reader(self) -> Reader:
+        """What reads of the last commit's families."""
+        return Reader(self.store, self._threads)
+
+    def place(self, name: str) -> tuple[Family, int]:
+        """Return the family of a dataset and its row there; raises NotFoundError."""
+        at = self._catalogue.position(name)
+        self._check_committed()
+        family, row = self._catalogue.places[at].tolist()
+        return self._families[family], row
+
+    def shared(self, family: Family, variable: str) -> np.ndarray:
+        """Return the values of a variable that all datasets of a family have in common."""
+        return self.reader.coordinate(family, variable, np.empty(0, np.int64))
+
+    def variable_attributes(self, family: Family, variable: str, row: int) -> dict[str, Any]:
+        """Return the attributes of a variable in one dataset."""
+        return self._columns.attributes(family, variable, row)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        return Columns(self.store)
+
+    @cached_property
+    def _chooser(self) -> Chooser:
+        self._check_committed()
+        return Chooser(self._catalogue, self._families, self._columns)
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks(self.store, self._threads)
+
+    def _values(self, name: str) -> dict[str, np.ndarray]:
+        """Return the values of a dataset's variables."""
+        family, row = self.place(name)
+        return {key: self._value(family, key, row) for key in family.columns}
+
+    def _value(self, family: Family, variable: str, row: int) -> np.ndarray:
+        if family.columns[variable].shared:
+            return self.shared(family, variable)
+        if family.is_ragged(variable):
+            piece = Piece(family, np.array([row]), np.zeros(1, np.int64), {})
+            return np.asarray(self.reader.read(variable, [piece], 1, None, stack=True)[0][0])
+        values = self._blocks.row(family.path(variable), row)
+        times = family.columns[variable].times
+        return values.view(decoded_dtype(times)) if times else values
+
+    def _record(self, name: str) -> Record:
+        """Return a dataset as it would be added."""
+        family, row = self.place(name)
+        variables = {}
+        for key, values in self._values(name).items():
+            column = family.columns[key]
+            if column.times:
+                values, _ = encode_times(values)
+            attributes = self.variable_attributes(family, key, row)
+            variables[key] = Variable(
+                column.dims, values, attributes, column.coordinate, column.times
+            )
+        return Record(name, variables, self.attributes(name))
+
+    @property
+    def _changing(self) -> Changes:
+        if self._changes is None:
+            raise _core.InvalidError(
+                f"{self.path} is open for reading; open it with mode='a' to change it"
+            )
+        # What is known of the datasets is known anew after the commit.
+        self.__dict__.pop("_chooser", None)
+        return self._changes
+
+    def _check_committed(self) -> None:
+        if self._changes is not None and self._changes.pending:
+            raise _core.InvalidError("what was added or changed is to be read after commit()")
+
+    def __repr__(self) -> str:
+        """Return the numbers of datasets and variables, and what differs."""
+        schema = self.schema
+        lines = [f"<ambar.Collection: {len(self):,} datasets of {len(self._families)} families>"]
+        return "\n".join([*lines, *repr(schema).splitlines()[1:]])
+
+
+def open_collection(
+    path: str | os.PathLike[str],
+    mode: Literal["r", "a"] = "r",
+    *,
+    durability: Durability = "full",
+    profile: Profile = "balanced",
+    threads: int | None = None,
+) -> Collection:
+    """Open a collection to read it, or (``"a"``) to change it too.
+
+    Parameters
+    ----------
+    path
+        A store of a collection.
+    mode
+        "r", or "a" to add, replace and remove datasets.
+    durability, profile, threads
+        As for `ambar.append`; `threads` for reading too.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at `path`.
+    InvalidError
+        If it is no collection.
+    UnsupportedError
+        If a newer version wrote it.
+    BusyError
+        If another writer is at it.
+    """
+    if mode not in ("r", "a"):
+        raise _core.InvalidError(
+            f"mode is 'r' or 'a', not {mode!r}; Collection.create makes new ones"
+        )
+    writer = None
+    if mode == "a":
+        writer = append(path, durability=durability, profile=profile, threads=threads)
+    try:
+        store = Store(_core.Store(os.fspath(path)))
+        return Collection(path, store, writer, settings_of(store), threads)
+    except BaseException:
+        if writer is not None:
+            writer.close()
+        raise
+
+
+def settings_of(store: Store) -> dict[str, Any]:
+    """Return the settings of a collection, or raise an error if the store is none."""
+    about = store.ambar_attributes()
+    if about.get("kind") != "collection":
+        kind = about.get("kind", "a plain store")
+        raise _core.InvalidError(f"{store.location} is no collection, but {kind}: use ambar.open")
+    if about["version"] > VERSION:
+        raise _core.UnsupportedError(
+            f"{store.location}: version {about['version']} of collections; this ambar reads up to "
+            f"{VERSION}: use a newer one"
+        )
+    return {key: about[key] for key in ("ragged", "encoding", "on_mismatch")}

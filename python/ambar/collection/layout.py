@@ -1,0 +1,65 @@
+"""How the arrays of a family are cut: for slices of all datasets, and for one dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+PARTS = 4
+"""Parts that each dimension is cut into: what a quarter of each asks for lies in few chunks."""
+MOST_PARTS = 64
+"""Parts of a dataset at most."""
+CHUNK = 32 << 10
+"""Raw bytes of a chunk, about: several datasets' parts where they are small."""
+LARGEST = 64 << 10
+"""Raw bytes of a chunk of one dataset at most."""
+SHARD = 4 << 20
+"""Raw bytes of a shard, about: adding a dataset writes the last shard of each variable anew."""
+COLUMN = 64 << 10
+"""Raw bytes of a chunk of values that follow each other without a fixed length."""
+
+
+def cut(
+    shape: Sequence[int], itemsize: int, chunks: Sequence[int] | None = None
+) -> tuple[list[int], list[int]]:
+    """Return the shapes of chunks and shards of an array (datasets, *shape).
+
+    Parameters
+    ----------
+    shape
+        The shape of one dataset's values.
+    itemsize
+        Bytes of a value.
+    chunks
+        The part of one dataset that a chunk holds, where the caller chooses it.
+    """
+    inner = (
+        [min(c, max(n, 1)) for c, n in zip(chunks, shape, strict=True)]
+        if chunks
+        else _inner(shape, itemsize)
+    )
+    chunk = max(math.prod(inner) * itemsize, 1)
+    rows = max(CHUNK // chunk, 1)
+    padded = [-(-max(n, 1) // c) * c for n, c in zip(shape, inner, strict=True)]
+    blocks = max(SHARD // (rows * math.prod(padded) * itemsize), 1)
+    return [rows, *inner], [rows * blocks, *padded]
+
+
+def _inner(shape: Sequence[int], itemsize: int) -> list[int]:
+    """Return the part of a dataset that a chunk holds."""
+    parts = [1] * len(shape)
+    lengths = [max(n, 1) for n in shape]
+    for axis in sorted(range(len(shape)), key=lambda axis: -lengths[axis]):
+        if lengths[axis] >= 2 * PARTS and math.prod(parts) * PARTS <= MOST_PARTS:
+            parts[axis] = PARTS
+    inner = [-(-n // p) for n, p in zip(lengths, parts, strict=True)]
+    while math.prod(inner) * itemsize > LARGEST:
+        axis = max(range(len(inner)), key=lambda axis: inner[axis])
+        inner[axis] = -(-inner[axis] // 2)
+    return inner
+
+
+def column(itemsize: int) -> tuple[list[int], list[int]]:
+    """Return the shapes of chunks and shards of a column that grows."""
+    rows = max(COLUMN // itemsize, 1)
+    return [rows], [rows * max(SHARD // COLUMN, 1)]

@@ -1,0 +1,86 @@
+"""What a collection knows of its datasets, as columns: attributes and statistics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from ambar.collection.attributes import parse, plain, restored
+from ambar.collection.family import Family
+from ambar.collection.statistics import has_range
+from ambar.collection.times import decoded_dtype
+from ambar.store import Store
+
+STATISTICS = ("min", "max", "count", "nulls")
+
+
+class Columns:
+    """The columns of the families of one commit; read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._texts: dict[tuple[int, str | None, str], list[Any]] = {}
+
+    def attribute(self, family: Family, scope: str | None, key: str) -> list[Any]:
+        """Return an attribute of every row of a family; None where a dataset lacks it."""
+        at = (family.number, scope, key)
+        if at not in self._texts:
+            index = family.varying.index((scope, key))
+            self._texts[at] = parse(self._store[f"{family.group}/attributes/{index}"].read())
+        return self._texts[at]
+
+    def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
+        """Return all attributes of a row: of one variable, or (None) of the dataset."""
+        common = family.attributes if scope is None else family.columns[scope].attributes
+        found = {key: restored(value) for key, value in common.items()}
+        for variable, key in family.varying:
+            if variable == scope:
+                value = self.attribute(family, variable, key)[row]
+                if value is not None:
+                    found[key] = value
+        return found
+
+    def column(self, family: Family, key: str, rows: np.ndarray) -> list[Any]:
+        """Return an attribute of some rows."""
+        if (None, key) in family.varying:
+            values = self.attribute(family, None, key)
+            return [values[row] for row in rows]
+        return [restored(family.attributes.get(key))] * len(rows)
+
+    def statistics(self, family: Family, variable: str, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return min, max, count and nulls of some rows."""
+        column = family.columns[variable]
+        path = f"{family.group}/statistics/{variable}"
+        counts = self._store[f"{path}_counts"].read((rows, slice(None)))
+        found = {"count": counts[:, 0], "nulls": counts[:, 1]}
+        if has_range(column.type_name):
+            ranges = self._store[f"{path}_range"].read((rows, slice(None)))
+            if column.times:
+                ranges = ranges.view(decoded_dtype(column.times))
+            found |= {"min": ranges[:, 0], "max": ranges[:, 1]}
+        return found
+
+
+def as_column(values: list[Any]) -> np.ndarray:
+    """Return values as an array of their own dtype where they have one, else of objects."""
+    kinds = {type(value) for value in values}
+    if kinds <= {str} or kinds <= {bool} or kinds <= {int} or kinds <= {int, float}:
+        try:
+            return np.array(values) if values else np.array(values, object)
+        except OverflowError:
+            pass
+    if kinds == {np.datetime64}:
+        return np.array(values)
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def arrow_column(values: np.ndarray) -> np.ndarray:
+    """Return a column as Arrow takes it: objects as JSON texts."""
+    if values.dtype.kind != "O":
+        return values
+    texts = ["" if v is None else v if isinstance(v, str) else json.dumps(plain(v)) for v in values]
+    return np.array(texts, dtype=str)

@@ -1,0 +1,63 @@
+"""Times as the CF conventions store them: integers, with their units in an attribute.
+
+CF conventions 1.11, section 4.4. xarray decodes them from any Zarr reader.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ambar import _core
+
+NOT_A_TIME = np.iinfo(np.int64).min
+"""What stands for NaT, as in NumPy; stored as the attribute ``_FillValue``."""
+
+_UNITS = {
+    "D": "days",
+    "h": "hours",
+    "m": "minutes",
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
+_EPOCH = " since 1970-01-01"
+
+
+def encode_times(values: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return datetimes or durations as int64 and their CF units.
+
+    Raises
+    ------
+    UnsupportedError
+        If they count what CF has no unit for: weeks, months, years, or multiples of a unit.
+    """
+    unit, count = np.datetime_data(values.dtype)
+    if unit not in _UNITS or count != 1:
+        raise _core.UnsupportedError(
+            f"values of dtype {values.dtype} cannot be stored; convert them to datetime64[ns] or "
+            "timedelta64[ns]"
+        )
+    units = _UNITS[unit]
+    if values.dtype.kind == "M":
+        units += _EPOCH
+    return np.ascontiguousarray(values).view(np.int64), units
+
+
+def decoded_dtype(units: str) -> np.dtype[np.generic]:
+    """Return the NumPy dtype that values of these CF units had before `encode_times`."""
+    name, since, _ = units.partition(_EPOCH)
+    unit = next((unit for unit, cf in _UNITS.items() if cf == name), None)
+    if unit is None:
+        raise _core.CorruptError(f"{units!r} are no units of time that ambar writes")
+    return np.dtype(f"{'datetime64' if since else 'timedelta64'}[{unit}]")
+
+
+def attributes_of(units: str) -> dict[str, object]:
+    """Return the attributes that tell CF readers how the integers count time."""
+    attributes: dict[str, object] = {"units": units, "_FillValue": NOT_A_TIME}
+    if units.endswith(_EPOCH):
+        attributes["calendar"] = "proleptic_gregorian"
+    else:
+        attributes["dtype"] = str(decoded_dtype(units))
+    return attributes

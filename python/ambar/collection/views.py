@@ -1,0 +1,160 @@
+"""A collection's datasets as xarray's: one of them, several, or all with a dimension for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from ambar import _core
+from ambar.cached import open_cached
+from ambar.collection.family import Family
+from ambar.collection.records import ROW
+from ambar.collection.selecting import Piece
+
+if TYPE_CHECKING:
+    from ambar.collection.collection import Collection
+
+
+class RowArray(BackendArray):
+    """A part of a family's array, read when indexed: one dataset, or some, or all of them.
+
+    Pickles as the store's path, so that dask's tasks do under threads, processes and distributed.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        node: str,
+        rows: int | slice | np.ndarray,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> None:
+        self.path = path
+        self.node = node
+        self.rows = rows
+        self.shape = shape
+        self.dtype = dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return a part of the array, as xarray asks for it."""
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.OUTER, self._read
+        )
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        array = open_cached(self.path)[self.node]
+        rows, inner = self.rows, key
+        if isinstance(rows, slice) and len(array.shape) == len(key):
+            # The first dimension is cut already; what is wanted of it is counted from there.
+            numbers = np.arange(*rows.indices(array.shape[0]))[key[0]]
+            rows, inner = numbers if isinstance(numbers, np.ndarray) else int(numbers), key[1:]
+        elif isinstance(rows, np.ndarray):
+            chosen = rows[key[0]]
+            rows, inner = chosen if isinstance(chosen, np.ndarray) else int(chosen), key[1:]
+        values = array.read((rows, *inner))
+        return values.view(self.dtype) if self.dtype.kind in "mM" else values
+
+
+def one(collection: Collection, name: str) -> xr.Dataset:
+    """Return one dataset, lazily."""
+    family, row = collection.place(name)
+    variables = {}
+    reader = collection.reader
+    for key, column in family.columns.items():
+        node, dtype = family.path(key), reader.dtype(family, key)
+        shape = family.shape(key)
+        if column.shared:
+            data: Any = collection.shared(family, key)
+        else:
+            rows: int | slice = row
+            if family.is_ragged(key):
+                offsets = reader.offsets(family)
+                rows = slice(int(offsets[row]), int(offsets[row + 1]))
+                shape = (rows.stop - rows.start, *shape)
+            array = RowArray(collection.path, node, rows, shape, dtype)
+            data = indexing.LazilyIndexedArray(array)
+        attributes = collection.variable_attributes(family, key, row)
+        variables[key] = xr.Variable(column.dims, data, attributes, fastpath=True)
+    return _dataset(variables, family, collection.attributes(name))
+
+
+def loaded(collection: Collection, name: str, values: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Return one dataset whose values are at hand."""
+    family, row = collection.place(name)
+    variables = {}
+    for key, column in family.columns.items():
+        attributes = collection.variable_attributes(family, key, row)
+        variables[key] = xr.Variable(column.dims, values[key], attributes, fastpath=True)
+    return _dataset(variables, family, collection.attributes(name))
+
+
+def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
+    """Return datasets of one family as one, with a dimension for them.
+
+    Ragged families come as contiguous ragged arrays (CF conventions, section 9.3.3).
+    """
+    families = {collection.place(name)[0].number for name in names}
+    if len(families) != 1:
+        raise _core.InvalidError(
+            f"these datasets are of {len(families)} families, of different shapes or types, which one "
+            "xarray.Dataset cannot hold: choose datasets of one (collection.families), or use read()"
+        )
+    family = collection.place(names[0])[0]
+    rows = np.array([collection.place(name)[1] for name in names], np.int64)
+    if family.ragged:
+        return _contiguous(collection, family, names, rows)
+    variables = {}
+    wanted = Piece(family, rows, rows, {}).row_key
+    for key, column in family.columns.items():
+        if column.shared:
+            variables[key] = xr.Variable(
+                column.dims, collection.shared(family, key), column.attributes
+            )
+            continue
+        dtype = collection.reader.dtype(family, key)
+        shape = (len(rows), *family.shape(key))
+        array = RowArray(collection.path, family.path(key), wanted, shape, dtype)
+        chunks = dict(zip(family.dims(key), collection.store[family.path(key)].chunks, strict=True))
+        variables[key] = xr.Variable(
+            family.dims(key),
+            indexing.LazilyIndexedArray(array),
+            column.attributes,
+            {"preferred_chunks": chunks},
+        )
+    variables[ROW] = xr.Variable((ROW,), np.array(names, object))
+    return _dataset(variables, family, family.attributes)
+
+
+def _contiguous(
+    collection: Collection, family: Family, names: list[str], rows: np.ndarray
+) -> xr.Dataset:
+    bulk = collection.read(list(family.columns), names, stack=False)
+    variables: dict[str, xr.Variable] = {}
+    for key, column in family.columns.items():
+        found = bulk[key]
+        if column.shared:
+            values: np.ndarray = collection.shared(family, key)
+        else:
+            values = found if isinstance(found, np.ndarray) else found.values
+        variables[key] = xr.Variable(family.dims(key), values, column.attributes)
+    counts = np.diff(collection.reader.offsets(family))[rows]
+    name = family.counts.rpartition("/")[2]
+    variables[name] = xr.Variable((ROW,), counts, {"sample_dimension": family.ragged})
+    variables[ROW] = xr.Variable((ROW,), np.array(names, object))
+    return _dataset(variables, family, family.attributes)
+
+
+def _dataset(
+    variables: dict[str, xr.Variable], family: Family, attributes: Mapping[str, Any]
+) -> xr.Dataset:
+    coords = {
+        key: variables.pop(key)
+        for key in list(variables)
+        if key == ROW or (key in family.columns and family.columns[key].coordinate)
+    }
+    return xr.Dataset(variables, xr.Coordinates(coords), attributes)

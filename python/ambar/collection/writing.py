@@ -1,0 +1,248 @@
+"""Writing datasets: gathered by family, and appended to the families' arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ambar.collection import layout
+from ambar.collection.attributes import Key, forget, merge
+from ambar.collection.family import Family
+from ambar.collection.records import ROW, Record
+from ambar.collection.statistics import has_range, measure
+from ambar.collection.times import NOT_A_TIME
+from ambar.dtypes import to_zarr
+from ambar.writer import Writer
+
+BATCH = 64 << 20
+"""Raw bytes of a family's datasets that wait to be encoded together."""
+
+_TEXT_BYTES = 32
+
+
+class FamilyWriter:
+    """Appends datasets to one family."""
+
+    def __init__(
+        self, writer: Writer, family: Family, encoding: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._writer = writer
+        self._family = family
+        self._encoding = encoding
+        self._pending: list[Record] = []
+        self._bytes = 0
+        self._made = family.rows > 0
+        self._shared: dict[str, np.ndarray] = {}
+
+    @property
+    def family(self) -> Family:
+        """The family."""
+        return self._family
+
+    @property
+    def next_row(self) -> int:
+        """The row of the next dataset to be added."""
+        return self._family.rows + len(self._pending)
+
+    def add(self, record: Record) -> None:
+        """Add a dataset; it is written with others."""
+        self._pending.append(record)
+        self._bytes += record.nbytes
+        if self._bytes >= BATCH:
+            self.flush(whole=True)
+
+    def flush(self, *, whole: bool = False) -> None:
+        """Write what waits; `whole`: only as many datasets as fill shards, the rest waits on."""
+        records = self._pending
+        if whole and self._family.ragged is None:
+            records = records[: self._rows_of_shards(len(records))]
+        if not records:
+            return
+        if not self._made:
+            self._make(records)
+        self._write_attributes(records)
+        for name in self._family.columns:
+            self._write_variable(name, records)
+        self._write_counts(records)
+        self._write_statistics(records)
+        self._family.rows += len(records)
+        self._pending = self._pending[len(records) :]
+        self._bytes = sum(record.nbytes for record in self._pending)
+
+    def finish(self) -> None:
+        """Write what waits, and what the group says."""
+        self.flush()
+        self._writer.group(self._family.group, self._family.group_attributes())
+        for name in self._family.columns:
+            self._writer.set_attributes(
+                self._family.path(name), self._family.array_attributes(name)
+            )
+
+    def share(self, name: str, values: np.ndarray) -> None:
+        """Say what the values of a shared variable are, as the store has them."""
+        self._shared[name] = values
+
+    def _rows_of_shards(self, waiting: int) -> int:
+        """Return how many of the datasets that wait fill the last shards of all variables."""
+        lengths = [self._cut(name)[1][0] for name in self._family.columns if self._is_array(name)]
+        rows = int(np.lcm.reduce([n for n in lengths if n <= waiting] or [1]))
+        rows = rows if rows <= waiting else max(lengths, default=1)
+        return max((self._family.rows + waiting) // rows * rows - self._family.rows, 0) or waiting
+
+    def _is_array(self, name: str) -> bool:
+        return not self._family.columns[name].shared
+
+    def _make(self, records: list[Record]) -> None:
+        """Make the arrays; coordinates that all first datasets have in common are stored once."""
+        family = self._family
+        for name, column in family.columns.items():
+            values = [record.variables[name].values for record in records]
+            column.shared = (
+                column.coordinate
+                and not family.is_ragged(name)
+                and (
+                    all(
+                        np.array_equal(values[0], other, equal_nan=_has_nan(other))
+                        for other in values
+                    )
+                )
+            )
+            if column.shared:
+                self._shared[name] = values[0]
+                self._writer.array(family.path(name), values[0], dims=list(column.dims))
+            else:
+                self._declare(name)
+        if family.ragged:
+            self._declare_column(family.counts, np.int64, {"sample_dimension": family.ragged})
+        for name, column in family.columns.items():
+            path = f"{family.group}/statistics/{name}"
+            if has_range(column.type_name):
+                self._declare_column(f"{path}_range", column.type_name, width=2)
+            self._declare_column(f"{path}_counts", np.int64, width=2)
+        self._made = True
+
+    def _cut(self, name: str) -> tuple[list[int], list[int]]:
+        family, column = self._family, self._family.columns[name]
+        kind = column.type_name
+        itemsize = _TEXT_BYTES if kind in ("string", "bytes") else np.dtype(kind).itemsize
+        chunks = self._encoding.get(name, {}).get("chunks")
+        if family.is_ragged(name):
+            inner = family.shape(name)
+            rows, shards = layout.column(itemsize * int(np.prod(inner, dtype=int)) or 1)
+            return rows + [max(n, 1) for n in inner], shards + [max(n, 1) for n in inner]
+        return layout.cut(family.shape(name), itemsize, chunks)
+
+    def _declare(self, name: str) -> None:
+        family, column = self._family, self._family.columns[name]
+        encoding = self._encoding.get(name, {})
+        chunks, shards = self._cut(name)
+        self._writer.declare(
+            family.path(name),
+            _dtype(column.type_name),
+            (0, *family.shape(name)),
+            dims=family.dims(name),
+            chunks=chunks,
+            shards=shards,
+            fill_value=NOT_A_TIME if column.times else None,
+            profile=encoding.get("profile"),
+            error_bound=encoding.get("error_bound"),
+        )
+
+    def _declare_column(
+        self,
+        path: str,
+        dtype: Any,
+        attributes: dict[str, Any] | None = None,
+        *,
+        width: int | None = None,
+    ) -> None:
+        """Declare a column of one value a dataset, or of `width`."""
+        itemsize = _TEXT_BYTES if dtype is str else np.dtype(dtype).itemsize
+        rows, shards = layout.column(itemsize * (width or 1))
+        inner = [] if width is None else [width]
+        self._writer.declare(
+            path,
+            dtype,
+            (0, *inner),
+            dims=(ROW, *(["value"] if inner else [])),
+            chunks=rows + inner,
+            shards=shards + inner,
+            attributes=attributes,
+        )
+
+    def _write_attributes(self, records: list[Record]) -> None:
+        family = self._family
+        columns, new = merge(family, records)
+        for key in new:
+            earlier = forget(family, key)
+            path = self._column(key)
+            self._declare_column(path, str)
+            if family.rows:
+                texts = np.full(family.rows, earlier, object)
+                self._writer.append(path, texts)
+        for key, texts in columns.items():
+            self._writer.append(self._column(key), np.array(texts, object))
+
+    def _column(self, key: Key) -> str:
+        return f"{self._family.group}/attributes/{self._family.varying.index(key)}"
+
+    def _write_variable(self, name: str, records: list[Record]) -> None:
+        family, column = self._family, self._family.columns[name]
+        values = [record.variables[name].values for record in records]
+        if column.shared:
+            shared = self._shared[name]
+            if all(np.array_equal(shared, v, equal_nan=_has_nan(v)) for v in values):
+                return
+            self._expand(name, shared)
+        if not family.is_ragged(name):
+            values = [piece[np.newaxis] for piece in values]
+        self._append(family.path(name), values)
+
+    def _expand(self, name: str, shared: np.ndarray) -> None:
+        """Store a shared variable for each dataset."""
+        self._family.columns[name].shared = False
+        path = self._family.path(name)
+        self._writer.remove(path)
+        self._declare(name)
+        rest = self._family.rows
+        while rest:
+            rows = min(rest, max(BATCH // max(shared.nbytes, 1), 1))
+            self._append(path, [shared[np.newaxis]] * rows)
+            rest -= rows
+
+    def _append(self, path: str, pieces: list[np.ndarray]) -> None:
+        """Append arrays of one dtype without looking at each of them again."""
+        first = pieces[0]
+        if first.dtype.kind == "O":
+            self._writer.append(path, *pieces)
+            return
+        rows = sum(len(piece) for piece in pieces)
+        dtype, _ = to_zarr(first[:0])
+        self._writer.core.append(f"/{path}", pieces, dtype, rows)
+
+    def _write_counts(self, records: list[Record]) -> None:
+        dim = self._family.ragged
+        if dim is not None:
+            counts = np.array([record.sizes[dim] for record in records], np.int64)
+            self._writer.append(self._family.counts, counts)
+
+    def _write_statistics(self, records: list[Record]) -> None:
+        for name, column in self._family.columns.items():
+            path = f"{self._family.group}/statistics/{name}"
+            times = column.times is not None
+            found = [measure(record.variables[name].values, times) for record in records]
+            if has_range(column.type_name):
+                ranges = np.array([row[:2] for row in found], column.type_name)
+                self._writer.append(f"{path}_range", ranges)
+            counts = np.array([row[2:] for row in found], np.int64)
+            self._writer.append(f"{path}_counts", counts)
+
+
+def _dtype(type_name: str) -> Any:
+    return {"string": str, "bytes": bytes}.get(type_name, type_name)
+
+
+def _has_nan(values: np.ndarray) -> bool:
+    return values.dtype.kind in "fc"
