@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FILE = "datasets.ambar"
+CHUNK = 128
+"""Datasets of a chunk of dask's."""
 
 
 class AmbarCollection(Layout):
@@ -32,7 +34,8 @@ class AmbarCollection(Layout):
         self.collection.add_many(pairs)
 
     def finish(self) -> None:
-        """Commit."""
+        """Commit and close."""
+        self.collection.commit()
         self.collection.close()
 
 
@@ -94,5 +97,5 @@ class AmbarDask(AmbarBulk):
         """Open, select and load."""
         request = self.request
         with self.open() as collection, dask_threads(request.threads):
-            dataset = collection.to_xarray(chunks={})[request.case.names]
+            dataset = collection.to_xarray()[request.case.names].chunk(dataset=CHUNK)
             return dataset.isel(request.window).load()

@@ -43,6 +43,8 @@ class Scaled:
     """Of all datasets as xarray Datasets, one after the other, opening included."""
     add: list[float]
     """Of adding a dataset and committing it, the store being open: medians of a few."""
+    other_attributes: int
+    """How many of the datasets that were looked at had other attributes than they were given."""
 
     def median(self, what: str) -> float:
         """Return the median of `write`, `open`, ..."""
@@ -148,6 +150,12 @@ def _measure(plan: Plan, scale: Scale) -> None:
             continue
         of = {do: workers[key].seconds for do, workers in steps.items()}
         first = [answer["first"] for answer in steps["name"][key].answers]
+        other = {
+            number
+            for do in STEPS
+            for answer in steps[do][key].answers
+            for number in answer["other_attributes"]
+        }
         scale.rows.append(
             Scaled(
                 key=key,
@@ -161,5 +169,6 @@ def _measure(plan: Plan, scale: Scale) -> None:
                 first_by_name=first,
                 loop=of["loop"],
                 add=of["add"],
+                other_attributes=len(other),
             )
         )

@@ -74,6 +74,12 @@ def notes(scale: Scale) -> list[str]:
             )
         ]
         lines.append(f"times as fast as Atlas: {', '.join(ratios)}.")
+    lines += [
+        f"{row.name}: {row.other_attributes} of the datasets that were looked at, those that were "
+        "added among them, had other attributes than they were given."
+        for row in scale.rows
+        if row.other_attributes
+    ]
     return lines + [f"left out: {name}: {why}." for name, why in scale.left_out.items()]
 
 
