@@ -165,6 +165,7 @@ impl Wanted {
     fn indices(&self) -> Indices<'_> {
         match self {
             &Self::Slice(start, stop, step) => Slice { start, stop, step }.into(),
+            Self::List(lent) if lent.count() == 0 => Indices::List(&[]),
             // NumPy's arrays of uint64 are aligned; others are refused as indices out of range.
             Self::List(lent) => {
                 Indices::List(bytemuck::try_cast_slice(lent.bytes()).unwrap_or(&[u64::MAX]))

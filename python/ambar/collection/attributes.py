@@ -1,7 +1,7 @@
 """Attributes of datasets and variables: those in common once, those that differ as columns of JSON.
 
-JSON lacks times and floats that are no numbers: they are objects of one key, ``{"datetime64": ...}``,
-``{"timedelta64": ...}`` and ``{"float": "nan"}``.
+JSON lacks times and floats that are no numbers: they are objects of one key,
+``{"datetime64": ...}``, ``{"timedelta64": ...}`` and ``{"float": "nan"}``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ABSENT = ""
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     """Return an attribute's value as JSON can hold it.
 
     Raises
@@ -89,7 +89,7 @@ def parse(texts: Iterable[str]) -> list[Any]:
 
 
 class Texts:
-    """Attributes as JSON texts; those of the last dataset are remembered, most are the same again."""
+    """Attributes as JSON texts; the last are remembered, as most datasets have the same."""
 
     def __init__(self) -> None:
         self._last: dict[str | None, tuple[dict[str, Any], dict[str, str]]] = {}
@@ -145,8 +145,8 @@ def merge(family: Family, records: list[Record]) -> tuple[dict[Key, list[str]], 
             columns[scope, key] = column
     for scope in {variable for variable, _ in family.varying} - {None, *family.columns}:
         raise _core.CorruptError(f"/{family.group} has attributes of {scope}, which it lacks")
-    for key in family.varying:
-        columns.setdefault(key, [ABSENT] * len(records))
+    for place in family.varying:
+        columns.setdefault(place, [ABSENT] * len(records))
     return columns, new
 
 

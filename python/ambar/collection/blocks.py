@@ -1,4 +1,4 @@
-"""Rows of families, decoded a chunk of rows at a time and kept: datasets are read one after the other."""
+"""Rows of families, decoded a chunk of rows at a time and kept: the next dataset is often near."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ _LEAST = 1024
 class Catalogue:
     """Names of datasets, and their families and rows there.
 
-    Names and places are one chunk each, so that they are read at once; the chunks' length, a power of
-    two times 1024, is doubled where they become too short.
+    Names and places are one chunk each, so that they are read at once; the chunks' length, a power
+    of two times 1024, is doubled where they become too short.
     """
 
     def __init__(self, names: Iterable[str] = (), places: np.ndarray | None = None) -> None:
@@ -42,6 +42,18 @@ class Catalogue:
                 f"different, and places of shape {places.shape}; restore the store from a copy"
             )
         return catalogue
+
+    def check(self, rows: list[int], location: str) -> None:
+        """Raise CorruptError where a place is outside of the families, which have so many rows."""
+        if not len(self):
+            return
+        family, row = self.places.T
+        known = family < len(rows)
+        if not known.all() or (row >= np.array(rows)[family]).any():
+            raise _core.CorruptError(
+                f"{location}: /{PLACES} has a place outside of the {len(rows)} families and their "
+                "rows; restore the store from a copy"
+            )
 
     @property
     def names(self) -> list[str]:
@@ -107,7 +119,7 @@ class Catalogue:
         self._moved = True
 
     def write(self, writer: _core.Writer, declare: Any) -> None:
-        """Write what has changed: appended, or anew where rows have moved or chunks are too short."""
+        """Write what is new; all of it where rows have moved or chunks are too short."""
         first = self._stored
         capacity = _capacity(first)
         if self._moved or first == 0 or len(self) > capacity:

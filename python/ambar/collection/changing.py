@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar.collection.background import Background
 from ambar.collection.catalogue import Catalogue
 from ambar.collection.families import Families
 from ambar.collection.family import Column
@@ -38,6 +39,7 @@ class Changes:
         self._settings = settings
         self._store = store
         self._writers: dict[int, FamilyWriter] = {}
+        self._background = Background()
         self._first: dict[str, Column] = {}
         for family in families:
             for name, column in family.columns.items():
@@ -66,6 +68,7 @@ class Changes:
         """Write everything, visible at once."""
         for writer in self._writers.values():
             writer.finish()
+        self._background.wait()
         self._catalogue.write(self._writer.core, self._writer.declare)
         about = {
             "kind": "collection",
@@ -80,22 +83,23 @@ class Changes:
 
     def close(self) -> None:
         """Let go of the file; what was not committed is lost."""
+        self._background.close()
         self._writer.close()
 
     def _put(self, record: Record) -> tuple[int, int]:
         record = self._matched(record)
         family = self._families.place(record)
         if family.number not in self._writers:
-            writer = FamilyWriter(self._writer, family, self._settings["encoding"])
+            writer = FamilyWriter(
+                self._writer, family, self._settings["encoding"], self._background
+            )
             for name, column in family.columns.items():
                 if column.shared and self._store is not None:
                     writer.share(name, self._store[family.path(name)].read())
             self._writers[family.number] = writer
         writer = self._writers[family.number]
-        row = writer.next_row
-        writer.add(record)
         self.pending = True
-        return family.number, row
+        return family.number, writer.add(record)
 
     def _matched(self, record: Record) -> Record:
         """Return the dataset with the dtypes of the first that had its variables, as was asked."""

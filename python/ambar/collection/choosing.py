@@ -96,7 +96,8 @@ class Chooser:
             )
         if numbers.dtype == bool and len(numbers) != count:
             raise IndexError(f"a mask of {len(numbers)} values for {count} datasets")
-        return np.arange(count)[numbers]
+        chosen: np.ndarray = np.arange(count)[numbers]
+        return chosen
 
     def _lookup(self, name: str, statistic: str | None) -> np.ndarray:
         if statistic is None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Collection:
     """Named datasets in one store; made by `Collection.create` or `open_collection`.
 
-    Leaving its ``with`` block commits what was added, unless by an exception. What was added is to be
+    Leaving its ``with`` block commits what was added, unless by an exception. What was added can be
     read after the commit.
     """
 
@@ -58,6 +58,7 @@ class Collection:
             count = int(store.ambar_attributes()["families"])
             families = [load(store, number) for number in range(count)]
             self._families = Families(families, settings["ragged"])
+            self._catalogue.check([family.rows for family in families], store.location)
         self._changes = None
         if writer is not None:
             self._changes = Changes(writer, self._catalogue, self._families, settings, store)
@@ -93,7 +94,7 @@ class Collection:
             ``{"profile": "small"}``; ``{"error_bound": 0.01}``, absolute.
         on_mismatch
             What to do with a variable of another dtype than that of the first dataset that has it:
-            keep it as it is, in another family; "cast" it, where NumPy casts within a kind; "raise".
+            keep it as it is, in another "family"; "cast" it, as NumPy does within a kind; "raise".
 
         Raises
         ------
@@ -108,8 +109,8 @@ class Collection:
         for name, options in encoding.items():
             if unknown := set(options) - {"chunks", "profile", "error_bound"}:
                 raise _core.InvalidError(
-                    f"encoding of {name}: {sorted(unknown)} is unknown; there are chunks, profile and "
-                    "error_bound"
+                    f"encoding of {name}: {sorted(unknown)} is unknown; there are chunks, profile "
+                    "and error_bound"
                 )
         settings = {"ragged": list(ragged), "encoding": encoding, "on_mismatch": on_mismatch}
         writer = create(
@@ -125,9 +126,10 @@ class Collection:
     # Adding and removing
 
     def add(self, name: str, dataset: Input) -> None:
-        """Add a dataset of xarray, or a mapping from names to arrays or ``(dims, array, attributes)``.
+        """Add a dataset of xarray, or a mapping from names to arrays.
 
-        Raises InvalidError if the name is taken, UnsupportedError for values that cannot be stored.
+        A mapping's values may be ``(dims, array)`` and ``(dims, array, attributes)`` too. Raises
+        InvalidError if the name is taken, UnsupportedError for values that cannot be stored.
         """
         self._changing.add(as_record(name, dataset))
 
@@ -138,7 +140,7 @@ class Collection:
             changes.add(as_record(name, dataset))
 
     def replace(self, name: str, dataset: Input) -> None:
-        """Put a dataset in the place of the one of that name; raises NotFoundError if there is none."""
+        """Put a dataset in the place of the one of that name; raises NotFoundError if it lacks."""
         self._changing.replace(as_record(name, dataset))
 
     def extend(self, name: str, dataset: Input, dim: str) -> None:
@@ -172,7 +174,7 @@ class Collection:
         self._changing.replace(Record(name, variables, old.attributes))
 
     def remove(self, names: str | Iterable[str]) -> None:
-        """Take datasets out; `ambar.compact` gives their bytes back where none of a chunk is left."""
+        """Take datasets out; their bytes stay in the store."""
         wanted = {names} if isinstance(names, str) else set(names)
         for name in wanted:
             self._catalogue.position(name)
@@ -180,7 +182,7 @@ class Collection:
         self._catalogue.remove(wanted)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a dataset another name; raises NotFoundError, or InvalidError if the new is taken."""
+        """Give a dataset another name; raises NotFoundError, InvalidError if the new is taken."""
         self._changing.touch()
         self._catalogue.rename(old, new)
 
@@ -245,7 +247,7 @@ class Collection:
         return list(dict.fromkeys(name for family in self._families for name in family.columns))
 
     def attributes(self, name: str) -> dict[str, Any]:
-        """Return the attributes of a dataset; raises NotFoundError if there is none of that name."""
+        """Return the attributes of a dataset; raises NotFoundError if there is none."""
         family, row = self.place(name)
         return self._columns.attributes(family, None, row)
 
@@ -264,8 +266,8 @@ class Collection:
     def stats(self, variable: str) -> Table:
         """Return min, max, count and nulls of a variable in each dataset that has it.
 
-        From the store's statistics alone: no values are read. Texts and complex numbers have neither
-        min nor max.
+        From the store's statistics alone: no values are read. Texts and complex numbers have
+        neither min nor max.
         """
         columns = self._chooser.statistics(variable)
         having = columns.pop("having")
@@ -367,7 +369,7 @@ class Collection:
         return {name: self.load(name) for name in names}
 
     def to_dataframe(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the values of all datasets, or those named, a row each, with the dataset's name."""
+        """Return the values of all datasets, or those named, each row with its dataset's name."""
         import pandas as pd
 
         frames = []
@@ -436,10 +438,9 @@ class Collection:
         """Return a dataset as it would be added."""
         family, row = self.place(name)
         variables = {}
-        for key, values in self._values(name).items():
+        for key, found in self._values(name).items():
             column = family.columns[key]
-            if column.times:
-                values, _ = encode_times(values)
+            values = encode_times(found)[0] if column.times else found
             attributes = self.variable_attributes(family, key, row)
             variables[key] = Variable(
                 column.dims, values, attributes, column.coordinate, column.times

@@ -131,7 +131,7 @@ def schema_of_family(family: Family) -> Schema:
 
 
 def can_be_ragged(schema: Schema, dim: str) -> bool:
-    """Whether every variable that has the dimension has it first, so that values can lie end to end."""
+    """Whether every variable that has the dimension has it first, so that it can be ragged."""
     having = [dims for _, dims, *_ in schema if dim in dims]
     return bool(having) and all(dims.index(dim) == 0 for dims in having)
 
@@ -171,8 +171,8 @@ def load(store: Store, number: int) -> Family:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _core.CorruptError(
-            f"{store.location}: /{path} is no family of a collection ({error!r}); restore the store "
-            "from a copy"
+            f"{store.location}: /{path} is no family of a collection ({error!r}); restore the "
+            "store from a copy"
         ) from error
     for name, column in family.columns.items():
         own = store.attributes(family.path(name))

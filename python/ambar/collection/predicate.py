@@ -1,8 +1,8 @@
 """Conditions on datasets: comparisons of their attributes and statistics, written as text.
 
-``platform == "argo" and temperature.max > 20``: names of attributes, and of variables with ``.min``,
-``.max``, ``.count`` or ``.nulls``; numbers, texts, True and False; ``and``, ``or``, ``not``, ``in`` with
-lists, and comparisons. An attribute that a dataset lacks makes a comparison false.
+``platform == "argo" and temperature.max > 20``: names of attributes, and of variables with
+``.min``, ``.max``, ``.count`` or ``.nulls``; numbers, texts, True and False; ``and``, ``or``,
+``not``, ``in`` with lists, and comparisons. What a dataset lacks makes a comparison false.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def matching(text: str, count: int, lookup: Lookup) -> np.ndarray:
     return np.broadcast_to(result, (count,))
 
 
-def _evaluate(node: ast.expr, text: str, lookup: Lookup) -> Any:
+def _evaluate(node: ast.expr, text: str, lookup: Lookup) -> Any:  # noqa: PLR0911 - a case each
     match node:
         case ast.BoolOp(op=op, values=values):
             parts = [_evaluate(value, text, lookup) for value in values]
@@ -72,14 +72,16 @@ def _evaluate(node: ast.expr, text: str, lookup: Lookup) -> Any:
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
             return [_evaluate(part, text, lookup) for part in parts]
     raise _core.InvalidError(
-        f"{text!r}: {ast.unparse(node)!r} is not understood; compare attributes and statistics with "
-        "<, <=, >, >=, ==, != or in, joined by and, or, not"
+        f"{text!r}: {ast.unparse(node)!r} is not understood; compare attributes and statistics "
+        "with <, <=, >, >=, ==, != or in, joined by and, or, not"
     )
 
 
 def _compare(left: Any, op: ast.cmpop, right: Any) -> np.ndarray:
     if isinstance(op, (ast.In, ast.NotIn)):
-        found = np.logical_or.reduce([_each(left, operator.eq, one) for one in right] or [False])
+        found = np.zeros(np.shape(left), bool)
+        for one in right:
+            found |= _each(left, operator.eq, one)
         return found if isinstance(op, ast.In) else ~found
     return _each(left, _COMPARE.get(type(op), _refuse), right)
 
@@ -90,7 +92,7 @@ def _refuse(left: Any, right: Any) -> bool:  # noqa: ARG001 - stands for an oper
 
 def _each(left: Any, compare: Callable[[Any, Any], Any], right: Any) -> np.ndarray:
     """Compare columns or values, one by one where they are objects: others are never equal."""
-    if all(getattr(side, "dtype", None) != object for side in (left, right)):
+    if all(np.asarray(side).dtype.kind != "O" for side in (left, right)):
         return np.asarray(compare(left, right), bool)
     a, b = np.broadcast_arrays(np.asarray(left, object), np.asarray(right, object))
 

@@ -23,7 +23,7 @@ class Bulk(Mapping[str, "np.ndarray | Ragged"]):
     names: list[str]
     """The datasets, in the order of the arrays' first dimension."""
     missing: dict[str, np.ndarray]
-    """bool (datasets,) a variable: which datasets lack it; there the arrays hold NaN, NaT, 0 or ""."""
+    """bool (datasets,) a variable: which lack it; the arrays have NaN, NaT, 0 or "" there."""
     _arrays: dict[str, np.ndarray | Ragged] = field(repr=False)
 
     def __getitem__(self, variable: str) -> np.ndarray | Ragged:

@@ -1,10 +1,10 @@
-"""A dataset as a collection takes it: its variables as NumPy arrays of the types that are stored."""
+"""A dataset as a collection takes it: its variables as NumPy arrays of types that are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -78,11 +78,12 @@ def as_record(name: str, dataset: Input) -> Record:
     """
     if not isinstance(name, str) or not name:
         raise _core.InvalidError(f"a dataset's name is a text of at least one letter, not {name!r}")
-    if isinstance(dataset, Mapping) and not hasattr(dataset, "coords"):
-        variables = {str(key): _of_mapping(key, value) for key, value in dataset.items()}
-        attributes: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+    if not hasattr(dataset, "coords"):
+        variables = {str(key): _of_mapping(str(key), value) for key, value in dataset.items()}
     else:
         # `variables` of a Dataset makes no DataArrays, which would take most of the time.
+        dataset = cast("xr.Dataset", dataset)
         coords = dataset.coords
         variables = {
             str(key): _variable(tuple(map(str, v.dims)), v.values, dict(v.attrs), key in coords)

@@ -45,6 +45,9 @@ class Piece:
 def by_family(families: list[Family], places: np.ndarray, isel: Isel) -> list[Piece]:
     """Return the datasets at `places`, (datasets, 2) of family and row, by family."""
     numbers = places[:, 0]
+    if not len(places):
+        # Of each family nothing, which has its shapes and types nevertheless.
+        return [Piece(family, np.empty(0, int), np.empty(0, int), isel) for family in families]
     pieces = []
     for number in np.unique(numbers):
         at = np.flatnonzero(numbers == number)
@@ -72,7 +75,7 @@ def row_ranges(
     listed = np.atleast_1d(np.asarray(wanted))
     if listed.dtype.kind not in "iu" or listed.ndim != 1:
         raise _core.InvalidError(
-            f"{dim} is ragged: it is indexed with integers, lists of them and slices, not {wanted!r}"
+            f"{dim} is ragged: it takes integers, lists of them and slices, not {wanted!r}"
         )
     signed = listed.astype(np.int64)[np.newaxis, :]
     indices = np.where(signed < 0, signed + lengths[:, np.newaxis], signed)
@@ -90,7 +93,8 @@ def _bound(value: Any, lengths: np.ndarray, default: Any) -> np.ndarray:
     if value is None:
         return np.broadcast_to(default, lengths.shape)
     at = lengths + value if value < 0 else np.full_like(lengths, value)
-    return np.clip(at, 0, lengths)
+    clipped: np.ndarray = np.clip(at, 0, lengths)
+    return clipped
 
 
 def split_by_labels(
@@ -106,8 +110,8 @@ def split_by_labels(
             family = part.family
             if dim not in family.columns or family.columns[dim].dims != (dim,):
                 raise _core.InvalidError(
-                    f"sel=: {dim!r} is no coordinate with labels of its own in /{family.group}; use "
-                    "isel="
+                    f"sel=: {dim!r} is no coordinate with labels of its own in /{family.group}; "
+                    "use isel="
                 )
             if family.ragged == dim:
                 raise _core.InvalidError(f"sel=: {dim!r} is ragged; use isel=")

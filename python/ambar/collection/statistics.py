@@ -14,11 +14,13 @@ def has_range(type_name: str) -> bool:
     return type_name not in ("string", "bytes") and np.dtype(type_name).kind in "biuf"
 
 
-def measure(values: np.ndarray, times: bool) -> tuple[Any, Any, int, int]:
+def measure(  # noqa: PLR0911 - a case each
+    values: np.ndarray, times: bool
+) -> tuple[Any, Any, int, int]:
     """Return the smallest and the largest value, the number of values and of nulls among them.
 
-    Nulls are NaN and NaT; they are left out of the range. Where nothing is left, the range is that of
-    nulls (0 for integers).
+    Nulls are NaN and NaT; they are left out of the range. Where nothing is left, the range is that
+    of nulls (0 for integers).
     """
     kind = values.dtype.kind
     if values.size == 0:

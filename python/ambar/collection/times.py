@@ -41,7 +41,7 @@ def encode_times(values: np.ndarray) -> tuple[np.ndarray, str]:
     units = _UNITS[unit]
     if values.dtype.kind == "M":
         units += _EPOCH
-    return np.ascontiguousarray(values).view(np.int64), units
+    return values.view(np.int64), units
 
 
 def decoded_dtype(units: str) -> np.dtype[np.generic]:

@@ -101,8 +101,8 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
     families = {collection.place(name)[0].number for name in names}
     if len(families) != 1:
         raise _core.InvalidError(
-            f"these datasets are of {len(families)} families, of different shapes or types, which one "
-            "xarray.Dataset cannot hold: choose datasets of one (collection.families), or use read()"
+            f"these datasets are of {len(families)} families, of different shapes or types, which "
+            "one xarray.Dataset cannot hold: choose datasets of one, or use read()"
         )
     family = collection.place(names[0])[0]
     rows = np.array([collection.place(name)[1] for name in names], np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar.collection import layout
 from ambar.collection.attributes import Key, forget, merge
+from ambar.collection.background import Background
 from ambar.collection.family import Family
 from ambar.collection.records import ROW, Record
 from ambar.collection.statistics import has_range, measure
@@ -16,64 +17,68 @@ from ambar.collection.times import NOT_A_TIME
 from ambar.dtypes import to_zarr
 from ambar.writer import Writer
 
-BATCH = 64 << 20
-"""Raw bytes of a family's datasets that wait to be encoded together."""
+BATCH = 16 << 20
+"""Raw bytes of a family's datasets that are encoded together."""
 
 _TEXT_BYTES = 32
 
 
 class FamilyWriter:
-    """Appends datasets to one family."""
+    """Appends datasets to one family; on another thread, see `background`."""
 
     def __init__(
-        self, writer: Writer, family: Family, encoding: Mapping[str, Mapping[str, Any]]
+        self,
+        writer: Writer,
+        family: Family,
+        encoding: Mapping[str, Mapping[str, Any]],
+        background: Background,
     ) -> None:
         self._writer = writer
         self._family = family
         self._encoding = encoding
+        self._background = background
         self._pending: list[Record] = []
         self._bytes = 0
+        self._next_row = family.rows
         self._made = family.rows > 0
         self._shared: dict[str, np.ndarray] = {}
+        # Columns of little per dataset, written with the commit.
+        self._columns: dict[str, list[np.ndarray]] = {}
 
-    @property
-    def family(self) -> Family:
-        """The family."""
-        return self._family
-
-    @property
-    def next_row(self) -> int:
-        """The row of the next dataset to be added."""
-        return self._family.rows + len(self._pending)
-
-    def add(self, record: Record) -> None:
-        """Add a dataset; it is written with others."""
+    def add(self, record: Record) -> int:
+        """Add a dataset, which is written with others; return its row."""
         self._pending.append(record)
         self._bytes += record.nbytes
         if self._bytes >= BATCH:
-            self.flush(whole=True)
+            self._flush(self._filling())
+        self._next_row += 1
+        return self._next_row - 1
 
-    def flush(self, *, whole: bool = False) -> None:
-        """Write what waits; `whole`: only as many datasets as fill shards, the rest waits on."""
-        records = self._pending
-        if whole and self._family.ragged is None:
-            records = records[: self._rows_of_shards(len(records))]
-        if not records:
-            return
+    def finish(self) -> None:
+        """Have what waits written, and what the group says."""
+        self._flush(len(self._pending))
+        self._background.submit(self._finish)
+
+    def _flush(self, count: int) -> None:
+        records, self._pending = self._pending[:count], self._pending[count:]
+        self._bytes = sum(record.nbytes for record in self._pending)
+        if records:
+            self._background.submit(lambda: self._write(records))
+
+    def _write(self, records: list[Record]) -> None:
         if not self._made:
             self._make(records)
         self._write_attributes(records)
         for name in self._family.columns:
             self._write_variable(name, records)
-        self._write_counts(records)
-        self._write_statistics(records)
+        self._count(records)
+        self._measure(records)
         self._family.rows += len(records)
-        self._pending = self._pending[len(records) :]
-        self._bytes = sum(record.nbytes for record in self._pending)
 
-    def finish(self) -> None:
-        """Write what waits, and what the group says."""
-        self.flush()
+    def _finish(self) -> None:
+        for path, parts in self._columns.items():
+            self._writer.append(path, np.concatenate(parts))
+        self._columns.clear()
         self._writer.group(self._family.group, self._family.group_attributes())
         for name in self._family.columns:
             self._writer.set_attributes(
@@ -84,15 +89,15 @@ class FamilyWriter:
         """Say what the values of a shared variable are, as the store has them."""
         self._shared[name] = values
 
-    def _rows_of_shards(self, waiting: int) -> int:
-        """Return how many of the datasets that wait fill the last shards of all variables."""
-        lengths = [self._cut(name)[1][0] for name in self._family.columns if self._is_array(name)]
-        rows = int(np.lcm.reduce([n for n in lengths if n <= waiting] or [1]))
-        rows = rows if rows <= waiting else max(lengths, default=1)
-        return max((self._family.rows + waiting) // rows * rows - self._family.rows, 0) or waiting
-
-    def _is_array(self, name: str) -> bool:
-        return not self._family.columns[name].shared
+    def _filling(self) -> int:
+        """Return how many of the datasets that wait fill shards, so that none is written twice."""
+        family = self._family
+        if family.ragged is not None:
+            return len(self._pending)
+        lengths = [self._cut(name)[1][0] for name in family.columns if name not in self._shared]
+        first = self._next_row + 1 - len(self._pending)
+        rows = max([n for n in lengths if n <= len(self._pending)], default=1)
+        return (self._next_row + 1) // rows * rows - first
 
     def _make(self, records: list[Record]) -> None:
         """Make the arrays; coordinates that all first datasets have in common are stored once."""
@@ -174,16 +179,14 @@ class FamilyWriter:
 
     def _write_attributes(self, records: list[Record]) -> None:
         family = self._family
-        columns, new = merge(family, records)
+        found, new = merge(family, records)
         for key in new:
             earlier = forget(family, key)
             path = self._column(key)
             self._declare_column(path, str)
-            if family.rows:
-                texts = np.full(family.rows, earlier, object)
-                self._writer.append(path, texts)
-        for key, texts in columns.items():
-            self._writer.append(self._column(key), np.array(texts, object))
+            self._columns[path] = [np.full(family.rows, earlier, object)]
+        for key, texts in found.items():
+            self._columns.setdefault(self._column(key), []).append(np.array(texts, object))
 
     def _column(self, key: Key) -> str:
         return f"{self._family.group}/attributes/{self._family.varying.index(key)}"
@@ -222,22 +225,22 @@ class FamilyWriter:
         dtype, _ = to_zarr(first[:0])
         self._writer.core.append(f"/{path}", pieces, dtype, rows)
 
-    def _write_counts(self, records: list[Record]) -> None:
+    def _count(self, records: list[Record]) -> None:
         dim = self._family.ragged
         if dim is not None:
             counts = np.array([record.sizes[dim] for record in records], np.int64)
-            self._writer.append(self._family.counts, counts)
+            self._columns.setdefault(self._family.counts, []).append(counts)
 
-    def _write_statistics(self, records: list[Record]) -> None:
+    def _measure(self, records: list[Record]) -> None:
         for name, column in self._family.columns.items():
             path = f"{self._family.group}/statistics/{name}"
             times = column.times is not None
             found = [measure(record.variables[name].values, times) for record in records]
             if has_range(column.type_name):
                 ranges = np.array([row[:2] for row in found], column.type_name)
-                self._writer.append(f"{path}_range", ranges)
+                self._columns.setdefault(f"{path}_range", []).append(ranges)
             counts = np.array([row[2:] for row in found], np.int64)
-            self._writer.append(f"{path}_counts", counts)
+            self._columns.setdefault(f"{path}_counts", []).append(counts)
 
 
 def _dtype(type_name: str) -> Any:
