@@ -101,6 +101,7 @@ def test_every_row_whose_library_is_there_is_measured(found: study.Study) -> Non
     assert [key for key in installed if key.startswith("ambar")] == [
         "ambar-bulk",
         "ambar-loop",
+        "ambar-lazy",
         "ambar-xarray",
         "ambar-dask",
     ]

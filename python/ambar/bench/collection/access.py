@@ -87,7 +87,7 @@ class AmbarAccess(Access):
 
     def load(self, name: str) -> xr.Dataset:
         """Return a dataset."""
-        found: xr.Dataset = self.handle[name].load()
+        found: xr.Dataset = self.handle.load(name)
         return found
 
     def add(self, name: str, dataset: xr.Dataset) -> None:

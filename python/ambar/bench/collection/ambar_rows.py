@@ -59,10 +59,26 @@ class AmbarBulk(Reader):
 
 
 class AmbarLoop(AmbarBulk):
-    """One dataset after the other as xarray Datasets."""
+    """One dataset after the other as xarray Datasets, loaded as Atlas' are, then sliced."""
 
     key = "ambar-loop"
     name = "ambar, loop of xarray"
+
+    def read(self) -> Any:
+        """Open, load and select each."""
+        request = self.request
+        with self.open() as collection:
+            return [
+                collection.load(name)[request.case.names].isel(request.window)
+                for name in request.datasets
+            ]
+
+
+class AmbarLazy(AmbarBulk):
+    """One dataset after the other as lazy xarray Datasets, of which the slice is loaded."""
+
+    key = "ambar-lazy"
+    name = "ambar, loop of lazy xarray"
 
     def read(self) -> Any:
         """Open, select and load each."""

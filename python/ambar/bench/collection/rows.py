@@ -28,6 +28,7 @@ READERS: dict[str, type[Reader]] = {
         atlas_rows.AtlasLoop,
         ambar_rows.AmbarBulk,
         ambar_rows.AmbarLoop,
+        ambar_rows.AmbarLazy,
         ambar_rows.AmbarXarray,
         ambar_rows.AmbarDask,
     )
