@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +105,9 @@ class Changes:
         policy = self._settings["on_mismatch"]
         changed: dict[str, Variable] = {}
         for name, variable in record.variables.items():
-            first = self._first.setdefault(name, Column.of(variable))
+            first = self._first.get(name)
+            if first is None:
+                first = self._first[name] = Column.of(variable)
             if (first.type_name, first.times) == (variable.type_name, variable.times):
                 continue
             if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
@@ -118,10 +119,10 @@ class Changes:
                 )
             if policy == "cast":
                 values = variable.values.astype(first.type_name)
-                changed[name] = replace(variable, values=values)
+                changed[name] = variable._replace(values=values, type_name=first.type_name)
         if not changed:
             return record
-        return replace(record, variables={**record.variables, **changed})
+        return record._replace(variables={**record.variables, **changed})
 
 
 def _castable(variable: Variable, first: Column) -> bool:

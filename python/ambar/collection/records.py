@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -20,8 +19,7 @@ ROW = "dataset"
 """The name of the dimension that counts datasets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """A variable of one dataset."""
 
     dims: tuple[str, ...]
@@ -30,32 +28,18 @@ class Variable:
     coordinate: bool
     times: str | None
     """CF units where the values count time; see `times`."""
-
-    @property
-    def type_name(self) -> str:
-        """The name of the dtype; "object" for strings and bytes of any length."""
-        if self.values.dtype.kind == "O":
-            first = self.values.flat[0] if self.values.size else ""
-            return "bytes" if isinstance(first, bytes) else "string"
-        return self.values.dtype.str
+    type_name: str
+    """NumPy's name of the dtype; "string" or "bytes" where values are of any length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One dataset."""
 
     name: str
     variables: dict[str, Variable]
     attributes: dict[str, Any]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The lengths of the dimensions."""
-        return {
-            dim: size
-            for variable in self.variables.values()
-            for dim, size in zip(variable.dims, variable.values.shape, strict=True)
-        }
+    sizes: dict[str, int]
+    """The lengths of the dimensions."""
 
     @property
     def nbytes(self) -> int:
@@ -86,13 +70,16 @@ def as_record(name: str, dataset: Input) -> Record:
         dataset = cast("xr.Dataset", dataset)
         coords = dataset.coords
         variables = {
-            str(key): _variable(tuple(map(str, v.dims)), v.values, dict(v.attrs), key in coords)
+            str(key): variable_of(tuple(map(str, v.dims)), v.values, v.attrs, key in coords)
             for key, v in dataset.variables.items()
         }
         attributes = {str(key): value for key, value in dataset.attrs.items()}
-    record = Record(name, variables, attributes)
-    _check(record)
-    return record
+    return record_of(name, variables, attributes)
+
+
+def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, Any]) -> Record:
+    """Return a record; raises InvalidError where dimensions do not fit each other."""
+    return Record(name, variables, attributes, _sizes(name, variables))
 
 
 def _of_mapping(key: str, value: Any) -> Variable:
@@ -105,45 +92,67 @@ def _of_mapping(key: str, value: Any) -> Variable:
     else:
         values = np.asarray(value)
         dims = tuple(f"dim_{axis}" for axis in range(values.ndim))
-    return _variable(dims, values, attributes, dims == (key,))
+    return variable_of(dims, values, attributes, dims == (key,))
 
 
-def _variable(
+def variable_of(
     dims: tuple[str, ...], values: np.ndarray, attributes: dict[str, Any], coordinate: bool
 ) -> Variable:
+    """Return values as a variable; times as integers, texts as objects, in C order.
+
+    Raises UnsupportedError for values of a type that cannot be stored.
+    """
     times = None
-    if values.dtype.kind in "mM":
+    kind = values.dtype.kind
+    if kind in "mM":
         values, times = encode_times(values)
-    elif values.dtype.kind in "UST":
+    elif kind in "UST":
         values = values.astype(object)
+    elif kind not in "biufcO":
+        raise _core.UnsupportedError(
+            f"values of dtype {values.dtype} cannot be stored; numbers, bools, datetimes, strings "
+            "and bytes can"
+        )
     if values.ndim and not values.flags.c_contiguous:
         values = np.ascontiguousarray(values)
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
-    return Variable(dims, values, attributes, coordinate, times)
+    return Variable(dims, values, attributes, coordinate, times, _type_name(values))
 
 
-def _check(record: Record) -> None:
+def _type_name(values: np.ndarray) -> str:
+    dtype = values.dtype
+    if dtype.kind == "O":
+        first = values.flat[0] if values.size else ""
+        return "bytes" if isinstance(first, bytes) else "string"
+    name = _TYPE_NAMES.get(dtype)
+    if name is None:
+        name = _TYPE_NAMES[dtype] = dtype.str
+    return name
+
+
+# NumPy makes the text anew each time it is asked for.
+_TYPE_NAMES: dict[np.dtype[Any], str] = {}
+
+
+def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
+    """Return the lengths of the dimensions, which must agree."""
     sizes: dict[str, int] = {}
-    for name, variable in record.variables.items():
-        if len(variable.dims) != variable.values.ndim:
+    for key, (dims, values, *_) in variables.items():
+        shape = values.shape
+        if len(dims) != len(shape):
             raise _core.InvalidError(
-                f"dataset {record.name!r}: {name} has {variable.values.ndim} dimensions, named "
-                f"{variable.dims}; name each of them"
+                f"dataset {name!r}: {key} has {len(shape)} dimensions, named {dims}; name each"
             )
-        if variable.values.dtype.kind not in "biufcO":
-            raise _core.UnsupportedError(
-                f"dataset {record.name!r}: {name} is of dtype {variable.values.dtype}; numbers, "
-                "bools, datetimes, strings and bytes can be stored"
-            )
-        for dim, size in zip(variable.dims, variable.values.shape, strict=True):
-            if dim == ROW:
-                raise _core.InvalidError(
-                    f"dataset {record.name!r}: no dimension may be named {ROW!r}, as {name}'s is: "
-                    "collections count their datasets along it; rename it"
-                )
+        for dim, size in zip(dims, shape, strict=True):
             if sizes.setdefault(dim, size) != size:
                 raise _core.InvalidError(
-                    f"dataset {record.name!r}: dimension {dim!r} has length {sizes[dim]}, but "
-                    f"{size} in {name}"
+                    f"dataset {name!r}: dimension {dim!r} has length {sizes[dim]}, but {size} in "
+                    f"{key}"
                 )
+    if ROW in sizes:
+        raise _core.InvalidError(
+            f"dataset {name!r}: no dimension may be named {ROW!r}, along which collections count "
+            "their datasets; rename it"
+        )
+    return sizes
