@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -134,6 +134,84 @@ def amr(
     _show(report.headline(found), report.tables(found), report.notes(found), written)
 
 
+@app.command()
+def collection(
+    case: Annotated[str, typer.Option(help="profile, gridded or sensors.")] = "profile",
+    datasets: Annotated[str, typer.Option(help="Numbers of datasets to measure.")] = "100,500,1000",
+    n_vars: Annotated[
+        int | None, typer.Option(min=1, help="Variables of a dataset; else the case's own.")
+    ] = None,
+    slice_fraction: Annotated[
+        float, typer.Option(help="How much of each dimension is read of every dataset.")
+    ] = 0.25,
+    slice_offset: Annotated[
+        int, typer.Option(min=0, help="Where the slice begins in each dimension.")
+    ] = 0,
+    rows: Annotated[
+        str | None, typer.Option(help="Some of the rows; a wrong name shows all there are.")
+    ] = None,
+    scale: Annotated[
+        int | None,
+        typer.Option(min=1, help="Measure single datasets among so many, and nothing else."),
+    ] = None,
+    threads: Threads = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of which medians are taken.")] = 5,
+    patience: Annotated[
+        float, typer.Option(min=0, help="Seconds after which a row gets no more rounds.")
+    ] = 60,
+    scratch: Annotated[
+        Path | None, typer.Option(help="Folder to write the stores in; they are deleted.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, JSON and charts.")
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure many datasets in one store: writing, a slice of all of them, size.
+
+    Against files of NetCDF and Zarr, HDF5, TensorStore and Atlas, with the cases of Atlas' own
+    benchmark. What every row reads is compared with what was written.
+
+    [bold]Examples[/bold]
+
+    ambar bench collection --n-vars 4 -o results
+
+    ambar bench collection --case gridded --datasets 100 --slice-offset 7
+
+    ambar bench collection --case sensors --scale 100000
+    """
+    from ambar.bench.collection import report, scale_report
+    from ambar.bench.collection.scale import run_scale
+    from ambar.bench.collection.study import run_study
+
+    common: dict[str, Any] = {"n_vars": n_vars, "threads": threads, "rounds": rounds}
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=scratch) as folder, errors.status("measuring") as status:
+        common |= {"patience": patience, "report": status.update}
+        found: Any
+        if scale is not None:
+            shown: Any = scale_report
+            found = run_scale(case, Path(folder), datasets=scale, **common)
+        else:
+            shown = report
+            found = run_study(
+                case,
+                Path(folder),
+                datasets=_counts(datasets),
+                fraction=slice_fraction,
+                offset=slice_offset,
+                keys=parse_list(rows),
+                **common,
+            )
+    written = [] if output is None else shown.write(found, output)
+    if json:
+        print_json(found.to_dict())
+        return
+    _show(shown.headline(found), shown.tables(found), shown.notes(found), written)
+
+
 def _show(
     headline: str, tables: Iterable[Table], notes: Iterable[str], written: Iterable[Path]
 ) -> None:
@@ -144,6 +222,13 @@ def _show(
         console.print(line, markup=False, style="dim", soft_wrap=True)
     for file in written:
         console.print(f"written: {file}", markup=False, soft_wrap=True)
+
+
+def _counts(text: str) -> list[int]:
+    parts = parse_list(text) or []
+    if not parts or not all(part.isdecimal() and int(part) for part in parts):
+        raise typer.BadParameter(f"{text!r} is no list of numbers of datasets, such as 100,1000")
+    return [int(part) for part in parts]
 
 
 def _numbers(text: str) -> list[float]:

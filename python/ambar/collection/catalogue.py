@@ -34,7 +34,8 @@ class Catalogue:
     @classmethod
     def read(cls, store: Store) -> Catalogue:
         """Read the catalogue of a store; raises CorruptError where it contradicts itself."""
-        names, places = store[NAMES].read().tolist(), store[PLACES].read()
+        found = store.read_together([NAMES, PLACES])
+        names, places = found[NAMES].tolist(), found[PLACES]
         catalogue = cls(names, places)
         if places.shape != (len(names), 2) or len(catalogue._positions) != len(names):
             raise _core.CorruptError(

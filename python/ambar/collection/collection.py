@@ -187,7 +187,7 @@ class Collection:
     def commit(self) -> None:
         """Make everything done so far visible to readers, all at once, and durable."""
         self._changing.commit()
-        for cached in ("store", "reader", "_columns", "_blocks", "_chooser"):
+        for cached in ("store", "reader", "_columns", "_blocks", "_chooser", "_templates"):
             self.__dict__.pop(cached, None)
 
     def close(self) -> None:
@@ -348,9 +348,18 @@ class Collection:
 
     def load(self, name: str) -> xr.Dataset:
         """Return a dataset with its values; quicker than lazily where many are read in a row."""
-        from ambar.collection.views import loaded
+        from ambar.collection.views import can_be_copied, copied, loaded
 
-        return loaded(self, name, self._values(name))
+        family, row = self.place(name)
+        template = self._templates.get(family.number)
+        if template is None:
+            dataset = loaded(self, name, self._values(family, row))
+            if can_be_copied(family):
+                self._templates[family.number] = dataset.copy(deep=True)
+            return dataset
+        columns = family.columns.items()
+        values = {key: self._value(family, key, row) for key, c in columns if not c.coordinate}
+        return copied(template, values, self.attributes(name))
 
     def to_xarray(self, names: Sequence[str] | None = None) -> xr.Dataset:
         """Return all datasets, or those named, as one, lazily, with a dimension "dataset".
@@ -417,9 +426,13 @@ class Collection:
     def _blocks(self) -> Blocks:
         return Blocks(self.store, self._threads)
 
-    def _values(self, name: str) -> dict[str, np.ndarray]:
+    @cached_property
+    def _templates(self) -> dict[int, xr.Dataset]:
+        """A dataset of each family of which others are copies but for their values."""
+        return {}
+
+    def _values(self, family: Family, row: int) -> dict[str, np.ndarray]:
         """Return the values of a dataset's variables."""
-        family, row = self.place(name)
         return {key: self._value(family, key, row) for key in family.columns}
 
     def _value(self, family: Family, variable: str, row: int) -> np.ndarray:
@@ -436,7 +449,7 @@ class Collection:
         """Return a dataset as it would be added."""
         family, row = self.place(name)
         variables = {}
-        for key, values in self._values(name).items():
+        for key, values in self._values(family, row).items():
             column = family.columns[key]
             attributes = self.variable_attributes(family, key, row)
             variables[key] = variable_of(column.dims, values, attributes, column.coordinate)

@@ -17,36 +17,38 @@ STATISTICS = ("min", "max", "count", "nulls")
 
 
 class Columns:
-    """The columns of the families of one commit; read once."""
+    """The columns of the families of one commit; read a chunk of rows at a time, and kept."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._texts: dict[tuple[int, str | None, str], list[Any]] = {}
-
-    def attribute(self, family: Family, scope: str | None, key: str) -> list[Any]:
-        """Return an attribute of every row of a family; None where a dataset lacks it."""
-        at = (family.number, scope, key)
-        if at not in self._texts:
-            index = family.varying.index((scope, key))
-            self._texts[at] = parse(self._store[f"{family.group}/attributes/{index}"].read())
-        return self._texts[at]
+        self._parts: dict[tuple[str, int], list[Any]] = {}
 
     def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
         """Return all attributes of a row: of one variable, or (None) of the dataset."""
         common = family.attributes if scope is None else family.columns[scope].attributes
         found = {key: restored(value) for key, value in common.items()}
-        for variable, key in family.varying:
+        for index, (variable, key) in enumerate(family.varying):
             if variable == scope:
-                value = self.attribute(family, variable, key)[row]
+                value = self._attribute(family, index, row)
                 if value is not None:
                     found[key] = value
         return found
 
+    def _attribute(self, family: Family, index: int, row: int) -> Any:
+        """Return an attribute of one row; None where the dataset lacks it."""
+        path = _path(family, index)
+        array = self._store[path]
+        length = array.chunks[0]
+        part = row // length
+        if (path, part) not in self._parts:
+            self._parts[path, part] = parse(array.read(slice(part * length, (part + 1) * length)))
+        return self._parts[path, part][row % length]
+
     def column(self, family: Family, key: str, rows: np.ndarray) -> list[Any]:
         """Return an attribute of some rows."""
         if (None, key) in family.varying:
-            values = self.attribute(family, None, key)
-            return [values[row] for row in rows]
+            path = _path(family, family.varying.index((None, key)))
+            return parse(self._store[path].read(rows))
         return [restored(family.attributes.get(key))] * len(rows)
 
     def statistics(self, family: Family, variable: str, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -61,6 +63,10 @@ class Columns:
                 ranges = ranges.view(decoded_dtype(column.times))
             found |= {"min": ranges[:, 0], "max": ranges[:, 1]}
         return found
+
+
+def _path(family: Family, index: int) -> str:
+    return f"{family.group}/attributes/{index}"
 
 
 def as_column(values: list[Any]) -> np.ndarray:

@@ -93,6 +93,23 @@ def loaded(collection: Collection, name: str, values: Mapping[str, np.ndarray]) 
     return _dataset(variables, family, collection.attributes(name))
 
 
+def can_be_copied(family: Family) -> bool:
+    """Whether datasets of a family differ in data variables and their own attributes alone."""
+    columns = family.columns.values()
+    return all(column.shared for column in columns if column.coordinate) and all(
+        scope is None for scope, _ in family.varying
+    )
+
+
+def copied(
+    template: xr.Dataset, values: Mapping[str, np.ndarray], attributes: dict[str, Any]
+) -> xr.Dataset:
+    """Return a dataset like another one; several times as quick as making it anew."""
+    dataset: xr.Dataset = template.copy(data=values)
+    dataset.attrs = attributes
+    return dataset
+
+
 def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
     """Return datasets of one family as one, with a dimension for them.
 

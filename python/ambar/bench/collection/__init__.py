@@ -1,0 +1,1 @@
+"""The study of collections: many small datasets in one store, against files and other stores."""

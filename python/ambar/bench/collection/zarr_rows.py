@@ -1,0 +1,127 @@
+"""Zarr: a store for each dataset, read with dask or one by one; or one store with groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ambar.bench.collection.layouts import Layout, Reader, dask_threads
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class ZarrStores(Layout):
+    """A store for each dataset, version 3, zstd 3, as xarray writes it."""
+
+    key = "zarr"
+    name = "Zarr stores"
+    modules = ("xarray", "dask", "zarr")
+
+    def prepare(self) -> None:
+        """Choose the encoding."""
+        from zarr.codecs import ZstdCodec
+
+        encoding: dict[str, Any] = {"compressors": (ZstdCodec(level=3),)}
+        if self.case.chunks:
+            encoding["chunks"] = self.case.chunks
+        self.encoding = dict.fromkeys(self.case.names, encoding)
+
+    def add(self, pairs: list[tuple[str, xr.Dataset]]) -> None:
+        """Write a store for each."""
+        for name, dataset in pairs:
+            path = _store(self.folder, name)
+            dataset.to_zarr(path, mode="w", encoding=self.encoding, zarr_format=3)
+
+
+def _store(folder: Path, name: str) -> str:
+    return str(folder / f"{name}.zarr")
+
+
+class ZarrGroups(ZarrStores):
+    """One store with a group for each dataset.
+
+    Without consolidated metadata: `to_zarr` would make those of the whole store anew for every
+    group, which took half a second a group with a hundred of them there.
+    """
+
+    key = "zarr-groups"
+    name = "Zarr, one store"
+
+    def add(self, pairs: list[tuple[str, xr.Dataset]]) -> None:
+        """Write a group for each."""
+        path = _store(self.folder, "datasets")
+        for name, dataset in pairs:
+            dataset.to_zarr(
+                path,
+                group=name,
+                mode="w-",
+                encoding=self.encoding,
+                zarr_format=3,
+                consolidated=False,
+            )
+
+
+class ZarrDask(Reader):
+    """All stores as one dataset: xarray's own way for many stores."""
+
+    key = "zarr-dask"
+    name = "zarr+dask"
+    layout = ZarrStores
+
+    def prepare(self) -> None:
+        """Import xarray."""
+        import xarray as xr
+
+        self.xarray = xr
+
+    def read(self) -> Any:
+        """Open, select and load."""
+        request = self.request
+        stores = [_store(request.folder, name) for name in request.datasets]
+        with (
+            dask_threads(request.threads),
+            self.xarray.open_mfdataset(
+                stores,
+                combine="nested",
+                concat_dim="dataset",
+                parallel=True,
+                engine="zarr",
+                combine_attrs="drop_conflicts",
+            ) as opened,
+        ):
+            return opened[request.case.names].isel(request.window).load()
+
+
+class ZarrLoop(ZarrDask):
+    """One store after the other."""
+
+    key = "zarr-loop"
+    name = "zarr, loop"
+
+    def read(self) -> Any:
+        """Open, select and load each."""
+        request = self.request
+        loaded = []
+        for name in request.datasets:
+            with self.xarray.open_zarr(_store(request.folder, name)) as opened:
+                loaded.append(opened[request.case.names].isel(request.window).load())
+        return loaded
+
+
+class ZarrGroupsLoop(ZarrDask):
+    """One group after the other."""
+
+    key = "zarr-groups"
+    name = "zarr, groups of one store"
+    layout = ZarrGroups
+
+    def read(self) -> Any:
+        """Open, select and load each."""
+        request = self.request
+        path = _store(request.folder, "datasets")
+        loaded = []
+        for name in request.datasets:
+            with self.xarray.open_zarr(path, group=name, consolidated=False) as opened:
+                loaded.append(opened[request.case.names].isel(request.window).load())
+        return loaded
