@@ -21,6 +21,8 @@ class Store(Mapping[str, Array]):
 
     def __init__(self, core: _core.Store) -> None:
         self._core = core
+        self.kept: dict[str, Any] = {}
+        """What readers of kinds keep of this commit."""
 
     @property
     def core(self) -> _core.Store:

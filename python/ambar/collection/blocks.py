@@ -13,12 +13,17 @@ KEPT = 64 << 20
 """Bytes of decoded values that are kept."""
 
 
+def blocks_of(store: Store) -> Blocks:
+    """Return the blocks kept of a store."""
+    blocks: Blocks = store.kept.setdefault("blocks", Blocks(store))
+    return blocks
+
+
 class Blocks:
     """Decoded rows of the arrays of one commit; the least recently used are dropped."""
 
-    def __init__(self, store: Store, threads: int | None) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._threads = threads
         self._lock = Lock()
         self._blocks: OrderedDict[tuple[str, int], np.ndarray] = OrderedDict()
         self._bytes = 0
@@ -28,7 +33,7 @@ class Blocks:
         array = self._store[path]
         length = array.chunks[0]
         if length == 1:
-            values: np.ndarray = array.read(row, threads=self._threads)
+            values: np.ndarray = array.read(row)
             return values
         number = row // length
         with self._lock:
@@ -37,7 +42,7 @@ class Blocks:
                 self._blocks.move_to_end((path, number))
         if block is None:
             rows = slice(number * length, (number + 1) * length)
-            block = array.read(rows, threads=self._threads)
+            block = array.read(rows)
             self._keep((path, number), block)
         found: np.ndarray = np.array(block[row - number * length])
         return found

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from ambar import _core
-from ambar.collection.blocks import Blocks
+from ambar.cached import Remote, open_cached, place_of
+from ambar.collection.blocks import blocks_of
 from ambar.collection.catalogue import Catalogue
 from ambar.collection.changing import MISMATCHES, VERSION, Changes
 from ambar.collection.choosing import Chooser
@@ -42,13 +43,13 @@ class Collection:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Remote,
         store: Store | None,
         writer: Writer | None,
         settings: Mapping[str, Any],
         threads: int | None = None,
     ) -> None:
-        self.path = os.path.abspath(os.fspath(path))  # noqa: PTH100 - a text, kept by lazy arrays
+        self.path = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
         self._settings = settings
         if store is None:
@@ -187,7 +188,7 @@ class Collection:
     def commit(self) -> None:
         """Make everything done so far visible to readers, all at once, and durable."""
         self._changing.commit()
-        for cached in ("store", "reader", "_columns", "_blocks", "_chooser", "_templates"):
+        for cached in ("store", "reader", "_columns", "_chooser", "_templates"):
             self.__dict__.pop(cached, None)
 
     def close(self) -> None:
@@ -348,15 +349,12 @@ class Collection:
 
     def load(self, name: str) -> xr.Dataset:
         """Return a dataset with its values; quicker than lazily where many are read in a row."""
-        from ambar.collection.views import can_be_copied, copied, loaded
+        from ambar.collection.views import copied, loaded
 
         family, row = self.place(name)
-        template = self._templates.get(family.number)
+        template = self.template(family)
         if template is None:
-            dataset = loaded(self, name, self._values(family, row))
-            if can_be_copied(family):
-                self._templates[family.number] = dataset.copy(deep=True)
-            return dataset
+            return loaded(self, name, self._values(family, row))
         columns = family.columns.items()
         values = {key: self._value(family, key, row) for key, c in columns if not c.coordinate}
         return copied(template, values, self.attributes(name))
@@ -391,7 +389,7 @@ class Collection:
     @cached_property
     def store(self) -> Store:
         """The store, as of the last commit."""
-        return Store(_core.Store(self.path))
+        return open_cached(self.path)
 
     @cached_property
     def reader(self) -> Reader:
@@ -422,13 +420,21 @@ class Collection:
         self._check_committed()
         return Chooser(self._catalogue, self._families, self._columns)
 
-    @cached_property
-    def _blocks(self) -> Blocks:
-        return Blocks(self.store, self._threads)
+    def template(self, family: Family) -> xr.Dataset | None:
+        """Return a dataset of which all of a family are copies but for their values, if one is."""
+        from ambar.collection.views import can_be_copied, loaded
+
+        if family.number not in self._templates:
+            found = None
+            if can_be_copied(family):
+                first = int(np.flatnonzero(self._catalogue.places[:, 0] == family.number)[0])
+                name = self._catalogue.names[first]
+                found = loaded(self, name, self._values(*self.place(name)))
+            self._templates[family.number] = found
+        return self._templates[family.number]
 
     @cached_property
-    def _templates(self) -> dict[int, xr.Dataset]:
-        """A dataset of each family of which others are copies but for their values."""
+    def _templates(self) -> dict[int, xr.Dataset | None]:
         return {}
 
     def _values(self, family: Family, row: int) -> dict[str, np.ndarray]:
@@ -441,7 +447,7 @@ class Collection:
         if family.is_ragged(variable):
             piece = Piece(family, np.array([row]), np.zeros(1, np.int64), {})
             return np.asarray(self.reader.read(variable, [piece], 1, None, stack=True)[0][0])
-        values = self._blocks.row(family.path(variable), row)
+        values = blocks_of(self.store).row(family.path(variable), row)
         times = family.columns[variable].times
         return values.view(decoded_dtype(times)) if times else values
 
@@ -483,17 +489,20 @@ def open_collection(
     durability: Durability = "full",
     profile: Profile = "balanced",
     threads: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Collection:
     """Open a collection to read it, or (``"a"``) to change it too.
 
     Parameters
     ----------
     path
-        A store of a collection.
+        A store of a collection; to read it, also a URL, as for `ambar.open`.
     mode
         "r", or "a" to add, replace and remove datasets.
     durability, profile, threads
         As for `ambar.append`; `threads` for reading too.
+    storage_options
+        For URLs: as for `ambar.open`.
 
     Raises
     ------
@@ -510,12 +519,13 @@ def open_collection(
         raise _core.InvalidError(
             f"mode is 'r' or 'a', not {mode!r}; Collection.create makes new ones"
         )
+    place = place_of(path, storage_options)
     writer = None
     if mode == "a":
         writer = append(path, durability=durability, profile=profile, threads=threads)
     try:
-        store = Store(_core.Store(os.fspath(path)))
-        return Collection(path, store, writer, settings_of(store), threads)
+        store = open_cached(place)
+        return Collection(place, store, writer, settings_of(store), threads)
     except BaseException:
         if writer is not None:
             writer.close()

@@ -11,7 +11,8 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ambar import _core
-from ambar.cached import open_cached
+from ambar.cached import Remote, open_cached
+from ambar.collection.blocks import blocks_of
 from ambar.collection.family import Family
 from ambar.collection.records import ROW
 from ambar.collection.selecting import Piece
@@ -28,7 +29,7 @@ class RowArray(BackendArray):
 
     def __init__(
         self,
-        path: str,
+        path: str | Remote,
         node: str,
         rows: int | slice | np.ndarray,
         shape: tuple[int, ...],
@@ -47,8 +48,13 @@ class RowArray(BackendArray):
         )
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        array = open_cached(self.path)[self.node]
+        store = open_cached(self.path)
+        array = store[self.node]
         rows, inner = self.rows, key
+        if isinstance(rows, int) and all(map(_is_whole, key, self.shape)):
+            # All of a dataset: its neighbours, decoded on the way, are likely to be next.
+            values = blocks_of(store).row(self.node, rows)
+            return values.view(self.dtype) if self.dtype.kind in "mM" else values
         if isinstance(rows, slice) and len(array.shape) == len(key):
             # The first dimension is cut already; what is wanted of it is counted from there.
             numbers = np.arange(*rows.indices(array.shape[0]))[key[0]]
@@ -60,12 +66,20 @@ class RowArray(BackendArray):
         return values.view(self.dtype) if self.dtype.kind in "mM" else values
 
 
+def _is_whole(part: Any, length: int) -> bool:
+    """Whether a part of a key wants all of a dimension."""
+    return isinstance(part, slice) and part.indices(length) == (0, length, 1)
+
+
 def one(collection: Collection, name: str) -> xr.Dataset:
     """Return one dataset, lazily."""
     family, row = collection.place(name)
     variables = {}
     reader = collection.reader
+    template = collection.template(family)
     for key, column in family.columns.items():
+        if template is not None and column.coordinate:
+            continue
         node, dtype = family.path(key), reader.dtype(family, key)
         shape = family.shape(key)
         if column.shared:
@@ -78,8 +92,13 @@ def one(collection: Collection, name: str) -> xr.Dataset:
                 shape = (rows.stop - rows.start, *shape)
             array = RowArray(collection.path, node, rows, shape, dtype)
             data = indexing.LazilyIndexedArray(array)
+        if template is not None:
+            variables[key] = data
+            continue
         attributes = collection.variable_attributes(family, key, row)
         variables[key] = xr.Variable(column.dims, data, attributes, fastpath=True)
+    if template is not None:
+        return copied(template, variables, collection.attributes(name))
     return _dataset(variables, family, collection.attributes(name))
 
 
@@ -95,14 +114,18 @@ def loaded(collection: Collection, name: str, values: Mapping[str, np.ndarray]) 
 
 def can_be_copied(family: Family) -> bool:
     """Whether datasets of a family differ in data variables and their own attributes alone."""
-    columns = family.columns.values()
-    return all(column.shared for column in columns if column.coordinate) and all(
+    coordinates = {name: c for name, c in family.columns.items() if c.coordinate}
+    # xarray takes a variable of the name of a dimension for a coordinate in any case.
+    if any(name in family.sizes for name in family.columns if name not in coordinates):
+        return False
+    # Indices cannot be changed, so that copies may share them.
+    return all(c.shared and c.dims == (name,) for name, c in coordinates.items()) and all(
         scope is None for scope, _ in family.varying
     )
 
 
 def copied(
-    template: xr.Dataset, values: Mapping[str, np.ndarray], attributes: dict[str, Any]
+    template: xr.Dataset, values: Mapping[str, Any], attributes: dict[str, Any]
 ) -> xr.Dataset:
     """Return a dataset like another one; several times as quick as making it anew."""
     dataset: xr.Dataset = template.copy(data=values)
