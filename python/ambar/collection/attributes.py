@@ -10,19 +10,24 @@ import datetime
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ambar import _core
-from ambar.collection.family import Family
-from ambar.collection.records import Record
+
+if TYPE_CHECKING:
+    from ambar.collection.family import Family
+    from ambar.collection.records import Record
 
 Key: TypeAlias = tuple[str | None, str]
 """The variable (None: the dataset itself) and the attribute's name."""
 
 ABSENT = ""
 """What stands in a column for a dataset that lacks the attribute."""
+
+_SIMPLE = (str, bool, int)
+"""Types that can be stored as they are."""
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -54,6 +59,21 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
         f"an attribute is a {type(value).__name__}; texts, numbers, bools, times, lists and "
         "dictionaries of them can be stored"
     )
+
+
+def check_attributes(what: str, attributes: Mapping[str, Any]) -> None:
+    """Raise InvalidError, which names `what` has them, for attributes that cannot be stored."""
+    for key, value in attributes.items():
+        if key == "ambar":
+            raise _core.InvalidError(
+                f'{what}: no attribute may be named "ambar", which the store needs itself; rename it'
+            )
+        try:
+            if type(value) not in _SIMPLE:
+                value = json.dumps(plain(value), ensure_ascii=False)  # noqa: PLW2901 - to be checked
+            f"{key}{value}".encode()
+        except (_core.InvalidError, UnicodeEncodeError) as error:
+            raise _core.InvalidError(f"{what}: attribute {key!r}: {error}") from None
 
 
 def _times(kind: str, values: np.ndarray) -> Any:
@@ -105,10 +125,6 @@ class Texts:
                 pass  # arrays are not compared
         texts = {}
         for key, value in attributes.items():
-            if key == "ambar":
-                raise _core.InvalidError(
-                    'no attribute may be named "ambar", which the store needs itself; rename it'
-                )
             texts[key] = json.dumps(plain(value))
         self._last[scope] = attributes, texts
         return texts

@@ -46,6 +46,10 @@ class Changes:
                 self._first.setdefault(name, column)
         self.pending = False
 
+    def check(self) -> None:
+        """Raise the error that writing met, if any: what is not committed is lost then."""
+        self._background.check()
+
     def add(self, record: Record) -> None:
         """Add a dataset of a new name."""
         if record.name in self._catalogue:
@@ -88,6 +92,10 @@ class Changes:
 
     def _put(self, record: Record) -> tuple[int, int]:
         record = self._matched(record)
+        _check_encoding(record, self._settings["encoding"])
+        for name, variable in record.variables.items():
+            if name not in self._first:
+                self._first[name] = Column.of(variable)
         family = self._families.place(record)
         if family.number not in self._writers:
             writer = FamilyWriter(
@@ -106,8 +114,8 @@ class Changes:
         policy = self._settings["on_mismatch"]
         changed: dict[str, Variable] = {}
         for name, variable in record.variables.items():
-            first = self._first.setdefault(name, Column.of(variable))
-            if (first.type_name, first.times) == (variable.type_name, variable.times):
+            first = self._first.get(name)
+            if first is None or (first.type_name, first.times) == (variable.type_name, variable.times):
                 continue
             if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
                 raise _core.InvalidError(
@@ -122,6 +130,26 @@ class Changes:
         if not changed:
             return record
         return replace(record, variables={**record.variables, **changed})
+
+
+def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check that what is asked for variables can be done to those that the dataset has."""
+    for name, options in encoding.items():
+        variable = record.variables.get(name)
+        if variable is None:
+            continue
+        what = f"dataset {record.name!r}: encoding of {name}"
+        if options.get("error_bound") is not None and variable.type_name not in ("<f4", "<f8"):
+            raise _core.InvalidError(
+                f"{what}: an error bound is for float32 and float64, not for "
+                f"{variable.times or variable.type_name}; leave it out"
+            )
+        chunks = options.get("chunks")
+        if chunks is not None and len(chunks) != variable.values.ndim:
+            raise _core.InvalidError(
+                f"{what}: chunks {tuple(chunks)} of {len(chunks)} dimensions, where it has "
+                f"{variable.dims}"
+            )
 
 
 def _castable(variable: Variable, first: Column) -> bool:

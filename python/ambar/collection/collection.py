@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,7 +13,7 @@ import numpy as np
 from ambar import _core
 from ambar.collection.blocks import Blocks
 from ambar.collection.catalogue import Catalogue
-from ambar.collection.changing import MISMATCHES, VERSION, Changes
+from ambar.collection.changing import MISMATCHES, Changes
 from ambar.collection.choosing import Chooser
 from ambar.collection.families import Families
 from ambar.collection.family import Family, load
@@ -26,7 +26,7 @@ from ambar.collection.tables import Columns, arrow_column
 from ambar.collection.times import decoded_dtype, encode_times
 from ambar.store import Store
 from ambar.table import Table
-from ambar.writer import Durability, Profile, Writer, append, create
+from ambar.writer import Durability, Profile, Writer, create
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,8 @@ class Collection:
     ) -> None:
         self.path = os.path.abspath(os.fspath(path))  # noqa: PTH100 - a text, kept by lazy arrays
         self._threads = threads
-        self._settings = settings
+        self.settings = settings
+        """What it was made with: `ragged`, `encoding` and `on_mismatch`."""
         if store is None:
             self._catalogue, self._families = Catalogue(), Families([], settings["ragged"])
         else:
@@ -191,6 +192,14 @@ class Collection:
         for cached in ("store", "reader", "_columns", "_blocks", "_chooser"):
             self.__dict__.pop(cached, None)
 
+    def check(self) -> None:
+        """Raise the error that writing met, if any, in which case what is not committed is lost.
+
+        Whatever is done next raises it too; this tells it from errors of what is done next.
+        """
+        if self._changes is not None:
+            self._changes.check()
+
     def close(self) -> None:
         """Give up what was not committed, and let other writers in."""
         if self._changes is not None:
@@ -261,6 +270,15 @@ class Collection:
         """
         columns = {key: arrow_column(values) for key, values in self.attribute_columns().items()}
         return Table({"dataset": np.array(self.names, dtype=str), **columns}, dim="dataset")
+
+    def verify(
+        self,
+        *,
+        threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, int]:
+        """Check every checksum of the last commit; as `ambar.Store.verify`."""
+        return self.store.verify(threads=threads, progress=progress)
 
     def stats(self, variable: str) -> Table:
         """Return min, max, count and nulls of a variable in each dataset that has it.
@@ -452,6 +470,7 @@ class Collection:
             raise _core.InvalidError(
                 f"{self.path} is open for reading; open it with mode='a' to change it"
             )
+        self._changes.check()
         # What is known of the datasets is known anew after the commit.
         self.__dict__.pop("_chooser", None)
         return self._changes
@@ -465,63 +484,3 @@ class Collection:
         schema = self.schema
         lines = [f"<ambar.Collection: {len(self):,} datasets of {len(self._families)} families>"]
         return "\n".join([*lines, *repr(schema).splitlines()[1:]])
-
-
-def open_collection(
-    path: str | os.PathLike[str],
-    mode: Literal["r", "a"] = "r",
-    *,
-    durability: Durability = "full",
-    profile: Profile = "balanced",
-    threads: int | None = None,
-) -> Collection:
-    """Open a collection to read it, or (``"a"``) to change it too.
-
-    Parameters
-    ----------
-    path
-        A store of a collection.
-    mode
-        "r", or "a" to add, replace and remove datasets.
-    durability, profile, threads
-        As for `ambar.append`; `threads` for reading too.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing at `path`.
-    InvalidError
-        If it is no collection.
-    UnsupportedError
-        If a newer version wrote it.
-    BusyError
-        If another writer is at it.
-    """
-    if mode not in ("r", "a"):
-        raise _core.InvalidError(
-            f"mode is 'r' or 'a', not {mode!r}; Collection.create makes new ones"
-        )
-    writer = None
-    if mode == "a":
-        writer = append(path, durability=durability, profile=profile, threads=threads)
-    try:
-        store = Store(_core.Store(os.fspath(path)))
-        return Collection(path, store, writer, settings_of(store), threads)
-    except BaseException:
-        if writer is not None:
-            writer.close()
-        raise
-
-
-def settings_of(store: Store) -> dict[str, Any]:
-    """Return the settings of a collection, or raise an error if the store is none."""
-    about = store.ambar_attributes()
-    if about.get("kind") != "collection":
-        kind = about.get("kind", "a plain store")
-        raise _core.InvalidError(f"{store.location} is no collection, but {kind}: use ambar.open")
-    if about["version"] > VERSION:
-        raise _core.UnsupportedError(
-            f"{store.location}: version {about['version']} of collections; this ambar reads up to "
-            f"{VERSION}: use a newer one"
-        )
-    return {key: about[key] for key in ("ragged", "encoding", "on_mismatch")}

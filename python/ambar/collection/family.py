@@ -63,8 +63,11 @@ class Family:
 
     @property
     def counts(self) -> str:
-        """The path of the counts of a ragged family."""
-        return f"{self.group}/{self.ragged}_count"
+        """The path of the counts of a ragged family; no variable's, whatever they are named."""
+        name = f"{self.ragged}_count"
+        while name in self.columns:
+            name += "_"
+        return f"{self.group}/{name}"
 
     def path(self, variable: str) -> str:
         """Return the path of a variable's array."""

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from ambar import _core
+from ambar.collection.attributes import check_attributes
 from ambar.collection.times import encode_times
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Input: TypeAlias = "xr.Dataset | Mapping[str, Any]"
+Input: TypeAlias = "xr.Dataset | Mapping[str, Any] | Record"
 
 ROW = "dataset"
 """The name of the dimension that counts datasets."""
+
+_TAKEN = {"attributes", "statistics", "zarr.json", "", ".", ".."}
+"""What no variable can be named: a family's own groups, and what is no name of a Zarr node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +68,23 @@ class Record:
 
 
 def as_record(name: str, dataset: Input) -> Record:
-    """Return a dataset of xarray, or a mapping from names to arrays, as a record.
+    """Return a dataset of xarray, or a mapping from names to arrays, as a record that is checked.
 
-    A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
+    What can be found wrong with a dataset is found here: an error while records are written would
+    be one of all that were added with it. A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
     ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
 
     Raises
     ------
     InvalidError
-        If the name is no text or empty, a dimension has two lengths, or is named "dataset".
+        If the name is no text or empty, a dimension has two lengths, or is named "dataset"; if a
+        variable is named as no array can be, or an attribute cannot be stored.
     UnsupportedError
         If values are of a type that cannot be stored.
     """
-    if not isinstance(name, str) or not name:
+    if isinstance(dataset, Record):
+        return dataset if dataset.name == name else replace(dataset, name=name)
+    if not isinstance(name, str) or not name or not _is_unicode(name):
         raise _core.InvalidError(f"a dataset's name is a text of at least one letter, not {name!r}")
     attributes: dict[str, Any] = {}
     if not hasattr(dataset, "coords"):
@@ -125,7 +133,14 @@ def _variable(
 
 def _check(record: Record) -> None:
     sizes: dict[str, int] = {}
+    check_attributes(f"dataset {record.name!r}", record.attributes)
     for name, variable in record.variables.items():
+        if name in _TAKEN or "/" in name or not _is_unicode(name):
+            raise _core.InvalidError(
+                f"dataset {record.name!r}: no variable may be named {name!r}, as arrays of a "
+                "collection are not; rename it"
+            )
+        check_attributes(f"dataset {record.name!r}: {name}", variable.attributes)
         if len(variable.dims) != variable.values.ndim:
             raise _core.InvalidError(
                 f"dataset {record.name!r}: {name} has {variable.values.ndim} dimensions, named "
@@ -136,6 +151,8 @@ def _check(record: Record) -> None:
                 f"dataset {record.name!r}: {name} is of dtype {variable.values.dtype}; numbers, "
                 "bools, datetimes, strings and bytes can be stored"
             )
+        if variable.values.dtype.kind == "O":
+            _check_texts(f"dataset {record.name!r}: {name}", variable)
         for dim, size in zip(variable.dims, variable.values.shape, strict=True):
             if dim == ROW:
                 raise _core.InvalidError(
@@ -147,3 +164,28 @@ def _check(record: Record) -> None:
                     f"dataset {record.name!r}: dimension {dim!r} has length {sizes[dim]}, but "
                     f"{size} in {name}"
                 )
+
+
+def _check_texts(what: str, variable: Variable) -> None:
+    """Check that all objects are strings that are Unicode, or all are bytes."""
+    try:
+        if variable.type_name == "bytes":
+            b"".join(variable.values.flat)
+        else:
+            "".join(variable.values.flat).encode()
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in variable.values.flat})
+        raise _core.UnsupportedError(
+            f"{what} has objects of {', '.join(kinds)}; arrays of objects can be stored if all are "
+            "strings, or all are bytes: convert them, times to datetime64"
+        ) from None
+    except UnicodeEncodeError as error:
+        raise _core.UnsupportedError(f"{what} has a string that is no Unicode: {error}") from None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
