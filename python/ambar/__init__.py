@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ambar.amrex_info import AmrexInfo
     from ambar.array import Array
     from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
+    from ambar.collection.exporting import Export
+    from ambar.collection.ingest import Ingest, ingest
     from ambar.comparison import Comparison, compare
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
@@ -55,7 +57,9 @@ __all__ = [
     "Comparison",
     "Conversion",
     "CorruptError",
+    "Export",
     "Info",
+    "Ingest",
     "InvalidError",
     "LimitError",
     "NotFoundError",
@@ -78,6 +82,7 @@ __all__ = [
     "convert",
     "create",
     "export",
+    "ingest",
     "open",
     "open_collection",
     "read_amrex",
@@ -95,7 +100,9 @@ _HOMES = {
     "Collection": "ambar.collection",
     "Comparison": "ambar.comparison",
     "Conversion": "ambar.conversion",
+    "Export": "ambar.collection.exporting",
     "Info": "ambar.info",
+    "Ingest": "ambar.collection.ingest",
     "Particles": "ambar.rows",
     "Ragged": "ambar.collection",
     "Schema": "ambar.collection",
@@ -111,6 +118,7 @@ _HOMES = {
     "compare": "ambar.comparison",
     "convert": "ambar.conversion",
     "create": "ambar.writer",
+    "ingest": "ambar.collection.ingest",
     "open": "ambar.opening",
     "open_collection": "ambar.collection",
     "export": "ambar.conversion",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex
@@ -11,8 +12,11 @@ from ambar.series import Series
 from ambar.snapshot import RamsesSource, Snapshot, StoredSource
 from ambar.store import Store
 
+if TYPE_CHECKING:
+    from ambar.collection.collection import Collection
 
-def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A001
+
+def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series | Collection:  # noqa: A001
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
     Parameters
@@ -27,6 +31,8 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
         For a store of one output, for a RAMSES output, and for a plotfile.
     Series
         For a store of a run.
+    Collection
+        For a store of named datasets; `ambar.open_collection` opens it to change it, too.
     Store
         For any other store.
 
@@ -53,6 +59,11 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series:  # noqa: A0
     kind = attributes.get("kind")
     if kind == "snapshot":
         return Snapshot(StoredSource(store, "/", attributes))
+    if kind == "collection":
+        from ambar.collection.collection import Collection
+        from ambar.collection.opening import settings_of
+
+        return Collection(store.location, store, None, settings_of(store))
     return Series(store) if kind == "series" else store
 
 

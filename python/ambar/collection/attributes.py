@@ -66,7 +66,8 @@ def check_attributes(what: str, attributes: Mapping[str, Any]) -> None:
     for key, value in attributes.items():
         if key == "ambar":
             raise _core.InvalidError(
-                f'{what}: no attribute may be named "ambar", which the store needs itself; rename it'
+                f'{what}: no attribute may be named "ambar", which the store needs itself; '
+                "rename it"
             )
         try:
             if type(value) not in _SIMPLE:

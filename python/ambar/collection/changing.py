@@ -115,7 +115,10 @@ class Changes:
         changed: dict[str, Variable] = {}
         for name, variable in record.variables.items():
             first = self._first.get(name)
-            if first is None or (first.type_name, first.times) == (variable.type_name, variable.times):
+            if first is None or (first.type_name, first.times) == (
+                variable.type_name,
+                variable.times,
+            ):
                 continue
             if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
                 raise _core.InvalidError(
@@ -150,6 +153,10 @@ def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -
                 f"{what}: chunks {tuple(chunks)} of {len(chunks)} dimensions, where it has "
                 f"{variable.dims}"
             )
+
+
+def _same_type(first: Column, variable: Variable) -> bool:
+    return (first.type_name, first.times) == (variable.type_name, variable.times)
 
 
 def _castable(variable: Variable, first: Column) -> bool:

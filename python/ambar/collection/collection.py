@@ -254,6 +254,16 @@ class Collection:
         """The names of the variables of all datasets."""
         return list(dict.fromkeys(name for family in self._families for name in family.columns))
 
+    @property
+    def places(self) -> np.ndarray:
+        """Where the datasets lie: uint32 (datasets, 2), the family's number and the row there."""
+        return self._catalogue.places.copy()
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """The names of the attributes of all datasets."""
+        return self._chooser.attribute_names
+
     def attributes(self, name: str) -> dict[str, Any]:
         """Return the attributes of a dataset; raises NotFoundError if there is none."""
         family, row = self.place(name)
@@ -261,7 +271,7 @@ class Collection:
 
     def attribute_columns(self) -> dict[str, np.ndarray]:
         """Return every attribute of datasets as a column (datasets,); None where one lacks it."""
-        return {key: self._chooser.attribute(key) for key in self._chooser.attribute_names}
+        return {key: self._chooser.attribute(key) for key in self.attribute_names}
 
     def attribute_table(self) -> Table:
         """Return the datasets' names and attributes as a table, for Arrow, pandas and polars.
@@ -279,6 +289,11 @@ class Collection:
     ) -> dict[str, int]:
         """Check every checksum of the last commit; as `ambar.Store.verify`."""
         return self.store.verify(threads=threads, progress=progress)
+
+    def choose(self, datasets: Any = None) -> list[str]:
+        """Return the names of the datasets that are chosen as `read` lets one do."""
+        names = self._catalogue.names
+        return [names[position] for position in self._chooser.positions(datasets)]
 
     def stats(self, variable: str) -> Table:
         """Return min, max, count and nulls of a variable in each dataset that has it.

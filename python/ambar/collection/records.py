@@ -71,7 +71,9 @@ def as_record(name: str, dataset: Input) -> Record:
     """Return a dataset of xarray, or a mapping from names to arrays, as a record that is checked.
 
     What can be found wrong with a dataset is found here: an error while records are written would
-    be one of all that were added with it. A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
+    be one of all that were added with it.
+
+    A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
     ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
 
     Raises
