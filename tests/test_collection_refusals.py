@@ -124,3 +124,14 @@ def test_a_refused_dataset_leaves_no_dtype_behind(tmp_path: Path) -> None:
             fleet.add("bad", {"w": np.zeros(4, "f4"), "v": np.zeros(4, "f4")})
         fleet.add("d1", {"w": np.zeros(3, "f8")})
     assert ambar.open_collection(path).names == ["d0", "d1"]
+
+
+def test_the_order_of_variables_makes_no_family(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    first = {"a": ("x", [1, 2]), "b": (("y", "x"), [[3, 4]])}
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add("d0", first)
+        fleet.add("d1", dict(reversed(first.items())))
+    fleet = ambar.open_collection(path)
+    assert len(fleet.families) == 1
+    xr.testing.assert_identical(fleet.load("d0"), fleet.load("d1"))

@@ -53,9 +53,10 @@ def show_collection(found: Mapping[str, Any]) -> None:
     """Tell what `ambar.overview` found of a collection."""
     usage = found["usage"]
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
+    families = len(found["families"])
     console.print(
         f"[bold]{escape(found['path'])}[/bold]  collection of {found['datasets']:,} datasets in "
-        f"{len(found['families']):,} families, {size(found['bytes'])}{dead}",
+        f"{families:,} {'family' if families == 1 else 'families'}, {size(found['bytes'])}{dead}",
         soft_wrap=True,
     )
     _show_families(found["families"])

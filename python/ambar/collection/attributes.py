@@ -26,8 +26,10 @@ Key: TypeAlias = tuple[str | None, str]
 ABSENT = ""
 """What stands in a column for a dataset that lacks the attribute."""
 
-_SIMPLE = (str, bool, int)
+_SIMPLE = (str, bool)
 """Types that can be stored as they are."""
+
+_INTEGERS = range(-(2**63), 2**64)
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -40,7 +42,11 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     InvalidError
         If it cannot.
     """
-    if isinstance(value, (str, bool, int)) or value is None:
+    if (
+        isinstance(value, (str, bool))
+        or value is None
+        or (isinstance(value, int) and value in _INTEGERS)
+    ):
         return value
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind in "mM":
@@ -56,8 +62,8 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     raise _core.InvalidError(
-        f"an attribute is a {type(value).__name__}; texts, numbers, bools, times, lists and "
-        "dictionaries of them can be stored"
+        f"an attribute is a {type(value).__name__}{_shown(value)}; texts, numbers of up to 64 "
+        "bits, bools, times, lists and dictionaries of them can be stored"
     )
 
 
@@ -75,6 +81,10 @@ def check_attributes(what: str, attributes: Mapping[str, Any]) -> None:
             f"{key}{value}".encode()
         except (_core.InvalidError, UnicodeEncodeError) as error:
             raise _core.InvalidError(f"{what}: attribute {key!r}: {error}") from None
+
+
+def _shown(value: Any) -> str:
+    return f", {value}" if isinstance(value, (int, complex)) else ""
 
 
 def _times(kind: str, values: np.ndarray) -> Any:

@@ -29,7 +29,6 @@ Format: TypeAlias = Literal["netcdf", "zarr"]
 BATCH = 16
 """Datasets that a process is given at a time: those side by side are decoded together."""
 _SUFFIXES = {"netcdf": ".nc", "zarr": ".zarr"}
-_INTEGERS = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
@@ -147,6 +146,7 @@ def _write(dataset: xr.Dataset, place: Path, format: Format) -> None:  # noqa: A
     if place.exists():
         raise _core.BusyError(f"{place}: there is something there")
     partial = place.with_name(f"{place.name[:200]}.partial")
+    dataset = _storable(dataset, format)
     for variable in dataset.variables.values():
         variable.attrs = {k: _attribute(v, format) for k, v in variable.attrs.items()}
     dataset.attrs = {key: _attribute(value, format) for key, value in dataset.attrs.items()}
@@ -154,7 +154,6 @@ def _write(dataset: xr.Dataset, place: Path, format: Format) -> None:  # noqa: A
         if format == "zarr":
             dataset.to_zarr(partial, mode="w")
         else:
-            dataset = _widened(dataset)
             # NetCDF has no complex numbers: netCDF4 makes a compound type of them.
             complex_ = any(v.dtype.kind == "c" for v in dataset.variables.values())
             options: dict[str, Any] = {"auto_complex": True} if complex_ else {}
@@ -168,27 +167,38 @@ def _write(dataset: xr.Dataset, place: Path, format: Format) -> None:  # noqa: A
         raise
 
 
-def _widened(dataset: xr.Dataset) -> xr.Dataset:
-    """Return float16, which NetCDF lacks, as float32."""
-    half = {key: v.astype("f4") for key, v in dataset.variables.items() if v.dtype == "f2"}
-    return dataset.assign(half) if half else dataset
+def _storable(dataset: xr.Dataset, format: Format) -> xr.Dataset:  # noqa: A002
+    """Return a dataset whose types xarray can write."""
+    changed = {}
+    for key, variable in dataset.variables.items():
+        if variable.dtype.kind == "O" and not variable.size:
+            # Of no values xarray cannot tell that they are texts.
+            changed[key] = variable.astype("U1")
+        elif variable.dtype == "f2" and format == "netcdf":
+            changed[key] = variable.astype("f4")
+    return dataset.assign(changed) if changed else dataset
 
 
 def _attribute(value: Any, format: Format) -> Any:  # noqa: A002
-    """Return an attribute as the format holds it: what it does not hold as JSON text."""
+    """Return an attribute as the format holds it: what it does not hold as text."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return str(value)
     if format == "zarr":
-        return plain(value)
+        # JSON has no NaN: readers that keep to the standard could not open the store.
+        return str(value) if isinstance(value, float) and not np.isfinite(value) else plain(value)
+    return value if isinstance(value, (str, float)) else _netcdf_attribute(value)
+
+
+def _netcdf_attribute(value: Any) -> Any:
     if isinstance(value, bool):
         return np.int8(value)
-    if isinstance(value, (str, float)) or (isinstance(value, int) and value in _INTEGERS):
-        return value
+    if isinstance(value, int):
+        return np.array(value)[()]
     if isinstance(value, list) and value:
         if all(isinstance(part, str) for part in value):
             return value
         if {type(part) for part in value} <= {int, float}:
-            numbers = np.array(value)
-            if numbers.dtype.kind in "if":
-                return numbers
+            return np.array(value)
     return json.dumps(plain(value))
 
 

@@ -120,16 +120,18 @@ class Family:
 
 
 def schema_of(record: Record) -> Schema:
-    """Return what datasets of one family have in common, lengths apart."""
+    """Return what datasets of one family have in common, lengths and order apart."""
     return tuple(
-        (name, v.dims, v.type_name, v.times, v.coordinate) for name, v in record.variables.items()
+        (name, v.dims, v.type_name, v.times, v.coordinate)
+        for name, v in sorted(record.variables.items())
     )
 
 
 def schema_of_family(family: Family) -> Schema:
     """Return what `schema_of` says of the family's datasets."""
     return tuple(
-        (name, c.dims, c.type_name, c.times, c.coordinate) for name, c in family.columns.items()
+        (name, c.dims, c.type_name, c.times, c.coordinate)
+        for name, c in sorted(family.columns.items())
     )
 
 

@@ -66,7 +66,8 @@ def ingest(
     target
         The store to write.
     variables
-        Data variables to keep, of those that a file has; by default all. Coordinates stay.
+        Data variables to keep, of those that a file has; with their coordinates; by
+        default all.
     ragged, on_mismatch
         As for `Collection.create`.
     error_bound

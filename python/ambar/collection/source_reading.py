@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def read_source(
     path
         A NetCDF file, or the folder of a Zarr store.
     variables
-        Data variables to keep, of those that there are; all by default.
+        Data variables to keep, with their coordinates, of those that there are; all by default.
     engine
         xarray's engine; chosen by what the file begins with, by default.
 
@@ -46,8 +47,15 @@ def read_source(
                     f"has none of {', '.join(variables)}, but "
                     f"{', '.join(map(str, dataset.data_vars)) or 'no variables'}"
                 )
-            dataset = dataset[kept]  # noqa: PLW2901 - the whole is closed all the same
-        return as_record(name, _without_calendars(dataset))
+            # Without what they do not need; in the file's order, which `dataset[kept]` loses.
+            needed = dataset[kept].variables
+            dropped = [name for name in dataset.variables if name not in needed]
+            dataset = dataset.drop_vars(dropped)  # noqa: PLW2901 - the whole is closed all the same
+        record = as_record(name, _without_calendars(dataset))
+    if path.is_dir():
+        # Zarr stores list their arrays in any order, another for each store.
+        return replace(record, variables=dict(sorted(record.variables.items())))
+    return record
 
 
 def engine_of(path: Path) -> str | None:
