@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 from pathlib import Path
 
@@ -19,6 +21,33 @@ TRUE_NAMES = {
     "gy": "acceleration_y",
     "gz": "acceleration_z",
 }
+
+
+# Marks of xarray's own tests, which test_xarray_suite.py runs.
+MARKS = (
+    "asyncio",
+    "flaky",
+    "network",
+    "skip_if_param",
+    "skip_with_dask_array",
+    "slow",
+    "xfail_with_dask_array",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for mark in MARKS:
+        config.addinivalue_line("markers", f"{mark}: of xarray's own tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run tests that are coroutines."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def amrex_sample(name: str) -> Path:

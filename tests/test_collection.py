@@ -416,6 +416,17 @@ def test_all_as_one_dataset_and_dask(path: Path) -> None:
     assert frame["dataset"].unique().tolist() == ["d2", "d3"]
 
 
+def test_dask_distributed_workers_read_by_themselves(path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    datasets = {f"d{n}": profile(n) for n in range(8)}
+    fleet = written(path, datasets)
+    expected = np.stack([d.temperature.values for d in datasets.values()])
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        total = fleet.to_xarray().chunk(dataset=4).temperature.sum("depth").compute()
+    np.testing.assert_allclose(total, expected.sum(1), rtol=1e-5)
+
+
 def test_mappings_of_arrays_are_taken_too(path: Path) -> None:
     with ambar.Collection.create(path, durability="none") as fleet:
         fleet.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
@@ -498,3 +509,36 @@ def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
     with ambar.open_collection(path, "a", durability="none") as fleet:
         fleet.add("after", profile(1))
     xr.testing.assert_identical(ambar.open_collection(path).load("after"), profile(1))
+
+
+@pytest.mark.parametrize(
+    ("node", "values", "message"),
+    [
+        ("datasets/name", ["a", "b"], "2 names"),
+        ("datasets/name", ["a", "a", "c"], "2 of them different"),
+        ("datasets/place", np.array([[0, 0], [0, 1], [1, 0]], "u4"), "outside of the 1 families"),
+        ("datasets/place", np.array([[0, 0], [0, 1], [0, 3]], "u4"), "outside of the 1 families"),
+    ],
+)
+def test_catalogues_that_contradict_themselves(
+    path: Path, node: str, values: Any, message: str
+) -> None:
+    written(path, {name: profile(n) for n, name in enumerate("abc")})
+    with ambar.append(path, durability="none") as writer:
+        writer.array(node, np.array(values, object) if isinstance(values, list) else values)
+    with pytest.raises(ambar.CorruptError, match=message):
+        ambar.open_collection(path)
+
+
+def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
+    fleet = written(path, {"a": profile(1)})
+    about = fleet.families[0].group_attributes()
+    for change, error in [
+        ({"version": 2}, ambar.UnsupportedError),
+        ({"sizes": None}, ambar.CorruptError),
+        ({"variables": {"t": {}}}, ambar.CorruptError),
+    ]:
+        with ambar.append(path, durability="none") as writer:
+            writer.group("f0", {"ambar": about["ambar"] | change})
+        with pytest.raises(error, match="/f0"):
+            ambar.open_collection(path)

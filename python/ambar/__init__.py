@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ambar.accessors import register
 from ambar.processor import check_processor
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ambar.amr import Amr
     from ambar.amrex_info import AmrexInfo
     from ambar.array import Array
+    from ambar.chunk_references import references
     from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
     from ambar.collection.exporting import Export
     from ambar.collection.ingest import Ingest, ingest
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     __version__: str
 
 check_processor()
+register()
 
 __all__ = [
     "AmbarError",
@@ -87,6 +90,7 @@ __all__ = [
     "open_collection",
     "read_amrex",
     "read_ramses",
+    "references",
     "repair",
 ]
 
@@ -124,6 +128,7 @@ _HOMES = {
     "export": "ambar.conversion",
     "read_amrex": "ambar.conversion",
     "read_ramses": "ambar.conversion",
+    "references": "ambar.chunk_references",
 }
 
 

@@ -44,6 +44,9 @@ class Store:
         """JSON text."""
 
     def array(self, path: str) -> Array: ...
+    def document(self, path: str) -> str:
+        """Return the JSON text of an array's `zarr.json`."""
+
     def amr(self, path: str) -> Amr: ...
     def table(self, path: str) -> Table:
         """Particles, or rows without positions."""
@@ -85,6 +88,9 @@ class Array:
     def fill_value(self) -> bytes: ...
     def attributes(self) -> str:
         """JSON text."""
+
+    def chunk_ranges(self) -> list[tuple[list[int], str | None, int, int]]:
+        """Return chunk, file below the directory (or None), offset, length of all written."""
 
     def read(
         self,

@@ -78,6 +78,14 @@ class Array:
         """The absolute error bound of its values; None where they are as they were written."""
         return self._core.error_bound
 
+    @cached_property
+    def fill_value(self) -> Any:
+        """What it has where nothing was written: a scalar of its dtype, a text, or bytes."""
+        value = self._core.fill_value
+        if self.dtype.kind != "O":
+            return np.frombuffer(value, self.dtype)[0] if value else np.zeros((), self.dtype)[()]
+        return value.decode() if self._core.dtype == "string" else value
+
     @property
     def nbytes(self) -> int:
         """Bytes of its values in memory; of strings and bytes of any length, of the pointers."""

@@ -6,8 +6,10 @@ Registered through the entry point group ``xarray.backends``. Follows the interf
 
 from __future__ import annotations
 
-import functools
+import asyncio
+import base64
 import os
+import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,29 +18,19 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint, StoreBackendEntrypoint
 from xarray.backends.common import AbstractDataStore
+from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
 
+import ambar.xarray  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.array import Array
+from ambar.cached import open_cached
 from ambar.store import Store
 
-_OPEN_STORES = 16
+# What `Array.read` takes; xarray picks from that what else it was asked for.
+_INDEXING = indexing.IndexingSupport.OUTER
 
-
-def _stamp(path: str) -> tuple[int, int]:
-    """Return what tells one state of a file or folder from a later one."""
-    status = Path(path).stat()
-    return status.st_mtime_ns, status.st_size
-
-
-@functools.lru_cache(maxsize=_OPEN_STORES)
-def _opened(path: str, stamp: tuple[int, int], process: int) -> Store:  # noqa: ARG001 - the key
-    return Store(_core.Store(path))
-
-
-def _store(path: str) -> Store:
-    """Return the store at `path`, opened once per state of the file and process."""
-    return _opened(path, _stamp(path), os.getpid())
+_VARIABLE_LENGTH = {"string": create_vlen_dtype(str), "bytes": create_vlen_dtype(bytes)}
 
 
 class LazyArray(BackendArray):
@@ -48,16 +40,18 @@ class LazyArray(BackendArray):
         self.path = path
         self.node = node
         self.shape = array.shape
-        self.dtype = array.dtype
+        self.dtype = _VARIABLE_LENGTH.get(array.type_name, array.dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Return a part of the array, as xarray asks for it."""
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.BASIC, self._read
-        )
+        return indexing.explicit_indexing_adapter(key, self.shape, _INDEXING, self._read)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return a part of the array, read by another thread meanwhile."""
+        return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        array = _store(self.path)[self.node]
+        array = open_cached(self.path)[self.node]
         if array.shape != self.shape or array.dtype != self.dtype:
             raise _core.InvalidError(
                 f"{self.path}: {self.node} was {self.dtype}{self.shape} when it was opened and is "
@@ -69,13 +63,24 @@ class LazyArray(BackendArray):
 class GroupStore(AbstractDataStore):
     """The arrays of one group, as xarray's variables."""
 
-    def __init__(self, path: str, group: str) -> None:
+    def __init__(self, path: str, group: str, store: Store | None = None) -> None:
         self.path = path
         self.group = group.strip("/")
+        self._store = store
+
+    @property
+    def store(self) -> Store:
+        """The store that was given, else the last commit of what lies at the path."""
+        return self._store or open_cached(self.path)
+
+    def array(self, name: str) -> Array:
+        """Return the array of a variable."""
+        return self.store[f"{self.group}/{name}" if self.group else name]
 
     def get_attrs(self) -> dict[str, Any]:
-        """Return the group's attributes."""
-        return _store(self.path).attributes(self.group)
+        """Return the group's attributes, without what ambar itself says of it."""
+        attributes = self.store.attributes(self.group)
+        return {name: value for name, value in attributes.items() if name != "ambar"}
 
     def get_dimensions(self) -> dict[str, int]:
         """Return the sizes of the dimensions."""
@@ -87,14 +92,14 @@ class GroupStore(AbstractDataStore):
 
     def get_variables(self) -> dict[str, xr.Variable]:
         """Return the arrays, none of them read."""
-        store = _store(self.path)
-        if self.group not in store.groups:
+        store = self.store
+        if store.core.kind(f"/{self.group}") != "group":
             raise _core.NotFoundError(
                 f"{self.path}: no group {self.group!r}; there are: {', '.join(store.groups)}"
             )
-        prefix = f"{self.group}/" if self.group else ""
-        names = [node.removeprefix(prefix) for node in store if node.startswith(prefix)]
-        return {name: self._variable(store, prefix + name) for name in names if "/" not in name}
+        children = store.core.children(f"/{self.group}")
+        paths = [path.strip("/") for path, kind in children if kind == "array"]
+        return {path.rsplit("/", 1)[-1]: self._variable(store, path) for path in paths}
 
     def get_encoding(self) -> dict[str, Any]:
         """Return where the dataset comes from."""
@@ -110,10 +115,31 @@ class GroupStore(AbstractDataStore):
         encoding = {
             "chunks": array.chunks,
             "shards": array.shards,
-            "preferred_chunks": dict(zip(dims, array.chunks, strict=True)),
+            "preferred_chunks": dict(zip(dims, array.shards or array.chunks, strict=True)),
+            "fill_value": array.fill_value,
         }
+        attributes = dict(array.attributes)
+        if "_FillValue" in attributes:
+            attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(self.path, node, array))
-        return xr.Variable(dims, data, array.attributes, encoding)
+        return xr.Variable(dims, data, attributes, encoding)
+
+
+def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a `_FillValue` that xarray has encoded for JSON; one that is a number as it is."""
+    if dtype.kind == "f" and isinstance(value, str):
+        return _decoded_float(value)
+    if dtype.kind == "c" and isinstance(value, list):
+        return complex(*(_decoded_float(part) if isinstance(part, str) else part for part in value))
+    if dtype.kind == "S" and isinstance(value, str):
+        return base64.standard_b64decode(value)
+    return value
+
+
+def _decoded_float(text: str) -> float:
+    if len(text) != 12:  # a number that JSON has no other word for
+        return float(text)
+    return float(struct.unpack("<d", base64.standard_b64decode(text))[0])
 
 
 class AmbarBackendEntrypoint(BackendEntrypoint):
@@ -165,9 +191,10 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         """Open every group at or below `group`, by its path from there."""
         path = _absolute(filename_or_obj)
         base = (group or "").strip("/")
+        GroupStore(path, base).get_attrs()  # raises NotFoundError where there is no such group
         return {
             relative: self.open_dataset(path, drop_variables=drop_variables, group=full, **decoding)
-            for relative, full in _groups(_store(path), base)
+            for relative, full in _groups(open_cached(path), base)
         }
 
     def open_datatree(

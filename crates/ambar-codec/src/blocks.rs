@@ -193,22 +193,21 @@ fn around<'a>(places: &[[i64; 3]], blocks: impl Iterator<Item = &'a usize>) -> V
         .collect()
 }
 
-/// Calls `visit(row in the values, row in the region, length)` for the rows of a region's blocks,
-/// which lie behind each other in the values, and at their places in the region.
+/// Calls `visit(place in the values, z, y and x in the region, length)` for the rows of a region's
+/// blocks, which lie behind each other in the values.
 #[inline(always)]
 pub(crate) fn for_each_row(
     region: &Region,
     side: [usize; 3],
-    mut visit: impl FnMut(usize, usize, usize),
+    mut visit: impl FnMut(usize, [usize; 3], usize),
 ) {
     let cells: usize = side.iter().product();
-    let [_, ny, nx] = std::array::from_fn(|d| region.places[d] * side[d]);
     for (block, place) in &region.blocks {
         for z in 0..side[0] {
             for y in 0..side[1] {
                 let from = block * cells + (z * side[1] + y) * side[2];
-                let row = (place[0] * side[0] + z) * ny + place[1] * side[1] + y;
-                visit(from, row * nx + place[2] * side[2], side[2]);
+                let [z, y] = [place[0] * side[0] + z, place[1] * side[1] + y];
+                visit(from, [z, y, place[2] * side[2]], side[2]);
             }
         }
     }

@@ -1,13 +1,15 @@
 //! Contexts: how large a residual is to be expected, from what has been coded around it.
 
 use crate::lattice::Phases;
-use crate::predict::{FEW, LANES, groups, lanes};
 
 /// Classes of expected magnitude.
 pub(crate) const BINS: usize = 40;
 
 /// Groups of passes whose weights differ: by the number of odd dimensions.
 pub(crate) const GROUPS: usize = 3;
+
+/// Points whose bins are made at a time, at most.
+pub(crate) const MOST: usize = 64;
 
 /// How the expectation is put together for one group of passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,69 +119,97 @@ impl Expectation {
         }
     }
 
-    /// Fills the bins of `n` points from `at` on of row `y` of plane `z` of phase `t`.
+    /// Fills the bins of a row, of as many points as `out` has: of the phases' `marks`, `own` are those
+    /// of the row's phase, in which its first point is at `at`. `above` says whether there are rows
+    /// before it in y and z.
     pub(crate) fn bins(
         &self,
-        marks: &[Vec<u8>; 8],
-        (t, at, n): (usize, usize, usize),
-        (z, y): (usize, usize),
+        (marks, own): (&[Vec<u8>; 8], &[u8]),
+        at: usize,
+        above: [bool; 2],
         rough: &[f32],
         out: &mut [u8],
     ) {
-        let around = Around {
-            marks,
-            own: &marks[t],
-            above: [y > 0, z > 0],
-        };
-        groups(
-            n,
-            &mut (rough, out),
-            |(rough, out), k| self.group::<LANES>(&around, at + k, &rough[k..], &mut out[k..]),
-            |(rough, out), k| self.group::<FEW>(&around, at + k, &rough[k..], &mut out[k..]),
-        );
+        let n = out.len();
+        let (mut near, mut rows) = ([0u16; MOST], [0u16; MOST]);
+        let (near, rows) = (&mut near[..n], &mut rows[..n]);
+        match self.nearby_count {
+            4 => add(self.near::<4>(marks, at, n), near),
+            6 => add(self.near::<6>(marks, at, n), near),
+            8 => add(self.near::<8>(marks, at, n), near),
+            _ => {}
+        }
+        for d in (0..2).filter(|d| above[*d]) {
+            add_row(&own[at - self.strides[d] - 1..][..n + 2], rows);
+        }
+        let factors = self.factors[usize::from(above[0]) | usize::from(above[1]) << 1];
+        if self.lossless {
+            linear_bins(near, rows, factors, out);
+        } else {
+            bins(near, rows, factors, (&rough[..n], self.rough), out);
+        }
     }
 
-    /// Fills the bins of `L` points from `at` on.
+    /// The magnitudes nearby of `n` points.
     #[inline(always)]
-    fn group<const L: usize>(&self, around: &Around<'_>, at: usize, rough: &[f32], out: &mut [u8]) {
-        let (Some(rough), Some(out)) = (rough.first_chunk::<L>(), out.first_chunk_mut::<L>())
-        else {
-            return;
-        };
-        let known = usize::from(around.above[0]) | usize::from(around.above[1]) << 1;
-        let (near_factor, rows_factor) = self.factors[known];
-        let mut near = [0u16; L];
-        for (phase, offset) in &self.nearby[..self.nearby_count] {
-            let at = at.wrapping_add_signed(*offset);
-            if let Some(marks) = lanes::<u8, L>(&around.marks[*phase], at) {
-                for k in 0..L {
-                    near[k] += u16::from(marks[k]);
-                }
-            }
+    fn near<'a, const N: usize>(
+        &self,
+        marks: &'a [Vec<u8>; 8],
+        at: usize,
+        n: usize,
+    ) -> [&'a [u8]; N] {
+        let mut near: [&[u8]; N] = [&[]; N];
+        for (near, (phase, offset)) in near.iter_mut().zip(self.nearby) {
+            *near = &marks[phase][at.wrapping_add_signed(offset)..][..n];
         }
-        let mut rows = [0u16; L];
-        for (above, stride) in around.above.iter().zip(self.strides) {
-            if *above {
-                add_row(around.own, at - stride, &mut rows);
-            }
-        }
-        for k in 0..L {
-            let expected = f32::from(near[k]) * near_factor + f32::from(rows[k]) * rows_factor;
-            out[k] = if self.lossless {
-                linear_bin(expected)
-            } else {
-                bin(expected + rough[k] * self.rough)
-            };
-        }
+        near
     }
 }
 
-/// The magnitudes around a row: of all phases, of its own, and whether there are earlier rows of it
-/// in y and z.
-struct Around<'a> {
-    marks: &'a [Vec<u8>; 8],
-    own: &'a [u8],
-    above: [bool; 2],
+/// Fills bins from the sums of magnitudes nearby and in earlier rows, with their factors, and from
+/// roughness, with its factor. Functions of their own, so that the compiler knows what is written to
+/// be apart from what is read.
+#[inline(never)]
+fn bins(
+    near: &[u16],
+    rows: &[u16],
+    factors: (f32, f32),
+    (rough, rough_factor): (&[f32], f32),
+    out: &mut [u8],
+) {
+    let n = out.len();
+    let (near, rows, rough) = (&near[..n], &rows[..n], &rough[..n]);
+    for k in 0..n {
+        let expected = f32::from(near[k]) * factors.0 + f32::from(rows[k]) * factors.1;
+        out[k] = bin(expected + rough[k] * rough_factor);
+    }
+}
+
+/// Fills bins where coding is lossless.
+#[inline(never)]
+fn linear_bins(near: &[u16], rows: &[u16], factors: (f32, f32), out: &mut [u8]) {
+    let n = out.len();
+    let (near, rows) = (&near[..n], &rows[..n]);
+    for k in 0..n {
+        let expected = f32::from(near[k]) * factors.0 + f32::from(rows[k]) * factors.1;
+        out[k] = linear_bin(expected);
+    }
+}
+
+/// Adds magnitudes.
+#[inline(never)]
+fn add<const N: usize>(mut marks: [&[u8]; N], sums: &mut [u16]) {
+    let n = sums.len();
+    for marks in &mut marks {
+        *marks = &marks[..n];
+    }
+    for k in 0..n {
+        let mut sum = 0;
+        for marks in marks {
+            sum += u16::from(marks[k]);
+        }
+        sums[k] = sum;
+    }
 }
 
 /// The points of earlier phases nearest to those of phase `t`, on the same lattice: phases, offsets.
@@ -210,16 +240,13 @@ fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
     (terms, count)
 }
 
-/// Adds four times the mean of the magnitudes around each point of the row at `at`.
-#[inline(always)]
-fn add_row<const L: usize>(marks: &[u8], at: usize, sums: &mut [u16; L]) {
-    let sides = (
-        lanes::<u8, L>(marks, at.wrapping_sub(1)),
-        lanes::<u8, L>(marks, at + 1),
-    );
-    if let (Some(mid), (Some(left), Some(right))) = (lanes::<u8, L>(marks, at), sides) {
-        for k in 0..L {
-            sums[k] += 2 * u16::from(mid[k]) + u16::from(left[k]) + u16::from(right[k]);
-        }
+/// Adds four times the mean of the magnitudes around each point of a row; `marks` begin one before
+/// the row.
+#[inline(never)]
+fn add_row(marks: &[u8], sums: &mut [u16]) {
+    let n = sums.len();
+    let (left, mid, right) = (&marks[..n], &marks[1..=n], &marks[2..n + 2]);
+    for k in 0..n {
+        sums[k] += 2 * u16::from(mid[k]) + u16::from(left[k]) + u16::from(right[k]);
     }
 }

@@ -7,11 +7,12 @@ use crate::context::Mixture;
 use crate::decoder::Decoder;
 use crate::element::Element;
 use crate::error::{Corrupt, Result, Unsupported};
+use crate::lattice::Phases;
 use crate::mask;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans::{self, DecodeTables};
-use crate::regions;
+use crate::regions::{self, Target};
 use crate::stream::{BLOCKS, LEVELS, LOSSLESS, MASKED, VERSION, Workspace};
 use crate::tables::Tables;
 use crate::validity::Validity;
@@ -213,15 +214,14 @@ pub fn decode<T: Element>(
     if let Parsed::Array { inner, .. } = parts.layout {
         let size: usize = inner.iter().product();
         for (number, part) in out.chunks_exact_mut(size).enumerate() {
-            job.region(number, inner, None, part);
+            job.region(number, inner, None, &Target::Array(inner), part);
         }
     }
-    let dense = &mut workspace.dense;
     for (number, region) in regions.iter().enumerate() {
         let shape = std::array::from_fn(|d| region.places[d] * side[d]);
-        dense.resize(shape.iter().product(), T::default());
-        job.region(number, shape, regions::present(region, side), dense);
-        regions::scatter(region, side, dense, out);
+        let present = regions::present(region, side);
+        let target = Target::of_region(region, side);
+        job.region(number, shape, present, &target, out);
     }
     job.decoder.symbols.finish()?;
     job.decoder.raw.finish()
@@ -270,12 +270,19 @@ struct Job<'a, T> {
 }
 
 impl<T: Element> Job<'_, T> {
-    fn region(&mut self, number: usize, shape: [usize; 3], present: Option<Bitmap>, out: &mut [T]) {
+    fn region(
+        &mut self,
+        number: usize,
+        shape: [usize; 3],
+        present: Option<Bitmap>,
+        target: &Target,
+        out: &mut [T],
+    ) {
         let known = self.masks.get(number).map(|(side, bytes)| {
             let known = present.clone().unwrap_or_else(|| Bitmap::full(shape));
-            (mask::decode(*side, &known, bytes), known)
+            mask::decode(*side, &known, bytes)
         });
-        let valid = known.as_ref().map(|(valid, _)| valid).or(present.as_ref());
+        let valid = known.as_ref().or(present.as_ref());
         let valid = valid.filter(|valid| !valid.is_full());
         let validity = valid.map(Validity::new);
         let rules = plan::rules(&self.levels, &Mixture::DEFAULT);
@@ -285,23 +292,22 @@ impl<T: Element> Job<'_, T> {
             &rules,
             &mut self.decoder,
             self.scratch,
-            out,
         );
+        target.fill(&Phases::new(shape), &self.scratch.values, out);
         for (at, word) in self.decoder.literals.drain(..) {
-            out[at] = T::from_word(word);
+            out[target.place(at)] = T::from_word(word);
         }
-        if let Some((valid, known)) = &known {
+        if let Some(valid) = valid.filter(|_| known.is_some()) {
             let fill = T::from_word(self.fill);
-            let [nz, ny, nx] = shape;
-            for row in 0..nz * ny {
-                let place = [row / ny, row % ny];
-                for word in 0..valid.words() {
-                    let missing = known.word(place, word) & !valid.word(place, word);
-                    Bitmap::runs(&[missing], |first, length| {
-                        out[row * nx + 64 * word + first..][..length].fill(fill);
+            target.for_each_row(|to, [z, y, x], n| {
+                for word in x / 64..(x + n).div_ceil(64) {
+                    let (first, end) = (x.max(64 * word), (x + n).min(64 * word + 64));
+                    let row = u64::MAX >> (64 - (end - first)) << (first % 64);
+                    Bitmap::runs(&[row & !valid.word([z, y], word)], |at, length| {
+                        out[to + 64 * word + at - x..][..length].fill(fill);
                     });
                 }
-            }
+            });
         }
     }
 }

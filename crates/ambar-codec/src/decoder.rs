@@ -3,9 +3,14 @@
 use crate::bits::BitReader;
 use crate::element::Element;
 use crate::order::sum;
+use crate::pack::{pack, unpack};
 use crate::passes::{Row, RowCoder};
+use crate::predict::LANES;
 use crate::rans;
 use crate::token::{self, DIRECT, LITERAL, QUICK};
+
+/// The bits that are 0 in all tokens without raw bits.
+const DIRECT_ONLY: u128 = u128::from_ne_bytes([!(DIRECT - 1); LANES]);
 
 /// Decodes rows.
 pub(crate) struct Decoder<'a> {
@@ -15,7 +20,12 @@ pub(crate) struct Decoder<'a> {
     bases: &'a [u32; 256],
     /// Literals: index in the region, bits.
     pub literals: Vec<(usize, u64)>,
-    /// Of the current row.
+    /// Tokens that are next to each other: of the current row, or decoded ahead, and how many of these
+    /// were used.
+    packed: Vec<u8>,
+    used: usize,
+    bins: Vec<u8>,
+    /// Of the points of the current row; 0 for those that are not there.
     tokens: Vec<u8>,
     residuals: Vec<u64>,
 }
@@ -32,17 +42,55 @@ impl<'a> Decoder<'a> {
             raw,
             bases,
             literals: Vec::new(),
+            packed: Vec::new(),
+            used: 0,
+            bins: Vec::new(),
             tokens: Vec::new(),
             residuals: Vec::new(),
+        }
+    }
+
+    /// Makes the tokens of a row.
+    #[inline(always)]
+    fn tokens<T>(&mut self, row: &Row<'_, T>) {
+        let (n, count) = (row.points, row.count);
+        if self.tokens.len() < n + LANES {
+            self.tokens.resize(n + LANES, 0);
+        }
+        let whole = count == n;
+        match row.bins {
+            Some(bins) if whole => {
+                let tokens = &mut self.tokens[..n];
+                self.symbols.decode(bins, self.bases, tokens);
+            }
+            Some(bins) => {
+                self.bins.resize(n + LANES, 0);
+                self.packed.resize(n + LANES, 0);
+                pack(row.there, bins, &mut self.bins);
+                let tokens = &mut self.packed[..count];
+                self.symbols.decode(&self.bins, self.bases, tokens);
+                unpack(row.there, n, &self.packed, &mut self.tokens);
+            }
+            None => {
+                let packed = &self.packed[self.used..];
+                if whole {
+                    self.tokens[..n].copy_from_slice(&packed[..n]);
+                } else {
+                    unpack(row.there, n, packed, &mut self.tokens);
+                }
+                self.used += count;
+            }
+        }
+        if let Some(room) = self.tokens[n..].first_chunk_mut() {
+            *room = [0; LANES];
         }
     }
 
     /// Reads the raw bits of a row; its literals' become their predictions' residuals, 0.
     #[cold]
     fn slow_residuals<T: Element>(&mut self, row: &Row<'_, T>) {
-        let mut points = row.runs.iter().flat_map(|(first, n)| *first..first + n);
-        for (token, residual) in self.tokens[..row.count].iter().zip(&mut self.residuals) {
-            let point = points.next().unwrap_or(0);
+        let tokens = self.tokens[..row.points].iter().zip(&mut self.residuals);
+        for (point, (token, residual)) in tokens.enumerate() {
             *residual = if *token == LITERAL {
                 let at = row.place.start + point * row.place.step;
                 self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
@@ -52,56 +100,93 @@ impl<'a> Decoder<'a> {
             };
         }
     }
-}
 
-impl<T: Element> RowCoder<T> for Decoder<'_> {
-    fn row(&mut self, row: Row<'_, T>) {
-        let n = row.count;
-        if self.tokens.len() < n {
-            self.tokens.resize(n, 0);
+    /// Makes values and marks of a row with raw bits, or of one without loss.
+    fn slow_row<T: Element>(&mut self, row: Row<'_, T>) {
+        let n = row.points;
+        let largest = self.tokens[..n]
+            .iter()
+            .fold(0, |largest, token| largest.max(*token));
+        if self.residuals.len() < n {
             self.residuals.resize(n, 0);
         }
-        self.symbols
-            .decode(&row.bins[..n], self.bases, &mut self.tokens[..n]);
-        let tokens = &self.tokens[..n];
-        let largest = tokens.iter().fold(0, |largest, token| largest.max(*token));
-        let outs = row.values[..n].iter_mut().zip(&mut row.marks[..n]);
-        let outs = outs.zip(&row.predictions[..n]);
-        let step = T::from_f64(row.level.step);
-        let lossless = row.level.step == 0.0;
-        if largest < DIRECT && !lossless {
-            // The common case: no raw bits.
-            for (((value, mark), prediction), token) in outs.zip(tokens) {
-                let token = i32::from(*token);
-                *value = prediction.plus(T::from_i32(token >> 1 ^ -(token & 1)).times(step));
-                *mark = ((token + 1) >> 1) as u8;
-            }
-            return;
-        }
         if largest < QUICK {
-            self.raw.read_residuals(tokens, &mut self.residuals);
+            self.raw
+                .read_residuals(&self.tokens[..n], &mut self.residuals);
         } else {
             self.slow_residuals(&row);
         }
-        let outs = row.values[..n].iter_mut().zip(&mut row.marks[..n]);
-        let outs = outs.zip(&row.predictions[..n]).zip(&self.residuals);
-        if lossless {
-            for (((value, mark), prediction), folded) in outs {
-                *value = sum(*prediction, *folded, row.level.shift);
-                *mark = (64 - folded.leading_zeros()) as u8;
-            }
-        } else {
-            for (((value, mark), prediction), folded) in outs {
-                let steps = token::unfold(*folded) as i32;
-                *value = prediction.plus(T::from_i32(steps).times(step));
-                *mark = steps.unsigned_abs().min(255) as u8;
-            }
+        let lossless = row.level.step == 0.0;
+        let step = T::from_f64(row.level.step);
+        let outs = row.values[..n].iter_mut().zip(&row.predictions[..n]);
+        for ((value, prediction), folded) in outs.zip(&self.residuals) {
+            *value = if lossless {
+                sum(*prediction, *folded, row.level.shift)
+            } else {
+                prediction.plus(T::from_i32(token::unfold(*folded) as i32).times(step))
+            };
+        }
+        let literals = (0..n).filter(|k| self.tokens[*k] == LITERAL);
+        if largest == LITERAL {
+            literals
+                .clone()
+                .for_each(|k| row.values[k] = row.predictions[k]);
+        }
+        let Some(marks) = row.marks else {
+            return;
+        };
+        for (mark, folded) in marks[..n].iter_mut().zip(&self.residuals) {
+            *mark = if lossless {
+                (64 - folded.leading_zeros()) as u8
+            } else {
+                (token::unfold(*folded) as i32).unsigned_abs().min(255) as u8
+            };
         }
         if largest == LITERAL {
-            let mark = if lossless { 64 } else { u8::MAX };
-            for k in (0..n).filter(|k| self.tokens[*k] == LITERAL) {
-                (row.values[k], row.marks[k]) = (row.predictions[k], mark);
+            literals.for_each(|k| marks[k] = if lossless { 64 } else { u8::MAX });
+        }
+    }
+}
+
+impl<T: Element> RowCoder<T> for Decoder<'_> {
+    fn ahead(&mut self, bin: u8, count: usize) {
+        self.packed.resize(count + LANES, 0);
+        self.used = 0;
+        self.bins.clear();
+        self.bins.resize(count + LANES, bin);
+        let tokens = &mut self.packed[..count];
+        self.symbols.decode(&self.bins, self.bases, tokens);
+    }
+
+    fn row(&mut self, row: Row<'_, T>) {
+        self.tokens(&row);
+        let tokens = self.tokens[..row.points + LANES].as_chunks::<LANES>().0;
+        let any = tokens
+            .iter()
+            .fold(0, |any, tokens| any | u128::from_ne_bytes(*tokens));
+        if any & DIRECT_ONLY != 0 || row.level.step == 0.0 {
+            return self.slow_row(row);
+        }
+        // The common case: no raw bits.
+        let step = T::from_f64(row.level.step);
+        add_residuals(tokens.as_flattened(), step, row.predictions, row.values);
+        if let Some(marks) = row.marks {
+            for (marks, tokens) in marks.as_chunks_mut::<LANES>().0.iter_mut().zip(tokens) {
+                *marks = tokens.map(|token| (token + 1) >> 1);
             }
         }
+    }
+}
+
+/// Makes values of predictions and tokens without raw bits. A function of its own, so that the
+/// compiler knows what is written to be apart from what is read.
+#[inline(never)]
+fn add_residuals<T: Element>(tokens: &[u8], step: T, predictions: &[T], values: &mut [T]) {
+    let n = values.len();
+    let (tokens, predictions) = (&tokens[..n], &predictions[..n]);
+    for k in 0..n {
+        let token = i32::from(tokens[k]);
+        let residual = T::from_i32(token >> 1 ^ -(token & 1)).times(step);
+        values[k] = predictions[k].plus(residual);
     }
 }

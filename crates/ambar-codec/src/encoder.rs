@@ -3,14 +3,13 @@
 use crate::bits::BitWriter;
 use crate::element::Element;
 use crate::order::difference;
+use crate::pack;
 use crate::passes::{Place, Row, RowCoder};
 use crate::predict::LANES;
-use crate::token::{self, LITERAL};
+use crate::token::{self, DIRECT, LITERAL};
 
 /// Residuals in steps are smaller than this; others are literals. Exact as float32 too.
 const MOST_STEPS: f64 = (1 << 23) as f64;
-/// Residuals in steps smaller than this are tokens without raw bits.
-const FEW_STEPS: f64 = 8.0;
 /// Added to a number that is small in comparison, it leaves that number, rounded, in the lowest bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
@@ -56,8 +55,9 @@ pub(crate) struct Encoder<'a, T> {
     /// Errors allowed; 0 for none.
     bound: f64,
     symbols: &'a mut Symbols,
-    /// The values of a row, with room for whole groups of lanes.
+    /// The values of a row and their tokens, with room for whole groups of lanes.
     row: Vec<T>,
+    tokens: Vec<u8>,
 }
 
 impl<'a, T: Element> Encoder<'a, T> {
@@ -68,155 +68,204 @@ impl<'a, T: Element> Encoder<'a, T> {
             bound,
             symbols,
             row: Vec::new(),
+            tokens: Vec::new(),
         }
     }
 
-    /// Copies the values of runs of a row.
-    fn gather(&mut self, place: Place, runs: &[(usize, usize)], count: usize) {
-        self.row.resize(count + LANES, T::default());
-        let mut out = &mut self.row[..];
-        for (first, length) in runs {
-            let source = &self.source[place.start + first * place.step..];
-            let (row, rest) = out.split_at_mut(*length);
-            out = rest;
-            if place.step == 2 {
-                // The common case: half of all values.
-                let (last, row) = row
-                    .split_last_mut()
-                    .map_or((None, &mut [][..]), |(a, b)| (Some(a), b));
-                for (to, from) in row.iter_mut().zip(source.as_chunks::<2>().0) {
-                    *to = from[0];
-                }
-                if let Some(last) = last {
-                    *last = source[2 * (length - 1)];
-                }
-            } else {
-                for (to, from) in row.iter_mut().zip(source.iter().step_by(place.step)) {
-                    *to = *from;
-                }
+    /// Copies the `points` values of a row.
+    fn gather(&mut self, place: Place, points: usize) {
+        self.row.resize(points + LANES, T::default());
+        self.tokens.resize(points + LANES, 0);
+        let source = &self.source[place.start..];
+        let row = &mut self.row[..points];
+        if place.step == 2 {
+            // The common case: half of all values.
+            let pairs = source.as_chunks::<2>().0;
+            let whole = pairs.len().min(points);
+            for (to, from) in row[..whole].iter_mut().zip(pairs) {
+                *to = from[0];
+            }
+            for (k, to) in row.iter_mut().enumerate().skip(whole) {
+                *to = source[2 * k];
+            }
+        } else {
+            for (to, from) in row.iter_mut().zip(source.iter().step_by(place.step)) {
+                *to = *from;
             }
         }
     }
 
-    fn literal(&mut self, x: T) {
+    fn literal(&mut self, x: T) -> u8 {
         self.symbols.raw.write(x.to_word(), 8 * T::SIZE as u32);
         self.symbols.literals += 1;
-        self.symbols.tokens.push(LITERAL);
+        LITERAL
     }
 
-    fn push(&mut self, folded: u64) {
-        let (token, bits) = token::split(folded);
-        self.symbols.tokens.push(token);
-        if bits > 0 {
-            self.symbols.raw.write(folded & ((1 << bits) - 1), bits);
-        }
-    }
-
-    /// Codes one value within the bound; gives the value as decoded and the magnitude.
     #[inline(always)]
-    fn bounded(&mut self, x: T, prediction: T, steps: f64, step: T) -> (T, u8) {
+    fn residual(&mut self, folded: u64) -> u8 {
+        let (token, bits) = token::split(folded);
+        self.symbols.raw.write(folded & ((1 << bits) - 1), bits);
+        token
+    }
+
+    /// Codes one value within the bound; gives the value as decoded, the magnitude and the token.
+    #[inline(always)]
+    fn bounded(&mut self, x: T, prediction: T, steps: f64, step: T) -> (T, u8, u8) {
         if steps.abs() < MOST_STEPS {
             let value = prediction.plus(T::from_f64(steps).times(step)).to_f64();
             if within(value, x.to_f64(), value - x.to_f64(), self.bound) {
                 let steps = steps as i64;
-                self.push(token::fold(steps));
-                return (T::from_f64(value), steps.unsigned_abs().min(255) as u8);
+                let mark = steps.unsigned_abs().min(255) as u8;
+                return (T::from_f64(value), mark, self.residual(token::fold(steps)));
             }
         }
-        self.literal(x);
-        (prediction, u8::MAX)
+        (prediction, u8::MAX, self.literal(x))
     }
 
-    /// Codes a group of values within the bound.
-    #[inline(always)]
-    fn bounded_group(&mut self, group: Group<'_, T>, x: &[T; LANES], n: usize, level_step: f64) {
-        let (inverse, step) = (1.0 / level_step, T::from_f64(level_step));
-        let mut steps = [0.0; LANES];
-        let (mut few, mut fine) = (true, true);
-        let mut folded = [0u32; LANES];
-        for k in 0..LANES {
-            let prediction = group.predictions[k];
-            steps[k] = ((x[k].to_f64() - prediction.to_f64()) * inverse).round_ties_even();
-            let value = prediction.plus(T::from_f64(steps[k]).times(step));
-            let error = (value.to_f64() - x[k].to_f64()).abs();
-            let size = steps[k].abs();
-            few &= (size < FEW_STEPS) | (k >= n);
-            fine &= (size < MOST_STEPS) & (error < self.bound) | (k >= n);
-            let whole = (steps[k] + ROUNDER).to_bits() as i32;
-            folded[k] = (whole << 1 ^ whole >> 31) as u32;
-            group.values[k] = value;
-            group.marks[k] = whole.unsigned_abs().min(255) as u8;
-        }
-        if few && fine {
-            let tokens = folded.map(|folded| folded as u8);
-            self.symbols.tokens.extend_from_slice(&tokens[..n]);
-            return;
-        }
-        if fine {
-            let mut tokens = [0; LANES];
-            for (token, folded) in tokens[..n].iter_mut().zip(folded) {
-                let bits;
-                (*token, bits) = token::split(u64::from(folded));
-                self.symbols
-                    .raw
-                    .write(u64::from(folded) & ((1 << bits) - 1), bits);
+    /// Codes up to 64 values of a row within the bound, of those that are `there`: makes values, marks
+    /// and tokens, which are 0 for the others.
+    fn bounded_part(
+        &mut self,
+        (x, there): (&[T], u64),
+        (predictions, step): (&[T], f64),
+        values: &mut [T],
+        mut marks: Option<&mut [u8]>,
+        tokens: &mut [u8],
+    ) {
+        let mut folded = [0; 64];
+        let folded = &mut folded[..values.len()];
+        let fine = quantise((x, there), (predictions, step), self.bound, values, folded);
+        if let Some(marks) = &mut marks {
+            for (mark, folded) in marks.iter_mut().zip(&*folded) {
+                *mark = ((folded + 1) >> 1).min(255) as u8;
             }
-            self.symbols.tokens.extend_from_slice(&tokens[..n]);
+        }
+        for (tokens, folded) in tokens.iter_mut().zip(&*folded) {
+            *tokens = *folded as u8;
+        }
+        if !fine {
+            let (inverse, step) = (1.0 / step, T::from_f64(step));
+            for k in (0..values.len()).filter(|k| there >> k & 1 == 1) {
+                let steps = ((x[k].to_f64() - predictions[k].to_f64()) * inverse).round_ties_even();
+                let mark;
+                (values[k], mark, tokens[k]) = self.bounded(x[k], predictions[k], steps, step);
+                if let Some(marks) = &mut marks {
+                    marks[k] = mark;
+                }
+            }
             return;
         }
-        for k in 0..n {
-            (group.values[k], group.marks[k]) =
-                self.bounded(x[k], group.predictions[k], steps[k], step);
+        let groups = tokens.chunks_mut(LANES).zip(folded.chunks(LANES));
+        for (tokens, folded) in groups {
+            if folded.iter().fold(0, |any, folded| any | folded) >= u32::from(DIRECT) {
+                for (token, folded) in tokens.iter_mut().zip(folded) {
+                    *token = self.residual(u64::from(*folded));
+                }
+            }
         }
     }
 
-    /// Codes one value without loss; gives the value to predict others from, and its length in bits.
+    /// Codes one value without loss; gives the value to predict others from, its length in bits, and
+    /// the token.
     #[inline(always)]
-    fn lossless(&mut self, x: T, prediction: T, shift: u32) -> (T, u8) {
+    fn lossless(&mut self, x: T, prediction: T, shift: u32) -> (T, u8, u8) {
         if !x.is_tame() {
-            self.literal(x);
-            return (prediction, 64);
+            return (prediction, 64, self.literal(x));
         }
         let folded = difference(x, prediction, shift);
-        self.push(folded);
-        (x, (64 - folded.leading_zeros()) as u8)
+        let mark = (64 - folded.leading_zeros()) as u8;
+        (x, mark, self.residual(folded))
     }
 }
 
-/// A group of lanes of a row.
-struct Group<'a, T> {
-    predictions: &'a [T; LANES],
-    values: &'a mut [T; LANES],
-    marks: &'a mut [u8; LANES],
+/// Appends the bytes of the `count` points of a row that are there. `row` has room behind them.
+fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) {
+    let end = to.len() + count;
+    if row.len() == count + LANES {
+        to.extend_from_slice(&row[..count]);
+        return;
+    }
+    to.resize(end + pack::ROOM, 0);
+    pack::pack(there, row, &mut to[end - count..]);
+    to.truncate(end);
 }
 
 impl<T: Element> RowCoder<T> for Encoder<'_, T> {
-    fn row(&mut self, row: Row<'_, T>) {
-        self.gather(row.place, row.runs, row.count);
-        self.symbols.bins.extend_from_slice(&row.bins[..row.count]);
+    fn ahead(&mut self, bin: u8, count: usize) {
+        let end = self.symbols.bins.len() + count;
+        self.symbols.bins.resize(end, bin);
+    }
+
+    fn row(&mut self, mut row: Row<'_, T>) {
+        self.gather(row.place, row.points);
         let source = std::mem::take(&mut self.row);
+        let mut tokens = std::mem::take(&mut self.tokens);
+        let there = |k: usize| row.there[k / 64] >> (k % 64);
         if row.level.step == 0.0 {
-            for (k, x) in source[..row.count].iter().enumerate() {
-                (row.values[k], row.marks[k]) =
-                    self.lossless(*x, row.predictions[k], row.level.shift);
+            for k in (0..row.points).filter(|k| there(*k) & 1 == 1) {
+                let (value, mark, token) =
+                    self.lossless(source[k], row.predictions[k], row.level.shift);
+                (row.values[k], tokens[k]) = (value, token);
+                if let Some(marks) = &mut row.marks {
+                    marks[k] = mark;
+                }
             }
         } else {
-            let predictions = row.predictions.as_chunks::<LANES>().0;
-            let values = row.values.as_chunks_mut::<LANES>().0;
-            let marks = row.marks.as_chunks_mut::<LANES>().0;
-            let source = source.as_chunks::<LANES>().0;
-            let groups = predictions.iter().zip(values).zip(marks).zip(source);
-            let mut left = row.count;
-            for (((predictions, values), marks), x) in groups.take(row.count.div_ceil(LANES)) {
-                let group = Group {
-                    predictions,
-                    values,
-                    marks,
-                };
-                self.bounded_group(group, x, left.min(LANES), row.level.step);
-                left = left.saturating_sub(LANES);
+            for (word, there) in row.there.iter().enumerate() {
+                let (first, end) = (64 * word, row.values.len().min(64 * word + 64));
+                self.bounded_part(
+                    (&source[first..end], *there),
+                    (&row.predictions[first..end], row.level.step),
+                    &mut row.values[first..end],
+                    row.marks.as_deref_mut().map(|marks| &mut marks[first..end]),
+                    &mut tokens[first..end],
+                );
             }
         }
-        self.row = source;
+        let symbols = &mut *self.symbols;
+        append(row.there, row.count, &tokens, &mut symbols.tokens);
+        if let Some(bins) = row.bins {
+            append(
+                row.there,
+                row.count,
+                &bins[..row.points + LANES],
+                &mut symbols.bins,
+            );
+        }
+        (self.row, self.tokens) = (source, tokens);
     }
+}
+
+/// Makes folded residuals of values, 0 for those that are not `there`, and the values as they will be
+/// decoded; says whether all are within the bound. A function of its own, so that the compiler knows
+/// what is written to be apart from what is read.
+#[inline(never)]
+fn quantise<T: Element>(
+    (x, there): (&[T], u64),
+    (predictions, level_step): (&[T], f64),
+    bound: f64,
+    values: &mut [T],
+    folded: &mut [u32],
+) -> bool {
+    let n = values.len();
+    let (x, predictions, folded) = (&x[..n], &predictions[..n], &mut folded[..n]);
+    let (inverse, step) = (1.0 / level_step, T::from_f64(level_step));
+    let mut off = 0;
+    for k in 0..n {
+        let prediction = predictions[k];
+        let here = there >> k & 1;
+        let steps = ((x[k].to_f64() - prediction.to_f64()) * inverse).round_ties_even();
+        let value = prediction.plus(T::from_f64(steps).times(step));
+        let error = (value.to_f64() - x[k].to_f64()).abs();
+        let fine = (steps.abs() < MOST_STEPS) & (error < bound);
+        off |= if fine { 0 } else { here };
+        let whole = (steps + ROUNDER).to_bits() as i32;
+        folded[k] = if here == 1 {
+            (whole << 1 ^ whole >> 31) as u32
+        } else {
+            0
+        };
+        values[k] = value;
+    }
+    off == 0
 }

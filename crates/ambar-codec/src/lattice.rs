@@ -82,24 +82,63 @@ pub(crate) fn interleave<T: Copy>(
     start: impl Fn(usize, usize) -> usize,
 ) {
     let [nz, ny, nx] = phases.fine;
+    let from = from.each_ref().map(|values| &values[..]);
     for z in 0..nz {
         for y in 0..ny {
-            let t = (z & 1) | (y & 1) << 1;
-            let row = phases.row(z / 2, y / 2);
-            let (evens, odds) = (nx.div_ceil(2), nx / 2);
-            let even = &from[t][row..row + evens];
-            // Of a phase without points there is nothing.
-            let odd = from[t | 4].get(row..row + odds).unwrap_or_default();
             let begin = start(z, y);
-            let to = &mut to[begin..begin + nx];
-            let mut pairs = to.chunks_exact_mut(2);
-            for ((pair, even), odd) in pairs.by_ref().zip(even).zip(odd) {
-                pair[0] = *even;
-                pair[1] = *odd;
-            }
-            if let ([last], Some(even)) = (pairs.into_remainder(), even.last()) {
-                *last = *even;
-            }
+            interleave_row(phases, &from, [z, y, 0], &mut to[begin..begin + nx]);
         }
     }
+}
+
+/// Copies points of a lattice, one behind the other in x from a point on.
+#[inline(always)]
+pub(crate) fn interleave_row<T: Copy>(
+    phases: &Phases,
+    from: &[&[T]; 8],
+    [z, y, x]: [usize; 3],
+    to: &mut [T],
+) {
+    let t = (z & 1) | (y & 1) << 1;
+    let row = phases.row(z / 2, y / 2);
+    // The first may be an odd one.
+    let Some((first, rest)) = to.split_first_mut().filter(|_| x % 2 == 1) else {
+        return pairs(from[t], from[t | 4], row + x / 2, to);
+    };
+    *first = from[t | 4][row + x / 2];
+    pairs(from[t], from[t | 4], row + x / 2 + 1, rest);
+}
+
+/// Copies from two sources by turns, from `at` on in both.
+#[inline(always)]
+fn pairs<T: Copy>(even: &[T], odd: &[T], at: usize, to: &mut [T]) {
+    let even = &even[at..at + to.len().div_ceil(2)];
+    // Of a phase without points there is nothing.
+    let odd = odd.get(at..at + to.len() / 2).unwrap_or_default();
+    match (
+        to.as_chunks_mut::<8>(),
+        even.as_chunks::<4>(),
+        odd.as_chunks::<4>(),
+    ) {
+        // Most often the row of a small block.
+        (([to], []), ([even], []), ([odd], [])) => return *to = by_turns(even, odd),
+        (([low, high], []), ([a, b], []), ([c, d], [])) => {
+            (*low, *high) = (by_turns(a, c), by_turns(b, d));
+            return;
+        }
+        _ => {}
+    }
+    let (to, last) = to.as_chunks_mut::<2>();
+    for ((pair, even), odd) in to.iter_mut().zip(even).zip(odd) {
+        *pair = [*even, *odd];
+    }
+    if let ([last], Some(even)) = (last, even.last()) {
+        *last = *even;
+    }
+}
+
+/// Values from two sources by turns.
+#[inline(always)]
+fn by_turns<T: Copy>(even: &[T; 4], odd: &[T; 4]) -> [T; 8] {
+    std::array::from_fn(|k| if k % 2 == 0 { even[k / 2] } else { odd[k / 2] })
 }

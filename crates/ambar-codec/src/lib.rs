@@ -21,6 +21,7 @@ mod error;
 mod lattice;
 mod mask;
 mod order;
+mod pack;
 mod passes;
 mod plan;
 mod predict;

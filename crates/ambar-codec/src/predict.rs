@@ -2,10 +2,10 @@
 
 use crate::element::Element;
 
-/// Points that are computed at a time. Rows are computed in whole groups: what lies behind their
-/// end is of no meaning, and never used.
+/// Room behind rows: they are computed in whole groups of lanes, and what lies behind their end is
+/// of no meaning, and never used.
 pub(crate) const LANES: usize = 16;
-/// Points that are computed at a time where there are less.
+/// Points that are predicted at a time.
 pub(crate) const FEW: usize = 8;
 
 /// The constants of the interpolation, in the type of the values.
@@ -17,6 +17,9 @@ pub(crate) struct Weights<T> {
     far: T,
     half: T,
     third: T,
+    one: T,
+    /// Added to a number, even to -0, it leaves that number: sums begin with it.
+    nothing: T,
 }
 
 impl<T: Element> Weights<T> {
@@ -28,22 +31,25 @@ impl<T: Element> Weights<T> {
             far: T::from_f64(far),
             half: T::from_f64(0.5),
             third: T::from_f64(1.0 / 3.0),
+            one: T::from_f64(1.0),
+            nothing: T::from_f64(-0.0),
         }
     }
 
     /// From four neighbours: the value between, and half the sum of the near ones.
     #[inline(always)]
-    pub(crate) fn between(&self, v: [T; 4]) -> (T, T) {
+    fn between(&self, v: [T; 4]) -> (T, T) {
         let near = v[1].plus(v[2]);
         let far = v[0].plus(v[3]);
         let value = near.times(self.near).plus(far.times(self.far));
         (value, near.times(self.half))
     }
 
-    /// From neighbours on one side: the value beyond the nearer one.
+    /// What the sum of `count` numbers, 1 to 3, is multiplied by to get their mean.
     #[inline(always)]
-    pub(crate) fn beyond(&self, near: T, far: T) -> T {
-        near.plus(near.minus(far).times(self.half))
+    fn part(&self, count: u8) -> T {
+        let few = if count == 2 { self.half } else { self.one };
+        if count == 3 { self.third } else { few }
     }
 }
 
@@ -51,35 +57,6 @@ impl<T: Element> Weights<T> {
 #[inline(always)]
 pub(crate) fn tame<T: Element>(x: T) -> T {
     if x.is_tame() { x } else { T::default() }
-}
-
-/// `L` values from `at` on, one for each lane.
-#[inline(always)]
-pub(crate) fn lanes<T, const L: usize>(values: &[T], at: usize) -> Option<&[T; L]> {
-    values.get(at..)?.first_chunk()
-}
-
-/// Calls one of two closures for groups that cover `n` points: the first for whole groups of lanes,
-/// the other for groups of `FEW` lanes. Both get the group's first point.
-#[inline(always)]
-pub(crate) fn groups<S>(
-    n: usize,
-    state: &mut S,
-    whole: impl Fn(&mut S, usize),
-    few: impl Fn(&mut S, usize),
-) {
-    let mut at = 0;
-    while n - at > LANES - FEW {
-        whole(state, at);
-        at += LANES;
-        if at >= n {
-            return;
-        }
-    }
-    while at < n {
-        few(state, at);
-        at += FEW;
-    }
 }
 
 /// Where the neighbours of a row along one dimension are: the phase that is even in it, and the
@@ -91,70 +68,177 @@ pub(crate) struct Line<'a, T> {
 }
 
 impl<'a, T> Line<'a, T> {
-    /// The neighbours at -3, -1, +1 and +3 of the points from `at` on.
+    /// The neighbours at -3, -1, +1 and +3 of `n` points from `at` on.
     #[inline(always)]
-    fn lanes<const L: usize>(&self, at: usize) -> Option<[&'a [T; L]; 4]> {
-        Some([
-            lanes(self.values, at - self.stride)?,
-            lanes(self.values, at)?,
-            lanes(self.values, at + self.stride)?,
-            lanes(self.values, at + 2 * self.stride)?,
-        ])
+    fn around(&self, at: usize, n: usize) -> [&'a [T]; 4] {
+        [
+            &self.values[at - self.stride..][..n],
+            &self.values[at..][..n],
+            &self.values[at + self.stride..][..n],
+            &self.values[at + 2 * self.stride..][..n],
+        ]
     }
 }
 
-/// Predicts `n` points of a row from `row` on by the mean of the interpolations along `N`
-/// dimensions. `rough` gets how much these differ from linear ones and among themselves.
-pub(crate) fn interpolate<T: Element, const N: usize>(
-    (row, n): (usize, usize),
-    lines: [Line<'_, T>; N],
-    weights: &Weights<T>,
-    out: &mut [T],
-    rough: Option<&mut [f32]>,
-) {
-    let Some(rough) = rough else {
-        groups(
-            n,
-            &mut (out, [0.0; LANES]),
-            |(out, none), k| {
-                group::<T, N, LANES, false>(row + k, lines, weights, &mut out[k..], none);
-            },
-            |(out, none), k| {
-                group::<T, N, FEW, false>(row + k, lines, weights, &mut out[k..], none);
-            },
-        );
-        return;
-    };
-    groups(
-        n,
-        &mut (out, rough),
-        |(out, rough), k| {
-            group::<T, N, LANES, true>(row + k, lines, weights, &mut out[k..], &mut rough[k..]);
-        },
-        |(out, rough), k| {
-            group::<T, N, FEW, true>(row + k, lines, weights, &mut out[k..], &mut rough[k..]);
-        },
-    );
+/// The neighbours of `n` points from `at` on along all lines.
+#[inline(always)]
+fn around<'a, T, const N: usize>(
+    lines: &[Line<'a, T>; N],
+    at: usize,
+    n: usize,
+) -> [[&'a [T]; 4]; N] {
+    let mut all: [[&[T]; 4]; N] = [[&[]; 4]; N];
+    for (around, line) in all.iter_mut().zip(lines) {
+        *around = line.around(at, n);
+    }
+    all
 }
 
-/// Predicts `L` points from `at` on; where `ROUGH`, says how rough the values are there.
+/// Which of a word's points are there, and along each odd dimension their near neighbours before and
+/// behind them.
+#[derive(Clone, Copy)]
+pub(crate) struct There<const N: usize> {
+    pub own: u64,
+    pub before: [u64; N],
+    pub behind: [u64; N],
+}
+
+impl<const N: usize> There<N> {
+    /// Of the points from number `first` on.
+    #[inline(always)]
+    fn from(&self, first: usize) -> There<N> {
+        let mut there = *self;
+        there.own >>= first;
+        for d in 0..N {
+            there.before[d] >>= first;
+            there.behind[d] >>= first;
+        }
+        there
+    }
+
+    /// The points that have both neighbours along all dimensions, and along any.
+    #[inline(always)]
+    fn both(&self) -> (u64, u64) {
+        let (mut all, mut any) = (u64::MAX, 0);
+        for d in 0..N {
+            let both = self.before[d] & self.behind[d];
+            all &= both;
+            any |= both;
+        }
+        (all, any)
+    }
+}
+
+/// Predicts the points of a word that are there, the first of which is at `at`, by the mean of the
+/// interpolations along the `N` dimensions in which both neighbours are there. Where `ROUGH`, `rough`
+/// gets how much these differ from linear ones and among themselves.
 #[inline(always)]
-fn group<T: Element, const N: usize, const L: usize, const ROUGH: bool>(
+pub(crate) fn word<T: Element, const N: usize, const ROUGH: bool>(
     at: usize,
-    lines: [Line<'_, T>; N],
+    there: &There<N>,
+    lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     out: &mut [T],
     rough: &mut [f32],
 ) {
-    // Phases have room behind their last row: all neighbours are there.
-    let (Some(neighbours), Some(out), Some(rough)) = (
-        all(lines.map(|line| line.lanes::<L>(at))),
-        out.first_chunk_mut::<L>(),
-        rough.first_chunk_mut::<L>(),
-    ) else {
-        return;
-    };
-    for k in 0..L {
+    let (all, any) = there.both();
+    let broken = there.own & !all;
+    // A single point that lacks a neighbour, most often the last of a row, is predicted once more.
+    let single = broken != 0 && broken & (broken - 1) == 0;
+    let partly = if single { 0 } else { groups(broken) };
+    let mut left = groups(there.own);
+    while left != 0 {
+        // A run of groups of one kind: with all neighbours, or with some.
+        let first = left.trailing_zeros();
+        let some = partly >> first & 1 == 1;
+        let kind = left & if some { partly } else { !partly };
+        let n = (!(kind >> first)).trailing_zeros();
+        left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+        let (k, n) = (FEW * first as usize, FEW * n as usize);
+        let rough = &mut rough[if ROUGH { k } else { 0 }..][..if ROUGH { n } else { 0 }];
+        let out = &mut out[k..][..n];
+        if some {
+            let there = There {
+                own: there.own & !any,
+                ..*there
+            };
+            span_with_holes::<T, N, ROUGH>(at + k, &there.from(k), lines, weights, out, rough);
+        } else {
+            span::<T, N, ROUGH>(at + k, lines, weights, out, rough);
+        }
+    }
+    if single {
+        let k = broken.trailing_zeros() as usize;
+        let (mean, bend) = point(&around(lines, at + k, 1), there, weights, k);
+        out[k] = mean;
+        if ROUGH {
+            rough[k] = bend.to_f32();
+        }
+    }
+}
+
+/// Predicts point `k` of a word, with the neighbours of it alone; gives its roughness too.
+#[inline(always)]
+fn point<T: Element, const N: usize>(
+    neighbours: &[[&[T]; 4]; N],
+    there: &There<N>,
+    weights: &Weights<T>,
+    k: usize,
+) -> (T, T) {
+    let both = |j: usize| (there.before[j] & there.behind[j]) >> k & 1 == 1;
+    let (mut sum, mut bend) = (weights.nothing, T::default());
+    let (mut least, mut most, mut count) = (T::default(), T::default(), 0);
+    for (_, v) in neighbours.iter().enumerate().filter(|(j, _)| both(*j)) {
+        let (value, linear) = weights.between([v[0][0], v[1][0], v[2][0], v[3][0]]);
+        sum = sum.plus(value);
+        bend = bend.plus(value.minus(linear).magnitude());
+        least = if (count == 0) | (value < least) {
+            value
+        } else {
+            least
+        };
+        most = if (count == 0) | (value > most) {
+            value
+        } else {
+            most
+        };
+        count += 1;
+    }
+    if count == 0 {
+        return from_one_side(neighbours, &there.from(k), weights, 0);
+    }
+    let part = weights.part(count);
+    (
+        tame(sum.times(part)),
+        bend.times(part).plus(most.minus(least)),
+    )
+}
+
+/// The groups of `FEW` bits of which any is set, a bit for each.
+#[inline(always)]
+pub(crate) fn groups(word: u64) -> u64 {
+    // To the lowest bit of each byte; then these next to each other, at the top.
+    let any = word | word >> 4;
+    let any = any | any >> 2;
+    let any = (any | any >> 1) & 0x0101_0101_0101_0101;
+    any.wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+/// Predicts points from `at` on, all of whose neighbours are there. A function of its own, so that the
+/// compiler knows what is written to be apart from what is read.
+#[inline(never)]
+fn span<T: Element, const N: usize, const ROUGH: bool>(
+    at: usize,
+    lines: &[Line<'_, T>; N],
+    weights: &Weights<T>,
+    out: &mut [T],
+    rough: &mut [f32],
+) {
+    let n = out.len() / FEW * FEW;
+    let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
+    let neighbours = around(lines, at, n);
+    let part = weights.part(N as u8);
+    for k in 0..n {
         let (mut sum, mut bend) = (T::default(), T::default());
         let (mut least, mut most) = (T::default(), T::default());
         for (j, v) in neighbours.iter().enumerate() {
@@ -169,38 +253,101 @@ fn group<T: Element, const N: usize, const L: usize, const ROUGH: bool>(
                 most = if value > most { value } else { most };
             }
         }
-        let (mean, bend) = match N {
-            1 => (sum, bend),
-            2 => (sum.times(weights.half), bend.times(weights.half)),
-            _ => (sum.times(weights.third), bend.times(weights.third)),
-        };
-        out[k] = tame(mean);
+        out[k] = tame(if N == 1 { sum } else { sum.times(part) });
         if ROUGH {
+            let bend = if N == 1 { bend } else { bend.times(part) };
             rough[k] = bend.plus(most.minus(least)).to_f32();
         }
     }
 }
 
-#[inline(always)]
-fn all<T: Copy, const N: usize>(options: [Option<T>; N]) -> Option<[T; N]> {
-    let first = options[0]?;
-    let mut out = [first; N];
-    for (out, option) in out.iter_mut().zip(options) {
-        *out = option?;
-    }
-    Some(out)
-}
-
-/// Predicts a row from the points on one side of it, `near` and `far` from it.
-pub(crate) fn extrapolate<T: Element>(
-    near: &[T],
-    far: &[T],
+/// Predicts points from `at` on, some of which lack neighbours: those of `there.own` have both along
+/// no dimension.
+#[inline(never)]
+fn span_with_holes<T: Element, const N: usize, const ROUGH: bool>(
+    at: usize,
+    there: &There<N>,
+    lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     out: &mut [T],
     rough: &mut [f32],
 ) {
-    for (((out, rough), near), far) in out.iter_mut().zip(rough).zip(near).zip(far) {
-        *out = tame(weights.beyond(*near, *far));
-        *rough = near.minus(*far).magnitude().times(weights.half).to_f32();
+    let n = out.len() / FEW * FEW;
+    let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
+    let neighbours = around(lines, at, n);
+    for k in 0..n {
+        let (mut sum, mut bend) = (weights.nothing, T::default());
+        let (mut least, mut most) = (T::default(), T::default());
+        let (mut any, mut part) = (false, weights.one);
+        for (j, v) in neighbours.iter().enumerate() {
+            let both = (there.before[j] & there.behind[j]) >> k & 1 == 1;
+            let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
+            let off = value.minus(linear).magnitude();
+            sum = sum.plus(if both { value } else { weights.nothing });
+            bend = bend.plus(if both { off } else { T::default() });
+            least = if both & (!any | (value < least)) {
+                value
+            } else {
+                least
+            };
+            most = if both & (!any | (value > most)) {
+                value
+            } else {
+                most
+            };
+            let next = if part == weights.one {
+                weights.half
+            } else {
+                weights.third
+            };
+            part = if both & any { next } else { part };
+            any |= both;
+        }
+        out[k] = tame(sum.times(part));
+        if ROUGH {
+            rough[k] = bend.times(part).plus(most.minus(least)).to_f32();
+        }
     }
+    let mut alone = there.own;
+    if n < 64 {
+        alone &= (1 << n) - 1;
+    }
+    while alone != 0 {
+        let k = alone.trailing_zeros() as usize;
+        alone &= alone - 1;
+        let (mean, bend) = from_one_side(&neighbours, there, weights, k);
+        out[k] = mean;
+        if ROUGH {
+            rough[k] = bend.to_f32();
+        }
+    }
+}
+
+/// Predicts point `k` beyond the neighbours that it has on one side.
+#[inline(always)]
+fn from_one_side<T: Element, const N: usize>(
+    neighbours: &[[&[T]; 4]; N],
+    there: &There<N>,
+    weights: &Weights<T>,
+    k: usize,
+) -> (T, T) {
+    let (mut sum, mut bend, mut count) = (weights.nothing, T::default(), 0);
+    for (j, v) in neighbours.iter().enumerate() {
+        let (near, far) = if there.before[j] >> k & 1 == 1 {
+            (v[1][k], v[0][k])
+        } else if there.behind[j] >> k & 1 == 1 {
+            (v[2][k], v[3][k])
+        } else {
+            continue;
+        };
+        let half = near.minus(far).times(weights.half);
+        sum = sum.plus(near.plus(half));
+        bend = bend.plus(half.magnitude());
+        count += 1;
+    }
+    if count == 0 {
+        return (T::default(), T::default());
+    }
+    let part = weights.part(count);
+    (tame(sum.times(part)), bend.times(part))
 }

@@ -144,8 +144,9 @@ impl EncodeTables {
     }
 }
 
-/// The tables of all contexts for decoding: one word a slot with the symbol (8 bits), the symbol's
-/// frequency less one (12 bits), the slot's number among the symbol's (12 bits).
+/// The tables of all contexts for decoding: one word a slot with the symbol (8 bits), the slot's
+/// number among the symbol's (12 bits), the symbol's frequency (12 bits; at the top, where one shift
+/// gets it: the next state waits for it).
 pub(crate) struct DecodeTables {
     slots: Vec<u32>,
 }
@@ -157,9 +158,8 @@ impl DecodeTables {
         for frequencies in contexts {
             let begin = slots.len();
             for (symbol, frequency) in frequencies.iter().enumerate() {
-                for number in 0..u32::from(*frequency) {
-                    slots.push(symbol as u32 | (u32::from(*frequency) - 1) << 8 | number << 20);
-                }
+                let entry = symbol as u32 | u32::from(*frequency) << 20;
+                slots.extend((0..u32::from(*frequency)).map(|number| entry | number << 8));
             }
             if slots.len() - begin != SLOTS {
                 return Err(Corrupt("a table of frequencies has another sum"));
@@ -200,71 +200,89 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Decodes one symbol for each of `bins`; `bases` says where the table of each begins.
+    /// Decodes one symbol for each of the first of `bins`; `bases` says where the table of each
+    /// begins. There is room behind the bins.
     ///
     /// Reading beyond the words gives zeros: `finish` finds out.
-    #[inline]
     pub(crate) fn decode(&mut self, bins: &[u8], bases: &[u32; 256], symbols: &mut [u8]) {
-        let mut states = self.states;
-        let mut position = self.position;
-        let (groups, rest) = bins.as_chunks::<STATES>();
-        let (outs, tail) = symbols.as_chunks_mut::<STATES>();
+        let (bins, (groups, rest)) = (bins.as_chunks().0, symbols.as_chunks_mut());
         let mut done = 0;
         // In a group at most four words are read: while there are so many, none is checked.
-        for (bins, out) in groups.iter().zip(outs.iter_mut()) {
-            if position + 2 * STATES > self.words.len() {
+        loop {
+            let sure = self.sure().min(groups.len() - done);
+            if sure == 0 {
                 break;
             }
-            for k in 0..STATES {
-                let (symbol, state, short) = self.step(states[k], bases[usize::from(bins[k])]);
-                // SAFETY: position + 8 was within the words before this group, which reads 8 bytes
-                // at most.
-                let word = unsafe { self.words.as_ptr().add(position).cast::<[u8; 2]>().read() };
-                let word = u32::from(u16::from_le_bytes(word));
-                states[k] = if short { state << 16 | word } else { state };
-                position += 2 * usize::from(short);
-                out[k] = symbol;
-            }
-            done += 1;
+            self.quick(&bins[done..][..sure], bases, &mut groups[done..][..sure]);
+            done += sure;
         }
-        for (bins, out) in groups[done..].iter().zip(&mut outs[done..]) {
+        for (bins, out) in bins[done..].iter().zip(&mut groups[done..]) {
             for k in 0..STATES {
-                out[k] = self.careful(&mut states[k], bases[usize::from(bins[k])], &mut position);
+                (out[k], self.states[k]) =
+                    self.careful(self.states[k], bases[usize::from(bins[k])]);
             }
         }
-        for (k, (bin, out)) in rest.iter().zip(tail).enumerate() {
-            *out = self.careful(&mut states[k], bases[usize::from(*bin)], &mut position);
+        if !rest.is_empty() {
+            let bins = bins[groups.len()];
+            for (k, out) in rest.iter_mut().enumerate() {
+                (*out, self.states[k]) = self.careful(self.states[k], bases[usize::from(bins[k])]);
+            }
+            // The next symbol belongs to the state behind the last one used.
+            self.states.rotate_left(rest.len());
         }
-        // The next symbol belongs to the state behind the last one used.
-        states.rotate_left(rest.len());
-        self.states = states;
-        self.position = position;
     }
 
-    #[inline(always)]
-    fn step(&self, state: u32, base: u32) -> (u8, u32, bool) {
-        let slot = (base + (state & (SLOTS as u32 - 1))) as usize;
-        debug_assert!(slot < self.tables.slots.len());
-        // SAFETY: `base` is that of a context there is (the callers take bases from
-        // `DecodeTables::base` of a checked context), and the rest is below SLOTS.
-        let entry = unsafe { *self.tables.slots.get_unchecked(slot) };
-        let frequency = (entry >> 8 & 0xfff) + 1;
-        let state = frequency
-            .wrapping_mul(state >> BITS)
-            .wrapping_add(entry >> 20);
-        (entry as u8, state, state < LOWEST)
+    /// Groups that there are words for in any case.
+    fn sure(&self) -> usize {
+        self.words.len().saturating_sub(self.position) / (2 * STATES)
     }
 
-    fn careful(&self, state: &mut u32, base: u32, position: &mut usize) -> u8 {
-        let (symbol, next, short) = self.step(*state, base);
-        *state = next;
-        if short {
-            let word = self.words.get(*position..*position + 2);
-            let word = word.map_or(0, |word| u32::from(u16::from_le_bytes([word[0], word[1]])));
-            *state = next << 16 | word;
-            *position += 2;
+    /// Decodes groups that there are words for in any case.
+    #[inline(never)]
+    fn quick(&mut self, bins: &[[u8; STATES]], bases: &[u32; 256], groups: &mut [[u8; STATES]]) {
+        assert!(groups.len() <= self.sure());
+        let [mut a, mut b, mut c, mut d] = self.states;
+        // SAFETY: the position is within the words, or at their end.
+        let mut position = unsafe { self.words.as_ptr().add(self.position) };
+        let begin = position;
+        let slots = &self.tables.slots[..];
+        for (out, bins) in groups.iter_mut().zip(bins) {
+            // SAFETY: every group moves the position by 8 bytes at most, and there are so many for
+            // all of them.
+            let words = unsafe { position.cast::<[u8; 8]>().read() };
+            // All that the group may need, read before it is known how much it does.
+            let mut words = u64::from_le_bytes(words);
+            let mut used = 0;
+            let mut next = |state: &mut u32, bin: u8| {
+                let (symbol, short);
+                (symbol, *state, short) = step(slots, *state, bases[usize::from(bin)]);
+                let wide = *state << 16 | u32::from(words as u16);
+                *state = apart(if short { wide } else { *state });
+                words >>= 16 * u32::from(short);
+                used += usize::from(short);
+                symbol
+            };
+            out[0] = next(&mut a, bins[0]);
+            out[1] = next(&mut b, bins[1]);
+            out[2] = next(&mut c, bins[2]);
+            out[3] = next(&mut d, bins[3]);
+            // SAFETY: as above.
+            position = unsafe { position.add(2 * used) };
         }
-        symbol
+        self.states = [a, b, c, d];
+        self.position += position as usize - begin as usize;
+    }
+
+    /// Decodes a symbol; gives it and the next state.
+    fn careful(&mut self, state: u32, base: u32) -> (u8, u32) {
+        let (symbol, next, short) = step(&self.tables.slots, state, base);
+        if !short {
+            return (symbol, next);
+        }
+        let word = self.words.get(self.position..self.position + 2);
+        let word = word.map_or(0, |word| u32::from(u16::from_le_bytes([word[0], word[1]])));
+        self.position += 2;
+        (symbol, next << 16 | word)
     }
 
     /// Checks that exactly all words were read and the states are those the encoder began with.
@@ -275,4 +293,38 @@ impl<'a> Decoder<'a> {
             Err(Corrupt("the coded symbols end where they should not"))
         }
     }
+}
+
+/// A symbol, the next state, and whether that lacks a word.
+#[inline(always)]
+fn step(slots: &[u32], state: u32, base: u32) -> (u8, u32, bool) {
+    let slot = (base + (state & (SLOTS as u32 - 1))) as usize;
+    debug_assert!(slot < slots.len());
+    // SAFETY: `base` is that of a context there is (the callers take bases from
+    // `DecodeTables::base` of a checked context), and the rest is below SLOTS.
+    let entry = unsafe { *slots.get_unchecked(slot) };
+    let frequency = entry >> 20;
+    let state = frequency
+        .wrapping_mul(state >> BITS)
+        .wrapping_add(entry >> 8 & 0xfff);
+    (entry as u8, state, state < LOWEST)
+}
+
+/// The state, of which the compiler is to know no more than that: else it puts the four states into a
+/// vector, and looking entries up for a vector is slower by half.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn apart(mut state: u32) -> u32 {
+    // SAFETY: there is no instruction.
+    unsafe {
+        core::arch::asm!("/* {0:e} */", inout(reg) state, options(pure, nomem, nostack, preserves_flags));
+    }
+    state
+}
+
+/// The state.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn apart(state: u32) -> u32 {
+    state
 }

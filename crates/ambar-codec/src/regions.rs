@@ -4,6 +4,7 @@ use crate::bitmap::Bitmap;
 use crate::blocks::{self, Region};
 use crate::element::Element;
 use crate::error::{Invalid, Result};
+use crate::lattice::{self, Phases};
 
 /// How values lie: what is next to what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +75,11 @@ pub(crate) fn volume(shape: [usize; 3]) -> Option<usize> {
 
 /// Copies a region's blocks into their dense places; says which places hold one.
 pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]) -> Dense<T> {
-    let shape = std::array::from_fn(|d| region.places[d] * side[d]);
+    let shape: [usize; 3] = std::array::from_fn(|d| region.places[d] * side[d]);
     let cells: usize = shape.iter().product();
     let mut dense = vec![T::default(); cells];
-    blocks::for_each_row(region, side, |from, to, n| {
+    blocks::for_each_row(region, side, |from, [z, y, x], n| {
+        let to = (z * shape[1] + y) * shape[2] + x;
         blocks::copy_row(&values[from..from + n], &mut dense[to..to + n]);
     });
     Dense {
@@ -85,18 +87,6 @@ pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]
         values: dense,
         valid: present(region, side),
     }
-}
-
-/// Copies a region's dense values back to its blocks.
-pub(crate) fn scatter<T: Element>(
-    region: &Region,
-    side: [usize; 3],
-    dense: &[T],
-    values: &mut [T],
-) {
-    blocks::for_each_row(region, side, |to, from, n| {
-        blocks::copy_row(&dense[from..from + n], &mut values[to..to + n]);
-    });
 }
 
 /// Which values of a region of blocks are in a block; `None` for all.
@@ -114,4 +104,94 @@ pub(crate) fn present(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
         }
     }
     Some(valid)
+}
+
+/// What a region's values are decoded into.
+pub(crate) enum Target {
+    /// An array of this shape.
+    Array([usize; 3]),
+    /// Blocks.
+    Blocks {
+        side: [usize; 3],
+        /// Places for blocks, z, y, x.
+        places: [usize; 3],
+        /// The numbers of the blocks at these places, where there are any.
+        numbers: Vec<Option<usize>>,
+    },
+}
+
+impl Target {
+    /// The blocks of a region.
+    pub(crate) fn of_region(region: &Region, side: [usize; 3]) -> Self {
+        let [nz, ny, nx] = region.places;
+        let mut numbers = vec![None; nz * ny * nx];
+        for (number, [z, y, x]) in &region.blocks {
+            numbers[(z * ny + y) * nx + x] = Some(*number);
+        }
+        Self::Blocks {
+            side,
+            places: region.places,
+            numbers,
+        }
+    }
+
+    /// Calls `visit(place in the values, z, y and x in the region, length)` for all rows, in the
+    /// order of the region, where they lie.
+    #[inline(always)]
+    pub(crate) fn for_each_row(&self, mut visit: impl FnMut(usize, [usize; 3], usize)) {
+        match self {
+            Self::Array([nz, ny, nx]) => {
+                for z in 0..*nz {
+                    for y in 0..*ny {
+                        visit((z * ny + y) * nx, [z, y, 0], *nx);
+                    }
+                }
+            }
+            Self::Blocks {
+                side: [sz, sy, sx],
+                places: [nz, ny, nx],
+                numbers,
+            } => {
+                for z in 0..nz * sz {
+                    for y in 0..ny * sy {
+                        let blocks = &numbers[(z / sz * ny + y / sy) * nx..][..*nx];
+                        let row = (z % sz * sy + y % sy) * sx;
+                        for (x, number) in blocks.iter().enumerate() {
+                            if let Some(number) = number {
+                                visit(number * sz * sy * sx + row, [z, y, x * sx], *sx);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fills the values from the phases of the region's lattice.
+    pub(crate) fn fill<T: Element>(&self, phases: &Phases, from: &[Vec<T>; 8], out: &mut [T]) {
+        let from = from.each_ref().map(|values| &values[..]);
+        self.for_each_row(
+            #[inline(always)]
+            |to, [z, y, x], n| {
+                lattice::interleave_row(phases, &from, [z, y, x], &mut out[to..to + n]);
+            },
+        );
+    }
+
+    /// Where the value with an index in the region is.
+    pub(crate) fn place(&self, at: usize) -> usize {
+        match self {
+            Self::Array(_) => at,
+            Self::Blocks {
+                side: [sz, sy, sx],
+                places: [_, ny, nx],
+                numbers,
+            } => {
+                let (row, x) = (at / (nx * sx), at % (nx * sx));
+                let (z, y) = (row / (ny * sy), row % (ny * sy));
+                let number = numbers[(z / sz * ny + y / sy) * nx + x / sx].unwrap_or(0);
+                ((number * sz + z % sz) * sy + y % sy) * sx + x % sx
+            }
+        }
+    }
 }

@@ -30,7 +30,6 @@ pub(crate) const LEVELS: usize = 64;
 #[derive(Default)]
 pub struct Workspace<T> {
     pub(crate) walk: Scratch<T>,
-    pub(crate) dense: Vec<T>,
     symbols: Symbols,
 }
 
@@ -96,14 +95,12 @@ fn make_symbols<T: Element>(
     for region in &input.regions {
         let validity = region.valid.as_ref().map(Validity::new);
         let mut encoder = Encoder::new(&region.values, bound, &mut workspace.symbols);
-        workspace.dense.resize(region.values.len(), T::default());
         passes::walk(
             region.shape,
             validity.as_ref(),
             &rules,
             &mut encoder,
             &mut workspace.walk,
-            &mut workspace.dense,
         );
     }
 }

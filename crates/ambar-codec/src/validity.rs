@@ -4,6 +4,8 @@ use crate::bitmap::Bitmap;
 use crate::continuation::continued;
 use crate::element::Element;
 use crate::lattice::Phases;
+use crate::predict::{FEW, There, groups};
+use std::ops::Range;
 
 /// The points that are there: of each lattice but the coarsest, and each of its phases.
 pub(crate) struct Validity {
@@ -39,29 +41,30 @@ impl Validity {
     }
 }
 
-/// The points of a word of a row of phase `t` for which the near neighbours before and behind are
-/// there, along each odd dimension.
+/// Which points of a word of a row of phase `t`, odd in dimensions `odd`, are there (`own`), and their
+/// near neighbours.
 #[inline(always)]
-pub(crate) fn near(
+pub(crate) fn near<const N: usize>(
     phases: &[Bitmap; 8],
-    t: usize,
+    (t, odd): (usize, [usize; N]),
     [z, y]: [usize; 2],
-    word: usize,
-) -> [[u64; 3]; 2] {
-    let mut near = [[0; 3]; 2];
-    for d in 0..3 {
-        if t >> d & 1 == 0 {
-            continue;
-        }
+    (word, own): (usize, u64),
+) -> There<N> {
+    let mut there = There {
+        own,
+        before: [0; N],
+        behind: [0; N],
+    };
+    for (j, d) in odd.into_iter().enumerate() {
         let phase = &phases[t ^ 1 << d];
-        near[0][d] = phase.word([z, y], word);
-        near[1][d] = match d {
+        there.before[j] = phase.word([z, y], word);
+        there.behind[j] = match d {
             0 => phase.word([z + 1, y], word),
             1 => phase.word([z, y + 1], word),
             _ => phase.ahead([z, y], word, 1),
         };
     }
-    near
+    there
 }
 
 /// Gives points of phase `t` that are not there, but next to some that are along an even dimension,
@@ -72,6 +75,7 @@ pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases
         valid,
         even,
         strides: phases.stride.map(|stride| stride as isize),
+        parts: [0, 1, 2, 3, 4, 5, 6].map(|n| T::from_f64(1.0 / f64::from(n))),
     };
     let [nz, ny, nx] = valid.shape();
     let origin = phases.row(0, 0) as isize;
@@ -93,24 +97,19 @@ pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases
 }
 
 /// Fills points of a phase.
-struct Filler<'a> {
+struct Filler<'a, T> {
     valid: &'a Bitmap,
     /// The dimensions along which points continue others.
     even: [bool; 3],
     strides: [isize; 3],
+    /// What the sum of so many numbers is multiplied by to get their mean.
+    parts: [T; 7],
 }
 
-impl Filler<'_> {
+impl<T: Element> Filler<'_, T> {
     /// Fills the points of a word of a row, whose first has the index `start`.
     #[inline(always)]
-    fn fill<T: Element>(
-        &self,
-        values: &mut [T],
-        row: [usize; 2],
-        word: usize,
-        start: usize,
-        within: u64,
-    ) {
+    fn fill(&self, values: &mut [T], row: [usize; 2], word: usize, start: usize, within: u64) {
         let missing = !self.valid.word(row, word) & within;
         if missing == 0 {
             return;
@@ -122,41 +121,68 @@ impl Filler<'_> {
             }
             near |= self.neighbour(row, word, d, 1) | self.neighbour(row, word, d, -1);
         }
-        let mut edge = missing & near;
+        let edge = missing & near;
         if edge == 0 {
             return;
         }
-        // Which points are there at a distance of 1, 2 and 3, for each direction.
-        let mut there = [[0u64; 3]; 6];
-        for d in 0..3 {
-            if !self.even[d] {
-                continue;
-            }
-            for (side, sign) in [1, -1].into_iter().enumerate() {
-                there[2 * d + side] = [1, 2, 3].map(|k| self.neighbour(row, word, d, sign * k));
-            }
-        }
-        while edge != 0 {
-            let bit = edge.trailing_zeros();
-            edge &= edge - 1;
-            let at = start + bit as usize;
-            let (mut sum, mut count) = (T::default(), 0);
-            for (direction, there) in there.iter().enumerate() {
-                if there[0] >> bit & 1 == 1 {
-                    let stride = self.strides[direction / 2];
-                    let stride = if direction % 2 == 0 { stride } else { -stride };
-                    let value = beyond(values, at, stride, there.map(|w| w >> bit & 1 == 1));
-                    sum = if count == 0 { value } else { sum.plus(value) };
+        // For each direction there is need of: its step, and which points are there in it at a
+        // distance of 1, 2, and, if 2 is there too, 3.
+        let (mut directions, mut count) = ([(0, [0; 3]); 6], 0);
+        for d in (0..3).filter(|d| self.even[*d]) {
+            for sign in [1, -1] {
+                let first = self.neighbour(row, word, d, sign) & edge;
+                if first != 0 {
+                    let second = self.neighbour(row, word, d, 2 * sign);
+                    let third = self.neighbour(row, word, d, 3 * sign) & second;
+                    directions[count] = (sign * self.strides[d], [first, second, third]);
                     count += 1;
                 }
             }
-            values[at] = sum.times(T::from_f64(1.0 / f64::from(count)));
+        }
+        let mut left = groups(edge);
+        while left != 0 {
+            // A run of groups.
+            let first = left.trailing_zeros();
+            let n = (!(left >> first)).trailing_zeros();
+            left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+            let span = FEW * first as usize..FEW * (first + n) as usize;
+            self.fill_span(values, start, edge, span, &directions[..count]);
+        }
+    }
+
+    /// Fills those of a span of a word's points whose `edge` is set; the word's first has the index
+    /// `start`.
+    fn fill_span(
+        &self,
+        values: &mut [T],
+        start: usize,
+        edge: u64,
+        span: Range<usize>,
+        directions: &[(isize, [u64; 3])],
+    ) {
+        let (at, n) = (start + span.start, span.len());
+        let ours = u64::MAX >> (64 - n);
+        let (mut sums, mut counts) = ([T::from_f64(-0.0); 64], [0; 64]);
+        let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
+        for (direction, there) in directions {
+            let there = there.map(|word| word >> span.start & ours);
+            if there[0] != 0 {
+                extend(values, at, *direction, there, sums, counts);
+            }
+        }
+        let mut edge = edge >> span.start & ours;
+        while edge != 0 {
+            let k = edge.trailing_zeros() as usize;
+            edge &= edge - 1;
+            if let (Some(sum), Some(count)) = (sums.get(k), counts.get(k)) {
+                values[at + k] = sum.times(self.parts[usize::from(*count)]);
+            }
         }
     }
 
     /// Fills the points before and behind a row.
     #[inline(always)]
-    fn fill_ends<T: Element>(&self, values: &mut [T], place: [usize; 2], row: usize, nx: usize) {
+    fn fill_ends(&self, values: &mut [T], place: [usize; 2], row: usize, nx: usize) {
         let first = self.valid.word(place, 0);
         if first & 1 == 1 {
             let near = [1, 2, 3].map(|k| first >> (k - 1) & 1 == 1);
@@ -178,6 +204,46 @@ impl Filler<'_> {
             _ if k > 0 => self.valid.ahead([z, y], word, k as u32),
             _ => self.valid.behind([z, y], word, k.unsigned_abs() as u32),
         }
+    }
+}
+
+/// Adds the values that continue the points in a direction to the sums of points from `at` on, and
+/// counts them: of those whose neighbour in this direction is there. `there` are the bits of the
+/// points at a distance of 1, 2, and, if 2 is there too, 3.
+#[inline(never)]
+fn extend<T: Element>(
+    values: &[T],
+    at: usize,
+    direction: isize,
+    there: [u64; 3],
+    sums: &mut [T],
+    counts: &mut [u8],
+) {
+    let n = sums.len() / FEW * FEW;
+    let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
+    // Beyond the borders nothing is there: what is read in its place is not used.
+    let lanes = |k: isize| {
+        let from = at.wrapping_add_signed(k * direction);
+        values.get(from..).and_then(|values| values.get(..n))
+    };
+    let Some(first) = lanes(1) else {
+        return;
+    };
+    let second = lanes(2).unwrap_or(first);
+    let third = lanes(3).unwrap_or(first);
+    for k in 0..n {
+        let a = first[k];
+        let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
+        let line = b.plus(b).minus(a);
+        let c = if there[2] >> k & 1 == 1 {
+            third[k]
+        } else {
+            line
+        };
+        let one = there[0] >> k & 1 == 1;
+        let value = continued(a, b, c);
+        sums[k] = if one { sums[k].plus(value) } else { sums[k] };
+        counts[k] += u8::from(one);
     }
 }
 

@@ -71,6 +71,11 @@ impl Store {
         Ok(serde_json::Value::Object(attributes).to_string())
     }
 
+    /// The JSON text of an array's `zarr.json`.
+    fn document(&self, path: &str) -> PyResult<String> {
+        Ok(self.inner.document(path).or_raise()?.to_owned())
+    }
+
     fn array(&self, path: &str) -> PyResult<Array> {
         Ok(Array {
             inner: self.inner.array(path).or_raise()?,
@@ -249,6 +254,16 @@ impl Array {
 
     fn attributes(&self) -> String {
         serde_json::Value::Object(self.inner.attributes().clone()).to_string()
+    }
+
+    /// (chunk, file below the directory or None, offset, length) of every chunk that was written.
+    #[allow(clippy::type_complexity)] // a tuple for Python
+    fn chunk_ranges(&self, py: Python<'_>) -> PyResult<Vec<(Vec<u64>, Option<String>, u64, u64)>> {
+        let ranges = py.detach(|| self.inner.chunk_ranges()).or_raise()?;
+        Ok(ranges
+            .into_iter()
+            .map(|range| (range.chunk, range.file, range.offset, range.len))
+            .collect())
     }
 
     /// Reads (start, stop, step), or a list of indices as an array of uint64, of each dimension; a

@@ -1,4 +1,4 @@
-"""The command line: convert, export, info, ls, verify, plot, compare, compact, repair, bench."""
+"""The command line: convert, export, info, ls, verify, plot, compare, compact, repair and more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import bench, care, compare, convert, look, plot
+from ambar.cli import bench, care, compare, convert, look, plot, references
 from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("plot")(plot.plot)
 app.command("compare")(compare.compare)
 app.command("compact")(care.compact)
 app.command("repair")(care.repair)
+app.command("references")(references.references)
 app.add_typer(bench.app, name="bench")
 
 

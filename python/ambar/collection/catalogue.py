@@ -43,6 +43,18 @@ class Catalogue:
             )
         return catalogue
 
+    def check(self, rows: list[int], location: str) -> None:
+        """Raise CorruptError where a place is outside of the families, which have so many rows."""
+        if not len(self):
+            return
+        family, row = self.places.T
+        known = family < len(rows)
+        if not known.all() or (row >= np.array(rows)[family]).any():
+            raise _core.CorruptError(
+                f"{location}: /{PLACES} has a place outside of the {len(rows)} families and their "
+                "rows; restore the store from a copy"
+            )
+
     @property
     def names(self) -> list[str]:
         """The names, in the order of the datasets; not to be changed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,10 +114,7 @@ class Changes:
         changed: dict[str, Variable] = {}
         for name, variable in record.variables.items():
             first = self._first.get(name)
-            if first is None or (first.type_name, first.times) == (
-                variable.type_name,
-                variable.times,
-            ):
+            if first is None or _same_type(first, variable):
                 continue
             if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
                 raise _core.InvalidError(
@@ -129,10 +125,10 @@ class Changes:
                 )
             if policy == "cast":
                 values = variable.values.astype(first.type_name)
-                changed[name] = replace(variable, values=values)
+                changed[name] = variable._replace(values=values, type_name=first.type_name)
         if not changed:
             return record
-        return replace(record, variables={**record.variables, **changed})
+        return record._replace(variables={**record.variables, **changed})
 
 
 def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -> None:

@@ -19,11 +19,11 @@ from ambar.collection.families import Families
 from ambar.collection.family import Family, load
 from ambar.collection.ragged import Ragged
 from ambar.collection.reading import Bulk, Reader, isel_dims
-from ambar.collection.records import Input, Record, Variable, as_record
+from ambar.collection.records import Input, Record, as_record, record_of, variable_of
 from ambar.collection.schema import Schema
 from ambar.collection.selecting import Piece, by_family, split_by_labels
 from ambar.collection.tables import Columns, arrow_column
-from ambar.collection.times import decoded_dtype, encode_times
+from ambar.collection.times import decoded_dtype
 from ambar.store import Store
 from ambar.table import Table
 from ambar.writer import Durability, Profile, Writer, create
@@ -59,6 +59,7 @@ class Collection:
             count = int(store.ambar_attributes()["families"])
             families = [load(store, number) for number in range(count)]
             self._families = Families(families, settings["ragged"])
+            self._catalogue.check([family.rows for family in families], store.location)
         self._changes = None
         if writer is not None:
             self._changes = Changes(writer, self._catalogue, self._families, settings, store)
@@ -164,14 +165,12 @@ class Collection:
             more = new.variables[key]
             if dim in was.dims:
                 values = np.concatenate([was.values, more.values], was.dims.index(dim))
-                variables[key] = Variable(
-                    was.dims, values, was.attributes, was.coordinate, was.times
-                )
+                variables[key] = was._replace(values=values)
             elif np.array_equal(was.values, more.values):
                 variables[key] = was
             else:
                 raise _core.InvalidError(f"dataset {name!r}: {key} lacks {dim!r}, but has changed")
-        self._changing.replace(Record(name, variables, old.attributes))
+        self._changing.replace(record_of(name, variables, old.attributes))
 
     def remove(self, names: str | Iterable[str]) -> None:
         """Take datasets out; their bytes stay in the store."""
@@ -470,14 +469,11 @@ class Collection:
         """Return a dataset as it would be added."""
         family, row = self.place(name)
         variables = {}
-        for key, found in self._values(name).items():
+        for key, values in self._values(name).items():
             column = family.columns[key]
-            values = encode_times(found)[0] if column.times else found
             attributes = self.variable_attributes(family, key, row)
-            variables[key] = Variable(
-                column.dims, values, attributes, column.coordinate, column.times
-            )
-        return Record(name, variables, self.attributes(name))
+            variables[key] = variable_of(column.dims, values, attributes, column.coordinate)
+        return record_of(name, variables, self.attributes(name))
 
     @property
     def _changing(self) -> Changes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -24,8 +23,7 @@ _TAKEN = {"attributes", "statistics", "zarr.json", "", ".", ".."}
 """What no variable can be named: a family's own groups, and what is no name of a Zarr node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """A variable of one dataset."""
 
     dims: tuple[str, ...]
@@ -34,32 +32,18 @@ class Variable:
     coordinate: bool
     times: str | None
     """CF units where the values count time; see `times`."""
-
-    @property
-    def type_name(self) -> str:
-        """The name of the dtype; "object" for strings and bytes of any length."""
-        if self.values.dtype.kind == "O":
-            first = self.values.flat[0] if self.values.size else ""
-            return "bytes" if isinstance(first, bytes) else "string"
-        return self.values.dtype.str
+    type_name: str
+    """NumPy's name of the dtype; "string" or "bytes" where values are of any length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One dataset."""
 
     name: str
     variables: dict[str, Variable]
     attributes: dict[str, Any]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The lengths of the dimensions."""
-        return {
-            dim: size
-            for variable in self.variables.values()
-            for dim, size in zip(variable.dims, variable.values.shape, strict=True)
-        }
+    sizes: dict[str, int]
+    """The lengths of the dimensions."""
 
     @property
     def nbytes(self) -> int:
@@ -85,7 +69,7 @@ def as_record(name: str, dataset: Input) -> Record:
         If values are of a type that cannot be stored.
     """
     if isinstance(dataset, Record):
-        return dataset if dataset.name == name else replace(dataset, name=name)
+        return dataset if dataset.name == name else dataset._replace(name=name)
     if not isinstance(name, str) or not name or not _is_unicode(name):
         raise _core.InvalidError(f"a dataset's name is a text of at least one letter, not {name!r}")
     attributes: dict[str, Any] = {}
@@ -96,13 +80,19 @@ def as_record(name: str, dataset: Input) -> Record:
         dataset = cast("xr.Dataset", dataset)
         coords = dataset.coords
         variables = {
-            str(key): _variable(tuple(map(str, v.dims)), v.values, dict(v.attrs), key in coords)
+            str(key): variable_of(tuple(map(str, v.dims)), v.values, v.attrs, key in coords)
             for key, v in dataset.variables.items()
         }
         attributes = {str(key): value for key, value in dataset.attrs.items()}
-    record = Record(name, variables, attributes)
-    _check(record)
-    return record
+    return record_of(name, variables, attributes)
+
+
+def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, Any]) -> Record:
+    """Return a record that is checked; raises as `as_record` does."""
+    check_attributes(f"dataset {name!r}", attributes)
+    for key, variable in variables.items():
+        _check(f"dataset {name!r}: {key}", key, variable)
+    return Record(name, variables, attributes, _sizes(name, variables))
 
 
 def _of_mapping(key: str, value: Any) -> Variable:
@@ -115,57 +105,80 @@ def _of_mapping(key: str, value: Any) -> Variable:
     else:
         values = np.asarray(value)
         dims = tuple(f"dim_{axis}" for axis in range(values.ndim))
-    return _variable(dims, values, attributes, dims == (key,))
+    return variable_of(dims, values, attributes, dims == (key,))
 
 
-def _variable(
+def variable_of(
     dims: tuple[str, ...], values: np.ndarray, attributes: dict[str, Any], coordinate: bool
 ) -> Variable:
+    """Return values as a variable; times as integers, texts as objects, in C order."""
     times = None
-    if values.dtype.kind in "mM":
+    kind = values.dtype.kind
+    if kind in "mM":
         values, times = encode_times(values)
-    elif values.dtype.kind in "UST":
+    elif kind in "UST":
         values = values.astype(object)
     if values.ndim and not values.flags.c_contiguous:
         values = np.ascontiguousarray(values)
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
-    return Variable(dims, values, attributes, coordinate, times)
+    return Variable(dims, values, attributes, coordinate, times, _type_name(values))
 
 
-def _check(record: Record) -> None:
+def _type_name(values: np.ndarray) -> str:
+    dtype = values.dtype
+    if dtype.kind == "O":
+        first = values.flat[0] if values.size else ""
+        return "bytes" if isinstance(first, bytes) else "string"
+    name = _TYPE_NAMES.get(dtype)
+    if name is None:
+        name = _TYPE_NAMES[dtype] = dtype.str
+    return name
+
+
+# NumPy makes the text anew each time it is asked for.
+_TYPE_NAMES: dict[np.dtype[Any], str] = {}
+
+
+def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
+    """Return the lengths of the dimensions, which must agree."""
     sizes: dict[str, int] = {}
-    check_attributes(f"dataset {record.name!r}", record.attributes)
-    for name, variable in record.variables.items():
-        if name in _TAKEN or "/" in name or not _is_unicode(name):
+    for key, (dims, values, *_) in variables.items():
+        shape = values.shape
+        if len(dims) != len(shape):
             raise _core.InvalidError(
-                f"dataset {record.name!r}: no variable may be named {name!r}, as arrays of a "
-                "collection are not; rename it"
+                f"dataset {name!r}: {key} has {len(shape)} dimensions, named {dims}; name each"
             )
-        check_attributes(f"dataset {record.name!r}: {name}", variable.attributes)
-        if len(variable.dims) != variable.values.ndim:
-            raise _core.InvalidError(
-                f"dataset {record.name!r}: {name} has {variable.values.ndim} dimensions, named "
-                f"{variable.dims}; name each of them"
-            )
-        if variable.values.dtype.kind not in "biufcO":
-            raise _core.UnsupportedError(
-                f"dataset {record.name!r}: {name} is of dtype {variable.values.dtype}; numbers, "
-                "bools, datetimes, strings and bytes can be stored"
-            )
-        if variable.values.dtype.kind == "O":
-            _check_texts(f"dataset {record.name!r}: {name}", variable)
-        for dim, size in zip(variable.dims, variable.values.shape, strict=True):
-            if dim == ROW:
-                raise _core.InvalidError(
-                    f"dataset {record.name!r}: no dimension may be named {ROW!r}, as {name}'s is: "
-                    "collections count their datasets along it; rename it"
-                )
+        for dim, size in zip(dims, shape, strict=True):
             if sizes.setdefault(dim, size) != size:
                 raise _core.InvalidError(
-                    f"dataset {record.name!r}: dimension {dim!r} has length {sizes[dim]}, but "
-                    f"{size} in {name}"
+                    f"dataset {name!r}: dimension {dim!r} has length {sizes[dim]}, but {size} in "
+                    f"{key}"
                 )
+    if ROW in sizes:
+        raise _core.InvalidError(
+            f"dataset {name!r}: no dimension may be named {ROW!r}, along which collections count "
+            "their datasets; rename it"
+        )
+    return sizes
+
+
+def _check(what: str, name: str, variable: Variable) -> None:
+    """Check the name, the type and the attributes of a variable."""
+    if name in _TAKEN or "/" in name or not _is_unicode(name):
+        raise _core.InvalidError(
+            f"{what}: no variable may be named {name!r}, as arrays of a collection are not; rename "
+            "it"
+        )
+    kind = variable.values.dtype.kind
+    if kind not in "biufcO":
+        raise _core.UnsupportedError(
+            f"{what} is of dtype {variable.values.dtype}; numbers, bools, datetimes, strings and "
+            "bytes can be stored"
+        )
+    if kind == "O":
+        _check_texts(what, variable)
+    check_attributes(what, variable.attributes)
 
 
 def _check_texts(what: str, variable: Variable) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def read_source(
         record = as_record(name, _without_calendars(dataset))
     if path.is_dir():
         # Zarr stores list their arrays in any order, another for each store.
-        return replace(record, variables=dict(sorted(record.variables.items())))
+        return record._replace(variables=dict(sorted(record.variables.items())))
     return record
 
 

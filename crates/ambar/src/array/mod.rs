@@ -5,6 +5,7 @@ mod check;
 mod layout;
 mod origins;
 mod pieces;
+mod ranges;
 mod read;
 mod shard;
 mod source;
@@ -25,6 +26,7 @@ use crate::limits::Limits;
 use crate::metadata::{ArrayMetadata, Attributes, checked_product};
 
 pub use layout::table_chunk_rows;
+pub use ranges::ChunkRange;
 pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;
 pub use write::Observer;

@@ -24,7 +24,7 @@ pub(super) enum Stored {
 
 impl Stored {
     /// The entry that holds it, where it begins there, and its length.
-    fn place(&self) -> (&Entry, u64, u64) {
+    pub(super) fn place(&self) -> (&Entry, u64, u64) {
         match self {
             Self::Whole(_, entry) => (entry, 0, entry.len()),
             Self::Part(shard, place) => (&shard.entry, place.offset, place.len),

@@ -106,7 +106,7 @@ fn streamed(dtype: &DataType) -> Vec<Candidate> {
     }
     if pcodec::takes(dtype) {
         candidates.push(Candidate {
-            chain: CodecChain::checksummed(ValueCodec::Pcodec(pcodec::Config::plain(5)), None),
+            chain: CodecChain::checksummed(ValueCodec::Pcodec(pcodec::Config::plain(3)), None),
             penalty: -0.01,
             per_value: 0.3,
         });

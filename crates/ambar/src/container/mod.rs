@@ -144,6 +144,14 @@ impl Entry {
         self.len
     }
 
+    /// Where its first byte lies in the container's single file; `None` in a directory.
+    pub fn file_offset(&self) -> Option<u64> {
+        match self.place {
+            Place::Offset(offset) => Some(offset),
+            Place::Key(_) => None,
+        }
+    }
+
     /// Checks that `len` bytes from `offset` on lie in the entry.
     fn check_range(&self, offset: u64, len: usize) -> Result<()> {
         match offset.checked_add(len as u64) {

@@ -163,6 +163,16 @@ impl Store {
         ))
     }
 
+    /// The JSON text of the `zarr.json` of the array at `path`.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn document(&self, path: &str) -> Result<&str> {
+        let name = name_of(path);
+        let document = self.0.hierarchy.document(name);
+        document.ok_or_else(|| self.missing("array", name))
+    }
+
     /// Bytes in all, live and dead.
     ///
     /// # Errors

@@ -1,0 +1,32 @@
+"""`ambar references`: where a store's chunks lie, for readers of Zarr without ambar."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ambar.cli.common import Debug
+
+
+def references(
+    path: Annotated[Path, typer.Argument(help="A store.")],
+    url: Annotated[
+        str, typer.Option(help="How readers reach the store; its absolute path by default.")
+    ] = "",
+    group: Annotated[str, typer.Option(help="Only what is in this group.")] = "",
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Print references to all chunks of a store, as kerchunk does: JSON for fsspec and others.
+
+    [bold]Example[/bold]
+
+    ambar references run.ambar --url https://example.org/run.ambar > run.json
+    """
+    from ambar.chunk_references import references as find
+
+    json.dump(find(path, url or None, group), sys.stdout)
+    sys.stdout.write("\n")

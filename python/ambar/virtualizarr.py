@@ -1,0 +1,102 @@
+"""A parser for VirtualiZarr: stores as virtual datasets, whose chunks stay where they are.
+
+Follows the interface of ``virtualizarr.parsers`` as of VirtualiZarr 2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import numpy as np
+from virtualizarr.manifests import ChunkManifest, ManifestArray, ManifestGroup, ManifestStore
+from zarr.core.metadata import ArrayV3Metadata
+
+from ambar import _core
+from ambar.chunk_references import Referenced
+
+
+class AmbarParser:
+    """``virtualizarr.open_virtual_dataset(url, registry=registry, parser=AmbarParser())``.
+
+    Parameters
+    ----------
+    group
+        The group to open; the root by default.
+    skip_variables
+        Names of arrays to leave out, in any group.
+    url
+        How readers are to reach the store, if not as it is opened here: its future place.
+    """
+
+    def __init__(
+        self,
+        group: str | None = None,
+        skip_variables: Iterable[str] | None = None,
+        *,
+        url: str | None = None,
+    ) -> None:
+        self._group = group or ""
+        self._skipped = frozenset(skip_variables or ())
+        self._url = url
+
+    def __call__(self, url: str, registry: Any) -> ManifestStore:
+        """Return the store at `url`, a path or ``file://`` URL, as manifests.
+
+        Raises
+        ------
+        InvalidError
+            If `url` is of another scheme.
+        """
+        path = _local(url)
+        source = Referenced(path, self._url or path.as_uri(), self._group)
+        arrays: dict[str, dict[str, ManifestArray]] = {}
+        for name, document in source.arrays():
+            parent, _, own = name.rpartition("/")
+            if own not in self._skipped:
+                arrays.setdefault(parent, {})[own] = _manifest(source, name, document)
+        return ManifestStore(group=_tree("", source.groups(), arrays), registry=registry)
+
+
+def _local(url: str) -> Path:
+    parts = urlsplit(url)
+    if parts.scheme not in ("", "file"):
+        raise _core.InvalidError(
+            f"{url}: stores are read here from a local path; give it, and AmbarParser(url=...) for "
+            "where readers are to find the store"
+        )
+    return Path(url2pathname(parts.path) if parts.scheme else url).expanduser().absolute()
+
+
+def _manifest(source: Referenced, name: str, document: dict[str, Any]) -> ManifestArray:
+    """Return an array and where its chunks lie; what was never written has an empty path."""
+    metadata = ArrayV3Metadata.from_dict(document)
+    chunk_shape = document["chunk_grid"]["configuration"]["chunk_shape"]
+    lengths = zip(metadata.shape, chunk_shape, strict=True)
+    grid = tuple(-(-length // chunk) for length, chunk in lengths)
+    paths = np.full(grid, "", dtype=np.dtypes.StringDType())
+    offsets = np.zeros(grid, dtype=np.uint64)
+    sizes = np.zeros(grid, dtype=np.uint64)
+    for found in source.chunks(name):
+        paths[found.chunk] = found.url
+        offsets[found.chunk] = found.offset
+        sizes[found.chunk] = found.length
+    manifest = ChunkManifest.from_arrays(
+        paths=paths, offsets=offsets, lengths=sizes, validate_paths=False
+    )
+    return ManifestArray(metadata=metadata, chunkmanifest=manifest)
+
+
+def _tree(
+    path: str, groups: dict[str, dict[str, Any]], arrays: dict[str, dict[str, ManifestArray]]
+) -> ManifestGroup:
+    """Return the group at `path` with all below it."""
+    children = [name for name in groups if name and name.rpartition("/")[0] == path]
+    return ManifestGroup(
+        arrays=arrays.get(path, {}),
+        groups={name.rpartition("/")[2]: _tree(name, groups, arrays) for name in children},
+        attributes=groups[path],
+    )

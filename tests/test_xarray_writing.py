@@ -1,0 +1,440 @@
+"""Writing from xarray: what is on disk, loss, dask's schedulers, appending, commits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+
+xr = pytest.importorskip("xarray")
+da = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.ambar"
+
+
+def sample() -> Any:
+    """Return a dataset with what the CF conventions encode."""
+    random = np.random.default_rng(1)
+    temperature = random.normal(280, 10, (20, 8, 9)).astype("f4")
+    temperature[3, 2, 1] = np.nan
+    dataset = xr.Dataset(
+        {
+            "temperature": (("time", "y", "x"), temperature, {"units": "K"}),
+            "packed": (("time", "y"), random.integers(0, 99, (20, 8)) / 4),
+            "flag": ("time", np.arange(20) % 3 == 0),
+            "name": ("x", np.array([f"station {i}" for i in range(9)], dtype=object)),
+            "code": ("x", np.array(["ab", "c", ""] * 3)),
+            "scalar": ((), 3.5),
+            "spin": ("x", np.arange(9) * (1 + 2j)),
+        },
+        coords={
+            "time": xr.date_range("2024-01-01", periods=20, freq="6h"),
+            "x": np.arange(9.0),
+            "lead": ("time", np.arange(20).astype("m8[h]").astype("m8[ns]")),
+            "lon": (("y", "x"), random.random((8, 9))),
+        },
+        attrs={"title": "a sample", "numbers": [1, 2, 3]},
+    )
+    dataset["packed"].encoding = {
+        "dtype": "i2",
+        "scale_factor": 0.25,
+        "add_offset": 0.5,
+        "_FillValue": -99,
+    }
+    dataset["time"].encoding = {"units": "hours since 2000-01-01", "calendar": "standard"}
+    return dataset
+
+
+def reopened(path: Path, **options: Any) -> Any:
+    return xr.open_dataset(path, engine="ambar", **options)
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["memory", "dask"])
+def test_zarr_python_reads_what_xarray_wrote(path: Path, chunked: bool) -> None:
+    zarr = pytest.importorskip("zarr")
+    dataset = sample()
+    written = dataset.chunk({"time": 7}) if chunked else dataset
+    written.ambar.write(path)
+    ours = reopened(path)
+    xr.testing.assert_identical(ours.load(), dataset)
+    with zarr.storage.ZipStore(path, mode="r") as store:
+        theirs = xr.open_zarr(store, chunks=None).load()
+    assert theirs.attrs.pop("ambar")["version"] == 1
+    xr.testing.assert_identical(theirs, dataset)
+    assert theirs["packed"].encoding["dtype"] == np.int16
+    assert theirs["packed"].encoding["_FillValue"] == -99
+    assert theirs["time"].encoding["units"] == "hours since 2000-01-01"
+
+
+def test_xarray_writes_by_zarr_what_ambar_reads(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+    dataset = sample()
+    dataset.to_zarr(tmp_path / "x.zarr", zarr_format=3)
+    xr.testing.assert_identical(reopened(tmp_path / "x.zarr").load(), dataset)
+
+
+def test_the_layout_follows_dask(path: Path) -> None:
+    data = da.zeros((64, 256, 256), chunks=(16, 256, 256), dtype="f4")
+    dataset = xr.Dataset({"a": (("t", "y", "x"), data)})
+    dataset.ambar.write(path)
+    array = ambar.open(path)["a"]
+    assert array.shards == (16, 256, 256)
+    assert array.chunks == (16, 32, 32)
+    assert reopened(path, chunks={})["a"].chunks == dataset["a"].chunks
+
+
+@pytest.mark.parametrize(
+    "chunks", [(1, 30, 17), ((7, 9, 4, 5), 30, 17), (25, (11, 19), (1, 16)), (4, 4, 4), (1, 1, 17)]
+)
+def test_any_dask_chunks_are_written_right(path: Path, chunks: Any) -> None:
+    values = np.random.default_rng(0).random((25, 30, 17))
+    for encoding in ({}, {"chunks": (5, 7, 6)}, {"chunks": (2, 3, 4), "shards": (8, 9, 8)}):
+        dataset = xr.Dataset({"a": (("t", "y", "x"), da.from_array(values, chunks))})
+        dataset.ambar.write(path, mode="w", encoding={"a": encoding} if encoding else None)
+        store = ambar.open(path)
+        np.testing.assert_array_equal(store["a"].read(), values)
+        # Every shard was written once: nothing dead lies in the file.
+        assert store.usage()["dead"] == 0
+        assert "chunks" not in encoding or store["a"].chunks == encoding["chunks"]
+
+
+def test_small_arrays_in_large_shards(path: Path) -> None:
+    for length in (1, 2, 3, 5):
+        dataset = xr.Dataset({"a": ("x", da.arange(length, chunks=1))})
+        dataset.ambar.write(path, mode="w", encoding={"a": {"chunks": (2,), "shards": (4,)}})
+        np.testing.assert_array_equal(ambar.open(path)["a"].read(), np.arange(length))
+        dataset.ambar.write(path, append_dim="x")
+        np.testing.assert_array_equal(ambar.open(path)["a"].read(), [*range(length)] * 2)
+
+
+def test_an_error_bound_is_an_encoding(path: Path) -> None:
+    random = np.random.default_rng(0)
+    smooth = np.cumsum(random.normal(size=(40, 128, 128)), axis=0).astype("f4")
+    smooth[0, 0, :3] = [np.nan, np.inf, -np.inf]
+    finite = np.isfinite(smooth)
+    extent = float(smooth[finite].max() - smooth[finite].min())
+    for chunks in (None, {"t": 10}):
+        dataset = xr.Dataset({"a": (("t", "y", "x"), smooth), "b": (("t", "y", "x"), smooth)})
+        dataset = dataset if chunks is None else dataset.chunk(chunks)
+        encoding = {"a": {"error_bound": "1e-3 of range"}, "b": {"profile": "fast"}}
+        dataset.ambar.write(path, mode="w", encoding=encoding)
+        store = ambar.open(path)
+        assert store["b"].error_bound is None
+        assert store["a"].error_bound == pytest.approx(1e-3 * extent, rel=1e-6)
+        read = reopened(path).load()
+        np.testing.assert_array_equal(read["b"], smooth)
+        error = np.abs(read["a"].values[finite].astype("f8") - smooth[finite])
+        assert 0 < error.max() <= 1e-3 * extent * (1 + 1e-6)
+        np.testing.assert_array_equal(read["a"].values[~finite], smooth[~finite])
+        assert store["a"].stored_bytes < store["b"].stored_bytes / 3
+        # What is read back carries no bound: written again, it is not moved again.
+        read.ambar.write(path, mode="w")
+        assert ambar.open(path)["a"].error_bound is None
+
+
+def test_a_bound_leaves_missing_values_what_they_are(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("x", np.array([1.0, np.nan, 2.0]))})
+    for mask in ("_FillValue", "missing_value"):
+        encoding = {"a": {"error_bound": 0.1, mask: -999.0}}
+        with pytest.raises(ambar.InvalidError, match="missing values"):
+            dataset.ambar.write(path, encoding=encoding)
+    with pytest.raises(ambar.InvalidError, match="error bound"):
+        dataset.chunk().ambar.write(path, encoding={"a": {"error_bound": "much"}})
+    with pytest.raises(ambar.InvalidError, match="float32 and float64"):
+        dataset.chunk().fillna(0).astype(int).ambar.write(path, encoding={"a": {"error_bound": 1}})
+    assert not path.exists()
+
+
+def test_values_within_a_bound_are_moved_once(path: Path) -> None:
+    values = np.random.default_rng(0).random((40, 50))
+    dataset = xr.Dataset({"a": (("t", "x"), values)})
+    first = dataset.isel(t=slice(0, 20))
+    first.ambar.write(path, encoding={"a": {"error_bound": 0.01, "chunks": (8, 50)}})
+    once = reopened(path)["a"].values
+    dataset.isel(t=slice(20, 40)).ambar.write(path, append_dim="t")
+    again = dataset.isel(t=slice(10, 15), x=slice(5, 9)) + 1
+    again.ambar.write(path, region={"t": slice(10, 15), "x": slice(5, 9)})
+    read = reopened(path)["a"].values
+    expected = values.copy()
+    expected[10:15, 5:9] += 1
+    assert np.abs(read - expected).max() <= 0.01
+    untouched = np.ones((20, 50), dtype=bool)
+    untouched[10:15, 5:9] = False
+    np.testing.assert_array_equal(read[:20][untouched], once[untouched])
+
+
+@pytest.mark.parametrize("dim", ["t", "x"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["memory", "dask"])
+def test_appending_along_any_dimension(path: Path, dim: str, chunked: bool) -> None:
+    parts = [sample().isel(x=slice(0, 4 + i)).rename(time="t") for i in range(3)]
+    if dim == "t":
+        parts = [sample().rename(time="t").isel(t=slice(i, i + 3)) for i in (0, 3, 6)]
+    fixed = [name for name in parts[0].variables if dim not in parts[0][name].dims]
+    for number, whole in enumerate(parts):
+        part = whole.drop_vars(fixed) if number else whole
+        if chunked:
+            part = part.chunk({"t": 2})
+        part.ambar.write(path, append_dim=dim if number else None)
+    expected = xr.concat([part.drop_vars(fixed) for part in parts], dim)
+    expected = expected.assign({name: parts[0][name] for name in fixed}).set_coords("lon")
+    xr.testing.assert_equal(reopened(path).load(), expected)
+
+
+def test_a_failed_write_leaves_the_last_commit(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("x", np.arange(5.0))})
+    dataset.ambar.write(path)
+
+    def fails(_: np.ndarray) -> np.ndarray:
+        raise RuntimeError("no value")
+
+    bad = da.ones(5, chunks=1).map_blocks(fails, dtype="f8", meta=np.empty(0))
+    for options in ({"mode": "w"}, {"mode": "a"}, {"append_dim": "x"}):
+        with pytest.raises(RuntimeError, match="no value"):
+            xr.Dataset({"a": ("x", bad)}).ambar.write(path, **options)
+        xr.testing.assert_identical(reopened(path).load(), dataset)
+
+
+def test_a_dataset_may_be_written_over_itself(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("x", np.arange(1000.0)), "b": ("x", np.arange(1000))})
+    dataset.ambar.write(path)
+    for chunks in (None, {}):
+        (reopened(path, chunks=chunks) * 2).ambar.write(path, mode="w")
+    (reopened(path).chunk(x=300) * 2).ambar.write(path, mode="a")
+    xr.testing.assert_equal(reopened(path).load(), dataset * 8)
+
+
+def test_dask_holds_a_few_chunks_only(path: Path) -> None:
+    lock = threading.Lock()
+    made: list[int] = []
+    most = 0
+    write = ambar.Writer.write_region
+    blocks = 64
+
+    def block(_: Any) -> np.ndarray:
+        nonlocal most
+        with lock:
+            made.append(1)
+            most = max(most, len(made))
+        return np.zeros((4, 1000))
+
+    def written(self: ambar.Writer, *args: Any) -> None:
+        write(self, *args)
+        with lock:
+            made.pop()
+
+    data = da.zeros((4 * blocks, 1000), chunks=(4, 1000)).map_blocks(
+        block, dtype="f8", meta=np.empty((0, 0))
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ambar.Writer, "write_region", written)
+        with dask.config.set(scheduler="threads", num_workers=4):
+            xr.Dataset({"a": (("t", "x"), data)}).ambar.write(path)
+    assert len(made) == 0
+    assert most <= 8
+    assert ambar.open(path).usage()["dead"] == 0
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+def test_dasks_own_schedulers(path: Path, scheduler: str) -> None:
+    values = np.arange(6000.0).reshape(60, 100)
+    dataset = xr.Dataset({"a": (("t", "x"), da.from_array(values, (7, 50)) + 1)})
+    with dask.config.set(scheduler=scheduler):
+        dataset.ambar.write(path)
+        (dataset * 2).ambar.write(path, append_dim="t")
+        both = np.concatenate([values + 1, 2 * (values + 1)])
+        np.testing.assert_array_equal(reopened(path, chunks={})["a"].compute(), both)
+
+
+def test_a_cluster(path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    values = np.arange(6000.0).reshape(60, 100)
+    dataset = xr.Dataset({"a": (("t", "x"), da.from_array(values, (7, 50)) + 1)})
+    with (
+        distributed.LocalCluster(
+            2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        dataset.ambar.write(path)
+        np.testing.assert_array_equal(reopened(path, chunks={})["a"].compute(), values + 1)
+        delayed = (dataset * 3).ambar.write(path, mode="w", compute=False)
+        delayed.compute()
+        np.testing.assert_array_equal(reopened(path, chunks={})["a"].compute(), 3 * (values + 1))
+
+
+def test_delayed_writes(path: Path) -> None:
+    values = np.arange(24.0).reshape(6, 4)
+    data = {"a": (("t", "x"), da.from_array(values, 2)), "b": ("t", np.arange(6))}
+    delayed = xr.Dataset(data).ambar.write(path, compute=False)
+    early = reopened(path)
+    assert np.isnan(early["a"]).all()
+    np.testing.assert_array_equal(early["b"], np.arange(6))
+    delayed.compute()
+    np.testing.assert_array_equal(reopened(path)["a"], values)
+    more = xr.Dataset(data).ambar.write(path, append_dim="t", compute=False)
+    assert reopened(path).sizes["t"] == 6
+    more.compute()
+    np.testing.assert_array_equal(reopened(path)["a"], np.concatenate([values, values]))
+
+
+def test_parts_are_filled_in_by_regions(path: Path) -> None:
+    values = np.arange(400.0).reshape(20, 20)
+    whole = xr.Dataset(
+        {"a": (("y", "x"), da.zeros((20, 20), chunks=10))}, coords={"x": np.arange(20) * 2}
+    )
+    whole.ambar.write(path, compute=False)
+    filled = xr.Dataset({"a": (("y", "x"), values)}, coords={"x": np.arange(20) * 2})
+    for y in range(0, 20, 5):
+        part = filled.isel(y=slice(y, y + 5), x=slice(0, 10))
+        part.ambar.write(path, region={"y": slice(y, y + 5), "x": "auto"})
+    read = reopened(path)["a"].values
+    np.testing.assert_array_equal(read[:, :10], values[:, :10])
+    assert np.isnan(read[:, 10:]).all()
+
+
+def test_trees(path: Path) -> None:
+    tree = xr.DataTree.from_dict(
+        {
+            "/": sample(),
+            "/fine": xr.Dataset({"a": ("z", np.arange(5.0))}, {"z": np.arange(5)}),
+            "/fine/er": xr.Dataset({"a": ("w", da.arange(6.0, chunks=2))}),
+        }
+    )
+    tree.ambar.write(path, encoding={"/fine": {"a": {"error_bound": 0.1}}})
+    read = xr.open_datatree(path, engine="ambar")
+    xr.testing.assert_identical(read["/fine/er"].load(), tree["/fine/er"].load())
+    xr.testing.assert_identical(read["/"].to_dataset().load(), sample())
+    assert ambar.open(path)["fine/a"].error_bound == 0.1
+    with pytest.raises(FileExistsError, match="mode='w' replaces"):
+        tree.ambar.write(path)
+    tree["/fine"].ambar.write(path, group="copy/of", mode="a")
+    copied = xr.open_datatree(path, engine="ambar", group="copy/of")
+    assert set(copied.groups) == {"/", "/er"}
+    np.testing.assert_array_equal(copied["a"], np.arange(5.0))
+    delayed = tree.chunk().ambar.write(path, mode="w", compute=False)
+    assert not xr.open_datatree(path, engine="ambar").load().equals(tree)
+    delayed.compute()
+    xr.testing.assert_equal(xr.open_datatree(path, engine="ambar").load(), tree)
+
+
+def test_replacing_a_group_leaves_the_others(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("x", np.arange(5.0))})
+    dataset.ambar.write(path, group="one")
+    dataset.ambar.write(path, group="two")
+    dataset.rename(a="b").ambar.write(path, group="one", mode="w")
+    assert set(reopened(path, group="one").data_vars) == {"b"}
+    assert set(reopened(path, group="two").data_vars) == {"a"}
+    with pytest.raises(FileNotFoundError, match="mode='a' makes one"):
+        dataset.ambar.write(path, group="three", mode="r+")
+
+
+def test_a_group_stays_of_its_kind(path: Path) -> None:
+    with ambar.create(path) as writer:
+        writer.group("", {"ambar": {"kind": "something", "version": 1}, "old": 1})
+    xr.Dataset({"a": ("x", [1])}, attrs={"new": 2}).ambar.write(path, mode="a")
+    assert ambar.open(path).ambar_attributes()["kind"] == "something"
+    assert reopened(path).attrs == {"new": 2}
+
+
+def test_a_folder_and_a_damaged_file(tmp_path: Path) -> None:
+    dataset = sample()
+    folder = tmp_path / "folder"
+    dataset.chunk({"time": 5}).ambar.write(folder, directory=True, profile="fast")
+    xr.testing.assert_identical(reopened(folder).load(), dataset)
+    dataset.ambar.write(folder, mode="w")
+    assert folder.is_dir()
+    damaged = tmp_path / "x.ambar"
+    damaged.write_bytes(b"PK nothing")
+    dataset.ambar.write(damaged, mode="w", durability="none")
+    xr.testing.assert_identical(reopened(damaged).load(), dataset)
+
+
+def test_arrays_alone(path: Path) -> None:
+    array = xr.DataArray(np.arange(4.0), dims="x", coords={"x": [1, 2, 3, 4]})
+    for name in (None, "a", "x"):
+        named = array.rename(name)
+        named.ambar.write(path, mode="w")
+        xr.testing.assert_identical(xr.open_dataarray(path, engine="ambar"), named)
+
+
+def test_attributes_that_json_lacks(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("x", [1.0], {"limit": np.float32(np.inf), "n": np.int64(3)})})
+    with pytest.warns(xr.SerializationWarning, match="'limit' is inf"):
+        dataset.ambar.write(path)
+    assert reopened(path)["a"].attrs == {"limit": "Infinity", "n": 3}
+    with pytest.raises(TypeError, match="'what' is of type object"):
+        xr.Dataset(attrs={"what": object()}).ambar.write(path, mode="w")
+    with pytest.raises(ambar.InvalidError, match="'/' separates groups"):
+        xr.Dataset({"a/b": ("x", [1])}).ambar.write(path, mode="w")
+
+
+def test_options_of_zarr_may_stay(path: Path) -> None:
+    dataset = xr.Dataset({"a": ("x", [1])})
+    dataset.ambar.write(path, consolidated=True, safe_chunks=False, zarr_format=3)
+    with pytest.raises(ValueError, match="format 3"):
+        dataset.ambar.write(path, mode="w", zarr_format=2)
+    with pytest.raises(TypeError, match="'chunky'"):
+        dataset.ambar.write(path, mode="w", chunky=True)
+
+
+def test_lists_of_indices_are_read_as_such(path: Path) -> None:
+    values = np.random.default_rng(0).random((50, 60, 7))
+    xr.Dataset({"a": (("t", "y", "x"), values)}).ambar.write(path)
+    array = reopened(path)["a"]
+    where = {"t": [40, 3, 3, -1], "y": slice(50, 2, -7), "x": 2}
+    np.testing.assert_array_equal(array.isel(where), values[[40, 3, 3, -1]][:, 50:2:-7, 2])
+    np.testing.assert_array_equal(
+        array.isel(t=np.array([5, 1]), y=np.array([0, 59, 0])), values[np.ix_([5, 1], [0, 59, 0])]
+    )
+    points = {"t": ("p", [1, 2, 49]), "y": ("p", [9, 9, 0])}
+    picked = array.isel({dim: xr.DataArray(at[1], dims=at[0]) for dim, at in points.items()})
+    np.testing.assert_array_equal(picked, values[[1, 2, 49], [9, 9, 0]])
+    mask = values[:, 0, 0] > 0.5
+    np.testing.assert_array_equal(array[mask], values[mask])
+
+
+ORDERS = {
+    "ambar first": "import ambar, xarray as xr",
+    "xarray first": "import xarray as xr, ambar",
+    "the accessor": "import ambar.xarray, xarray as xr",
+    "the engine": "import xarray as xr; xr.backends.list_engines(); xr.open_dataset",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_accessor_is_there_whatever_comes_first(order: str, path: Path) -> None:
+    lines = [
+        "import sys",
+        ORDERS[order],
+        f"assert {order!r} != 'the engine' or 'ambar' in xr.backends.list_engines()",
+        f"xr.Dataset({{'a': ('x', [1, 2])}}).ambar.write({str(path)!r})",
+        "xr.DataArray([1]).ambar, xr.DataTree().ambar",
+        "import importlib.util; importlib.util.find_spec('xarray')",
+        f"print(xr.open_dataset({str(path)!r})['a'].sum().item(), xr.__spec__.loader.name)",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(lines)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["3", "xarray"]
+
+
+def test_importing_ambar_loads_no_xarray() -> None:
+    code = "import ambar, sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert not {"xarray", "pandas", "dask"} & set(json.loads(done.stdout))
