@@ -58,9 +58,13 @@ class Workers:
         traceback: TracebackType | None,
     ) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for worker in self._all:
-            worker.end(at_once=kind is not None)
+        if kind is not None:
+            for worker in list(self._all):
+                worker.kill()
+        # Pipes are closed when no thread waits at them any more.
         self._threads.shutdown(wait=True)
+        for worker in self._all:
+            worker.end()
 
     def map(
         self,
@@ -101,7 +105,7 @@ class Workers:
             ended = worker
             worker = None
             self._all.remove(ended)
-            return Failure(f"the process that worked on it {ended.end(at_once=False)}")
+            return Failure(f"the process that worked on it {ended.end()}")
         finally:
             self._idle.put(worker)
 
@@ -126,7 +130,7 @@ class _Worker:
         except (EOFError, ConnectionError):
             raise _core.AmbarError(
                 f"{sys.executable} could not be started to work in another process: it "
-                f"{self.end(at_once=False)}; what it printed says why"
+                f"{self.end()}; what it printed says why"
             ) from None
 
     def call(self, function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
@@ -134,11 +138,13 @@ class _Worker:
         self._pipe.send((function, task))
         return self._pipe.recv()
 
-    def end(self, *, at_once: bool) -> str:
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
+    def end(self) -> str:
         """Let the process end; return how it did."""
         self._pipe.close()
-        if at_once:
-            self._process.kill()
         try:
             code = self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:

@@ -67,20 +67,28 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     )
 
 
-def check_attributes(what: str, attributes: Mapping[str, Any]) -> None:
-    """Raise InvalidError, which names `what` has them, for attributes that cannot be stored."""
+def check_attributes(owner: tuple[str, ...], attributes: Mapping[str, Any]) -> None:
+    """Raise InvalidError for attributes that cannot be stored.
+
+    `owner` is named there: a dataset, and its variable if they are one's.
+    """
     for key, value in attributes.items():
         if key == "ambar":
             raise _core.InvalidError(
-                f'{what}: no attribute may be named "ambar", which the store needs itself; '
-                "rename it"
+                f'{_named(owner)}: no attribute may be named "ambar", which the store needs '
+                "itself; rename it"
             )
         try:
             if type(value) not in _SIMPLE:
                 value = json.dumps(plain(value), ensure_ascii=False)  # noqa: PLW2901 - to be checked
             f"{key}{value}".encode()
         except (_core.InvalidError, UnicodeEncodeError) as error:
-            raise _core.InvalidError(f"{what}: attribute {key!r}: {error}") from None
+            raise _core.InvalidError(f"{_named(owner)}: attribute {key!r}: {error}") from None
+
+
+def _named(owner: tuple[str, ...]) -> str:
+    dataset, *variable = owner
+    return ": ".join([f"dataset {dataset!r}", *variable])
 
 
 def _shown(value: Any) -> str:

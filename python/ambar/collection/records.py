@@ -89,9 +89,9 @@ def as_record(name: str, dataset: Input) -> Record:
 
 def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, Any]) -> Record:
     """Return a record that is checked; raises as `as_record` does."""
-    check_attributes(f"dataset {name!r}", attributes)
+    check_attributes((name,), attributes)
     for key, variable in variables.items():
-        _check(f"dataset {name!r}: {key}", key, variable)
+        _check(name, key, variable)
     return Record(name, variables, attributes, _sizes(name, variables))
 
 
@@ -163,22 +163,23 @@ def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
     return sizes
 
 
-def _check(what: str, name: str, variable: Variable) -> None:
+def _check(dataset: str, name: str, variable: Variable) -> None:
     """Check the name, the type and the attributes of a variable."""
     if name in _TAKEN or "/" in name or not _is_unicode(name):
         raise _core.InvalidError(
-            f"{what}: no variable may be named {name!r}, as arrays of a collection are not; rename "
-            "it"
+            f"dataset {dataset!r}: no variable may be named {name!r}, as arrays of a collection "
+            "are not; rename it"
         )
     kind = variable.values.dtype.kind
-    if kind not in "biufcO":
-        raise _core.UnsupportedError(
-            f"{what} is of dtype {variable.values.dtype}; numbers, bools, datetimes, strings and "
-            "bytes can be stored"
-        )
     if kind == "O":
-        _check_texts(what, variable)
-    check_attributes(what, variable.attributes)
+        _check_texts(f"dataset {dataset!r}: {name}", variable)
+    elif kind not in "biufc":
+        raise _core.UnsupportedError(
+            f"dataset {dataset!r}: {name} is of dtype {variable.values.dtype}; numbers, bools, "
+            "datetimes, strings and bytes can be stored"
+        )
+    if variable.attributes:
+        check_attributes((dataset, name), variable.attributes)
 
 
 def _check_texts(what: str, variable: Variable) -> None:
