@@ -79,7 +79,7 @@ def convert(
         typer.Argument(
             help="A RAMSES output, a folder of them, or a plotfile; or files of NetCDF and Zarr "
             "stores, folders of them, and globs.",
-            metavar="PATH...",
+            metavar="PATH",
         ),
     ],
     target: Annotated[Path, typer.Argument(help="The store to write, for example run.ambar.")],
