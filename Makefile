@@ -26,7 +26,7 @@ demo: build
 
 test: EXTRAS := test
 test: build
-	cargo test --release --locked --workspace --exclude ambar-python
+	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store
 	$(BIN)/python -m pytest
 
 lint: EXTRAS := test,dev
@@ -43,7 +43,7 @@ bench: build
 
 campaign: EXTRAS := test
 campaign: build
-	cargo test --release --locked --workspace --exclude ambar-python -- --include-ignored
+	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store -- --include-ignored
 	$(BIN)/python -m pytest -m campaign
 
 .PHONY: build

@@ -3,7 +3,7 @@
 Positions, sizes and regions are in code length. All functions that read or write release the GIL.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeAlias
 
@@ -30,9 +30,14 @@ class LimitError(AmbarError): ...
 class Store:
     """One commit of a store, open for reading."""
 
-    def __init__(self, path: _Path) -> None: ...
+    def __init__(self, location: _Path, storage_options: Mapping[str, str] | None = None) -> None:
+        """At a path or URL; options are for URLs."""
+
     @property
     def location(self) -> str: ...
+    def read_ahead(self, paths: list[str]) -> Ahead:
+        """Read all that is stored of small arrays at once, for the reads that follow."""
+
     def nodes(self) -> list[tuple[str, Literal["group", "array"]]]:
         """Paths of all nodes and what they are; the root, "/", first."""
 
@@ -56,6 +61,11 @@ class Store:
 
     def verify(self, threads: int | None = None, progress: Progress | None = None) -> str:
         """JSON: bytes, entries, chunks checked, and damage, a list of sentences."""
+
+class Ahead:
+    """What was read ahead of a store, kept until it is released."""
+
+    def release(self) -> None: ...
 
 class Array:
     """An array of a store."""

@@ -1,24 +1,71 @@
-"""Stores opened by path once for each state of the file: what lazy arrays read from."""
+"""Stores opened once for each state of the file: what lazy arrays read from."""
 
 from __future__ import annotations
 
 import functools
 import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ambar import _core
 from ambar.store import Store
+from ambar.urls import core_options, is_url
 
 _OPEN_STORES = 16
 
 
-def open_cached(path: str) -> Store:
-    """Return the store at `path`, opened once per state of the file and process."""
-    status = Path(path).stat()
+@dataclass(frozen=True)
+class Remote:
+    """The URL of a store, with the options of its service."""
+
+    url: str
+    options: tuple[tuple[str, str], ...]
+    opened: int
+    """When it was opened: opening it again asks for what is there then."""
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def place_of(
+    place: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
+) -> str | Remote:
+    """Return an absolute path, or a URL with its options, as lazy arrays keep them.
+
+    Raises
+    ------
+    InvalidError
+        If there are options, but for a path.
+    """
+    options = core_options(storage_options) or {}
+    if isinstance(place, str) and is_url(place):
+        return Remote(place, tuple(sorted(options.items())), time.time_ns())
+    if options:
+        raise _core.InvalidError(
+            f"{place}: storage_options are for URLs (s3://..., https://...), not for paths"
+        )
+    return str(Path(place).expanduser().absolute())
+
+
+def open_cached(place: str | Remote) -> Store:
+    """Return the store at `place`, opened once per state of the file and process.
+
+    That an object has been replaced is noticed when it is read from.
+    """
+    if isinstance(place, Remote):
+        return _opened_remote(place, os.getpid())
+    status = Path(place).stat()
     stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-    return _opened(path, stamp, os.getpid())
+    return _opened(place, stamp, os.getpid())
 
 
 @functools.lru_cache(maxsize=_OPEN_STORES)
 def _opened(path: str, stamp: tuple[int, int, int], process: int) -> Store:  # noqa: ARG001 - the key
     return Store(_core.Store(path))
+
+
+@functools.lru_cache(maxsize=_OPEN_STORES)
+def _opened_remote(place: Remote, process: int) -> Store:  # noqa: ARG001 - the key
+    return Store(_core.Store(place.url, dict(place.options)))

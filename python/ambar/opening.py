@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex
+from ambar.cached import place_of
 from ambar.series import Series
 from ambar.snapshot import RamsesSource, Snapshot, StoredSource
 from ambar.store import Store
+from ambar.urls import core_options, is_url
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
 
 
-def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series | Collection:  # noqa: A001
+def open(  # noqa: A001
+    path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
+) -> Store | Snapshot | Series | Collection:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
     Parameters
     ----------
     path
-        A store (a file or a folder), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX
-        (a folder, or a file of HDF5).
+        A store (a file, a folder, or a URL: ``s3://bucket/key``, ``https://...``, of a folder with
+        a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
+        or a file of HDF5).
+    storage_options
+        For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
+        ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For
+        S3 those not given are taken from the environment (``AWS_ACCESS_KEY_ID`` and so on).
 
     Returns
     -------
@@ -39,12 +49,21 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series | Collection
     Raises
     ------
     FileNotFoundError
-        If there is nothing at `path`.
+        If there is nothing at the path.
+    NotFoundError
+        If there is nothing at the URL.
     CorruptError
         If it is no store, or a damaged one.
     InvalidError
-        If it is a folder of RAMSES outputs.
+        If it is a folder of RAMSES outputs; if there is no such storage option.
+    UnsupportedError
+        If the server does not serve parts of files.
+    AmbarError
+        If the server cannot be reached, or refuses.
     """
+    if is_url(path) or storage_options:
+        store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
+        return _opened(store, storage_options)
     if is_ramses(path):
         return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
     if Path(path).is_dir() and (found := outputs(path)):
@@ -54,7 +73,13 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series | Collection
         )
     if is_amrex(path):
         return Snapshot(AmrexSource(path))
-    store = Store(_core.Store(os.fspath(path)))
+    return _opened(Store(_core.Store(os.fspath(path))))
+
+
+def _opened(
+    store: Store, storage_options: Mapping[str, object] | None = None
+) -> Store | Snapshot | Series | Collection:
+    """Return what `store` holds, by its kind."""
     attributes = store.ambar_attributes()
     kind = attributes.get("kind")
     if kind == "snapshot":
@@ -63,7 +88,8 @@ def open(path: str | os.PathLike[str]) -> Store | Snapshot | Series | Collection
         from ambar.collection.collection import Collection
         from ambar.collection.opening import settings_of
 
-        return Collection(store.location, store, None, settings_of(store))
+        place = place_of(store.location, storage_options)
+        return Collection(place, store, None, settings_of(store))
     return Series(store) if kind == "series" else store
 
 

@@ -16,6 +16,7 @@ from ambar.info import Info, RunInfo
 from ambar.opening import is_ramses
 from ambar.snapshot import RamsesSource, Snapshot
 from ambar.store import Store
+from ambar.urls import is_url
 
 _RAMSES_FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
 
@@ -29,10 +30,11 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     chunks, codecs, raw and stored bytes); for collections those of
     `ambar.collection.overview.overview_of`.
     """
-    if is_ramses(path):
-        return _of_ramses(Path(path))
-    if is_amrex(path):
-        return _of_amrex(Path(path))
+    if not is_url(path):
+        if is_ramses(path):
+            return _of_ramses(Path(path))
+        if is_amrex(path):
+            return _of_amrex(Path(path))
     store = Store(_core.Store(os.fspath(path)))
     if store.ambar_attributes().get("kind") == "collection":
         from ambar.collection.collection import Collection

@@ -10,7 +10,7 @@ import asyncio
 import base64
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ from xarray.core import indexing
 import ambar.xarray  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.array import Array
-from ambar.cached import open_cached
+from ambar.cached import Remote, open_cached, place_of
 from ambar.store import Store
+from ambar.urls import is_url
 
 # What `Array.read` takes; xarray picks from that what else it was asked for.
 _INDEXING = indexing.IndexingSupport.OUTER
@@ -36,7 +37,7 @@ _VARIABLE_LENGTH = {"string": create_vlen_dtype(str), "bytes": create_vlen_dtype
 class LazyArray(BackendArray):
     """An array of a store that is read when indexed; pickles as the store's path."""
 
-    def __init__(self, path: str, node: str, array: Array) -> None:
+    def __init__(self, path: str | Remote, node: str, array: Array) -> None:
         self.path = path
         self.node = node
         self.shape = array.shape
@@ -63,7 +64,7 @@ class LazyArray(BackendArray):
 class GroupStore(AbstractDataStore):
     """The arrays of one group, as xarray's variables."""
 
-    def __init__(self, path: str, group: str, store: Store | None = None) -> None:
+    def __init__(self, path: str | Remote, group: str, store: Store | None = None) -> None:
         self.path = path
         self.group = group.strip("/")
         self._store = store
@@ -103,7 +104,7 @@ class GroupStore(AbstractDataStore):
 
     def get_encoding(self) -> dict[str, Any]:
         """Return where the dataset comes from."""
-        return {"source": self.path}
+        return {"source": str(self.path)}
 
     def _variable(self, store: Store, node: str) -> xr.Variable:
         array = store[node]
@@ -150,6 +151,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         "filename_or_obj",
         "drop_variables",
         "group",
+        "storage_options",
         "mask_and_scale",
         "decode_times",
         "concat_characters",
@@ -163,7 +165,10 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         """Whether this looks like a store of ambar: by its name."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return False
-        return Path(filename_or_obj).suffix == ".ambar"
+        name = os.fspath(filename_or_obj)
+        if is_url(name):
+            name = name.split("?", 1)[0].rstrip("/")
+        return Path(name).suffix == ".ambar"
 
     def open_dataset(
         self,
@@ -171,14 +176,12 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         *,
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
+        storage_options: Mapping[str, object] | None = None,
         **decoding: Any,
     ) -> xr.Dataset:
         """Open the arrays of one group, by default the root, as a Dataset."""
-        store = GroupStore(_absolute(filename_or_obj), group or "")
-        dataset: xr.Dataset = StoreBackendEntrypoint().open_dataset(
-            store, drop_variables=drop_variables, **decoding
-        )
-        return dataset
+        place = place_of(filename_or_obj, storage_options)
+        return _dataset(place, group or "", drop_variables, decoding)
 
     def open_groups_as_dict(
         self,
@@ -186,14 +189,15 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         *,
         drop_variables: str | Iterable[str] | None = None,
         group: str | None = None,
+        storage_options: Mapping[str, object] | None = None,
         **decoding: Any,
     ) -> dict[str, xr.Dataset]:
         """Open every group at or below `group`, by its path from there."""
-        path = _absolute(filename_or_obj)
+        path = place_of(filename_or_obj, storage_options)
         base = (group or "").strip("/")
         GroupStore(path, base).get_attrs()  # raises NotFoundError where there is no such group
         return {
-            relative: self.open_dataset(path, drop_variables=drop_variables, group=full, **decoding)
+            relative: _dataset(path, full, drop_variables, decoding)
             for relative, full in _groups(open_cached(path), base)
         }
 
@@ -206,8 +210,16 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
-def _absolute(path: str | os.PathLike[str]) -> str:
-    return str(Path(path).expanduser().absolute())
+def _dataset(
+    path: str | Remote,
+    group: str,
+    drop_variables: str | Iterable[str] | None,
+    decoding: Mapping[str, Any],
+) -> xr.Dataset:
+    dataset: xr.Dataset = StoreBackendEntrypoint().open_dataset(
+        GroupStore(path, group), drop_variables=drop_variables, **decoding
+    )
+    return dataset
 
 
 def _groups(store: Store, base: str) -> Iterator[tuple[str, str]]:

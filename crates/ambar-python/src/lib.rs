@@ -25,6 +25,7 @@ fn default_threads() -> usize {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     module.add_class::<store::Store>()?;
+    module.add_class::<store::Ahead>()?;
     module.add_class::<store::Array>()?;
     module.add_class::<writer::Writer>()?;
     module.add_class::<cells::Amr>()?;

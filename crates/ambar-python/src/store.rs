@@ -1,8 +1,11 @@
 //! Stores and arrays: opened, read, verified.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use ambar::array::{Indices, Slice};
+use ambar::container::is_url;
 use ambar::kinds::amr::{AmrTree, PatchAmr};
 use ambar::kinds::attributes::{kind, of_kind};
 use ambar::kinds::particles::Particles;
@@ -29,10 +32,34 @@ pub struct Store {
 
 #[pymethods]
 impl Store {
+    /// Opens the store at a path or URL; only services of URLs have options.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let inner = py.detach(|| ambar::store::Store::open(&path)).or_raise()?;
+    #[pyo3(signature = (location, storage_options=None))]
+    fn new(
+        py: Python<'_>,
+        location: PathBuf,
+        storage_options: Option<BTreeMap<String, String>>,
+    ) -> PyResult<Self> {
+        let options = storage_options.unwrap_or_default();
+        let open = || match location.to_str().filter(|text| is_url(text)) {
+            Some(url) => ambar::store::Store::open_url(url, &options),
+            None if options.is_empty() => ambar::store::Store::open(&location),
+            None => Err(Error::invalid(
+                "storage options are for URLs (s3://..., https://...), and this is a path",
+            )
+            .in_file(location.display())),
+        };
+        let inner = py.detach(open).or_raise()?;
         Ok(Self { inner })
+    }
+
+    /// Reads all that is stored of small arrays at once, for the reads that follow.
+    fn read_ahead(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<Ahead> {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let ahead = py.detach(|| self.inner.read_ahead(&paths)).or_raise()?;
+        Ok(Ahead {
+            kept: Mutex::new(Some(ahead)),
+        })
     }
 
     #[getter]
@@ -140,6 +167,20 @@ fn kind_name(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::Group => "group",
         NodeKind::Array => "array",
+    }
+}
+
+/// What was read ahead of a store, kept until it is released.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Ahead {
+    kept: Mutex<Option<ambar::container::Ahead>>,
+}
+
+#[pymethods]
+impl Ahead {
+    fn release(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = None;
     }
 }
 

@@ -14,7 +14,7 @@ Place = Annotated[Path, typer.Argument(help="A store.")]
 
 
 def verify(
-    path: Place,
+    path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -32,8 +32,8 @@ def verify(
     from ambar.progress import bar
     from ambar.store import Store
 
-    store = Store(_core.Store(str(path)))
-    with bar(f"verifying {path.name}") if progress else nullcontext(None) as report:
+    store = Store(_core.Store(path))
+    with bar(f"verifying {Path(path).name}") if progress else nullcontext(None) as report:
         checked = store.verify(threads=threads, progress=report)
     if json:
         print_json(checked)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -70,7 +69,7 @@ def show_collection(found: Mapping[str, Any]) -> None:
         _rest(len(found["differences"]), "lines; --json has them all")
 
 
-def list_collection(path: Path, *, every: bool, as_json: bool) -> None:
+def list_collection(path: str, *, every: bool, as_json: bool) -> None:
     """List datasets: their names, families and sizes."""
     from ambar.collection import open_collection
     from ambar.collection.overview import listed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ from ambar.cli.collections import list_collection, show_collection
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
-Place = Annotated[Path, typer.Argument(help="A store, a RAMSES output, or a plotfile.")]
+Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
 
 
 def info(
@@ -30,6 +29,8 @@ def info(
     ambar info run.ambar
 
     ambar info output_00300 --json
+
+    ambar info s3://bucket/run.ambar
     """
     from ambar._core import CorruptError
     from ambar.overview import overview
@@ -51,7 +52,7 @@ def info(
 
 
 def ls(
-    path: Annotated[Path, typer.Argument(help="A store.")],
+    path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
     group: Annotated[str, typer.Argument(help="Only what is in this group.")] = "",
     every: Annotated[
         bool, typer.Option("--all", help="All datasets of a collection, not only the first 20.")
@@ -74,7 +75,7 @@ def ls(
     from ambar import _core
     from ambar.store import Store
 
-    store = Store(_core.Store(str(path)))
+    store = Store(_core.Store(path))
     if not group and store.ambar_attributes().get("kind") == "collection":
         list_collection(path, every=every, as_json=json)
         return

@@ -11,7 +11,9 @@ from ambar.cli.common import Debug, Threads, console
 
 
 def plot(
-    path: Annotated[Path, typer.Argument(help="A store, a RAMSES output, or a plotfile.")],
+    path: Annotated[
+        str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")
+    ],
     target: Annotated[
         Path | None, typer.Argument(help="The PNG; by default here, named after PATH.")
     ] = None,
@@ -70,14 +72,14 @@ def plot(
         from ambar.collection.drawing import draw_ranges, first_variable
 
         variable = field or first_variable(opened)
-        target = target or Path(f"{path.name.removesuffix('.ambar')}_{variable}.png")
+        target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{variable}.png")
         draw_ranges(opened, variable).savefig(target)
         console.print(str(target), markup=False, soft_wrap=True)
         return
     field = field or "density"
     if not isinstance(opened, ambar.Snapshot):
         raise ambar.InvalidError(f"{path} has no cells to draw; ambar ls shows what it has")
-    target = target or Path(f"{path.name.removesuffix('.ambar')}_{field}_{axis}.png")
+    target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{field}_{axis}.png")
     figure = draw(
         opened,
         field,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from ambar import _core
+from ambar.cached import Remote, place_of
 from ambar.collection.blocks import Blocks
 from ambar.collection.catalogue import Catalogue
 from ambar.collection.changing import MISMATCHES, Changes
@@ -42,13 +43,14 @@ class Collection:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Remote,
         store: Store | None,
         writer: Writer | None,
         settings: Mapping[str, Any],
         threads: int | None = None,
     ) -> None:
-        self.path = os.path.abspath(os.fspath(path))  # noqa: PTH100 - a text, kept by lazy arrays
+        # As lazy arrays keep it.
+        self.path = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
         self.settings = settings
         """What it was made with: `ragged`, `encoding` and `on_mismatch`."""
@@ -415,7 +417,7 @@ class Collection:
     @cached_property
     def store(self) -> Store:
         """The store, as of the last commit."""
-        return Store(_core.Store(self.path))
+        return Store(_core.Store(str(self.path)))
 
     @cached_property
     def reader(self) -> Reader:

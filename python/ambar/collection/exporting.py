@@ -63,7 +63,7 @@ def export_collection(
     Parameters
     ----------
     store
-        The collection.
+        The collection; a URL too.
     target
         The folder to write, which is made.
     format
@@ -97,7 +97,7 @@ def export_collection(
     folder.mkdir(parents=True, exist_ok=True)
     place = str(folder.absolute())
     batches = [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
-    tasks = ((fleet.path, batch, place, format) for batch in batches)
+    tasks = ((str(fleet.path), batch, place, format) for batch in batches)
     exported: list[str] = []
     failed: dict[str, str] = {}
     with (
@@ -122,14 +122,14 @@ def _check_writable(format: Format) -> None:  # noqa: A002
 
 
 @lru_cache(maxsize=1)
-def _opened(path: str, stamp: tuple[int, int]) -> Collection:  # noqa: ARG001 - the key
+def _opened(path: str) -> Collection:
+    """Return the collection as it was when this process, which lives for one export, began."""
     return open_collection(path, threads=1)
 
 
 def _write_batch(path: str, names: list[str], folder: str, format: Format) -> dict[str, str]:  # noqa: A002
     """Write some datasets; return what failed."""
-    status = Path(path).stat()
-    fleet = _opened(path, (status.st_mtime_ns, status.st_size))
+    fleet = _opened(path)
     failed = {}
     for name in names:
         try:

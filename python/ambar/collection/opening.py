@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from ambar import _core
+from ambar.cached import place_of
 from ambar.collection.changing import VERSION
 from ambar.collection.collection import Collection
 from ambar.store import Store
+from ambar.urls import core_options
 from ambar.writer import Durability, Profile, append
 
 
@@ -19,17 +22,20 @@ def open_collection(
     durability: Durability = "full",
     profile: Profile = "balanced",
     threads: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Collection:
     """Open a collection to read it, or (``"a"``) to change it too.
 
     Parameters
     ----------
     path
-        A store of a collection.
+        A store of a collection; to read it also a URL.
     mode
         "r", or "a" to add, replace and remove datasets.
     durability, profile, threads
         As for `ambar.append`; `threads` for reading too.
+    storage_options
+        For URLs, as for `ambar.open`.
 
     Raises
     ------
@@ -50,8 +56,9 @@ def open_collection(
     if mode == "a":
         writer = append(path, durability=durability, profile=profile, threads=threads)
     try:
-        store = Store(_core.Store(os.fspath(path)))
-        return Collection(path, store, writer, settings_of(store), threads)
+        store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
+        place = place_of(path, storage_options)
+        return Collection(place, store, writer, settings_of(store), threads)
     except BaseException:
         if writer is not None:
             writer.close()

@@ -11,7 +11,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ambar import _core
-from ambar.cached import open_cached
+from ambar.cached import Remote, open_cached
 from ambar.collection.family import Family
 from ambar.collection.records import ROW
 from ambar.collection.selecting import Piece
@@ -28,7 +28,7 @@ class RowArray(BackendArray):
 
     def __init__(
         self,
-        path: str,
+        path: str | Remote,
         node: str,
         rows: int | slice | np.ndarray,
         shape: tuple[int, ...],

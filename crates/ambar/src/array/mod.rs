@@ -7,6 +7,7 @@ mod origins;
 mod pieces;
 mod ranges;
 mod read;
+mod remote;
 mod shard;
 mod source;
 mod spec;
@@ -31,6 +32,7 @@ pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;
 pub use write::Observer;
 
+pub(crate) use remote::fetch_rows;
 pub(crate) use source::declared;
 pub(crate) use write::{Prepared, empty_entry, entries};
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use super::blocks::{Block, Plan, Runs, Span};
+use super::remote::Fetched;
 use super::shard::{Place, Shard};
 use super::{Array, Indices, Slice};
 use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
@@ -12,7 +13,7 @@ use crate::container::Entry;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::memory::Shared;
-use crate::parallel;
+use crate::metadata::Sharding;
 
 /// Where a chunk is stored.
 pub(super) enum Stored {
@@ -95,7 +96,8 @@ impl Array {
             return Ok(());
         }
         let shared = Shared::new(out);
-        parallel::try_for_each(plan.count, |index| {
+        let chunk = |index| Some(plan.block(index)?.chunk);
+        self.try_for_each_chunk(plan.count, chunk, |index| {
             let Some(block) = plan.block(index) else {
                 return Ok(());
             };
@@ -156,9 +158,15 @@ impl Array {
         let chunk_bytes = self.chunk_bytes()?;
         let mut rest = out;
         let mut row = rows.start;
+        let behind = rows.end.div_ceil(chunk_rows) as usize;
+        let mut fetched = Fetched::default();
         with_scratch(|scratch| {
             while row < rows.end {
                 let chunk = row / chunk_rows;
+                if chunk as usize >= fetched.end {
+                    fetched =
+                        self.fetch(chunk as usize..behind, &|chunk| Some(vec![chunk as u64]))?;
+                }
                 let start = chunk * chunk_rows;
                 let stop = rows.end.min(start + chunk_rows);
                 let taken = std::mem::take(&mut rest);
@@ -235,6 +243,22 @@ impl Array {
             self.check_present(entry.is_some(), &key)?;
             return Ok(entry.map(|entry| Stored::Whole(key, entry)));
         };
+        let (linear, shard, inside) = self.shard_of(sharding, coordinates);
+        let shard = self.shard(linear, &shard, scratch)?;
+        Ok(shard.and_then(|shard| {
+            let place = shard.place(inside)?;
+            Some(Stored::Part(shard, place))
+        }))
+    }
+
+    /// Which shard holds the chunk at `coordinates`: its number, its coordinates, and which of its
+    /// chunks it is.
+    pub(super) fn shard_of(
+        &self,
+        sharding: &Sharding,
+        coordinates: &[u64],
+    ) -> (u64, Vec<u64>, usize) {
+        let metadata = &self.0.metadata;
         let (mut linear, mut inside) = (0u64, 0u64);
         let mut shard = vec![0; coordinates.len()];
         for d in 0..coordinates.len() {
@@ -244,11 +268,13 @@ impl Array {
             linear = linear.wrapping_mul(grid).wrapping_add(shard[d]);
             inside = inside * per_shard + coordinates[d] % per_shard;
         }
-        let shard = self.shard(linear, &shard, scratch)?;
-        Ok(shard.and_then(|shard| {
-            let place = shard.place(inside as usize)?;
-            Some(Stored::Part(shard, place))
-        }))
+        (linear, shard, inside as usize)
+    }
+
+    /// The number of chunks in a shard.
+    pub(super) fn chunks_in_shard(&self, sharding: &Sharding) -> usize {
+        let lengths = sharding.shape.iter().zip(&self.0.metadata.chunk_shape);
+        lengths.map(|(shard, chunk)| shard / chunk).product::<u64>() as usize
     }
 
     /// The shard at `coordinates`, its index read once; `None` where it was never written.
@@ -271,17 +297,10 @@ impl Array {
         let shard = match entry {
             None => None,
             Some(entry) => {
-                let chunk_shape = &self.0.metadata.chunk_shape;
-                let count = sharding
-                    .shape
-                    .iter()
-                    .zip(chunk_shape)
-                    .map(|(s, c)| s / c)
-                    .product::<u64>();
+                let count = self.chunks_in_shard(sharding);
                 let container = &*self.0.container;
                 let limits = &self.0.limits;
-                let shard =
-                    Shard::read(container, entry, sharding, count as usize, limits, scratch)?;
+                let shard = Shard::read(container, entry, sharding, count, limits, scratch)?;
                 Some(Arc::new(shard))
             }
         };

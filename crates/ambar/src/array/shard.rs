@@ -34,22 +34,9 @@ impl Shard {
         limits: &Limits,
         scratch: &mut Scratch,
     ) -> Result<Self> {
-        let overhead = sharding.index_chain.fixed_overhead().unwrap_or(0);
-        let raw = (count as u64).saturating_mul(16);
-        let raw = Limits::check("a shard's index", raw, limits.shard_index_bytes)?;
-        let stored = raw + overhead;
-        let Some(offset) = entry.len().checked_sub(stored as u64) else {
-            return Err(Error::corrupt(format!(
-                "a shard of {} bytes is too short for its index of {stored}; restore the file from \
-                 a copy",
-                entry.len()
-            )));
-        };
-        let offset = if sharding.location == IndexLocation::End {
-            offset
-        } else {
-            0
-        };
+        let (offset, stored) = Self::index_place(&entry, sharding, count, limits)?;
+        // The count was checked with the index's length.
+        let (raw, stored) = (count * 16, stored as usize);
         let Scratch {
             encoded,
             decoded,
@@ -63,6 +50,33 @@ impl Shard {
             .decode(&DataType::UInt64, encoded, index, codecs)?;
         let places = places(index, entry.len())?;
         Ok(Self { entry, places })
+    }
+
+    /// Where in `entry`, a shard of `count` chunks, the index lies: offset and length.
+    ///
+    /// # Errors
+    /// `Corrupt` where the entry is too short for it; `Limit`.
+    pub fn index_place(
+        entry: &Entry,
+        sharding: &Sharding,
+        count: usize,
+        limits: &Limits,
+    ) -> Result<(u64, u64)> {
+        let overhead = sharding.index_chain.fixed_overhead().unwrap_or(0);
+        let raw = (count as u64).saturating_mul(16);
+        let raw = Limits::check("a shard's index", raw, limits.shard_index_bytes)?;
+        let stored = (raw + overhead) as u64;
+        let Some(offset) = entry.len().checked_sub(stored) else {
+            return Err(Error::corrupt(format!(
+                "a shard of {} bytes is too short for its index of {stored}; restore the file from \
+                 a copy",
+                entry.len()
+            )));
+        };
+        match sharding.location {
+            IndexLocation::End => Ok((offset, stored)),
+            _ => Ok((0, stored)),
+        }
     }
 
     /// Where the chunk `index` lies; `None` where it was not written.

@@ -4,7 +4,6 @@ use super::blocks::{Plan, advance};
 use super::{Array, Indices, Slice};
 use crate::codec::with_scratch;
 use crate::error::{Error, Result};
-use crate::parallel;
 
 /// Texts or byte strings: value `i` is `bytes[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,7 +99,8 @@ impl Array {
             return Ok(strings);
         }
         let in_chunk = self.chunk_shape().iter().product::<u64>() as usize;
-        let chunks = parallel::try_map(plan.count, |index| {
+        let chunk = |index| Some(plan.block(index)?.chunk);
+        let chunks = self.try_map_chunks(plan.count, chunk, |index| {
             let Some(block) = plan.block(index) else {
                 return Ok(None);
             };

@@ -37,6 +37,7 @@ impl Array {
         parallel::try_for_each(coordinates.len(), |index| {
             let result = with_scratch(|scratch| {
                 let stored = self.stored_at(&coordinates[index], index as u64, scratch)?;
+                let _ahead = self.fetch_stored(&stored)?;
                 for stored in stored {
                     let bytes = self.with_encoded(&stored, scratch, |encoded, _, _| {
                         self.0.metadata.chain.verify(encoded)?;

@@ -72,6 +72,11 @@ impl CodecChain {
         Self::checksummed(ValueCodec::Ambar(ambar::Config { error_bound }), None)
     }
 
+    /// Whether its values go through pcodec.
+    pub(super) fn is_pcodec(&self) -> bool {
+        matches!(self.values, ValueCodec::Pcodec(_))
+    }
+
     /// Lowers the codecs' levels to those that encode several times as fast.
     pub(super) fn quicken(&mut self) {
         if let ValueCodec::Pcodec(config) = &mut self.values {

@@ -103,12 +103,16 @@ fn streamed(dtype: &DataType) -> Vec<Candidate> {
     let mut candidates = candidates(Profile::Balanced, dtype);
     for candidate in &mut candidates {
         candidate.chain.quicken();
+        if candidate.chain.is_pcodec() {
+            // Looking for modes and differences has to pay.
+            candidate.penalty = 0.05;
+        }
     }
     if pcodec::takes(dtype) {
         candidates.push(Candidate {
             chain: CodecChain::checksummed(ValueCodec::Pcodec(pcodec::Config::plain(3)), None),
-            penalty: -0.01,
-            per_value: 0.3,
+            penalty: 0.0,
+            per_value: 0.2,
         });
     }
     candidates

@@ -1,6 +1,7 @@
 //! What both containers need of the file system: exact reads, locks, temporary names, fsyncs.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -10,20 +11,34 @@ use super::Durability;
 use crate::error::{Error, Result};
 
 /// How much is read at once where all of a file is gone through.
-const PIECE: u64 = 1 << 20;
+pub const PIECE: u64 = 1 << 20;
+
+#[cfg(test)]
+thread_local! {
+    /// How often this thread has read from a file.
+    pub static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
 
 /// Fills `out` from `offset` of `file`; an end of the file before that is `Corrupt`.
 pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
+    #[cfg(test)]
+    READS.set(READS.get() + 1);
     file.read_exact_at(out, offset)
         .map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => Error::corrupt(format!(
-                "the file ends before byte {}, where an entry should reach to: it was cut short; \
-                 restore it from a copy",
-                offset.saturating_add(out.len() as u64)
-            ))
-            .in_file(path.display()),
+            io::ErrorKind::UnexpectedEof => {
+                cut_short(offset.saturating_add(out.len() as u64), path.display())
+            }
             _ => Error::io(source, path, "reading"),
         })
+}
+
+/// The error for a file that ends before byte `end`.
+pub fn cut_short(end: u64, location: impl fmt::Display) -> Error {
+    Error::corrupt(format!(
+        "the file ends before byte {end}, where an entry should reach to: it was cut short; \
+         restore it from a copy"
+    ))
+    .in_file(location)
 }
 
 /// Calls `take` with the `len` bytes of `file` from `start` on, piece by piece. Returns their CRC-32.
@@ -34,12 +49,23 @@ pub fn stream(
     len: u64,
     take: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<u32> {
-    let mut buffer = vec![0; len.min(PIECE) as usize];
+    let read = |at: u64, out: &mut [u8]| read_exact(file, path, start + at, out);
+    stream_pieces(len, PIECE, &read, take)
+}
+
+/// Calls `take` with `len` bytes that `read` gives, `piece` of them at once. Returns their CRC-32.
+pub fn stream_pieces(
+    len: u64,
+    piece: u64,
+    read: &dyn Fn(u64, &mut [u8]) -> Result<()>,
+    take: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<u32> {
+    let mut buffer = vec![0; len.min(piece) as usize];
     let mut hasher = crc32fast::Hasher::new();
     let mut done = 0;
     while done < len {
-        let piece = &mut buffer[..(len - done).min(PIECE) as usize];
-        read_exact(file, path, start + done, piece)?;
+        let piece = &mut buffer[..(len - done).min(piece) as usize];
+        read(done, piece)?;
         hasher.update(piece);
         take(piece)?;
         done += piece.len() as u64;

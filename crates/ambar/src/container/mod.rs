@@ -3,16 +3,23 @@
 //! A container maps keys (`amr/density/c/0`) to bytes and knows nothing of Zarr. There are two, a
 //! single ZIP file and a directory, behind the same two traits: a [`Container`] reads one commit,
 //! a [`ContainerWriter`] makes the next one. `docs/format.md`, chapter 1, specifies both and argues
-//! why a writer that is killed at any moment leaves the last commit readable.
+//! why a writer that is killed at any moment leaves the last commit readable. Both can also be read
+//! from object stores and HTTP servers, by URL.
 
+mod ahead;
 mod directory;
 #[cfg(test)]
 mod faults;
 mod file;
 mod key;
+mod ranges;
+#[cfg(feature = "object-store")]
+mod remote;
+mod source;
 mod state;
 mod zip;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +29,7 @@ use crate::error::{Error, Result};
 use directory::{DirectoryReader, DirectoryWriter};
 use zip::{ZipReader, ZipWriter};
 
+pub use ahead::Ahead;
 pub(crate) use key::broken_rule;
 pub use key::validate_key;
 
@@ -45,6 +53,21 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// `Corrupt` where the range passes the entry's end, or the file has become shorter; `Busy`
     /// where a later commit has replaced the entry (in a directory only); `Io`.
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Reads `parts` with as few calls or requests as makes sense, and keeps their bytes for
+    /// `read_at` and `read_whole` until the result is dropped. It is a hint: what is not kept is
+    /// read when it is asked for. The caller sees to it that the parts fit in memory.
+    ///
+    /// # Errors
+    /// As `read_at`.
+    fn read_ahead(&self, _parts: &[Part]) -> Result<Ahead> {
+        Ok(Ahead::default())
+    }
+
+    /// Whether each read takes a request to another machine, so that reading ahead pays.
+    fn is_remote(&self) -> bool {
+        false
+    }
 
     /// All bytes of `key`, verified against their CRC-32 where the container has one; `None` where
     /// there is no such key.
@@ -170,6 +193,17 @@ impl Entry {
     }
 }
 
+/// A part of an entry.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The entry.
+    pub entry: Entry,
+    /// Where the part begins in it.
+    pub offset: u64,
+    /// The part's length in bytes.
+    pub len: u64,
+}
+
 /// What a container takes on disk, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -236,6 +270,43 @@ pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
         return Ok(Arc::new(DirectoryReader::open(path)?));
     }
     Ok(Arc::new(ZipReader::open(path)?))
+}
+
+/// Whether `location` is a URL (`s3://`, `https://`, ...) rather than a path.
+pub fn is_url(location: &str) -> bool {
+    let Some((scheme, _)) = location.split_once("://") else {
+        return false;
+    };
+    let mut letters = scheme.bytes();
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
+        && letters.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+}
+
+/// Opens the container at `url`: `s3://bucket/key` or `http(s)://host/path`, of a single file or (best
+/// with a `/` at the end) of a directory. It can only be read.
+///
+/// `options` are those of the service, such as `endpoint`, `region`, `access_key_id`,
+/// `secret_access_key`, `anonymous`, `allow_http` and `timeout`; for S3 those that are not given are
+/// taken from the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...).
+///
+/// # Errors
+/// As [`open`]; `Invalid` where the URL or an option makes no sense; `Unsupported` where the server
+/// does not serve ranges, or this build cannot read from object stores; `Io` where the server cannot
+/// be reached, or refuses.
+pub fn open_url(url: &str, options: &BTreeMap<String, String>) -> Result<Arc<dyn Container>> {
+    #[cfg(feature = "object-store")]
+    return remote::open(url, options);
+    #[cfg(not(feature = "object-store"))]
+    {
+        let _ = options;
+        Err(Error::unsupported(
+            "this build of ambar cannot read from object stores; build it with the feature \
+             `object-store`",
+        )
+        .in_file(url))
+    }
 }
 
 /// Creates a container. Nothing is seen under `path` until the first commit.

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::filling::fill;
 use crate::kinds::morton::gather;
 use crate::kinds::numbers;
 use crate::kinds::predicate::{Outcome, Predicate};
@@ -38,25 +39,26 @@ impl Selection {
 }
 
 /// A column that is asked for.
-struct Wanted<'a> {
-    name: &'a str,
-    dtype: DataType,
-    size: usize,
-    derived: bool,
+pub(super) struct Wanted<'a> {
+    pub name: &'a str,
+    pub dtype: DataType,
+    pub size: usize,
+    pub derived: bool,
 }
 
 /// The picked rows of one chunk.
-struct Part<'a> {
-    table: &'a dyn Rows,
-    rows: Range<u64>,
+pub(super) struct Part<'a> {
+    pub table: &'a dyn Rows,
+    pub rows: Range<u64>,
     /// Row numbers within the chunk; `None`: all.
-    picked: Option<Vec<u32>>,
+    pub picked: Option<Vec<u32>>,
     /// Picked values of columns that were needed to decide, by the column's place in the request.
-    kept: HashMap<usize, Vec<u8>>,
+    pub kept: HashMap<usize, Vec<u8>>,
 }
 
 impl Part<'_> {
-    fn len(&self) -> usize {
+    /// The number of rows picked.
+    pub fn len(&self) -> usize {
         match &self.picked {
             Some(picked) => picked.len(),
             None => (self.rows.end - self.rows.start) as usize,
@@ -392,69 +394,4 @@ impl Loaded<'_> {
         numbers::to_f64(name, dtype, bytes, &mut values)?;
         Ok(Cow::Owned(values))
     }
-}
-
-/// One piece of the second pass: values of one chunk, and where they go.
-enum Job<'a> {
-    Kept(&'a [u8], &'a mut [u8]),
-    Stored(&'a Part<'a>, &'a Wanted<'a>, &'a mut [u8]),
-    Derived(&'a Part<'a>, Vec<&'a str>, Vec<&'a mut [u8]>),
-}
-
-/// The second pass: every column's values of every part into their place.
-fn fill(wanted: &[Wanted<'_>], parts: &[Part<'_>], columns: &mut [Column]) -> Result<()> {
-    let mut jobs: Vec<Job<'_>> = Vec::new();
-    let mut rests: Vec<&mut [u8]> = columns.iter_mut().map(Column::bytes_mut).collect();
-    for part in parts {
-        let (mut names, mut outs) = (Vec::new(), Vec::new());
-        for (place, column) in wanted.iter().enumerate() {
-            let rest = std::mem::take(&mut rests[place]);
-            let (out, rest) = rest.split_at_mut(part.len() * column.size);
-            rests[place] = rest;
-            if let Some(values) = part.kept.get(&place) {
-                jobs.push(Job::Kept(values, out));
-            } else if column.derived {
-                names.push(column.name);
-                outs.push(out);
-            } else {
-                jobs.push(Job::Stored(part, column, out));
-            }
-        }
-        if !names.is_empty() {
-            jobs.push(Job::Derived(part, names, outs));
-        }
-    }
-    jobs.into_par_iter()
-        .with_max_len(1)
-        .try_for_each_init(Vec::new, |scratch, job| match job {
-            Job::Kept(values, out) => {
-                out.copy_from_slice(values);
-                Ok(())
-            }
-            Job::Stored(part, column, out) => stored(part, column, scratch, out),
-            Job::Derived(part, names, mut outs) => {
-                part.table.derive(part.rows.clone(), &names, &mut outs)
-            }
-        })
-}
-
-fn stored(
-    part: &Part<'_>,
-    column: &Wanted<'_>,
-    scratch: &mut Vec<u8>,
-    out: &mut [u8],
-) -> Result<()> {
-    let Some(picked) = &part.picked else {
-        return part
-            .table
-            .source()
-            .read(column.name, part.rows.clone(), out);
-    };
-    let rows = (part.rows.end - part.rows.start) as usize;
-    scratch.resize(rows * column.size, 0);
-    part.table
-        .source()
-        .read(column.name, part.rows.clone(), scratch)?;
-    gather(scratch, column.size, picked, out);
-    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::container::Ahead;
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::memory::Column;
@@ -35,6 +36,20 @@ pub trait ColumnSource: Send + Sync {
     /// # Errors
     /// `Corrupt` where a checksum differs, `NotFound`, `Io`.
     fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()>;
+
+    /// Whether reading takes requests to another machine, so that reading ahead pays.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Fetches what is stored of rows of columns, together, and keeps it for `read` until the result
+    /// is dropped. It is a hint.
+    ///
+    /// # Errors
+    /// As `read`.
+    fn read_ahead(&self, _wanted: &[(&str, Range<u64>)]) -> Result<Ahead> {
+        Ok(Ahead::default())
+    }
 
     /// Smallest and largest value of the column in each chunk, rounded outwards to f64, NaN left
     /// out (a chunk without a number has `[inf, -inf]`). `None` where they were not recorded.

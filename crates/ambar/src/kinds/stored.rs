@@ -5,7 +5,9 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::array::fetch_rows;
 use crate::array::{Array, Slice};
+use crate::container::Ahead;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::source::ColumnSource;
@@ -191,6 +193,17 @@ impl ColumnSource for StoredColumns {
 
     fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
         self.array(name)?.read_rows(rows, out)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.arrays.first().is_some_and(Array::is_remote)
+    }
+
+    fn read_ahead(&self, wanted: &[(&str, Range<u64>)]) -> Result<Ahead> {
+        let wanted = wanted
+            .iter()
+            .map(|(name, rows)| Ok((self.array(name)?, rows.clone())));
+        fetch_rows(&wanted.collect::<Result<Vec<_>>>()?)
     }
 
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {

@@ -1,15 +1,19 @@
 //! Opening a store and finding its nodes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{NodeKind, name_of};
 use crate::array::Array;
-use crate::container::{self, Container, Usage};
+use crate::container::{self, Ahead, Container, Usage};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, Hierarchy, Recent};
+
+/// Stored bytes that are read ahead at most.
+const MOST_AHEAD: u64 = 64 << 20;
 
 /// A group: its path and attributes.
 #[derive(Clone, Debug)]
@@ -48,6 +52,14 @@ impl Store {
     /// `NotFound`, `Corrupt`, `Unsupported` (a newer version), `Io`.
     pub fn open(path: &Path) -> Result<Self> {
         Self::from_container(container::open(path)?, Limits::default())
+    }
+
+    /// Opens the last commit of the store at `url`, on an object store or HTTP server.
+    ///
+    /// # Errors
+    /// As [`container::open_url`], and as `open`.
+    pub fn open_url(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
+        Self::from_container(container::open_url(url, options)?, Limits::default())
     }
 
     /// Opens the store in `container`, which may take no more memory than `limits` allow.
@@ -161,6 +173,28 @@ impl Store {
             self.0.hierarchy.is_ours(),
             self.0.limits,
         ))
+    }
+
+    /// Reads what is stored of the arrays at `paths`, all of it, with as few reads as makes sense, and
+    /// keeps it for the reads that follow until the result is dropped. For small arrays that lie
+    /// close to each other: those that take more than 64 MiB together are left to be read one by one.
+    ///
+    /// # Errors
+    /// As [`Store::array`]; `Io`.
+    pub fn read_ahead(&self, paths: &[&str]) -> Result<Ahead> {
+        let mut parts = Vec::new();
+        for path in paths {
+            parts.append(&mut self.array(path)?.parts()?);
+        }
+        let bytes = parts
+            .iter()
+            .fold(0, |sum: u64, part| sum.saturating_add(part.len));
+        if bytes > MOST_AHEAD {
+            return Ok(Ahead::default());
+        }
+        self.container()
+            .read_ahead(&parts)
+            .map_err(|error| self.place(error))
     }
 
     /// The JSON text of the `zarr.json` of the array at `path`.

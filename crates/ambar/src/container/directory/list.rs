@@ -77,7 +77,10 @@ impl List {
     }
 
     /// The list of the text `bytes`.
-    fn parse(bytes: &[u8]) -> Result<Self> {
+    ///
+    /// # Errors
+    /// `Corrupt` where the list is damaged; `Unsupported` where its format is newer.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
         let body_len = bytes.len().saturating_sub(LAST_LINE);
         let (body, last) = bytes.split_at(body_len);
         let expected = format!("crc32c {:08x}\n", crc32c::crc32c(body));

@@ -10,6 +10,10 @@ mod repair;
 mod tree;
 mod writer;
 
+#[cfg(feature = "object-store")]
+pub use list::List;
 pub use reader::DirectoryReader;
 pub use repair::{compact, repair};
+#[cfg(feature = "object-store")]
+pub use tree::{OWN, list_key, waiting_key};
 pub use writer::DirectoryWriter;

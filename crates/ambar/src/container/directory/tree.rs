@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// The folder of ambar's own files.
 pub const OWN: &str = ".ambar";
 
+/// The name of the list of the last commit.
+const LIST: &str = "commit";
+
 /// What the name of an entry that has not got its place yet begins with.
 const NEW: &str = "new-";
 
@@ -20,7 +23,19 @@ pub fn own(root: &Path) -> PathBuf {
 
 /// The list of the last commit.
 pub fn list(root: &Path) -> PathBuf {
-    own(root).join("commit")
+    own(root).join(LIST)
+}
+
+/// The list of the last commit, from the directory on.
+#[cfg(feature = "object-store")]
+pub fn list_key() -> String {
+    format!("{OWN}/{LIST}")
+}
+
+/// The entry of the `put` of that number before it gets its place, from the directory on.
+#[cfg(feature = "object-store")]
+pub fn waiting_key(number: u64) -> String {
+    format!("{OWN}/{NEW}{number}")
 }
 
 /// The list of the next commit, while it is written.

@@ -1,11 +1,9 @@
 //! Where the central directory of a ZIP lies: by the slots of ambar, or as other ZIP readers do.
 
-use std::fs::File;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use super::super::file;
+use super::super::source::Source;
 use super::records::{self, END_LEN, LOCATOR_LEN, PLAIN_END_LEN, ZIP64_END_LEN, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use crate::error::{Error, Result};
@@ -38,10 +36,10 @@ pub struct Foreign {
 }
 
 /// The first bytes of the file, as many as a header has, or as there are.
-pub fn read_header(file: &File, path: &Path) -> Result<Vec<u8>> {
-    let len = file::length(file, path)?.min(HEADER_LEN as u64);
+pub fn read_header(source: &dyn Source) -> Result<Vec<u8>> {
+    let len = source.length()?.min(HEADER_LEN as u64);
     let mut header = vec![0; len as usize];
-    file::read_exact(file, path, 0, &mut header)?;
+    source.read_exact(0, &mut header)?;
     Ok(header)
 }
 
@@ -53,14 +51,14 @@ pub fn read_header(file: &File, path: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// `Corrupt` where the header is damaged, or the last commit cannot be told, or the file ends
 /// before it; `Unsupported` where the format is newer.
-pub fn last_commit(file: &File, path: &Path, header: &[u8]) -> Result<Last> {
-    if let Some(last) = decide(file, path, slot::parse_header(header)?)? {
+pub fn last_commit(source: &dyn Source, header: &[u8]) -> Result<Last> {
+    if let Some(last) = decide(source, slot::parse_header(header)?)? {
         return Ok(last);
     }
     for pause in PAUSES {
         thread::sleep(pause);
-        let header = read_header(file, path)?;
-        if let Some(last) = decide(file, path, slot::parse_header(&header)?)? {
+        let header = read_header(source)?;
+        if let Some(last) = decide(source, slot::parse_header(&header)?)? {
             return Ok(last);
         }
     }
@@ -71,14 +69,14 @@ pub fn last_commit(file: &File, path: &Path, header: &[u8]) -> Result<Last> {
 }
 
 /// The last commit by `slots`; `None` where they leave it open.
-fn decide(file: &File, path: &Path, slots: [Option<Slot>; 2]) -> Result<Option<Last>> {
+fn decide(source: &dyn Source, slots: [Option<Slot>; 2]) -> Result<Option<Last>> {
     // Asked for after the slots were read: what they speak of was written before them.
-    let file_len = file::length(file, path)?;
+    let file_len = source.length()?;
     let slot = match slots {
         [Some(even), Some(odd)] if even.sequence > odd.sequence => even,
         [Some(_), Some(odd)] => odd,
         [Some(whole), None] | [None, Some(whole)] => {
-            let trailer = trailer_at(file, path, file_len)?;
+            let trailer = trailer_at(source, file_len)?;
             match trailer.filter(|trailer| trailer.sequence >= whole.sequence) {
                 Some(trailer) => trailer,
                 None => return Ok(None),
@@ -103,12 +101,12 @@ fn decide(file: &File, path: &Path, slots: [Option<Slot>; 2]) -> Result<Option<L
 }
 
 /// The commit whose trailer ends the file of `file_len` bytes, if there is one.
-pub fn trailer_at(file: &File, path: &Path, file_len: u64) -> Result<Option<Slot>> {
+pub fn trailer_at(source: &dyn Source, file_len: u64) -> Result<Option<Slot>> {
     let Some(position) = file_len.checked_sub(TRAILER_LEN as u64) else {
         return Ok(None);
     };
     let mut bytes = [0; TRAILER_LEN];
-    file::read_exact(file, path, position, &mut bytes)?;
+    source.read_exact(position, &mut bytes)?;
     Ok(Slot::from_trailer(&bytes, position))
 }
 
@@ -117,12 +115,12 @@ pub fn trailer_at(file: &File, path: &Path, file_len: u64) -> Result<Option<Slot
 ///
 /// # Errors
 /// `Corrupt` where there is none, or it contradicts itself.
-pub fn foreign(file: &File, path: &Path) -> Result<Foreign> {
-    let file_len = file::length(file, path)?;
+pub fn foreign(source: &dyn Source) -> Result<Foreign> {
+    let file_len = source.length()?;
     let most = (END_LEN + usize::from(u16::MAX)) as u64;
     let start = file_len.saturating_sub(most);
     let mut tail = vec![0; (file_len - start) as usize];
-    file::read_exact(file, path, start, &mut tail)?;
+    source.read_exact(start, &mut tail)?;
     let at = find_end(&tail).ok_or_else(|| {
         Error::corrupt(
             "this is no ZIP file, or it was cut short: it has no end of central directory; restore \
@@ -130,7 +128,7 @@ pub fn foreign(file: &File, path: &Path) -> Result<Foreign> {
         )
     })?;
     let end_position = start + at as u64;
-    let found = match zip64_end(file, path, &tail[..at], end_position)? {
+    let found = match zip64_end(source, &tail[..at], end_position)? {
         Some(found) => found,
         None => Foreign {
             offset: u64::from(u32_at(&tail, at + 16)),
@@ -159,12 +157,7 @@ fn find_end(tail: &[u8]) -> Option<usize> {
 
 /// The central directory by the ZIP64 end record, if its locator ends `before`, the bytes that
 /// lie before the end record at `end_position`.
-fn zip64_end(
-    file: &File,
-    path: &Path,
-    before: &[u8],
-    end_position: u64,
-) -> Result<Option<Foreign>> {
+fn zip64_end(source: &dyn Source, before: &[u8], end_position: u64) -> Result<Option<Foreign>> {
     let locator = before.len().checked_sub(LOCATOR_LEN);
     let Some(position) = locator.and_then(|at| records::parse_locator(&before[at..])) else {
         return Ok(None);
@@ -181,7 +174,7 @@ fn zip64_end(
         return Err(damaged());
     }
     let mut bytes = [0; ZIP64_END_LEN];
-    file::read_exact(file, path, position, &mut bytes)?;
+    source.read_exact(position, &mut bytes)?;
     let (entries, len, offset) = records::parse_zip64_end(&bytes).ok_or_else(damaged)?;
     Ok(Some(Foreign {
         offset,

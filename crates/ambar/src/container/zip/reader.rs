@@ -1,52 +1,94 @@
-//! Reading one commit of a ZIP: two reads open it, and one `pread` each fetches what is asked for.
+//! Reading one commit of a ZIP: two reads open it, and one each fetches what is asked for.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::{Container, Entry, Place, Usage, file};
+use super::super::ahead::Ahead;
+use super::super::source::{self, LocalFile, Source};
+use super::super::{Container, Entry, Part, Place, Usage, file};
 use super::index::Index;
 use super::locate::{self, Last};
 use super::parse::{Maker, Record};
 use super::records::{self, LOCAL_LEN, LocalHeader, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
+use super::writer::ROOT;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
+/// The root's `zarr.json` and the central directory are read at once up to this length, which a
+/// damaged or hostile slot could make as long as the file.
+const MOST_AT_ONCE: u64 = 256 << 20;
+
 /// One commit of a ZIP.
 pub struct ZipReader {
-    file: Arc<File>,
-    path: PathBuf,
-    location: String,
+    source: Arc<dyn Source>,
     index: Index,
     /// The commit; `None` in a ZIP that another program made.
     slot: Option<Slot>,
     /// Length of the central directory and what follows it.
     directory_len: u64,
+    /// What was read together with the central directory, from this offset on: the root's
+    /// `zarr.json`, until it is asked for.
+    root: Mutex<Option<(u64, Vec<u8>)>>,
 }
 
 impl ZipReader {
     /// Opens the last commit of the ZIP at `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|source| Error::io(source, path, "opening"))?;
-        Self::of(Arc::new(file), path).map_err(|error| error.in_file(path.display()))
+        Self::of(Arc::new(LocalFile::open(path)?))
     }
 
-    fn of(file: Arc<File>, path: &Path) -> Result<Self> {
-        let header = locate::read_header(&file, path)?;
-        if !slot::is_header(&header) {
-            return Self::foreign(file, path);
+    /// Opens the last commit of the ZIP in `source`.
+    pub fn of(source: Arc<dyn Source>) -> Result<Self> {
+        let location = source.location().to_owned();
+        Self::last_of(source).map_err(|error| error.in_file(location))
+    }
+
+    fn last_of(source: Arc<dyn Source>) -> Result<Self> {
+        // An object is whole or not there, so that the trailer at its end tells the last commit, and
+        // the slots at its start are spared. Files may be damaged, and are written to beside readers.
+        if source.is_remote()
+            && let Some(slot) = locate::trailer_at(&*source, source.length()?)?
+        {
+            return Self::with_root(source, &slot);
         }
-        let last = locate::last_commit(&file, path, &header)?;
-        Self::at(file, path, &last.slot)
+        let header = locate::read_header(&*source)?;
+        if !slot::is_header(&header) {
+            return Self::foreign(source);
+        }
+        let last = locate::last_commit(&*source, &header)?;
+        Self::with_root(source, &last.slot)
     }
 
-    /// Opens the commit `slot` of `file`, which has `path`.
-    pub fn at(file: Arc<File>, path: &Path, slot: &Slot) -> Result<Self> {
+    /// Opens the commit `slot` of `source`, and reads the root's metadata with it where it lies
+    /// before the central directory.
+    pub fn with_root(source: Arc<dyn Source>, slot: &Slot) -> Result<Self> {
+        let end = slot.directory_offset.checked_add(slot.directory_len);
+        let length = end.and_then(|end| end.checked_sub(slot.tail));
+        match length {
+            Some(length) if length <= MOST_AT_ONCE && slot.tail <= slot.directory_offset => {
+                Self::read(source, slot, slot.tail)
+            }
+            _ => Self::at(source, slot),
+        }
+    }
+
+    /// Opens the commit `slot` of `source`.
+    pub fn at(source: Arc<dyn Source>, slot: &Slot) -> Result<Self> {
+        Self::read(source, slot, slot.directory_offset)
+    }
+
+    /// Opens the commit `slot`, reading from `start` to the end of its central directory.
+    fn read(source: Arc<dyn Source>, slot: &Slot, start: u64) -> Result<Self> {
         let limit = Limits::default().directory_bytes;
         let len = Limits::check("the central directory", slot.directory_len, limit)?;
-        let mut directory = vec![0; len];
-        file::read_exact(&file, path, slot.directory_offset, &mut directory)?;
+        let before = (slot.directory_offset - start) as usize;
+        let mut root = vec![0; before + len];
+        source.read_exact(start, &mut root)?;
+        let directory = match before {
+            0 => std::mem::take(&mut root),
+            _ => root.split_off(before),
+        };
         if crc32c::crc32c(&directory) != slot.directory_crc {
             return Err(Error::corrupt(format!(
                 "the central directory of commit {} does not match its checksum; restore the file \
@@ -56,34 +98,53 @@ impl ZipReader {
         }
         let index = Index::new(directory, slot.entries, slot.directory_offset, Maker::Ambar)?;
         Ok(Self {
-            file,
-            path: path.to_path_buf(),
-            location: path.display().to_string(),
+            source,
             index,
             slot: Some(*slot),
             directory_len: slot.directory_len + TRAILER_LEN as u64,
+            root: Mutex::new((before > 0).then_some((start, root))),
         })
     }
 
     /// Opens a ZIP that another program made.
-    fn foreign(file: Arc<File>, path: &Path) -> Result<Self> {
-        if locate::trailer_at(&file, path, file::length(&file, path)?)?.is_some() {
+    fn foreign(source: Arc<dyn Source>) -> Result<Self> {
+        let length = source.length()?;
+        if locate::trailer_at(&*source, length)?.is_some() {
             return Err(slot::damaged_header());
         }
-        let found = locate::foreign(&file, path)?;
+        let found = locate::foreign(&*source)?;
         let limit = Limits::default().directory_bytes;
         let len = Limits::check("the central directory", found.len, limit)?;
         let mut directory = vec![0; len];
-        file::read_exact(&file, path, found.offset, &mut directory)?;
+        source.read_exact(found.offset, &mut directory)?;
         let index = Index::new(directory, found.entries, found.offset, Maker::Other)?;
         Ok(Self {
-            directory_len: file::length(&file, path)? - found.offset,
-            file,
-            path: path.to_path_buf(),
-            location: path.display().to_string(),
+            directory_len: length - found.offset,
+            source,
             index,
             slot: None,
+            root: Mutex::default(),
         })
+    }
+
+    /// What was read of `entry`, the root's metadata, when the container was opened; given once.
+    fn take_root(&self, entry: &Entry) -> Option<Vec<u8>> {
+        let Place::Offset(offset) = entry.place else {
+            return None;
+        };
+        let (start, mut bytes) = self
+            .root
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()?;
+        let skipped = usize::try_from(offset.checked_sub(start)?).ok()?;
+        let end = skipped.checked_add(usize::try_from(entry.len).ok()?)?;
+        if end > bytes.len() {
+            return None;
+        }
+        bytes.truncate(end);
+        bytes.drain(..skipped);
+        Some(bytes)
     }
 
     /// All entries.
@@ -97,10 +158,10 @@ impl ZipReader {
             return Ok(offset);
         }
         let mut header = [0; LOCAL_LEN];
-        file::read_exact(&self.file, &self.path, record.header_offset, &mut header)?;
+        self.source.read_exact(record.header_offset, &mut header)?;
         let behind = u64::from(u16_at(&header, 26)) + u64::from(u16_at(&header, 28));
         let offset = record.header_offset + LOCAL_LEN as u64 + behind;
-        let file_len = file::length(&self.file, &self.path)?;
+        let file_len = self.source.length()?;
         let inside = offset
             .checked_add(record.len)
             .is_some_and(|end| end <= file_len);
@@ -125,7 +186,7 @@ impl ZipReader {
             None => fixed,
         };
         let mut found = vec![0; known];
-        file::read_exact(&self.file, &self.path, record.header_offset, &mut found)?;
+        self.source.read_exact(record.header_offset, &mut found)?;
         let same = match self.slot {
             Some(_) => found == expected,
             // Other programs choose flags, times and extra fields of their own.
@@ -150,12 +211,12 @@ impl ZipReader {
         take: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let start = self.data_offset(key, record)?;
-        let found = file::stream(&self.file, &self.path, start, record.len, take)?;
+        let found = source::stream(&*self.source, start, record.len, take)?;
         file::check_crc32(found, Some(record.crc32)).map_err(|error| error.at_node(key))
     }
 
     fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
-        result.map_err(|error| error.at_node(key).in_file(&self.location))
+        result.map_err(|error| error.at_node(key).in_file(self.source.location()))
     }
 
     fn verify_entry(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
@@ -172,8 +233,8 @@ impl ZipReader {
 
     /// Checks header, slots and trailer of a ZIP that ambar made.
     fn verify_own_records(&self, slot: &Slot) -> Result<()> {
-        let header = locate::read_header(&self.file, &self.path)?;
-        let Last { slots, .. } = locate::last_commit(&self.file, &self.path, &header)?;
+        let header = locate::read_header(&*self.source)?;
+        let Last { slots, .. } = locate::last_commit(&*self.source, &header)?;
         if slots.iter().any(Option::is_none) {
             return Err(Error::corrupt(
                 "one of the two commit slots is damaged; let `ambar repair` restore it",
@@ -181,7 +242,7 @@ impl ZipReader {
         }
         let position = slot.directory_offset + slot.directory_len;
         let mut trailer = [0; TRAILER_LEN];
-        file::read_exact(&self.file, &self.path, position, &mut trailer)?;
+        self.source.read_exact(position, &mut trailer)?;
         if slot.trailer() != trailer {
             return Err(Error::corrupt(
                 "the end of central directory is damaged, other ZIP readers cannot open the file; \
@@ -194,7 +255,7 @@ impl ZipReader {
 
 impl Container for ZipReader {
     fn location(&self) -> &str {
-        &self.location
+        self.source.location()
     }
 
     fn entry(&self, key: &str) -> Result<Option<Entry>> {
@@ -211,13 +272,15 @@ impl Container for ZipReader {
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
         let Place::Offset(start) = entry.place else {
-            return Err(Error::invalid("the entry is another container's").in_file(&self.location));
+            return Err(
+                Error::invalid("the entry is another container's").in_file(self.source.location())
+            );
         };
         entry
             .check_range(offset, out.len())
-            .map_err(|error| error.in_file(&self.location))?;
+            .map_err(|error| error.in_file(self.source.location()))?;
         // An entry lies inside the file, so that its offsets do not overflow.
-        file::read_exact(&self.file, &self.path, start + offset, out)
+        self.source.read_exact(start + offset, out)
     }
 
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
@@ -225,12 +288,46 @@ impl Container for ZipReader {
             return Ok(None);
         };
         let read = || {
-            let mut bytes = vec![0; Limits::check("the entry", entry.len, limit)?];
-            self.read_at(&entry, 0, &mut bytes)?;
+            let len = Limits::check("the entry", entry.len, limit)?;
+            let known = if key == ROOT {
+                self.take_root(&entry)
+            } else {
+                None
+            };
+            let bytes = match known {
+                Some(bytes) => bytes,
+                None => {
+                    let mut bytes = vec![0; len];
+                    self.read_at(&entry, 0, &mut bytes)?;
+                    bytes
+                }
+            };
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
         self.placed(read(), key)
+    }
+
+    fn read_ahead(&self, parts: &[Part]) -> Result<Ahead> {
+        let mut places = Vec::with_capacity(parts.len());
+        for part in parts {
+            let Place::Offset(start) = part.entry.place else {
+                return Err(
+                    Error::invalid("the entry is another container's").in_file(self.location())
+                );
+            };
+            let len = usize::try_from(part.len).unwrap_or(usize::MAX);
+            part.entry
+                .check_range(part.offset, len)
+                .map_err(|error| error.in_file(self.location()))?;
+            let start = start + part.offset;
+            places.push(start..start + part.len);
+        }
+        self.source.read_ahead(&places)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.source.is_remote()
     }
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
@@ -242,7 +339,7 @@ impl Container for ZipReader {
             None => Ok(()),
             Some(slot) => self
                 .verify_own_records(slot)
-                .map_err(|error| error.in_file(&self.location)),
+                .map_err(|error| error.in_file(self.source.location())),
         }
     }
 
@@ -253,7 +350,7 @@ impl Container for ZipReader {
     }
 
     fn usage(&self) -> Result<Usage> {
-        let total = file::length(&self.file, &self.path)?;
+        let total = self.source.length()?;
         let header = self.slot.map_or(0, |_| HEADER_LEN as u64);
         let entries = self.index.iter().map(|(key, record)| {
             let least = (LOCAL_LEN + key.len()) as u64;
@@ -279,7 +376,7 @@ impl std::fmt::Debug for ZipReader {
         write!(
             f,
             "ZipReader({}, {} entries)",
-            self.location,
+            self.source.location(),
             self.index.len()
         )
     }

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::source::{LocalFile, Source};
 use super::super::{
     Compacted, Container, ContainerWriter, CreateOptions, Durability, Repaired, file,
 };
@@ -26,16 +27,17 @@ pub fn repair(path: &Path) -> Result<Repaired> {
 }
 
 fn repair_file(file: &Arc<File>, path: &Path) -> Result<Repaired> {
-    let file_len = file::length(file, path)?;
-    let header = locate::read_header(file, path)?;
+    let source = LocalFile::new(Arc::clone(file), path);
+    let file_len = source.length()?;
+    let header = locate::read_header(&source)?;
     let slots = slots_of(&header)?;
-    let Some(last) = find_last(file, path, file_len, slots)? else {
+    let Some(last) = find_last(&source, file_len, slots)? else {
         // Nothing says that ambar made it: a sound ZIP of another program needs no repair.
         ZipReader::open(path)?;
         return Ok(Repaired::default());
     };
     // Nothing is written before the commit has proved to be whole.
-    drop(ZipReader::at(Arc::clone(file), path, &last.slot)?);
+    drop(ZipReader::at(Arc::new(source), &last.slot)?);
     let mut notes = Vec::new();
     if slot::parse_header(&header).is_err() {
         write_around_slots(file, path)?;
@@ -80,17 +82,12 @@ fn slots_of(header: &[u8]) -> Result<[Option<Slot>; 2]> {
 
 /// The last commit, by slots, or else by the newest trailer in all of the file; `None` where there
 /// is neither.
-fn find_last(
-    file: &File,
-    path: &Path,
-    file_len: u64,
-    slots: [Option<Slot>; 2],
-) -> Result<Option<Last>> {
+fn find_last(source: &dyn Source, file_len: u64, slots: [Option<Slot>; 2]) -> Result<Option<Last>> {
     let newest = slots.into_iter().flatten().max_by_key(|slot| slot.sequence);
     let both = slots.iter().all(Option::is_some);
     let slot = match (newest, both) {
         (Some(slot), true) => slot,
-        (known, _) => match newest_trailer(file, path, file_len)? {
+        (known, _) => match newest_trailer(source, file_len)? {
             Some(trailer) if known.is_none_or(|slot| trailer.sequence >= slot.sequence) => trailer,
             None if known.is_none() => return Ok(None),
             _ => {
@@ -117,8 +114,8 @@ fn find_last(
 }
 
 /// The trailer of the highest number in the file.
-fn newest_trailer(file: &File, path: &Path, file_len: u64) -> Result<Option<Slot>> {
-    if let Some(slot) = locate::trailer_at(file, path, file_len)? {
+fn newest_trailer(source: &dyn Source, file_len: u64) -> Result<Option<Slot>> {
+    if let Some(slot) = locate::trailer_at(source, file_len)? {
         return Ok(Some(slot));
     }
     let mut newest: Option<Slot> = None;
@@ -127,7 +124,7 @@ fn newest_trailer(file: &File, path: &Path, file_len: u64) -> Result<Option<Slot
     while start + TRAILER_LEN as u64 <= file_len {
         let len = (file_len - start).min(PIECE as u64) as usize;
         let piece = &mut buffer[..len];
-        file::read_exact(file, path, start, piece)?;
+        source.read_exact(start, piece)?;
         let found = piece.windows(TRAILER_LEN).enumerate();
         let found = found
             .filter(|(_, bytes)| bytes.starts_with(b"PK\x06\x06"))

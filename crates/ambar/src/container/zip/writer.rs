@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::source::LocalFile;
 use super::super::state::State;
 use super::super::{Container, ContainerWriter, CreateOptions, Durability, file, key};
 use super::append::Appender;
@@ -90,14 +91,15 @@ impl ZipWriter {
     }
 
     fn resume(file: Arc<File>, path: &Path, durability: Durability) -> Result<Self> {
-        let header = locate::read_header(&file, path)?;
+        let source = LocalFile::new(Arc::clone(&file), path);
+        let header = locate::read_header(&source)?;
         if !slot::is_header(&header) {
             return Err(Error::unsupported(
                 "another program made this ZIP; let `ambar compact` rewrite it first",
             ));
         }
-        let last = locate::last_commit(&file, path, &header)?;
-        let reader = ZipReader::at(Arc::clone(&file), path, &last.slot)?;
+        let last = locate::last_commit(&source, &header)?;
+        let reader = ZipReader::at(Arc::new(source), &last.slot)?;
         restore_slots(&file, path, &last, durability)?;
         let end = last.slot.end().unwrap_or(u64::MAX);
         file.set_len(end).map_err(|source| {
@@ -320,8 +322,11 @@ impl ContainerWriter for ZipWriter {
                     .in_file(self.path.display()),
             );
         }
-        let reader = ZipReader::at(Arc::clone(&self.file), &self.path, &self.slot)?;
-        Ok(Arc::new(reader))
+        let source = LocalFile::new(Arc::clone(&self.file), &self.path);
+        Ok(Arc::new(ZipReader::with_root(
+            Arc::new(source),
+            &self.slot,
+        )?))
     }
 }
 

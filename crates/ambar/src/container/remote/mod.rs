@@ -1,0 +1,60 @@
+//! Stores on object stores and HTTP servers: one object, or the objects of a directory.
+//!
+//! An object is whole or not there, and it is replaced as a whole; so its end alone tells the last
+//! commit. What is read together is fetched by requests that are under way together.
+
+mod client;
+mod connector;
+mod errors;
+#[cfg(test)]
+mod memory;
+mod object;
+mod prefix;
+mod runtime;
+mod service;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use object::Object;
+use prefix::PrefixReader;
+use service::Service;
+
+use super::Container;
+use super::zip::ZipReader;
+use crate::error::{ErrorKind, Result};
+
+/// Parts of an object that lie at most so far apart are fetched by one request.
+const NEAR: u64 = 256 << 10;
+
+/// What joined parts are fetched by one request, in bytes.
+const AT_ONCE: u64 = client::PIECE;
+
+/// Opens the last commit of the container at `url`, a single object or, if it ends in `/` or there is
+/// no such object, a directory.
+///
+/// # Errors
+/// As [`super::open_url`].
+pub fn open(url: &str, options: &BTreeMap<String, String>) -> Result<Arc<dyn Container>> {
+    let directory = url
+        .split('?')
+        .next()
+        .is_some_and(|path| path.ends_with('/'));
+    open_service(Arc::new(Service::new(url, options)?), directory)
+}
+
+fn open_service(service: Arc<Service>, directory: bool) -> Result<Arc<dyn Container>> {
+    if directory {
+        return Ok(Arc::new(PrefixReader::open(service)?));
+    }
+    match Object::open(Arc::clone(&service)) {
+        Ok(object) => Ok(Arc::new(ZipReader::of(Arc::new(object))?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => match PrefixReader::open(service) {
+            Ok(found) => Ok(Arc::new(found)),
+            Err(_) => Err(error),
+        },
+        Err(error) => Err(error),
+    }
+}

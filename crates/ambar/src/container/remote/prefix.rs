@@ -1,0 +1,310 @@
+//! A directory container whose files are objects, all of their keys beginning with the same prefix.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::ahead::{Ahead, Cache};
+use super::super::directory::{self, List};
+use super::super::{Container, Entry, Part, Place, Usage, file, key, ranges};
+use super::client::{self, Version, Wanted};
+use super::service::Service;
+use super::{AT_ONCE, NEAR};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+
+/// The root's metadata: the last file that a commit brings to its place.
+const ROOT: &str = "zarr.json";
+
+/// A directory.
+pub struct PrefixReader {
+    service: Arc<Service>,
+    /// The commit; `None` where another program made the directory.
+    list: Option<List>,
+    /// The objects that have been read from, as they were then.
+    versions: Mutex<HashMap<Arc<str>, Version>>,
+    ahead: Arc<Cache>,
+}
+
+impl PrefixReader {
+    /// Opens the directory at the URL of `service`.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none; `Corrupt` where its list is damaged; `Busy` where a writer had
+    /// not finished when it was uploaded; `Unsupported` where that cannot be told; `Io`.
+    pub fn open(service: Arc<Service>) -> Result<Self> {
+        let limit = Limits::default().directory_bytes;
+        let found = client::whole(&service, &directory::list_key(), limit)?;
+        let list = match found {
+            Some((text, _)) => Some(List::parse(&text).map_err(|e| e.in_file(&service.location))?),
+            None if client::look(&service, ROOT)?.is_some() => None,
+            None => {
+                let message = "there is no store: neither `.ambar/commit` nor `zarr.json` lies below \
+                               the URL; check it";
+                return Err(Error::not_found(message).in_file(&service.location));
+            }
+        };
+        let reader = Self {
+            service,
+            list,
+            versions: Mutex::default(),
+            ahead: Arc::default(),
+        };
+        if let Some(list) = &reader.list {
+            reader
+                .check_finished(list)
+                .map_err(|error| error.in_file(reader.location()))?;
+        }
+        Ok(reader)
+    }
+
+    /// Checks that every entry of `list` lies at its key, and none still under its first name.
+    fn check_finished(&self, list: &List) -> Result<()> {
+        let last = list.entries.values().map(|record| record.number).max();
+        let root = list.entries.get(ROOT).map(|record| record.number);
+        let waiting = match (last, root) {
+            (None, _) => false,
+            // The root's metadata gets its place last: with it, all others have got theirs.
+            (Some(last), Some(root)) if last == root => {
+                client::look(&self.service, &directory::waiting_key(root))?.is_some()
+            }
+            _ => {
+                let own = client::list(&self.service, directory::OWN).map_err(|error| {
+                    Error::unsupported(format!(
+                        "whether the directory is whole takes a list of its files, which the server \
+                         does not give ({}); make the store one file",
+                        error.message()
+                    ))
+                })?;
+                let names = own.iter().map(|(key, _)| key.as_str());
+                let numbers = list.entries.values().map(|record| record.number);
+                let keys: Vec<String> = numbers.map(directory::waiting_key).collect();
+                names
+                    .into_iter()
+                    .any(|name| keys.iter().any(|key| key == name))
+            }
+        };
+        if !waiting {
+            return Ok(());
+        }
+        Err(Error::busy(
+            "a writer had not finished its commit when the directory was uploaded; let `ambar \
+             repair` finish it, and upload it again",
+        ))
+    }
+
+    fn known(&self, key: &str) -> Option<Version> {
+        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.get(key).cloned()
+    }
+
+    /// Checks that the object `key` is what the list says, and remembers it.
+    fn accept(&self, key: &Arc<str>, version: Version) -> Result<()> {
+        if let Some(record) = self.list.as_ref().and_then(|list| list.entries.get(&**key))
+            && record.len != version.size
+        {
+            return Err(Error::corrupt(format!(
+                "the entry's object has {} bytes, not {}: it was replaced, or not uploaded whole; \
+                 open the store again, or upload it again",
+                version.size, record.len
+            )));
+        }
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.insert(Arc::clone(key), version);
+        Ok(())
+    }
+
+    fn fetch(&self, wanted: Vec<Wanted>) -> Result<Vec<Vec<u8>>> {
+        let keys: Vec<Arc<str>> = wanted.iter().map(|part| Arc::clone(&part.key)).collect();
+        let found = client::fetch(&self.service, wanted, client::SMALL_PIECE);
+        let found = found.map_err(|error| match error.kind() {
+            crate::ErrorKind::NotFound => {
+                let message = "the entry's object is missing; upload the store again";
+                Error::corrupt(message)
+                    .at_node(error.node())
+                    .in_file(error.file())
+            }
+            _ => error,
+        })?;
+        let checked = keys.iter().zip(found).map(|(key, (bytes, version))| {
+            self.placed(self.accept(key, version), key)?;
+            Ok(bytes)
+        });
+        checked.collect()
+    }
+
+    fn wanted(&self, key: &Arc<str>, range: std::ops::Range<u64>) -> Wanted {
+        Wanted {
+            key: Arc::clone(key),
+            range,
+            version: self.known(key),
+        }
+    }
+
+    fn foreign(&self, error: &str) -> Error {
+        Error::invalid(error).in_file(self.location())
+    }
+
+    fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
+        result.map_err(|error| error.at_node(key).in_file(self.location()))
+    }
+}
+
+impl Container for PrefixReader {
+    fn location(&self) -> &str {
+        &self.service.location
+    }
+
+    fn entry(&self, key: &str) -> Result<Option<Entry>> {
+        let (len, crc32) = match &self.list {
+            Some(list) => match list.entries.get(key) {
+                Some(record) => (record.len, Some(record.crc32)),
+                None => return Ok(None),
+            },
+            None if key::broken_rule(key).is_some() => return Ok(None),
+            None => match self.known(key) {
+                Some(version) => (version.size, None),
+                None => match client::look(&self.service, key)? {
+                    Some(version) => {
+                        let len = version.size;
+                        self.accept(&key.into(), version)?;
+                        (len, None)
+                    }
+                    None => return Ok(None),
+                },
+            },
+        };
+        let place = Place::Key(key.into());
+        Ok(Some(Entry { len, crc32, place }))
+    }
+
+    fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
+        let Place::Key(key) = &entry.place else {
+            return Err(self.foreign("the entry is another container's"));
+        };
+        self.placed(entry.check_range(offset, out.len()), key)?;
+        if out.is_empty() || self.ahead.fill(key, offset, out) {
+            return Ok(());
+        }
+        let range = offset..offset + out.len() as u64;
+        for bytes in self.fetch(vec![self.wanted(key, range)])? {
+            out.copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+
+    fn read_ahead(&self, parts: &[Part]) -> Result<Ahead> {
+        let mut places: HashMap<&Arc<str>, Vec<std::ops::Range<u64>>> = HashMap::new();
+        for part in parts {
+            let Place::Key(key) = &part.entry.place else {
+                return Err(self.foreign("the entry is another container's"));
+            };
+            let len = usize::try_from(part.len).unwrap_or(usize::MAX);
+            self.placed(part.entry.check_range(part.offset, len), key)?;
+            let range = part.offset..part.offset + part.len;
+            if !self.ahead.holds(key, &range) {
+                places.entry(key).or_default().push(range);
+            }
+        }
+        let mut wanted = Vec::new();
+        for (key, parts) in places {
+            let joined = ranges::joined(&parts, NEAR, AT_ONCE);
+            wanted.extend(joined.into_iter().map(|range| self.wanted(key, range)));
+        }
+        let starts: Vec<(Arc<str>, u64)> = wanted
+            .iter()
+            .map(|part| (Arc::clone(&part.key), part.range.start))
+            .collect();
+        let found = self.fetch(wanted)?;
+        let segments = starts.into_iter().zip(found);
+        Ok(self
+            .ahead
+            .keep(segments.map(|((key, start), bytes)| (key, start, bytes))))
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        let Some(entry) = self.entry(key)? else {
+            return Ok(None);
+        };
+        let read = || {
+            let mut bytes = vec![0; Limits::check("the entry", entry.len, limit)?];
+            self.read_at(&entry, 0, &mut bytes)?;
+            file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
+            Ok(Some(bytes))
+        };
+        self.placed(read(), key)
+    }
+
+    fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let verified = self.entry(key).and_then(|entry| {
+            let entry = entry.ok_or_else(|| Error::not_found("there is no such entry"))?;
+            let read = |at: u64, out: &mut [u8]| self.read_at(&entry, at, out);
+            let found = file::stream_pieces(entry.len, AT_ONCE, &read, &mut |piece| {
+                progress(piece.len() as u64);
+                Ok(())
+            })?;
+            if entry.is_empty() {
+                // Nothing was read of it, so that nobody has seen whether it is there.
+                let missing = || Error::corrupt("the entry's object is missing");
+                let version = client::look(&self.service, key)?.ok_or_else(missing)?;
+                self.accept(&key.into(), version)?;
+            }
+            file::check_crc32(found, entry.crc32)
+        });
+        self.placed(verified, key)
+    }
+
+    fn verify_records(&self) -> Result<()> {
+        // The list of entries was verified when it was read, and there is no other record.
+        Ok(())
+    }
+
+    fn keys(&self) -> Result<Vec<String>> {
+        let mut keys: Vec<String> = match &self.list {
+            Some(list) => list.entries.keys().map(|key| key.to_string()).collect(),
+            None => {
+                let found = client::list(&self.service, "")?.into_iter();
+                let keys = found.map(|(key, _)| key);
+                keys.filter(|key| key::broken_rule(key).is_none()).collect()
+            }
+        };
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        let Some(list) = &self.list else {
+            let found = client::list(&self.service, "")?;
+            let total = found
+                .iter()
+                .fold(0, |sum: u64, (_, len)| sum.saturating_add(*len));
+            return Ok(Usage {
+                total,
+                live: total,
+                entries: found.len() as u64,
+                ..Usage::default()
+            });
+        };
+        // What other programs have put there is not asked for: not every server gives lists.
+        let own = list.encode().len() as u64;
+        let entries = list.entries.values().map(|record| record.len);
+        let total = entries.fold(own, u64::saturating_add);
+        Ok(Usage {
+            total,
+            live: total,
+            dead: 0,
+            entries: list.entries.len() as u64,
+            commit: list.sequence,
+        })
+    }
+}
+
+impl fmt::Debug for PrefixReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrefixReader({})", self.location())
+    }
+}

@@ -1,0 +1,74 @@
+//! The threads that talk to object stores, started when they are first needed.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Threads that move bytes between sockets and memory. Two fill most networks, and decoding has
+/// threads of its own.
+const THREADS: usize = 2;
+
+/// The runtime, and the process that started it: a forked child has none of its threads.
+static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
+
+/// Runs `future` on those threads and waits for what it gives. May be called from any thread, one of
+/// another runtime included.
+///
+/// # Errors
+/// `Io` where the system gives no threads, or the future panicked.
+pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    runtime()?.spawn(async move {
+        // Nobody waits any more where this fails, so there is nobody to tell.
+        let _ = sender.send(future.await);
+    });
+    let stopped = |_| {
+        Error::new(
+            ErrorKind::Io,
+            "a request was given up: a thread has stopped",
+        )
+    };
+    receiver.recv().map_err(stopped)
+}
+
+fn runtime() -> Result<Arc<Runtime>> {
+    let process = std::process::id();
+    let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((owner, runtime)) = &*runtime
+        && *owner == process
+    {
+        return Ok(Arc::clone(runtime));
+    }
+    let new = Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("ambar-net")
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("starting threads: {error}")))?;
+    let new = Arc::new(new);
+    // The parent's runtime must not be dropped: that would wait for threads that are not there.
+    std::mem::forget(runtime.replace((process, Arc::clone(&new))));
+    Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn futures_are_waited_for_and_panics_are_errors() {
+        assert_eq!(wait(async { 7 }).unwrap(), 7);
+        let failed = wait(async { panic!("on purpose") });
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Io);
+    }
+
+    #[test]
+    fn another_runtime_may_call() {
+        let outer = Builder::new_current_thread().build().unwrap();
+        assert_eq!(outer.block_on(async { wait(async { 7 }).unwrap() }), 7);
+    }
+}

@@ -1,0 +1,244 @@
+//! Object stores and HTTP servers, by URL: which one it is, how it is reached, and what is asked of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::path::Path;
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
+
+use super::connector::Shared;
+use crate::error::{Error, Result};
+
+/// How long a request may take to connect, to go on, and in all.
+const CONNECT: Duration = Duration::from_secs(10);
+const SILENCE: Duration = Duration::from_secs(30);
+const REQUEST: Duration = Duration::from_secs(180);
+
+/// Failed requests are made again so often, and not after that time.
+const RETRIES: usize = 3;
+const RETRY: Duration = Duration::from_secs(60);
+
+/// What makes a client.
+type Connect = dyn Fn() -> Result<Arc<dyn ObjectStore>> + Send + Sync;
+
+/// An object store or HTTP server, and the place there that a URL names.
+pub struct Service {
+    connect: Box<Connect>,
+    /// The client of the process that made it: its connections are of no use to a forked child.
+    client: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
+    /// The place: a key, or the beginning of keys.
+    pub base: Path,
+    /// The URL for messages, without what follows a `?`, which may be a signature.
+    pub location: String,
+    /// What to tell who was refused.
+    pub hint: &'static str,
+}
+
+impl Service {
+    /// The service that `url` names; nothing is asked of it yet.
+    ///
+    /// # Errors
+    /// `Invalid` where the URL or an option makes no sense; `Unsupported` for other services.
+    pub fn new(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
+        let location = url.split('?').next().unwrap_or(url).to_owned();
+        let result = match url.split_once("://") {
+            Some(("s3" | "s3a", rest)) => Self::s3(rest, options),
+            Some(("http" | "https", _)) => Self::http(url, options),
+            _ => Err(Error::unsupported(
+                "ambar reads from s3://, http:// and https://; other services offer their objects \
+                 under one of these, too",
+            )),
+        };
+        let (connect, base, hint) = result.map_err(|error| error.in_file(&location))?;
+        let service = Self {
+            connect,
+            client: Mutex::new(None),
+            base,
+            location,
+            hint,
+        };
+        // What makes no sense is to be said now, as that.
+        service.client()?;
+        Ok(service)
+    }
+
+    /// A service of the caller's own.
+    #[cfg(test)]
+    pub fn of(store: Arc<dyn ObjectStore>, base: &str, location: &str) -> Self {
+        Self {
+            connect: Box::new(move || Ok(Arc::clone(&store))),
+            client: Mutex::new(None),
+            base: Path::from(base),
+            location: location.to_owned(),
+            hint: "",
+        }
+    }
+
+    /// The client of this process.
+    pub fn client(&self) -> Result<Arc<dyn ObjectStore>> {
+        let process = std::process::id();
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((owner, client)) = &*client
+            && *owner == process
+        {
+            return Ok(Arc::clone(client));
+        }
+        let new = (self.connect)().map_err(|error| error.in_file(&self.location))?;
+        // The parent's connections belong to threads that are not there: they are left alone.
+        std::mem::forget(client.replace((process, Arc::clone(&new))));
+        Ok(new)
+    }
+
+    /// The object `key` below the place; the place itself where the key is empty.
+    pub fn object(&self, key: &str) -> Result<Path> {
+        let path = match (self.base.as_ref(), key) {
+            (_, "") => return Ok(self.base.clone()),
+            ("", key) => Path::parse(key),
+            (base, key) => Path::parse(format!("{base}/{key}")),
+        };
+        path.map_err(|error| Error::invalid(error.to_string()).in_file(&self.location))
+    }
+
+    fn s3(rest: &str, options: &BTreeMap<String, String>) -> Result<Made> {
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(Error::invalid("a URL of S3 is s3://BUCKET/KEY"));
+        }
+        let base = Path::parse(key.trim_end_matches('/'))
+            .map_err(|error| Error::invalid(error.to_string()))?;
+        let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+        for (key, value) in bounds() {
+            builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
+        }
+        for (name, value) in options {
+            let (name, value) = (name.to_ascii_lowercase(), value.trim());
+            let name = match &*name {
+                "anonymous" | "anon" => "skip_signature",
+                other => other,
+            };
+            let key: AmazonS3ConfigKey = name.parse().map_err(|_| unknown(name, S3_OPTIONS))?;
+            builder = builder.with_config(key, value);
+        }
+        let endpoint = builder.get_config_value(&AmazonS3ConfigKey::S3Endpoint);
+        let endpoint = endpoint.or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
+        let plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
+        if plain {
+            builder = builder.with_allow_http(true);
+        }
+        let anonymous = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);
+        let keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId);
+        let hint = match (anonymous.as_deref() == Some("true"), keys) {
+            (true, _) => {
+                "anonymous requests are refused: give access_key_id and secret_access_key as \
+                 storage_options, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            }
+            (false, None) => {
+                "no credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give \
+                 access_key_id and secret_access_key as storage_options, or anonymous=true for \
+                 public data"
+            }
+            (false, Some(_)) => {
+                "check the credentials (access key, secret key, session token), the region, and \
+                 what they may read"
+            }
+        };
+        let builder = builder.with_retry(retry());
+        let connect = move || {
+            let store = builder
+                .clone()
+                .with_http_connector(Shared)
+                .build()
+                .map_err(misfit)?;
+            Ok(Arc::new(store) as Arc<dyn ObjectStore>)
+        };
+        Ok((Box::new(connect), base, hint))
+    }
+
+    fn http(url: &str, options: &BTreeMap<String, String>) -> Result<Made> {
+        let mut client = ClientOptions::new();
+        for (key, value) in bounds() {
+            client = client.with_config(key, value);
+        }
+        for (name, value) in options {
+            let key: ClientConfigKey = name
+                .to_ascii_lowercase()
+                .parse()
+                .map_err(|_| unknown(name, HTTP_OPTIONS))?;
+            client = client.with_config(key, value.trim());
+        }
+        if url.starts_with("http://") {
+            client = client.with_allow_http(true);
+        }
+        // The object is the URL itself, so that what follows a `?` is kept; keys are appended to it.
+        let url = url.trim_end_matches('/').to_owned();
+        let builder = HttpBuilder::new()
+            .with_url(url)
+            .with_client_options(client)
+            .with_retry(retry());
+        let connect = move || {
+            let store = builder
+                .clone()
+                .with_http_connector(Shared)
+                .build()
+                .map_err(misfit)?;
+            Ok(Arc::new(store) as Arc<dyn ObjectStore>)
+        };
+        let hint = "the server wants to know who asks; ambar gives it what stands in the URL alone, \
+                    such as a signature";
+        Ok((Box::new(connect), Path::default(), hint))
+    }
+}
+
+type Made = (Box<Connect>, Path, &'static str);
+
+const S3_OPTIONS: &str = "endpoint, region, access_key_id, secret_access_key, session_token, \
+                          anonymous, allow_http, virtual_hosted_style_request, timeout, \
+                          connect_timeout, proxy_url";
+const HTTP_OPTIONS: &str = "allow_http, allow_invalid_certificates, timeout, connect_timeout, \
+                            read_timeout, proxy_url, user_agent";
+
+fn unknown(name: &str, known: &str) -> Error {
+    Error::invalid(format!(
+        "there is no storage option {name:?} for this service; there are: {known}"
+    ))
+}
+
+fn misfit(error: object_store::Error) -> Error {
+    Error::invalid(format!(
+        "{}; check URL and storage options",
+        super::errors::chain(&error)
+    ))
+}
+
+fn bounds() -> Vec<(ClientConfigKey, String)> {
+    [
+        (ClientConfigKey::ConnectTimeout, CONNECT),
+        (ClientConfigKey::ReadTimeout, SILENCE),
+        (ClientConfigKey::Timeout, REQUEST),
+    ]
+    .into_iter()
+    .map(|(key, time)| (key, format!("{} seconds", time.as_secs())))
+    .collect()
+}
+
+fn retry() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(5),
+            base: 3.0,
+        },
+        max_retries: RETRIES,
+        retry_timeout: RETRY,
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Service({})", self.location)
+    }
+}

@@ -1,0 +1,183 @@
+//! Where the bytes of a ZIP come from: a file of this machine, or an object of an object store.
+
+use std::fmt;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::ahead::{Ahead, Cache};
+use super::{file, ranges};
+use crate::error::{Error, Result};
+
+/// Parts of a file that lie at most so far apart are read together: copying so much out of the
+/// page cache takes about as long as another call.
+const NEAR: u64 = 16 << 10;
+
+/// What is read ahead of a file with one call, in bytes.
+const AT_ONCE: u64 = 8 << 20;
+
+/// Bytes that can be read from any offset, by any number of threads.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// The path or URL, for messages.
+    fn location(&self) -> &str;
+
+    /// The length in bytes; a file may have become longer since it was opened.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn length(&self) -> Result<u64>;
+
+    /// Fills `out` from `offset` on.
+    ///
+    /// # Errors
+    /// `Corrupt` where it ends before; `Busy` where an object was replaced since it was opened; `Io`.
+    fn read_exact(&self, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Reads `parts`, near ones together, and keeps them for `read_exact` until the result is dropped.
+    ///
+    /// # Errors
+    /// As `read_exact`.
+    fn read_ahead(&self, parts: &[Range<u64>]) -> Result<Ahead>;
+
+    /// Whether reading takes a request to another machine.
+    fn is_remote(&self) -> bool {
+        false
+    }
+}
+
+/// A file of this machine.
+#[derive(Debug)]
+pub struct LocalFile {
+    file: Arc<File>,
+    path: PathBuf,
+    location: String,
+    ahead: Arc<Cache>,
+    /// The name of the only file there is.
+    name: Arc<str>,
+}
+
+impl LocalFile {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|source| Error::io(source, path, "opening"))?;
+        Ok(Self::new(Arc::new(file), path))
+    }
+
+    /// The open `file`, which has `path`.
+    pub fn new(file: Arc<File>, path: &Path) -> Self {
+        Self {
+            file,
+            path: path.to_path_buf(),
+            location: path.display().to_string(),
+            ahead: Arc::default(),
+            name: "".into(),
+        }
+    }
+}
+
+impl Source for LocalFile {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn length(&self) -> Result<u64> {
+        file::length(&self.file, &self.path)
+    }
+
+    fn read_exact(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        if self.ahead.fill(&self.name, offset, out) {
+            return Ok(());
+        }
+        file::read_exact(&self.file, &self.path, offset, out)
+    }
+
+    fn read_ahead(&self, parts: &[Range<u64>]) -> Result<Ahead> {
+        let length = self.length()?;
+        let held = |part: &Range<u64>| self.ahead.holds(&self.name, part);
+        let parts: Vec<Range<u64>> = parts.iter().filter(|part| !held(part)).cloned().collect();
+        let joined = ranges::joined(&parts, NEAR, AT_ONCE);
+        let segments = joined.into_iter().map(|range| {
+            if range.end > length {
+                return Err(file::cut_short(range.end, &self.location));
+            }
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            self.read_exact(range.start, &mut bytes)?;
+            Ok((Arc::clone(&self.name), range.start, bytes))
+        });
+        Ok(self.ahead.keep(segments.collect::<Result<Vec<_>>>()?))
+    }
+}
+
+/// Calls `take` with the `len` bytes of `source` from `start` on, piece by piece. Returns their CRC-32.
+///
+/// # Errors
+/// As `Source::read_exact`, and what `take` returns.
+pub fn stream(
+    source: &dyn Source,
+    start: u64,
+    len: u64,
+    take: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<u32> {
+    let piece = if source.is_remote() {
+        AT_ONCE
+    } else {
+        file::PIECE
+    };
+    let read = |at: u64, out: &mut [u8]| source.read_exact(start + at, out);
+    file::stream_pieces(len, piece, &read, take)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DataType;
+    use crate::array::{ArrayData, ArraySpec, Slice};
+    use crate::container::CreateOptions;
+    use crate::store::{Store, StoreWriter};
+
+    #[test]
+    fn a_catalogue_takes_three_reads_with_opening() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet.ambar");
+        let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+        let names = ["catalogue/name", "catalogue/size", "catalogue/place"];
+        let values: Vec<u64> = (0..3000).map(|i| i * i).collect();
+        let data = ArrayData::Fixed(bytemuck::cast_slice(&values));
+        let spec = ArraySpec::new(DataType::UInt64, &[3000]);
+        for name in ["before", names[0], names[1], names[2], "behind"] {
+            writer.write_array(name, &spec, data).unwrap();
+        }
+        writer.commit().unwrap();
+        drop(writer);
+
+        file::READS.set(0);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(
+            file::READS.get(),
+            2,
+            "the header, and all that opening needs"
+        );
+        let ahead = store.read_ahead(&names).unwrap();
+        for name in names {
+            let mut out = vec![0u64; 3000];
+            let bytes = bytemuck::cast_slice_mut(&mut out);
+            store
+                .array(name)
+                .unwrap()
+                .read(&[Slice::all(3000)], bytes)
+                .unwrap();
+            assert_eq!(out, values);
+        }
+        assert_eq!(file::READS.get(), 3);
+        drop(ahead);
+        let behind = store.array("behind").unwrap();
+        behind
+            .read(&[Slice::all(3000)], &mut [0; 8 * 3000])
+            .unwrap();
+        assert_eq!(file::READS.get(), 4);
+    }
+}
