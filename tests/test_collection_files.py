@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import xarray as xr
 import ambar
 from ambar.collection.exporting import file_name
 from netcdf_files import QUICK, needs_netcdf4, profile, same, write
+from range_server import RangeServer
 from test_cli import run
 
 
@@ -178,3 +180,20 @@ def test_plot_draws_ranges(tmp_path: Path, zarrs: Path, capsys, monkeypatch) -> 
     assert Path("x_count.png").read_bytes().startswith(b"\x89PNG")
     assert run(capsys, "plot", "x.ambar", "y.png", "--field", "wind")[0] == 3
     assert run(capsys, "plot", "x.ambar", "y.png", "--field", "station")[0] == 2
+
+
+def test_a_collection_behind_a_url(tmp_path: Path, zarrs: Path, capsys) -> None:
+    ambar.ingest(zarrs, tmp_path / "x.ambar", **QUICK)
+    here = ambar.open_collection(tmp_path / "x.ambar")
+    with RangeServer(tmp_path) as server:
+        url = f"{server.url}/x.ambar"
+        there = ambar.open(url)
+        assert isinstance(there, ambar.Collection)
+        for found in (there["p3"], pickle.loads(pickle.dumps(there["p3"])), there.load("p3")):
+            xr.testing.assert_identical(found.load(), here.load("p3"))
+        assert ambar.open_collection(url).names == here.names
+        assert "p3" in run(capsys, "ls", url)[1]
+        assert "5 datasets" in run(capsys, "info", url)[1]
+        done = ambar.export(url, tmp_path / "out", format="zarr")
+        assert done is not None
+        assert (done.failed, len(done.exported)) == ({}, 5)
