@@ -136,14 +136,14 @@ def read_elsewhere(pickled: bytes) -> float:
 @pytest.mark.parametrize("start", ["spawn", "fork"])
 def test_xarray(bucket: str, options: dict[str, str], start: str) -> None:
     url = f"{bucket}/some/one.ambar"
-    dataset = xr.open_dataset(url, storage_options=options, chunks={})
+    dataset = xr.open_dataset(url, engine="ambar", storage_options=options, chunks={})
     assert dataset.attrs["title"] == "a run"
     assert dataset.encoding["source"] == url
     np.testing.assert_array_equal(dataset.cube[:, 40].compute(), values()[:, 40])
     tree = xr.open_datatree(url, engine="ambar", storage_options=options)
     np.testing.assert_array_equal(tree["catalogue/1"], np.arange(1, 5000))
     # Without dask: a forked child has none of the threads of dask's pool.
-    lazy = pickle.dumps(xr.open_dataset(url, storage_options=options))
+    lazy = pickle.dumps(xr.open_dataset(url, engine="ambar", storage_options=options))
     with ProcessPoolExecutor(1, get_context(start)) as pool:
         total = pool.submit(read_elsewhere, lazy).result(timeout=120)
     assert total == pytest.approx(values()[3:5].sum())

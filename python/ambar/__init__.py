@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ambar.array import Array
     from ambar.chunk_references import references
     from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
+    from ambar.collection.exporting import Export
+    from ambar.collection.ingest import Ingest, ingest
     from ambar.comparison import Comparison, compare
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
@@ -58,7 +60,9 @@ __all__ = [
     "Comparison",
     "Conversion",
     "CorruptError",
+    "Export",
     "Info",
+    "Ingest",
     "InvalidError",
     "LimitError",
     "NotFoundError",
@@ -81,6 +85,7 @@ __all__ = [
     "convert",
     "create",
     "export",
+    "ingest",
     "open",
     "open_collection",
     "read_amrex",
@@ -99,7 +104,9 @@ _HOMES = {
     "Collection": "ambar.collection",
     "Comparison": "ambar.comparison",
     "Conversion": "ambar.conversion",
+    "Export": "ambar.collection.exporting",
     "Info": "ambar.info",
+    "Ingest": "ambar.collection.ingest",
     "Particles": "ambar.rows",
     "Ragged": "ambar.collection",
     "Schema": "ambar.collection",
@@ -115,6 +122,7 @@ _HOMES = {
     "compare": "ambar.comparison",
     "convert": "ambar.conversion",
     "create": "ambar.writer",
+    "ingest": "ambar.collection.ingest",
     "open": "ambar.opening",
     "open_collection": "ambar.collection",
     "export": "ambar.conversion",

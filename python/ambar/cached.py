@@ -56,7 +56,9 @@ def open_cached(place: str | Remote) -> Store:
     """
     if isinstance(place, Remote):
         return _opened_remote(place, os.getpid())
-    status = Path(place).stat()
+    # A folder's own time tells nothing: each commit renames its list.
+    listed = Path(place) / ".ambar" / "commit"
+    status = (listed if listed.exists() else Path(place)).stat()
     stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
     return _opened(place, stamp, os.getpid())
 

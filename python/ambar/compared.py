@@ -11,6 +11,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.amr import AXES, Amr
+from ambar.collection import Collection
 from ambar.measures import windows
 from ambar.opening import open as open_path
 from ambar.series import Series
@@ -61,7 +62,11 @@ class Side(ABC):
 
 def side_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Side:
     """Open a side."""
-    opened: Store | Snapshot | Series = open_path(path)
+    opened = open_path(path)
+    if isinstance(opened, Collection):
+        raise _core.InvalidError(
+            f"{path} is a collection: compare what open_collection reads of it, as arrays"
+        )
     if isinstance(opened, Series):
         if output is None and len(opened) != 1:
             raise _core.InvalidError(

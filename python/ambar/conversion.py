@@ -1,25 +1,30 @@
-"""From RAMSES outputs and plotfiles of AMReX to a store or into memory, and back to plotfiles."""
+"""From other codes' files to a store or into memory, and back to plotfiles and NetCDF."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex, source_of
 from ambar.bounds import ErrorBound, listed_bounds
+from ambar.collection.sources import is_source
 from ambar.info import Info
 from ambar.names import resolve, resolve_all
 from ambar.opening import is_ramses, outputs
 from ambar.regions import Region
 from ambar.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
+from ambar.store import Store
 from ambar.writer import Durability, Profile
+
+if TYPE_CHECKING:
+    from ambar.collection.exporting import Export
 
 Progress: TypeAlias = Callable[[int, int], None]
 Covered: TypeAlias = Literal["auto", "drop", "keep"]
@@ -61,26 +66,29 @@ def convert(
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
     overwrite: bool = False,
+    resume: bool = False,
     durability: Durability = "full",
 ) -> Conversion:
-    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX.
+    """Convert a RAMSES output or a folder of them, a plotfile of AMReX, or NetCDF files.
 
     Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be
     continued: outputs that the store has already are skipped, each output is committed when it is
-    complete.
+    complete. Files of NetCDF and Zarr stores become a collection, as `ambar.ingest` makes it, which
+    has options of its own.
 
     Parameters
     ----------
     path
         An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX: a folder, or a file
-        of HDF5.
+        of HDF5; or a folder or a glob of NetCDF files or Zarr stores.
     target
         The store to write.
     components
         Of RAMSES some of "hydro", "gravity", "rt", "particles", "sinks", "clumps"; of AMReX "cells"
         and names of species; by default all there are.
     fields
-        Fields to keep, of cells and particles (of AMReX, of cells); by default all.
+        Fields to keep, of cells and particles (of AMReX, of cells; of NetCDF, data variables); by
+        default all.
     covered
         What becomes of cells of AMReX that a finer level covers: "auto" leaves them out where the
         average of the finer cells gives every one of them back, to the bit or within the error
@@ -103,6 +111,8 @@ def convert(
     overwrite
         Replace a store of that name; by default that is an error, but for a series, which is
         continued.
+    resume
+        Of NetCDF: add the files that the collection of that name lacks; a series does so anyway.
     durability
         "full": survives a power cut. "none" leaves out the fsyncs.
 
@@ -118,8 +128,27 @@ def convert(
     BusyError
         If there is a store of that name, or another writer is at it.
     """
+    if makes_collection([path]):
+        if components is not None or levels is not None or covered != "auto":
+            raise _core.InvalidError(
+                f"{os.fspath(path)}: NetCDF files have no components, levels or covered cells"
+            )
+        from ambar.collection.ingest import ingest
+
+        return ingest(
+            path,
+            target,
+            variables=_listed(fields),
+            error_bound=error_bound,
+            profile=profile,
+            threads=threads,
+            progress=progress,
+            overwrite=overwrite,
+            resume=resume,
+            durability=durability,
+        )
     bounds = listed_bounds(error_bound)
-    with _shown(progress, f"converting {Path(path).name}") as report:
+    with shown(progress, f"converting {Path(path).name}") as report:
         if is_amrex(path):
             if levels is not None:
                 raise _core.InvalidError("a plotfile is converted with all its levels")
@@ -142,6 +171,8 @@ def convert(
             )
         if not (is_ramses(path) or outputs(path)):
             raise _nothing(path)
+        if resume:
+            raise _core.InvalidError("resume is for collections; a series is gone on with anyway")
         if covered != "auto":
             raise _core.InvalidError("cells of RAMSES are leaves: none of them covers another")
         names, known = _listed(fields), _known(path)
@@ -243,13 +274,17 @@ def export(
     store: str | os.PathLike[str],
     target: str | os.PathLike[str],
     *,
+    format: Literal["netcdf", "zarr"] | None = None,  # noqa: A002 - as xarray calls it
+    datasets: Any = None,
+    processes: int | None = None,
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
-) -> None:
-    """Write a store of a plotfile as a native plotfile of AMReX again.
+) -> Export | None:
+    """Write a store of a plotfile as a plotfile again, or the datasets of a collection as files.
 
-    One that was converted as a whole becomes the same files, byte by byte; of others (from HDF5, or
-    with some fields only) boxes, names and values are the same.
+    A plotfile that was converted as a whole becomes the same files, byte by byte; of others (from
+    HDF5, or with some fields only) boxes, names and values are the same. Each dataset of a
+    collection becomes a file of NetCDF, or a Zarr store, that xarray reads as what was added.
 
     Parameters
     ----------
@@ -257,23 +292,56 @@ def export(
         The store.
     target
         The folder to write.
+    format, datasets, processes
+        Of a collection: "netcdf" (by default) or "zarr"; which datasets, as for `Collection.read`;
+        and how many processes write, by default one a core.
     threads
-        Threads to use; all cores by default.
+        Threads to use for a plotfile; all cores by default.
     progress
-        A function called with the bytes written and all bytes, or True for a bar on the terminal.
+        A function called with the work done and all work, or True for a bar on the terminal.
+
+    Returns
+    -------
+    Export
+        Of a collection: which datasets were written, and which could not be.
 
     Raises
     ------
     UnsupportedError
-        If the store has no cells of patches.
+        If the store has neither cells of patches nor datasets.
+    InvalidError
+        If an option is for the other kind.
     BusyError
         If there is something at `target`.
     CorruptError
         If a checksum differs.
     """
     core = _core.Store(os.fspath(store))
-    with _shown(progress, f"exporting {Path(store).name}") as report:
+    if Store(core).ambar_attributes().get("kind") == "collection":
+        from ambar.collection.exporting import export_collection
+
+        return export_collection(
+            store,
+            target,
+            format=format or "netcdf",
+            datasets=datasets,
+            processes=processes,
+            progress=progress,
+        )
+    if format is not None or datasets is not None or processes is not None:
+        raise _core.InvalidError(
+            f"{os.fspath(store)} is no collection: format, datasets and processes are for those"
+        )
+    with shown(progress, f"exporting {Path(store).name}") as report:
         _core.export_amrex(core, "/", os.fspath(target), threads, report)
+    return None
+
+
+def makes_collection(paths: Sequence[str | os.PathLike[str]]) -> bool:
+    """Whether paths lead to NetCDF files or Zarr stores, and to nothing of another kind."""
+    if len(paths) == 1 and (is_amrex(paths[0]) or is_ramses(paths[0]) or outputs(paths[0])):
+        return False
+    return any(is_source(path) for path in paths)
 
 
 def _nothing(path: str | os.PathLike[str]) -> OSError | _core.NotFoundError:
@@ -281,8 +349,8 @@ def _nothing(path: str | os.PathLike[str]) -> OSError | _core.NotFoundError:
     if not Path(path).exists():
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     return _core.NotFoundError(
-        f"{path}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), and no "
-        "plotfile of AMReX (Header): give the folder of one"
+        f"{path}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), no "
+        "plotfile of AMReX (Header), and no NetCDF files or Zarr stores: give the folder of one"
     )
 
 
@@ -301,9 +369,10 @@ def _known(path: str | os.PathLike[str]) -> list[str]:
     return [name for component in found for name in component["fields"]]
 
 
-def _shown(
+def shown(
     progress: Progress | Literal[True] | None, title: str
 ) -> AbstractContextManager[Progress | None]:
+    """Give the function to report progress to: the caller's own, a bar's, or none."""
     if progress is True:
         from ambar.progress import bar
 

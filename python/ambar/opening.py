@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex
+from ambar.cached import place_of
 from ambar.series import Series
 from ambar.snapshot import RamsesSource, Snapshot, StoredSource
 from ambar.store import Store
 from ambar.urls import core_options, is_url
 
+if TYPE_CHECKING:
+    from ambar.collection.collection import Collection
+
 
 def open(  # noqa: A001
     path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
-) -> Store | Snapshot | Series:
+) -> Store | Snapshot | Series | Collection:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
     Parameters
@@ -36,6 +41,8 @@ def open(  # noqa: A001
         For a store of one output, for a RAMSES output, and for a plotfile.
     Series
         For a store of a run.
+    Collection
+        For a store of named datasets; `ambar.open_collection` opens it to change it, too.
     Store
         For any other store.
 
@@ -55,7 +62,8 @@ def open(  # noqa: A001
         If the server cannot be reached, or refuses.
     """
     if is_url(path) or storage_options:
-        return _opened(Store(_core.Store(os.fspath(path), core_options(storage_options))))
+        store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
+        return _opened(store, storage_options)
     if is_ramses(path):
         return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
     if Path(path).is_dir() and (found := outputs(path)):
@@ -68,12 +76,20 @@ def open(  # noqa: A001
     return _opened(Store(_core.Store(os.fspath(path))))
 
 
-def _opened(store: Store) -> Store | Snapshot | Series:
+def _opened(
+    store: Store, storage_options: Mapping[str, object] | None = None
+) -> Store | Snapshot | Series | Collection:
     """Return what `store` holds, by its kind."""
     attributes = store.ambar_attributes()
     kind = attributes.get("kind")
     if kind == "snapshot":
         return Snapshot(StoredSource(store, "/", attributes))
+    if kind == "collection":
+        from ambar.collection.collection import Collection
+        from ambar.collection.opening import settings_of
+
+        place = place_of(store.location, storage_options)
+        return Collection(place, store, None, settings_of(store))
     return Series(store) if kind == "series" else store
 
 

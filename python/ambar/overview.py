@@ -27,14 +27,22 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
     `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
     `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
-    chunks, codecs, raw and stored bytes).
+    chunks, codecs, raw and stored bytes); for collections those of
+    `ambar.collection.overview.overview_of`.
     """
     if not is_url(path):
         if is_ramses(path):
             return _of_ramses(Path(path))
         if is_amrex(path):
             return _of_amrex(Path(path))
-    return _of_store(Store(_core.Store(os.fspath(path))))
+    store = Store(_core.Store(os.fspath(path)))
+    if store.ambar_attributes().get("kind") == "collection":
+        from ambar.collection.collection import Collection
+        from ambar.collection.opening import settings_of
+        from ambar.collection.overview import overview_of
+
+        return overview_of(Collection(store.location, store, None, settings_of(store)))
+    return _of_store(store)
 
 
 def _of_ramses(path: Path) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 damage found, or an error bound broken; 2 the call makes no sense; "
+    "Exit codes: 0 done; 1 damage found, a file that could not be taken in or written, or an "
+    "error bound broken; 2 the call makes no sense; "
     "3 there is no such file, field or component; 4 the system refused, the store is busy, or it "
     "needs what this version lacks; 130 interrupted."
 )

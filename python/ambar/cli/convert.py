@@ -1,14 +1,15 @@
-"""`ambar convert` and `ambar export`: outputs and plotfiles to stores, and back to plotfiles."""
+"""`ambar convert` and `ambar export`: other codes' files to stores, and back to files."""
 
 from __future__ import annotations
 
 import dataclasses
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from ambar.cli.collections import show_export, show_ingest
 from ambar.cli.common import (
     Debug,
     Json,
@@ -39,6 +40,32 @@ class Covered(StrEnum):
     keep = "keep"
 
 
+class Mismatch(StrEnum):
+    """What becomes of values of another type."""
+
+    family = "family"
+    cast = "cast"
+    refuse = "raise"
+
+
+class Format(StrEnum):
+    """What datasets are written as."""
+
+    netcdf = "netcdf"
+    zarr = "zarr"
+
+
+_NETCDF = "Of NetCDF files and Zarr stores"
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes that read or write files; by default one a core.",
+        rich_help_panel=_NETCDF,
+    ),
+]
+
+
 class Durability(StrEnum):
     """What a commit survives."""
 
@@ -47,7 +74,14 @@ class Durability(StrEnum):
 
 
 def convert(
-    path: Annotated[Path, typer.Argument(help="A RAMSES output, a folder of them, or a plotfile.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A RAMSES output, a folder of them, or a plotfile; or files of NetCDF and Zarr "
+            "stores, folders of them, and globs.",
+            metavar="PATH",
+        ),
+    ],
     target: Annotated[Path, typer.Argument(help="The store to write, for example run.ambar.")],
     components: Annotated[
         str | None,
@@ -78,6 +112,31 @@ def convert(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Add the files that the collection lacks.", rich_help_panel=_NETCDF
+        ),
+    ] = False,
+    ragged: Annotated[
+        str | None,
+        typer.Option(
+            help="Dimensions, a,b, whose lengths are known to differ between files.",
+            rich_help_panel=_NETCDF,
+        ),
+    ] = None,
+    on_mismatch: Annotated[
+        Mismatch | None,
+        typer.Option(
+            help="Values of another type than the first file's: kept in a family of their own, "
+            "cast, or refused.",
+            rich_help_panel=_NETCDF,
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="The engine of xarray to read with.", rich_help_panel=_NETCDF)
+    ] = None,
+    processes: Processes = None,
     durability: Annotated[
         Durability, typer.Option(help="full: survives a power cut; none: leaves out the fsyncs.")
     ] = Durability.full,
@@ -86,11 +145,14 @@ def convert(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Convert a RAMSES output, a folder of outputs, or a plotfile of AMReX.
+    """Convert RAMSES outputs, a plotfile of AMReX, or files of NetCDF and Zarr stores.
 
     Nothing is lost, unless an error bound is given.
 
     A folder of outputs becomes a series; called again, it goes on with the outputs that are new.
+
+    NetCDF files and Zarr stores become a collection, each a dataset. What cannot be read is told
+    (exit code 1), all else is kept. --resume goes on where it was interrupted.
 
     [bold]Examples[/bold]
 
@@ -103,24 +165,45 @@ def convert(
     ambar convert plt00200 plt.ambar
 
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
+
+    ambar convert profiles/ fleet.ambar --error-bound temperature=0.01
+
+    ambar convert "2024/*.nc" "2025/*.zarr" fleet.ambar --resume
     """
     from ambar import conversion
     from ambar.bounds import parse_bounds
 
-    done = conversion.convert(
-        path,
-        target,
-        components=parse_list(components),
-        fields=parse_list(fields),
-        levels=parse_levels(levels),
-        covered=covered.value,
-        profile=profile.value,
-        error_bound=parse_bounds(error_bound),
-        threads=threads,
-        progress=True if progress else None,
-        overwrite=overwrite,
-        durability=durability.value,
-    )
+    common: dict[str, Any] = {
+        "profile": profile.value,
+        "error_bound": parse_bounds(error_bound),
+        "threads": threads,
+        "progress": True if progress else None,
+        "overwrite": overwrite,
+        "durability": durability.value,
+    }
+    own: dict[str, Any] = {
+        "ragged": parse_list(ragged),
+        "on_mismatch": None if on_mismatch is None else on_mismatch.value,
+        "engine": engine,
+        "processes": processes,
+    }
+    outputs: dict[str, Any] = {
+        "components": parse_list(components),
+        "levels": parse_levels(levels),
+        "covered": covered.value,
+    }
+    names = parse_list(fields)
+    if conversion.makes_collection(paths):
+        _refuse("files of NetCDF", outputs | {"covered": None if covered == "auto" else covered})
+        from ambar.collection.ingest import ingest
+
+        taken = ingest(paths, target, variables=names, resume=resume, **own, **common)
+        show_ingest(taken, as_json=json)
+        return
+    _refuse("outputs", own | {"resume": resume or None})
+    if len(paths) > 1:
+        raise typer.BadParameter("outputs and plotfiles are converted one by one, or as a folder")
+    done = conversion.convert(paths[0], target, fields=names, **outputs, **common)
     if json:
         print_json(dataclasses.asdict(done) | {"ratio": done.ratio})
         return
@@ -133,22 +216,60 @@ def convert(
     )
 
 
+def _refuse(kind: str, options: dict[str, Any]) -> None:
+    """Refuse options that mean nothing for what is converted."""
+    for name, value in options.items():
+        if value is not None:
+            raise typer.BadParameter(f"--{name.replace('_', '-')} means nothing for {kind}")
+
+
 def export(
-    store: Annotated[Path, typer.Argument(help="A store of a plotfile.")],
-    target: Annotated[Path, typer.Argument(help="The plotfile to write, for example plt00200.")],
+    store: Annotated[Path, typer.Argument(help="A store of a plotfile, or a collection.")],
+    target: Annotated[Path, typer.Argument(help="The folder to write, for example plt00200.")],
+    format: Annotated[  # noqa: A002 - the option's name
+        Format | None,
+        typer.Option(help="What a collection's datasets become; netcdf by default."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            help="Which datasets of a collection: 'platform == \"argo\"'; by default all."
+        ),
+    ] = None,
+    processes: Processes = None,
     threads: Threads = None,
     progress: Progress = True,
+    json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Write a store of a plotfile as a native plotfile of AMReX again.
+    """Write a store of a plotfile as a native plotfile of AMReX again, a collection as files.
 
-    One that was converted as a whole becomes the same files, byte by byte.
+    A plotfile that was converted as a whole becomes the same files, byte by byte.
+
+    Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
 
     [bold]Examples[/bold]
 
     ambar export plt.ambar plt00200
+
+    ambar export fleet.ambar profiles
+
+    ambar export fleet.ambar argo --format zarr --where 'platform == "argo"'
     """
     from ambar import conversion
 
-    conversion.export(store, target, threads=threads, progress=True if progress else None)
-    console.print(str(target), markup=False, soft_wrap=True)
+    done = conversion.export(
+        store,
+        target,
+        format=None if format is None else format.value,
+        datasets=where,
+        processes=processes,
+        threads=threads,
+        progress=True if progress else None,
+    )
+    if done is not None:
+        show_export(done, as_json=json)
+    elif json:
+        print_json({"target": str(target)})
+    else:
+        console.print(str(target), markup=False, soft_wrap=True)

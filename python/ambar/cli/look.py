@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ambar.cli.collections import list_collection, show_collection
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
@@ -39,6 +40,8 @@ def info(
         print_json(found)
     elif found["kind"] in _CODES:
         _show_output(found)
+    elif found["kind"] == "collection":
+        show_collection(found)
     else:
         try:
             _show_store(found, every=arrays)
@@ -51,21 +54,31 @@ def info(
 def ls(
     path: Annotated[str, typer.Argument(help="A store, or the URL of one.")],
     group: Annotated[str, typer.Argument(help="Only what is in this group.")] = "",
+    every: Annotated[
+        bool, typer.Option("--all", help="All datasets of a collection, not only the first 20.")
+    ] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """List a store's groups and arrays.
+    """List a store's groups and arrays, or a collection's datasets.
+
+    Of a collection, a group ("/" for all of them) lists the arrays that it consists of.
 
     [bold]Examples[/bold]
 
     ambar ls run.ambar
 
     ambar ls run.ambar amr
+
+    ambar ls fleet.ambar --all
     """
     from ambar import _core
     from ambar.store import Store
 
     store = Store(_core.Store(path))
+    if not group and store.ambar_attributes().get("kind") == "collection":
+        list_collection(path, every=every, as_json=json)
+        return
     base = group.strip("/")
     store.attributes(base)  # raises if there is no such group
     inside = [node for node in sorted({*store.groups, *store}) if _below(node, base)]

@@ -17,7 +17,12 @@ def plot(
     target: Annotated[
         Path | None, typer.Argument(help="The PNG; by default here, named after PATH.")
     ] = None,
-    field: Annotated[str, typer.Option("--field", "-f", help="The field to draw.")] = "density",
+    field: Annotated[
+        str | None,
+        typer.Option(
+            "--field", "-f", help="The field to draw; density, or a collection's first variable."
+        ),
+    ] = None,
     slice_at: Annotated[
         float | None,
         typer.Option("--slice", metavar="AT", help="Draw a slice, at this fraction of the box."),
@@ -45,11 +50,15 @@ def plot(
 ) -> None:
     """Draw a projection (or with --slice a slice) of a field as a PNG. Needs matplotlib.
 
+    Of a collection: the range of a variable's values in each dataset.
+
     [bold]Examples[/bold]
 
     ambar plot run.ambar
 
     ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
+
+    ambar plot fleet.ambar --field temperature
 
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
@@ -59,6 +68,15 @@ def plot(
     opened = ambar.open(path)
     if isinstance(opened, ambar.Series):
         opened = opened[-1] if output is None else opened.output(output)
+    if isinstance(opened, ambar.Collection):
+        from ambar.collection.drawing import draw_ranges, first_variable
+
+        variable = field or first_variable(opened)
+        target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{variable}.png")
+        draw_ranges(opened, variable).savefig(target)
+        console.print(str(target), markup=False, soft_wrap=True)
+        return
+    field = field or "density"
     if not isinstance(opened, ambar.Snapshot):
         raise ambar.InvalidError(f"{path} has no cells to draw; ambar ls shows what it has")
     target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{field}_{axis}.png")

@@ -5,7 +5,8 @@ array each, so that a slice of all datasets is one read. `docs/format.md`, 4.6, 
 the store.
 """
 
-from ambar.collection.collection import Collection, open_collection
+from ambar.collection.collection import Collection
+from ambar.collection.opening import open_collection
 from ambar.collection.ragged import Ragged
 from ambar.collection.reading import Bulk
 from ambar.collection.schema import Schema

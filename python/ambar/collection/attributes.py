@@ -10,19 +10,26 @@ import datetime
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ambar import _core
-from ambar.collection.family import Family
-from ambar.collection.records import Record
+
+if TYPE_CHECKING:
+    from ambar.collection.family import Family
+    from ambar.collection.records import Record
 
 Key: TypeAlias = tuple[str | None, str]
 """The variable (None: the dataset itself) and the attribute's name."""
 
 ABSENT = ""
 """What stands in a column for a dataset that lacks the attribute."""
+
+_SIMPLE = (str, bool)
+"""Types that can be stored as they are."""
+
+_INTEGERS = range(-(2**63), 2**64)
 
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -35,7 +42,11 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     InvalidError
         If it cannot.
     """
-    if isinstance(value, (str, bool, int)) or value is None:
+    if (
+        isinstance(value, (str, bool))
+        or value is None
+        or (isinstance(value, int) and value in _INTEGERS)
+    ):
         return value
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind in "mM":
@@ -51,9 +62,37 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     raise _core.InvalidError(
-        f"an attribute is a {type(value).__name__}; texts, numbers, bools, times, lists and "
-        "dictionaries of them can be stored"
+        f"an attribute is a {type(value).__name__}{_shown(value)}; texts, numbers of up to 64 "
+        "bits, bools, times, lists and dictionaries of them can be stored"
     )
+
+
+def check_attributes(owner: tuple[str, ...], attributes: Mapping[str, Any]) -> None:
+    """Raise InvalidError for attributes that cannot be stored.
+
+    `owner` is named there: a dataset, and its variable if they are one's.
+    """
+    for key, value in attributes.items():
+        if key == "ambar":
+            raise _core.InvalidError(
+                f'{_named(owner)}: no attribute may be named "ambar", which the store needs '
+                "itself; rename it"
+            )
+        try:
+            if type(value) not in _SIMPLE:
+                value = json.dumps(plain(value), ensure_ascii=False)  # noqa: PLW2901 - to be checked
+            f"{key}{value}".encode()
+        except (_core.InvalidError, UnicodeEncodeError) as error:
+            raise _core.InvalidError(f"{_named(owner)}: attribute {key!r}: {error}") from None
+
+
+def _named(owner: tuple[str, ...]) -> str:
+    dataset, *variable = owner
+    return ": ".join([f"dataset {dataset!r}", *variable])
+
+
+def _shown(value: Any) -> str:
+    return f", {value}" if isinstance(value, (int, complex)) else ""
 
 
 def _times(kind: str, values: np.ndarray) -> Any:
@@ -105,10 +144,6 @@ class Texts:
                 pass  # arrays are not compared
         texts = {}
         for key, value in attributes.items():
-            if key == "ambar":
-                raise _core.InvalidError(
-                    'no attribute may be named "ambar", which the store needs itself; rename it'
-                )
             texts[key] = json.dumps(plain(value))
         self._last[scope] = attributes, texts
         return texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,24 @@ from ambar.writer import Writer
 
 VERSION = 1
 MISMATCHES = ("family", "cast", "raise")
+
+
+def checked_settings(
+    ragged: Sequence[str],
+    encoding: Mapping[str, Mapping[str, Any]] | None,
+    on_mismatch: str,
+) -> dict[str, Any]:
+    """Return the settings of a new collection; raises InvalidError for unknown ones."""
+    if on_mismatch not in MISMATCHES:
+        raise _core.InvalidError(f"on_mismatch is one of {MISMATCHES}, not {on_mismatch!r}")
+    encoding = {name: dict(options) for name, options in (encoding or {}).items()}
+    for name, options in encoding.items():
+        if unknown := set(options) - {"chunks", "profile", "error_bound"}:
+            raise _core.InvalidError(
+                f"encoding of {name}: {sorted(unknown)} is unknown; there are chunks, profile "
+                "and error_bound"
+            )
+    return {"ragged": list(ragged), "encoding": encoding, "on_mismatch": on_mismatch}
 
 
 class Changes:
@@ -44,6 +62,10 @@ class Changes:
             for name, column in family.columns.items():
                 self._first.setdefault(name, column)
         self.pending = False
+
+    def check(self) -> None:
+        """Raise the error that writing met, if any: what is not committed is lost then."""
+        self._background.check()
 
     def add(self, record: Record) -> None:
         """Add a dataset of a new name."""
@@ -87,6 +109,10 @@ class Changes:
 
     def _put(self, record: Record) -> tuple[int, int]:
         record = self._matched(record)
+        _check_encoding(record, self._settings["encoding"])
+        for name, variable in record.variables.items():
+            if name not in self._first:
+                self._first[name] = Column.of(variable)
         family = self._families.place(record)
         if family.number not in self._writers:
             writer = FamilyWriter(
@@ -106,9 +132,7 @@ class Changes:
         changed: dict[str, Variable] = {}
         for name, variable in record.variables.items():
             first = self._first.get(name)
-            if first is None:
-                first = self._first[name] = Column.of(variable)
-            if (first.type_name, first.times) == (variable.type_name, variable.times):
+            if first is None or _same_type(first, variable):
                 continue
             if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
                 raise _core.InvalidError(
@@ -123,6 +147,30 @@ class Changes:
         if not changed:
             return record
         return record._replace(variables={**record.variables, **changed})
+
+
+def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check that what is asked for variables can be done to those that the dataset has."""
+    for name, options in encoding.items():
+        variable = record.variables.get(name)
+        if variable is None:
+            continue
+        what = f"dataset {record.name!r}: encoding of {name}"
+        if options.get("error_bound") is not None and variable.type_name not in ("<f4", "<f8"):
+            raise _core.InvalidError(
+                f"{what}: an error bound is for float32 and float64, not for "
+                f"{variable.times or variable.type_name}; leave it out"
+            )
+        chunks = options.get("chunks")
+        if chunks is not None and len(chunks) != variable.values.ndim:
+            raise _core.InvalidError(
+                f"{what}: chunks {tuple(chunks)} of {len(chunks)} dimensions, where it has "
+                f"{variable.dims}"
+            )
+
+
+def _same_type(first: Column, variable: Variable) -> bool:
+    return (first.type_name, first.times) == (variable.type_name, variable.times)
 
 
 def _castable(variable: Variable, first: Column) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -14,20 +14,20 @@ from ambar import _core
 from ambar.cached import Remote, open_cached, place_of
 from ambar.collection.blocks import blocks_of
 from ambar.collection.catalogue import Catalogue
-from ambar.collection.changing import MISMATCHES, VERSION, Changes
+from ambar.collection.changing import Changes, checked_settings
 from ambar.collection.choosing import Chooser
 from ambar.collection.families import Families
 from ambar.collection.family import Family, load
 from ambar.collection.ragged import Ragged
 from ambar.collection.reading import Bulk, Reader, isel_dims
-from ambar.collection.records import Input, Record, as_record, record_of, variable_of
+from ambar.collection.records import Input, Record, as_record, grown, record_of, variable_of
 from ambar.collection.schema import Schema
 from ambar.collection.selecting import Piece, by_family, split_by_labels
 from ambar.collection.tables import Columns, arrow_column
 from ambar.collection.times import decoded_dtype
 from ambar.store import Store
 from ambar.table import Table
-from ambar.writer import Durability, Profile, Writer, append, create
+from ambar.writer import Durability, Profile, Writer, create
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,9 +49,11 @@ class Collection:
         settings: Mapping[str, Any],
         threads: int | None = None,
     ) -> None:
+        # As lazy arrays keep it.
         self.path = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
-        self._settings = settings
+        self.settings = settings
+        """What it was made with: `ragged`, `encoding` and `on_mismatch`."""
         if store is None:
             self._catalogue, self._families = Catalogue(), Families([], settings["ragged"])
         else:
@@ -104,16 +106,7 @@ class Collection:
         InvalidError
             If an option is unknown.
         """
-        if on_mismatch not in MISMATCHES:
-            raise _core.InvalidError(f"on_mismatch is one of {MISMATCHES}, not {on_mismatch!r}")
-        encoding = {name: dict(options) for name, options in (encoding or {}).items()}
-        for name, options in encoding.items():
-            if unknown := set(options) - {"chunks", "profile", "error_bound"}:
-                raise _core.InvalidError(
-                    f"encoding of {name}: {sorted(unknown)} is unknown; there are chunks, profile "
-                    "and error_bound"
-                )
-        settings = {"ragged": list(ragged), "encoding": encoding, "on_mismatch": on_mismatch}
+        settings = checked_settings(ragged, encoding, on_mismatch)
         writer = create(
             path,
             overwrite=overwrite,
@@ -154,23 +147,7 @@ class Collection:
         InvalidError
             If the two have other variables, or `dim` is none of them.
         """
-        old, new = self._record(name), as_record(name, dataset)
-        if old.variables.keys() != new.variables.keys() or dim not in old.sizes:
-            raise _core.InvalidError(
-                f"dataset {name!r} has variables {list(old.variables)} and dimensions "
-                f"{list(old.sizes)}; it cannot grow along {dim!r} by {list(new.variables)}"
-            )
-        variables = {}
-        for key, was in old.variables.items():
-            more = new.variables[key]
-            if dim in was.dims:
-                values = np.concatenate([was.values, more.values], was.dims.index(dim))
-                variables[key] = was._replace(values=values)
-            elif np.array_equal(was.values, more.values):
-                variables[key] = was
-            else:
-                raise _core.InvalidError(f"dataset {name!r}: {key} lacks {dim!r}, but has changed")
-        self._changing.replace(record_of(name, variables, old.attributes))
+        self._changing.replace(grown(self._record(name), as_record(name, dataset), dim))
 
     def remove(self, names: str | Iterable[str]) -> None:
         """Take datasets out; their bytes stay in the store."""
@@ -190,6 +167,14 @@ class Collection:
         self._changing.commit()
         for cached in ("store", "reader", "_columns", "_chooser", "_templates"):
             self.__dict__.pop(cached, None)
+
+    def check(self) -> None:
+        """Raise the error that writing met, if any, in which case what is not committed is lost.
+
+        Whatever is done next raises it too; this tells it from errors of what is done next.
+        """
+        if self._changes is not None:
+            self._changes.check()
 
     def close(self) -> None:
         """Give up what was not committed, and let other writers in."""
@@ -245,6 +230,16 @@ class Collection:
         """The names of the variables of all datasets."""
         return list(dict.fromkeys(name for family in self._families for name in family.columns))
 
+    @property
+    def places(self) -> np.ndarray:
+        """Where the datasets lie: uint32 (datasets, 2), the family's number and the row there."""
+        return self._catalogue.places.copy()
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """The names of the attributes of all datasets."""
+        return self._chooser.attribute_names
+
     def attributes(self, name: str) -> dict[str, Any]:
         """Return the attributes of a dataset; raises NotFoundError if there is none."""
         family, row = self.place(name)
@@ -252,7 +247,7 @@ class Collection:
 
     def attribute_columns(self) -> dict[str, np.ndarray]:
         """Return every attribute of datasets as a column (datasets,); None where one lacks it."""
-        return {key: self._chooser.attribute(key) for key in self._chooser.attribute_names}
+        return {key: self._chooser.attribute(key) for key in self.attribute_names}
 
     def attribute_table(self) -> Table:
         """Return the datasets' names and attributes as a table, for Arrow, pandas and polars.
@@ -261,6 +256,20 @@ class Collection:
         """
         columns = {key: arrow_column(values) for key, values in self.attribute_columns().items()}
         return Table({"dataset": np.array(self.names, dtype=str), **columns}, dim="dataset")
+
+    def verify(
+        self,
+        *,
+        threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, int]:
+        """Check every checksum of the last commit; as `ambar.Store.verify`."""
+        return self.store.verify(threads=threads, progress=progress)
+
+    def choose(self, datasets: Any = None) -> list[str]:
+        """Return the names of the datasets that are chosen as `read` lets one do."""
+        names = self._catalogue.names
+        return [names[position] for position in self._chooser.positions(datasets)]
 
     def stats(self, variable: str) -> Table:
         """Return min, max, count and nulls of a variable in each dataset that has it.
@@ -467,6 +476,7 @@ class Collection:
             raise _core.InvalidError(
                 f"{self.path} is open for reading; open it with mode='a' to change it"
             )
+        self._changes.check()
         # What is known of the datasets is known anew after the commit.
         self.__dict__.pop("_chooser", None)
         return self._changes
@@ -480,67 +490,3 @@ class Collection:
         schema = self.schema
         lines = [f"<ambar.Collection: {len(self):,} datasets of {len(self._families)} families>"]
         return "\n".join([*lines, *repr(schema).splitlines()[1:]])
-
-
-def open_collection(
-    path: str | os.PathLike[str],
-    mode: Literal["r", "a"] = "r",
-    *,
-    durability: Durability = "full",
-    profile: Profile = "balanced",
-    threads: int | None = None,
-    storage_options: Mapping[str, object] | None = None,
-) -> Collection:
-    """Open a collection to read it, or (``"a"``) to change it too.
-
-    Parameters
-    ----------
-    path
-        A store of a collection; to read it, also a URL, as for `ambar.open`.
-    mode
-        "r", or "a" to add, replace and remove datasets.
-    durability, profile, threads
-        As for `ambar.append`; `threads` for reading too.
-    storage_options
-        For URLs: as for `ambar.open`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is nothing at `path`.
-    InvalidError
-        If it is no collection.
-    UnsupportedError
-        If a newer version wrote it.
-    BusyError
-        If another writer is at it.
-    """
-    if mode not in ("r", "a"):
-        raise _core.InvalidError(
-            f"mode is 'r' or 'a', not {mode!r}; Collection.create makes new ones"
-        )
-    place = place_of(path, storage_options)
-    writer = None
-    if mode == "a":
-        writer = append(path, durability=durability, profile=profile, threads=threads)
-    try:
-        store = open_cached(place)
-        return Collection(place, store, writer, settings_of(store), threads)
-    except BaseException:
-        if writer is not None:
-            writer.close()
-        raise
-
-
-def settings_of(store: Store) -> dict[str, Any]:
-    """Return the settings of a collection, or raise an error if the store is none."""
-    about = store.ambar_attributes()
-    if about.get("kind") != "collection":
-        kind = about.get("kind", "a plain store")
-        raise _core.InvalidError(f"{store.location} is no collection, but {kind}: use ambar.open")
-    if about["version"] > VERSION:
-        raise _core.UnsupportedError(
-            f"{store.location}: version {about['version']} of collections; this ambar reads up to "
-            f"{VERSION}: use a newer one"
-        )
-    return {key: about[key] for key in ("ragged", "encoding", "on_mismatch")}

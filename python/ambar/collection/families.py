@@ -77,7 +77,7 @@ def _differs(schema: Schema, family: Family, sizes: dict[str, int]) -> str | Non
 
 
 def _key(sizes: dict[str, int]) -> Sizes:
-    return tuple(sizes.items())
+    return tuple(sorted(sizes.items()))
 
 
 def _without(sizes: dict[str, int], dim: str) -> dict[str, int]:

@@ -63,8 +63,11 @@ class Family:
 
     @property
     def counts(self) -> str:
-        """The path of the counts of a ragged family."""
-        return f"{self.group}/{self.ragged}_count"
+        """The path of the counts of a ragged family; no variable's, whatever they are named."""
+        name = f"{self.ragged}_count"
+        while name in self.columns:
+            name += "_"
+        return f"{self.group}/{name}"
 
     def path(self, variable: str) -> str:
         """Return the path of a variable's array."""
@@ -117,16 +120,18 @@ class Family:
 
 
 def schema_of(record: Record) -> Schema:
-    """Return what datasets of one family have in common, lengths apart."""
+    """Return what datasets of one family have in common, lengths and order apart."""
     return tuple(
-        (name, v.dims, v.type_name, v.times, v.coordinate) for name, v in record.variables.items()
+        (name, v.dims, v.type_name, v.times, v.coordinate)
+        for name, v in sorted(record.variables.items())
     )
 
 
 def schema_of_family(family: Family) -> Schema:
     """Return what `schema_of` says of the family's datasets."""
     return tuple(
-        (name, c.dims, c.type_name, c.times, c.coordinate) for name, c in family.columns.items()
+        (name, c.dims, c.type_name, c.times, c.coordinate)
+        for name, c in sorted(family.columns.items())
     )
 
 

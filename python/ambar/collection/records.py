@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ambar import _core
+from ambar.collection.attributes import check_attributes
 from ambar.collection.times import encode_times
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Input: TypeAlias = "xr.Dataset | Mapping[str, Any]"
+Input: TypeAlias = "xr.Dataset | Mapping[str, Any] | Record"
 
 ROW = "dataset"
 """The name of the dimension that counts datasets."""
+
+_TAKEN = {"attributes", "statistics", "zarr.json", "", ".", ".."}
+"""What no variable can be named: a family's own groups, and what is no name of a Zarr node."""
 
 
 class Variable(NamedTuple):
@@ -48,7 +52,10 @@ class Record(NamedTuple):
 
 
 def as_record(name: str, dataset: Input) -> Record:
-    """Return a dataset of xarray, or a mapping from names to arrays, as a record.
+    """Return a dataset of xarray, or a mapping from names to arrays, as a record that is checked.
+
+    What can be found wrong with a dataset is found here: an error while records are written would
+    be one of all that were added with it.
 
     A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
     ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
@@ -56,11 +63,14 @@ def as_record(name: str, dataset: Input) -> Record:
     Raises
     ------
     InvalidError
-        If the name is no text or empty, a dimension has two lengths, or is named "dataset".
+        If the name is no text or empty, a dimension has two lengths, or is named "dataset"; if a
+        variable is named as no array can be, or an attribute cannot be stored.
     UnsupportedError
         If values are of a type that cannot be stored.
     """
-    if not isinstance(name, str) or not name:
+    if isinstance(dataset, Record):
+        return dataset if dataset.name == name else dataset._replace(name=name)
+    if not isinstance(name, str) or not name or not _is_unicode(name):
         raise _core.InvalidError(f"a dataset's name is a text of at least one letter, not {name!r}")
     attributes: dict[str, Any] = {}
     if not hasattr(dataset, "coords"):
@@ -78,7 +88,10 @@ def as_record(name: str, dataset: Input) -> Record:
 
 
 def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, Any]) -> Record:
-    """Return a record; raises InvalidError where dimensions do not fit each other."""
+    """Return a record that is checked; raises as `as_record` does."""
+    check_attributes((name,), attributes)
+    for key, variable in variables.items():
+        _check(name, key, variable)
     return Record(name, variables, attributes, _sizes(name, variables))
 
 
@@ -98,21 +111,13 @@ def _of_mapping(key: str, value: Any) -> Variable:
 def variable_of(
     dims: tuple[str, ...], values: np.ndarray, attributes: dict[str, Any], coordinate: bool
 ) -> Variable:
-    """Return values as a variable; times as integers, texts as objects, in C order.
-
-    Raises UnsupportedError for values of a type that cannot be stored.
-    """
+    """Return values as a variable; times as integers, texts as objects, in C order."""
     times = None
     kind = values.dtype.kind
     if kind in "mM":
         values, times = encode_times(values)
     elif kind in "UST":
         values = values.astype(object)
-    elif kind not in "biufcO":
-        raise _core.UnsupportedError(
-            f"values of dtype {values.dtype} cannot be stored; numbers, bools, datetimes, strings "
-            "and bytes can"
-        )
     if values.ndim and not values.flags.c_contiguous:
         values = np.ascontiguousarray(values)
     if not values.dtype.isnative:
@@ -156,3 +161,71 @@ def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
             "their datasets; rename it"
         )
     return sizes
+
+
+def _check(dataset: str, name: str, variable: Variable) -> None:
+    """Check the name, the type and the attributes of a variable."""
+    if name in _TAKEN or "/" in name or not _is_unicode(name):
+        raise _core.InvalidError(
+            f"dataset {dataset!r}: no variable may be named {name!r}, as arrays of a collection "
+            "are not; rename it"
+        )
+    kind = variable.values.dtype.kind
+    if kind == "O":
+        _check_texts(f"dataset {dataset!r}: {name}", variable)
+    elif kind not in "biufc":
+        raise _core.UnsupportedError(
+            f"dataset {dataset!r}: {name} is of dtype {variable.values.dtype}; numbers, bools, "
+            "datetimes, strings and bytes can be stored"
+        )
+    if variable.attributes:
+        check_attributes((dataset, name), variable.attributes)
+
+
+def _check_texts(what: str, variable: Variable) -> None:
+    """Check that all objects are strings that are Unicode, or all are bytes."""
+    try:
+        if variable.type_name == "bytes":
+            b"".join(variable.values.flat)
+        else:
+            "".join(variable.values.flat).encode()
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in variable.values.flat})
+        raise _core.UnsupportedError(
+            f"{what} has objects of {', '.join(kinds)}; arrays of objects can be stored if all are "
+            "strings, or all are bytes: convert them, times to datetime64"
+        ) from None
+    except UnicodeEncodeError as error:
+        raise _core.UnsupportedError(f"{what} has a string that is no Unicode: {error}") from None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def grown(old: Record, new: Record, dim: str) -> Record:
+    """Return a dataset with another behind it along `dim`; the rest must be as it was.
+
+    Raises InvalidError where the two have other variables, `dim` is none of theirs, or what lacks
+    it has changed.
+    """
+    if old.variables.keys() != new.variables.keys() or dim not in old.sizes:
+        raise _core.InvalidError(
+            f"dataset {old.name!r} has variables {list(old.variables)} and dimensions "
+            f"{list(old.sizes)}; it cannot grow along {dim!r} by {list(new.variables)}"
+        )
+    variables = {}
+    for key, was in old.variables.items():
+        more = new.variables[key]
+        if dim in was.dims:
+            values = np.concatenate([was.values, more.values], was.dims.index(dim))
+            variables[key] = was._replace(values=values)
+        elif np.array_equal(was.values, more.values):
+            variables[key] = was
+        else:
+            raise _core.InvalidError(f"dataset {old.name!r}: {key} lacks {dim!r}, but has changed")
+    return record_of(old.name, variables, old.attributes)

@@ -25,7 +25,7 @@ class AtlasStore(Layout):
 
         self.atlas = atlas
         chunks = self.case.chunks
-        self.chunks = {name: list(chunks) for name in self.case.names} if chunks else None
+        self.chunks: Any = {name: list(chunks) for name in self.case.names} if chunks else None
 
     def begin(self) -> None:
         """Create the store."""

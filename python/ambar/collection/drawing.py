@@ -1,0 +1,45 @@
+"""A picture of a collection: the range of a variable's values in each dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ambar import _core
+from ambar.collection.collection import Collection
+from ambar.collection.statistics import has_range
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def first_variable(fleet: Collection) -> str:
+    """Return the first variable that is no coordinate and has a range.
+
+    Raises NotFoundError if there is none.
+    """
+    for family in fleet.families:
+        for name, column in family.columns.items():
+            if not column.coordinate and has_range(column.type_name):
+                return name
+    raise _core.NotFoundError(f"{fleet.path} has no variable of numbers to draw")
+
+
+def draw_ranges(fleet: Collection, variable: str) -> Figure:
+    """Draw the smallest and largest value in each dataset, from the statistics: no values are read.
+
+    Raises NotFoundError if no dataset has the variable, InvalidError if it is no number.
+    """
+    from matplotlib.figure import Figure
+
+    table = fleet.stats(variable)
+    if "min" not in table:
+        raise _core.InvalidError(f"{variable} of {fleet.path} has no smallest and largest value")
+    position = {name: at for at, name in enumerate(fleet.names)}
+    at = [position[name] for name in table["dataset"].tolist()]
+    figure = Figure(figsize=(8, 4), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    axes.vlines(at, table["min"], table["max"], linewidth=max(0.5, min(6.0, 400 / len(fleet))))
+    axes.set_xlabel("dataset, in the order of ambar ls")
+    axes.set_ylabel(variable)
+    axes.set_title(f"{len(at):,} datasets: smallest to largest value", loc="left", fontsize=10)
+    return figure

@@ -1,0 +1,83 @@
+"""What a collection holds, told from its metadata: datasets, families, variables, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ambar.collection.collection import Collection
+
+
+def overview_of(fleet: Collection) -> dict[str, Any]:
+    """Return what `ambar info` tells of a collection, as JSON can hold it.
+
+    Keys are `path`, `kind`, `bytes`, `usage`, `datasets` (their number), `settings`, `families`
+    (number, datasets, sizes, ragged), `variables` (name, layouts, raw and stored bytes, codecs, by
+    the arrays of all families), `attributes` (the names of those of datasets), `differences` and
+    `catalogue_bytes` (names, attributes and statistics).
+    """
+    store = fleet.store
+    usage = store.usage()
+    arrays = {path: store[path] for path in store}
+    counts = np.bincount(fleet.places[:, 0], minlength=len(fleet.families))
+    variables = {name: _variable(fleet, name) for name in fleet.schema}
+    values = {family.path(name): name for family in fleet.families for name in family.columns}
+    for path, array in arrays.items():
+        if name := values.get(path):
+            variable = variables.setdefault(name, {"name": name, "layouts": [], **_nothing()})
+            variable["raw_bytes"] += array.nbytes
+            variable["stored_bytes"] += array.stored_bytes
+            if array.codecs not in variable["codecs"]:
+                variable["codecs"].append(array.codecs)
+    return {
+        "path": store.location,
+        "kind": "collection",
+        "bytes": usage["total"],
+        "usage": usage,
+        "datasets": len(fleet),
+        "settings": dict(fleet.settings),
+        "families": [
+            {
+                "number": family.number,
+                "datasets": int(counts[family.number]),
+                "sizes": family.sizes,
+                "ragged": family.ragged,
+            }
+            for family in fleet.families
+        ],
+        "variables": list(variables.values()),
+        "attributes": fleet.attribute_names,
+        "differences": fleet.schema.differences,
+        "catalogue_bytes": sum(a.stored_bytes for path, a in arrays.items() if path not in values),
+    }
+
+
+def listed(fleet: Collection) -> Iterator[dict[str, Any]]:
+    """Give each dataset's name, family and the lengths of its dimensions."""
+    families = fleet.families
+    offsets = {f.number: fleet.reader.offsets(f) for f in families if f.ragged is not None}
+    for name, (number, row) in zip(fleet.names, fleet.places.tolist(), strict=True):
+        family = families[number]
+        sizes = dict(family.sizes)
+        if family.ragged is not None:
+            sizes[family.ragged] = int(offsets[number][row + 1] - offsets[number][row])
+        yield {"name": name, "family": number, "sizes": sizes}
+
+
+def _nothing() -> dict[str, Any]:
+    return {"raw_bytes": 0, "stored_bytes": 0, "codecs": []}
+
+
+def _variable(fleet: Collection, name: str) -> dict[str, Any]:
+    layouts = [
+        {
+            "datasets": layout.datasets,
+            "dims": list(layout.dims),
+            "dtype": layout.dtype,
+            "shape": list(layout.shape),
+        }
+        for layout in fleet.schema[name]
+    ]
+    return {"name": name, "layouts": layouts, **_nothing()}

@@ -1,0 +1,137 @@
+"""What a collection cannot hold is refused when it is added, and harms nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+from ambar.collection.writing import FamilyWriter
+
+
+def good(number: int) -> xr.Dataset:
+    return xr.Dataset({"v": ("x", np.arange(4.0) + number)}, attrs={"number": number})
+
+
+def _surrogate() -> np.ndarray:
+    values = np.array(["a", "b"], object)
+    values[1] = "\udcff"
+    return values
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"attributes": [1]}, "no variable may be named 'attributes'"),
+        ({"statistics": [1]}, "no variable may be named 'statistics'"),
+        ({"a/b": [1]}, "no variable may be named 'a/b'"),
+        ({"..": [1]}, "no variable may be named '..'"),
+        ({"v": np.array(["a", 1.5], object)}, "v has objects of float, str"),
+        ({"v": np.array([b"a", "b"], object)}, "v has objects of bytes, str"),
+        ({"v": ("x", _surrogate())}, "v has a string that is no Unicode"),
+        ({"v": ("x", [1], {"a": object()})}, "v: attribute 'a': an attribute is a object"),
+        ({"v": ("x", [1], {"a": ["\udcff"]})}, "v: attribute 'a': .* surrogates not allowed"),
+        ({"v": ("x", [1], {"ambar": 1})}, 'v: no attribute may be named "ambar"'),
+        ({"v": np.zeros(2, [("a", "i4")])}, "v is of dtype"),
+    ],
+)
+def test_a_bad_dataset_is_refused_and_the_rest_is_kept(
+    tmp_path: Path, bad: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add("d0", good(0))
+        with pytest.raises((ambar.InvalidError, ambar.UnsupportedError), match=message) as error:
+            fleet.add("bad", bad)
+        assert "dataset 'bad'" in str(error.value)
+        fleet.add("d1", good(1))
+    fleet = ambar.open_collection(path)
+    assert fleet.names == ["d0", "d1"]
+    for number in range(2):
+        xr.testing.assert_identical(fleet.load(f"d{number}"), good(number))
+
+
+def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+    fleet = ambar.Collection.create(tmp_path / "x.ambar", durability="none")
+    with pytest.raises(ambar.InvalidError, match="a dataset's name"):
+        fleet.add("\udcff", good(0))
+    fleet.close()
+
+
+def test_a_variable_named_as_the_counts_of_a_ragged_family(tmp_path: Path) -> None:
+    datasets = {
+        f"d{n}": xr.Dataset({"obs_count": ("obs", np.arange(n)), "t": ("obs", np.ones(n))})
+        for n in (3, 1, 2)
+    }
+    path = tmp_path / "x.ambar"
+    with ambar.Collection.create(path, durability="none", ragged=["obs"]) as fleet:
+        fleet.add_many(datasets.items())
+    fleet = ambar.open_collection(path)
+    for name, dataset in datasets.items():
+        xr.testing.assert_identical(fleet.load(name), dataset)
+    assert fleet.to_xarray()["obs_count_"].values.tolist() == [3, 1, 2]
+
+
+def test_an_error_of_writing_is_not_forgotten(tmp_path: Path, monkeypatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("no space left")
+
+    path = tmp_path / "x.ambar"
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add("d0", good(0))
+        fleet.commit()
+        with monkeypatch.context() as patch:
+            patch.setattr(FamilyWriter, "_write_variable", full)
+            fleet.add("d1", good(1))
+            with pytest.raises(OSError, match="no space"):
+                fleet.commit()
+        # Going on would put the next datasets where those that were lost should be.
+        with pytest.raises(OSError, match="no space"):
+            fleet.commit()
+        with pytest.raises(OSError, match="no space"):
+            fleet.add("d2", good(2))
+        fleet.close()
+    fleet = ambar.open_collection(path)
+    assert fleet.names == ["d0"]
+    xr.testing.assert_identical(fleet.load("d0"), good(0))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "message"),
+    [
+        ({"flag": {"error_bound": 0.1}}, "encoding of flag: an error bound is for float32"),
+        ({"flag": {"chunks": (2, 2)}}, r"encoding of flag: chunks \(2, 2\) of 2 dimensions"),
+    ],
+)
+def test_an_encoding_that_a_variable_cannot_have(tmp_path: Path, encoding, message) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.Collection.create(path, durability="none", encoding=encoding) as fleet:
+        with pytest.raises(ambar.InvalidError, match=message):
+            fleet.add("bad", {"flag": ("x", np.arange(3))})
+        fleet.add("d0", good(0))
+    assert ambar.open_collection(path).names == ["d0"]
+
+
+def test_a_refused_dataset_leaves_no_dtype_behind(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.Collection.create(path, durability="none", on_mismatch="raise") as fleet:
+        fleet.add("d0", good(0))
+        with pytest.raises(ambar.InvalidError, match="v is of dtype"):
+            fleet.add("bad", {"w": np.zeros(4, "f4"), "v": np.zeros(4, "f4")})
+        fleet.add("d1", {"w": np.zeros(3, "f8")})
+    assert ambar.open_collection(path).names == ["d0", "d1"]
+
+
+def test_the_order_of_variables_makes_no_family(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    first = {"a": ("x", [1, 2]), "b": (("y", "x"), [[3, 4]])}
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add("d0", first)
+        fleet.add("d1", dict(reversed(first.items())))
+    fleet = ambar.open_collection(path)
+    assert len(fleet.families) == 1
+    xr.testing.assert_identical(fleet.load("d0"), fleet.load("d1"))

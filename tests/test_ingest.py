@@ -1,0 +1,337 @@
+"""Files of NetCDF and Zarr stores become a collection."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+from ambar.collection.sources import find_sources, is_source, named
+from ambar.workers import Failure, Workers
+from conftest import output
+from netcdf_files import QUICK, needs_netcdf4, profile, same, write
+from test_cli import run
+
+
+@pytest.fixture
+def zarrs(tmp_path: Path) -> Path:
+    """A folder of Zarr stores, which need no NetCDF library."""
+    folder = tmp_path / "files"
+    for number in range(5):
+        write(profile(number), folder / f"p{number}.zarr")
+    return folder
+
+
+@needs_netcdf4
+def test_files_of_all_kinds_come_back_identical(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    suffixes = (".nc", ".nc4", ".h5", ".cdf", ".zarr")
+    files = [write(profile(n), folder / f"p{n}{suffix}") for n, suffix in enumerate(suffixes)]
+    files.append(write(profile(7), folder / "v2.zarr"))
+    folder.joinpath("notes.txt").write_text("no data")
+    folder.joinpath(".hidden.nc").write_bytes(b"")
+    done = ambar.convert(folder, tmp_path / "x.ambar", durability="none")
+    assert isinstance(done, ambar.Ingest)
+    assert done.failed == {}
+    assert done.converted == ["p0", "p1", "p2", "p3", "p4", "v2"]
+    assert done.stored_bytes == (tmp_path / "x.ambar").stat().st_size
+    fleet = ambar.open(tmp_path / "x.ambar")
+    assert isinstance(fleet, ambar.Collection)
+    for name, file in zip(fleet.names, files, strict=True):
+        same(fleet[name], file)
+        same(fleet.load(name), file)
+
+
+@needs_netcdf4
+def test_packed_values_and_calendars(tmp_path: Path) -> None:
+    packed = xr.Dataset({"t": ("x", np.array([1.5, np.nan, 2.5])), "n": ("x", [1, 2, 3])})
+    packed.t.encoding.update(dtype="i2", scale_factor=0.5, add_offset=1.0, _FillValue=-99)
+    write(packed, tmp_path / "files" / "packed.nc")
+    times = xr.date_range("2000-01-29", periods=3, calendar="360_day", use_cftime=True)
+    model = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": times})
+    path = write(model, tmp_path / "files" / "model.nc")
+    assert ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", **QUICK).failed == {}
+    fleet = ambar.open_collection(tmp_path / "x.ambar")
+    same(fleet["packed"], tmp_path / "files" / "packed.nc")
+    assert fleet["model"].time.attrs["calendar"] == "360_day"
+    xr.testing.assert_identical(xr.decode_cf(fleet.load("model")), xr.load_dataset(path))
+    ambar.export(tmp_path / "x.ambar", tmp_path / "out")
+    xr.testing.assert_identical(
+        xr.load_dataset(tmp_path / "out" / "model.nc"), xr.load_dataset(path)
+    )
+
+
+@needs_netcdf4
+def test_broken_files_are_told_and_the_rest_is_kept(tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "files"
+    for number in range(4):
+        write(profile(number), folder / f"p{number}.nc")
+    whole = (folder / "p0.nc").read_bytes()
+    (folder / "cut.nc").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty.nc").write_bytes(b"")
+    (folder / "text.nc").write_text("no data")
+    (folder / "hollow.zarr").mkdir()
+    write(xr.Dataset({"v": ("dataset", [1])}), folder / "dim.nc")
+    target = tmp_path / "x.ambar"
+    code, out, err = run(capsys, "convert", folder, target, "--durability", "none")
+    assert code == 1
+    assert "4 datasets taken in" in out
+    assert "5 could not be taken in" in err
+    assert "Traceback" not in err
+    assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
+    code, out, _ = run(capsys, "convert", folder, target, "--overwrite", "--json")
+    found = json.loads(out)
+    assert code == 1
+    assert found["converted"] == ["p0", "p1", "p2", "p3"]
+    why = {Path(path).name: text for path, text in found["failed"].items()}
+    assert why.keys() == {"cut.nc", "empty.nc", "text.nc", "hollow.zarr", "dim.nc"}
+    assert "begins with b'no data'" in why["text.nc"]
+    assert "no dimension may be named 'dataset'" in why["dim.nc"]
+
+
+def test_nothing_that_can_be_read_leaves_no_store(tmp_path: Path) -> None:
+    (tmp_path / "files" / "hollow.zarr").mkdir(parents=True)
+    done = ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", **QUICK)
+    assert (len(done.failed), done.converted, done.stored_bytes) == (1, [], 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+
+
+def test_a_task_that_kills_its_process_costs_nothing_else() -> None:
+    with Workers(2) as workers:
+        results = dict(workers.map(_maybe_die, [(n,) for n in range(12)]))
+    assert isinstance(results[5,], Failure)
+    assert results[5,].why == "the process that worked on it was killed by SIGSEGV"
+    assert results[7,] == Failure("ValueError: two lines")
+    for number in set(range(12)) - {5, 7}:
+        assert results[number,] == number**2
+
+
+def _maybe_die(number: int) -> int:
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if number == 7:
+        raise ValueError("two\nlines")
+    print("what libraries print goes elsewhere")  # noqa: T201 - that is the point
+    return number**2
+
+
+def test_names() -> None:
+    names = named(
+        [Path("a/x.nc"), Path("b/x.nc"), Path("b/y.nc"), Path("b/x.nc4"), Path("c/z.1.nc")]
+    )
+    assert list(names) == ["a/x", "b/x.nc", "y", "b/x.nc4", "z.1"]
+    assert list(named([Path("/data/2024/x.nc")])) == ["x"]
+    assert list(named([Path("x.nc"), Path("sub/x.nc")])) == ["x", "sub/x"]
+
+
+def test_names_that_collide(tmp_path: Path) -> None:
+    for number, folder in enumerate(("a", "b/deep")):
+        write(profile(number), tmp_path / folder / "x.zarr")
+    write(profile(2), tmp_path / "a" / "y.zarr")
+    target = tmp_path / "x.ambar"
+    done = ambar.ingest([tmp_path / "a", tmp_path / "b"], target, **QUICK)
+    assert done.converted == ["a/x", "y", "b/deep/x"]
+    fleet = ambar.open_collection(target)
+    same(fleet["b/deep/x"], tmp_path / "b" / "deep" / "x.zarr")
+    ambar.export(target, tmp_path / "out", format="zarr")
+    same(xr.open_zarr(tmp_path / "out" / "b" / "deep" / "x.zarr"), tmp_path / "b/deep/x.zarr")
+
+
+def test_what_is_found_where(tmp_path: Path, zarrs: Path) -> None:
+    assert [path.name for path in find_sources(zarrs)] == [f"p{n}.zarr" for n in range(5)]
+    assert find_sources(zarrs / "p1.zarr") == [zarrs / "p1.zarr"]
+    assert len(find_sources([str(zarrs / "*[12].zarr"), zarrs / "p1.zarr"])) == 2
+    assert not is_source(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match="nothing matches"):
+        find_sources(str(tmp_path / "*.nc"))
+    with pytest.raises(FileNotFoundError):
+        find_sources(tmp_path / "nothing")
+    (tmp_path / "void").mkdir()
+    with pytest.raises(ambar.NotFoundError, match="no NetCDF files"):
+        find_sources(tmp_path / "void")
+
+
+def test_options(tmp_path: Path, zarrs: Path) -> None:
+    target = tmp_path / "x.ambar"
+    write(profile(9, depth=3), zarrs / "p9.zarr")
+    wide = profile(8)
+    wide["temperature"] = wide.temperature.astype("f8")
+    write(wide, zarrs / "p8.zarr")
+    calls: list[tuple[int, int]] = []
+    done = ambar.ingest(
+        zarrs,
+        target,
+        variables=["temperature", "wind"],
+        error_bound={"temperature": 0.01},
+        on_mismatch="cast",
+        profile="small",
+        progress=lambda done, total: calls.append((done, total)),
+        **QUICK,
+    )
+    assert done.failed == {}
+    assert calls == [(n, 7) for n in range(1, 8)]
+    fleet = ambar.open_collection(target)
+    assert fleet.variables == ["depth", "lat", "temperature", "time"]
+    got = fleet.load("p8").temperature
+    assert got.dtype == np.float32
+    assert 0 < np.abs(got.values - profile(8).temperature.values).max() <= 0.0101
+    with pytest.raises(ambar.InvalidError, match="absolute and by variable"):
+        ambar.ingest(zarrs, target, error_bound=0.01, overwrite=True)
+    with pytest.raises(ambar.InvalidError, match="absolute and by variable"):
+        ambar.ingest(zarrs, target, error_bound={"temperature": "1e-3 of range"}, overwrite=True)
+    with pytest.raises(ambar.InvalidError, match="begun with on_mismatch='cast'"):
+        ambar.ingest(zarrs, target, resume=True, on_mismatch="raise")
+    with pytest.raises(ambar.InvalidError, match="at least one"):
+        ambar.ingest(zarrs, target, overwrite=True, processes=0)
+    with pytest.raises(ambar.BusyError):
+        ambar.ingest(zarrs, target)
+    done = ambar.ingest(zarrs, target, variables=["wind"], overwrite=True, **QUICK)
+    assert len(done.failed) == 7
+    assert "has none of wind" in done.failed[str(zarrs / "p1.zarr")]
+    # Nothing was taken in, so that the store that was to be replaced is as it was.
+    assert len(ambar.open_collection(target)) == 7
+
+
+def test_ragged_dimensions_and_types_that_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    for number, length in enumerate((4, 0, 2)):
+        write(xr.Dataset({"t": ("obs", np.arange(float(length)))}), folder / f"d{number}.zarr")
+    write(xr.Dataset({"t": ("obs", np.arange(3))}), folder / "ints.zarr")
+    target = tmp_path / "x.ambar"
+    done = ambar.ingest(folder, target, ragged=["obs"], on_mismatch="raise", **QUICK)
+    assert list(done.failed) == [str(folder / "ints.zarr")]
+    fleet = ambar.open_collection(target)
+    assert [family.ragged for family in fleet.families] == ["obs"]
+    values = fleet.read("t")["t"]
+    assert isinstance(values, ambar.Ragged)
+    assert values.counts.tolist() == [4, 0, 2]
+
+
+def test_resume_adds_what_is_lacking(tmp_path: Path, zarrs: Path, capsys) -> None:
+    target = tmp_path / "x.ambar"
+    # There is nothing to go on with yet, which is as well.
+    assert ambar.ingest(zarrs, target, resume=True, **QUICK).skipped == []
+    before = target.stat().st_size
+    code, out, _ = run(capsys, "convert", zarrs, target, "--resume")
+    assert (code, "5 were there already" in out) == (0, True)
+    assert target.stat().st_size == before
+    write(profile(11), zarrs / "p11.zarr")
+    code, out, _ = run(capsys, "convert", zarrs, target, "--resume", "--json")
+    found = json.loads(out)
+    assert (code, found["converted"], len(found["skipped"])) == (0, ["p11"], 5)
+    assert len(ambar.open_collection(target)) == 6
+    # Which of the two is in is not known.
+    write(profile(11), zarrs / "more" / "p11.zarr")
+    write(profile(11), tmp_path / "other" / "p11.zarr")
+    with pytest.raises(ambar.InvalidError, match="has a dataset 'p11'"):
+        ambar.ingest([zarrs, tmp_path / "other"], target, resume=True)
+
+
+_SLOW = """
+import sys, time
+from ambar.collection import ingest, source_reading
+ingest.COMMIT_DATASETS = 5
+ingest.ingest(sys.argv[1], sys.argv[2], processes=2, durability="none",
+              progress=lambda done, total: (print(done, flush=True), time.sleep(0.02)))
+"""
+
+
+def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
+    folder, target = tmp_path / "files", tmp_path / "x.ambar"
+    for number in range(40):
+        write(profile(number), folder / f"p{number}.zarr")
+    program = subprocess.Popen(
+        [sys.executable, "-c", _SLOW, folder, target], stdout=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    for line in program.stdout:
+        if int(line) == 23:
+            break
+    program.kill()
+    assert program.wait() == -signal.SIGKILL
+    fleet = ambar.open_collection(target)
+    assert 20 <= len(fleet) < 40
+    kept = fleet.names
+    done = ambar.ingest(folder, target, resume=True, **QUICK)
+    assert done.skipped == kept
+    assert done.failed == {}
+    fleet = ambar.open_collection(target)
+    assert sorted(fleet.names) == sorted(f"p{n}" for n in range(40))
+    for name in fleet.names:
+        same(fleet.load(name), folder / f"{name}.zarr")
+    # The processes that read end when they have no one to read for.
+    for _ in range(100):
+        if not _readers_of(program.pid):
+            break
+        time.sleep(0.1)
+    assert _readers_of(program.pid) == []
+
+
+def _readers_of(parent: int) -> list[str]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = place.read_bytes()
+            status = (place.parent / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if b"_serve(" in command and int(status[1]) == parent:
+            found.append(command.decode())
+    return found
+
+
+def test_a_program_without_a_guard_of_main(tmp_path: Path, zarrs: Path) -> None:
+    """`multiprocessing` would run the program again in each of its processes."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(f"""
+            import ambar
+            done = ambar.ingest({str(zarrs)!r}, {str(tmp_path / "x.ambar")!r}, processes=2)
+            print(len(done.converted), done.failed)
+        """)
+    )
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "5 {}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["convert", "files", "x.ambar", "--levels", "3"], 2, "--levels means nothing"),
+        (["convert", "files", "x.ambar", "--covered", "drop"], 2, "--covered means nothing"),
+        (["convert", "files", "x.ambar", "--error-bound", "0.1"], 2, "absolute and by variable"),
+        (["convert", "files", "x.ambar", "--on-mismatch", "guess"], 2, "family"),
+        (["convert", "files", "nothing.nc", "x.ambar"], 3, "nothing.nc"),
+        (["convert", "*.nc", "x.ambar"], 3, "*.nc"),
+        (["convert", "OUTPUT", "x.ambar", "--ragged", "x"], 2, "--ragged means nothing"),
+        (["convert", "OUTPUT", "x.ambar", "--resume"], 2, "--resume means nothing"),
+    ],
+)
+def test_exit_codes(arguments, code, message, zarrs, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(zarrs.parent)
+    places = {"OUTPUT": output("sedov")}
+    found, _, err = run(capsys, *(places.get(argument, argument) for argument in arguments))
+    assert found == code
+    assert message in err
+    assert not Path("x.ambar").exists()
+
+
+def test_what_is_missing_is_named(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
+    monkeypatch.setattr("ambar.collection.sources.find_spec", {"xarray": 1}.get)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[zarr\]'"):
+        ambar.ingest(zarrs, tmp_path / "x.ambar")
+    (tmp_path / "x.nc").write_bytes(b"CDF\x01")
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[netcdf\]'"):
+        ambar.ingest(tmp_path / "x.nc", tmp_path / "x.ambar")
