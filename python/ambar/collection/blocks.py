@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 
 from ambar.store import Store
+
+Part: TypeAlias = slice | int
+Key: TypeAlias = tuple[str, int, str]
 
 KEPT = 64 << 20
 """Bytes of decoded values that are kept."""
@@ -25,29 +29,31 @@ class Blocks:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = Lock()
-        self._blocks: OrderedDict[tuple[str, int], np.ndarray] = OrderedDict()
+        self._blocks: OrderedDict[Key, np.ndarray] = OrderedDict()
         self._bytes = 0
 
-    def row(self, path: str, row: int) -> np.ndarray:
-        """Return a copy of a row of an array."""
+    def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
+        """Return a copy of a row of an array, or of the part of it that slices and integers say."""
         array = self._store[path]
         length = array.chunks[0]
         if length == 1:
-            values: np.ndarray = array.read(row)
+            values: np.ndarray = array.read((row, *part))
             return values
         number = row // length
+        # Slices cannot be hashed before Python 3.12.
+        key = (path, number, repr(part))
         with self._lock:
-            block = self._blocks.get((path, number))
+            block = self._blocks.get(key)
             if block is not None:
-                self._blocks.move_to_end((path, number))
+                self._blocks.move_to_end(key)
         if block is None:
             rows = slice(number * length, (number + 1) * length)
-            block = array.read(rows)
-            self._keep((path, number), block)
+            block = array.read((rows, *part))
+            self._keep(key, block)
         found: np.ndarray = np.array(block[row - number * length])
         return found
 
-    def _keep(self, key: tuple[str, int], block: np.ndarray) -> None:
+    def _keep(self, key: Key, block: np.ndarray) -> None:
         with self._lock:
             self._blocks[key] = block
             self._bytes = sum(kept.nbytes for kept in self._blocks.values())

@@ -51,9 +51,9 @@ class RowArray(BackendArray):
         store = open_cached(self.path)
         array = store[self.node]
         rows, inner = self.rows, key
-        if isinstance(rows, int) and all(map(_is_whole, key, self.shape)):
-            # All of a dataset: its neighbours, decoded on the way, are likely to be next.
-            values = blocks_of(store).row(self.node, rows)
+        if isinstance(rows, int) and not any(isinstance(part, np.ndarray) for part in key):
+            # Its neighbours, decoded on the way, are likely to be asked for next.
+            values = blocks_of(store).row(self.node, rows, key)
             return values.view(self.dtype) if self.dtype.kind in "mM" else values
         if isinstance(rows, slice) and len(array.shape) == len(key):
             # The first dimension is cut already; what is wanted of it is counted from there.
@@ -64,11 +64,6 @@ class RowArray(BackendArray):
             rows, inner = chosen if isinstance(chosen, np.ndarray) else int(chosen), key[1:]
         values = array.read((rows, *inner))
         return values.view(self.dtype) if self.dtype.kind in "mM" else values
-
-
-def _is_whole(part: Any, length: int) -> bool:
-    """Whether a part of a key wants all of a dimension."""
-    return isinstance(part, slice) and part.indices(length) == (0, length, 1)
 
 
 def one(collection: Collection, name: str) -> xr.Dataset:
