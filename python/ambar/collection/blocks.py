@@ -8,10 +8,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ambar.array import Array
 from ambar.store import Store
 
 Part: TypeAlias = slice | int
 Key: TypeAlias = tuple[str, int, str]
+
+TOGETHER = 2 << 20
+"""Bytes of decoded values that are worth both cores."""
 
 KEPT = 64 << 20
 """Bytes of decoded values that are kept."""
@@ -35,7 +39,7 @@ class Blocks:
     def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
         """Return a copy of a row of an array, or of the part of it that slices and integers say."""
         array = self._store[path]
-        length = array.chunks[0]
+        length = self._length(array)
         if length == 1:
             values: np.ndarray = array.read((row, *part))
             return values
@@ -52,6 +56,12 @@ class Blocks:
             self._keep(key, block)
         found: np.ndarray = np.array(block[row - number * length])
         return found
+
+    def _length(self, array: Array) -> int:
+        """Return how many rows are decoded together: those of a chunk, or of several small ones."""
+        rows = array.chunks[0]
+        row = max(array.nbytes // max(len(array), 1), 1)
+        return rows if rows == 1 else rows * max(TOGETHER // (rows * row), 1)
 
     def _keep(self, key: Key, block: np.ndarray) -> None:
         with self._lock:

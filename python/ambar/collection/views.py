@@ -120,11 +120,19 @@ def can_be_copied(family: Family) -> bool:
 
 
 def copied(
-    template: xr.Dataset, values: Mapping[str, Any], attributes: dict[str, Any]
+    template: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, Any]
 ) -> xr.Dataset:
-    """Return a dataset like another one; several times as quick as making it anew."""
-    dataset: xr.Dataset = template.copy(data=values)
-    dataset.attrs = attributes
+    """Return a dataset like another one; several times as quick as making it anew.
+
+    ``Dataset.copy(data=...)`` does the same, but copies the indices too, which takes longest.
+    """
+    variables = {
+        name: xr.Variable(variable.dims, values[name], dict(variable.attrs), fastpath=True)
+        if name in values
+        else variable.copy(deep=False)
+        for name, variable in template.variables.items()
+    }
+    dataset: xr.Dataset = template._replace(variables, attrs=attributes)
     return dataset
 
 
