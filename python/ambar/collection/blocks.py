@@ -14,7 +14,7 @@ from ambar.store import Store
 Part: TypeAlias = slice | int
 Key: TypeAlias = tuple[str, int, str]
 
-TOGETHER = 2 << 20
+TOGETHER = 512 << 10
 """Bytes of decoded values that are worth both cores."""
 
 KEPT = 64 << 20

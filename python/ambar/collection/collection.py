@@ -361,7 +361,7 @@ class Collection:
         from ambar.collection.views import copied, loaded
 
         family, row = self.place(name)
-        template = self.template(family)
+        template = self.template(name)
         if template is None:
             return loaded(self, name, self._values(family, row))
         columns = family.columns.items()
@@ -429,16 +429,15 @@ class Collection:
         self._check_committed()
         return Chooser(self._catalogue, self._families, self._columns)
 
-    def template(self, family: Family) -> xr.Dataset | None:
+    def template(self, name: str) -> xr.Dataset | None:
         """Return a dataset of which all of a family are copies but for their values, if one is."""
         from ambar.collection.views import can_be_copied, loaded
 
+        family, row = self.place(name)
         if family.number not in self._templates:
             found = None
             if can_be_copied(family):
-                first = int(np.flatnonzero(self._catalogue.places[:, 0] == family.number)[0])
-                name = self._catalogue.names[first]
-                found = loaded(self, name, self._values(*self.place(name)))
+                found = loaded(self, name, self._values(family, row))
             self._templates[family.number] = found
         return self._templates[family.number]
 

@@ -71,7 +71,7 @@ def one(collection: Collection, name: str) -> xr.Dataset:
     family, row = collection.place(name)
     variables = {}
     reader = collection.reader
-    template = collection.template(family)
+    template = collection.template(name)
     for key, column in family.columns.items():
         if template is not None and column.coordinate:
             continue
