@@ -10,7 +10,7 @@ use ambar::kinds::amr::{AmrTree, PatchAmr};
 use ambar::kinds::attributes::{kind, of_kind};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
-use ambar::parallel::with_threads;
+use ambar::parallel::{self, with_threads};
 use ambar::store::NodeKind;
 use ambar::{Column, DataType, Error};
 use pyo3::exceptions::PyTypeError;
@@ -325,8 +325,7 @@ impl Array {
         let array = &self.inner;
         let read = |bytes: &mut [u8]| {
             let read = || array.read_indices(&selection, bytes);
-            py.detach(|| ambar::parallel::with_threads(threads, read))
-                .or_raise()
+            self.run(py, &selection, threads, read)
         };
         if let Some(out) = out {
             read(Lent::new(&out, true)?.bytes_mut())?;
@@ -341,7 +340,26 @@ impl Array {
     }
 }
 
+/// Bytes that are decoded sooner than another thread is awake.
+const SMALL: u64 = 256 << 10;
+
 impl Array {
+    /// Runs a read of `selection`, on the calling thread where it is small.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        selection: &[Indices<'_>],
+        threads: Option<usize>,
+        read: impl FnOnce() -> ambar::Result<T> + Send,
+    ) -> PyResult<T> {
+        let small = self.inner.touched_bytes(selection).or_raise()? <= SMALL;
+        py.detach(|| match threads {
+            None | Some(1..) if small => parallel::alone(read),
+            _ => parallel::with_threads(threads, read),
+        })
+        .or_raise()
+    }
+
     fn allocate(&self, selection: &[Indices<'_>]) -> ambar::Result<Column> {
         let count = selection
             .iter()
@@ -363,11 +381,8 @@ impl Array {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = &self.inner;
-        let strings = py
-            .detach(|| {
-                ambar::parallel::with_threads(threads, || array.read_string_indices(selection))
-            })
-            .or_raise()?;
+        let read = || array.read_string_indices(selection);
+        let strings = self.run(py, selection, threads, read)?;
         let values = PyList::empty(py);
         for index in 0..strings.len() {
             let value = strings.get(index).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Threads: how many a call may use, and the pools behind it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,6 +40,30 @@ pub fn with_threads<T: Send>(
     pool(threads)?.install(f)
 }
 
+thread_local! {
+    /// Whether loops are to stay on this thread.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f` on the calling thread, and [`try_for_each`] and [`try_map`] in it too: what takes no longer
+/// than waking another thread is done sooner so.
+pub fn alone<T>(f: impl FnOnce() -> T) -> T {
+    /// Sets the flag back, after a panic too.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _before = Before(ALONE.replace(true));
+    f()
+}
+
+/// Whether a loop of so many calls is not worth, or not allowed, other threads.
+fn stays_here(count: usize) -> bool {
+    count <= 1 || ALONE.get() || rayon::current_num_threads() == 1
+}
+
 fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
     let key = (std::process::id(), threads);
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +87,7 @@ fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
 /// # Errors
 /// One of the errors that `f` returned; calls not yet begun are then left out.
 pub fn try_for_each(count: usize, f: impl Fn(usize) -> Result<()> + Send + Sync) -> Result<()> {
-    if count <= 1 || rayon::current_num_threads() == 1 {
+    if stays_here(count) {
         (0..count).try_for_each(f)
     } else {
         (0..count).into_par_iter().with_max_len(1).try_for_each(f)
@@ -77,7 +102,7 @@ pub fn try_map<T: Send>(
     count: usize,
     f: impl Fn(usize) -> Result<T> + Send + Sync,
 ) -> Result<Vec<T>> {
-    if count <= 1 || rayon::current_num_threads() == 1 {
+    if stays_here(count) {
         (0..count).map(f).collect()
     } else {
         (0..count).into_par_iter().with_max_len(1).map(f).collect()
@@ -96,6 +121,15 @@ mod tests {
             assert_eq!(seen, threads);
         }
         assert!(with_threads(Some(0), || Ok(())).is_err());
+    }
+
+    #[test]
+    fn alone_means_on_this_thread() {
+        let here = std::thread::current().id();
+        let seen = alone(|| try_map(50, |_| Ok(std::thread::current().id())));
+        assert!(seen.unwrap().iter().all(|id| *id == here));
+        assert!(std::panic::catch_unwind(|| alone(|| panic!("out"))).is_err());
+        assert!(!ALONE.get());
     }
 
     #[test]

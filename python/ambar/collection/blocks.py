@@ -14,8 +14,8 @@ from ambar.store import Store
 Part: TypeAlias = slice | int
 Key: TypeAlias = tuple[str, int, str]
 
-TOGETHER = 512 << 10
-"""Bytes of decoded values that are worth both cores."""
+AHEAD = 2 << 20
+"""Bytes of values that are decoded together where rows are read one after the other."""
 
 KEPT = 64 << 20
 """Bytes of decoded values that are kept."""
@@ -39,7 +39,7 @@ class Blocks:
     def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
         """Return a copy of a row of an array, or of the part of it that slices and integers say."""
         array = self._store[path]
-        length = self._length(array)
+        length = array.chunks[0]
         if length == 1:
             values: np.ndarray = array.read((row, *part))
             return values
@@ -51,17 +51,26 @@ class Blocks:
             if block is not None:
                 self._blocks.move_to_end(key)
         if block is None:
-            rows = slice(number * length, (number + 1) * length)
-            block = array.read((rows, *part))
-            self._keep(key, block)
+            block = self._read(array, key, part)
         found: np.ndarray = np.array(block[row - number * length])
         return found
 
-    def _length(self, array: Array) -> int:
-        """Return how many rows are decoded together: those of a chunk, or of several small ones."""
-        rows = array.chunks[0]
-        row = max(array.nbytes // max(len(array), 1), 1)
-        return rows if rows == 1 else rows * max(TOGETHER // (rows * row), 1)
+    def _read(self, array: Array, key: Key, part: tuple[Part, ...]) -> np.ndarray:
+        """Read the rows of a chunk; of several, where those before them are at hand."""
+        path, number, text = key
+        length = array.chunks[0]
+        count = 1
+        if (path, number - 1, text) in self._blocks:
+            row = array.nbytes // max(len(array), 1)
+            count = max(AHEAD // max(length * row, 1), 1)
+        rows = array.read((slice(number * length, (number + count) * length), *part))
+        for ahead in range(1, count):
+            following = rows[ahead * length : (ahead + 1) * length]
+            if len(following):
+                self._keep((path, number + ahead, text), following)
+        block: np.ndarray = rows[:length]
+        self._keep(key, block)
+        return block
 
     def _keep(self, key: Key, block: np.ndarray) -> None:
         with self._lock:

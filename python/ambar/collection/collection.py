@@ -165,7 +165,7 @@ class Collection:
     def commit(self) -> None:
         """Make everything done so far visible to readers, all at once, and durable."""
         self._changing.commit()
-        for cached in ("store", "reader", "_columns", "_chooser", "_templates"):
+        for cached in ("store", "reader", "_columns", "_chooser", "models"):
             self.__dict__.pop(cached, None)
 
     def check(self) -> None:
@@ -358,15 +358,9 @@ class Collection:
 
     def load(self, name: str) -> xr.Dataset:
         """Return a dataset with its values; quicker than lazily where many are read in a row."""
-        from ambar.collection.views import copied, loaded
+        from ambar.collection.views import loaded
 
-        family, row = self.place(name)
-        template = self.template(name)
-        if template is None:
-            return loaded(self, name, self._values(family, row))
-        columns = family.columns.items()
-        values = {key: self._value(family, key, row) for key, c in columns if not c.coordinate}
-        return copied(template, values, self.attributes(name))
+        return loaded(self, name)
 
     def to_xarray(self, names: Sequence[str] | None = None) -> xr.Dataset:
         """Return all datasets, or those named, as one, lazily, with a dimension "dataset".
@@ -429,27 +423,13 @@ class Collection:
         self._check_committed()
         return Chooser(self._catalogue, self._families, self._columns)
 
-    def template(self, name: str) -> xr.Dataset | None:
-        """Return a dataset of which all of a family are copies but for their values, if one is."""
-        from ambar.collection.views import can_be_copied, loaded
-
-        family, row = self.place(name)
-        if family.number not in self._templates:
-            found = None
-            if can_be_copied(family):
-                found = loaded(self, name, self._values(family, row))
-            self._templates[family.number] = found
-        return self._templates[family.number]
-
     @cached_property
-    def _templates(self) -> dict[int, xr.Dataset | None]:
+    def models(self) -> dict[int, xr.Dataset]:
+        """By the number of a family, a dataset that others are like but for their values."""
         return {}
 
-    def _values(self, family: Family, row: int) -> dict[str, np.ndarray]:
-        """Return the values of a dataset's variables."""
-        return {key: self._value(family, key, row) for key in family.columns}
-
-    def _value(self, family: Family, variable: str, row: int) -> np.ndarray:
+    def value(self, family: Family, variable: str, row: int) -> np.ndarray:
+        """Return the values of a variable in one dataset."""
         if family.columns[variable].shared:
             return self.shared(family, variable)
         if family.is_ragged(variable):
@@ -463,8 +443,8 @@ class Collection:
         """Return a dataset as it would be added."""
         family, row = self.place(name)
         variables = {}
-        for key, values in self._values(family, row).items():
-            column = family.columns[key]
+        for key, column in family.columns.items():
+            values = self.value(family, key, row)
             attributes = self.variable_attributes(family, key, row)
             variables[key] = variable_of(column.dims, values, attributes, column.coordinate)
         return record_of(name, variables, self.attributes(name))

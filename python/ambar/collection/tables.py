@@ -21,7 +21,8 @@ class Columns:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._parts: dict[tuple[str, int], list[Any]] = {}
+        self._parts: dict[tuple[str, int], np.ndarray] = {}
+        self._asked: set[tuple[str, int]] = set()
 
     def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
         """Return all attributes of a row: of one variable, or (None) of the dataset."""
@@ -40,9 +41,13 @@ class Columns:
         array = self._store[path]
         length = array.chunks[0]
         part = row // length
-        if (path, part) not in self._parts:
-            self._parts[path, part] = parse(array.read(slice(part * length, (part + 1) * length)))
-        return self._parts[path, part][row % length]
+        if (path, part) in self._parts:
+            return parse([self._parts[path, part][row % length]])[0]
+        if (path, part) in self._asked:
+            # Asked for the second time: others of the chunk are likely to follow.
+            self._parts[path, part] = array.read(slice(part * length, (part + 1) * length))
+        self._asked.add((path, part))
+        return parse(array.read([row]))[0]
 
     def column(self, family: Family, key: str, rows: np.ndarray) -> list[Any]:
         """Return an attribute of some rows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,43 +69,51 @@ class RowArray(BackendArray):
 
 def one(collection: Collection, name: str) -> xr.Dataset:
     """Return one dataset, lazily."""
-    family, row = collection.place(name)
-    variables = {}
-    reader = collection.reader
-    template = collection.template(name)
-    for key, column in family.columns.items():
-        if template is not None and column.coordinate:
-            continue
-        node, dtype = family.path(key), reader.dtype(family, key)
-        shape = family.shape(key)
-        if column.shared:
-            data: Any = collection.shared(family, key)
-        else:
-            rows: int | slice = row
-            if family.is_ragged(key):
-                offsets = reader.offsets(family)
-                rows = slice(int(offsets[row]), int(offsets[row + 1]))
-                shape = (rows.stop - rows.start, *shape)
-            array = RowArray(collection.path, node, rows, shape, dtype)
-            data = indexing.LazilyIndexedArray(array)
-        if template is not None:
-            variables[key] = data
-            continue
-        attributes = collection.variable_attributes(family, key, row)
-        variables[key] = xr.Variable(column.dims, data, attributes, fastpath=True)
-    if template is not None:
-        return copied(template, variables, collection.attributes(name))
-    return _dataset(variables, family, collection.attributes(name))
+    return _made(collection, name, partial(_lazy, collection))
 
 
-def loaded(collection: Collection, name: str, values: Mapping[str, np.ndarray]) -> xr.Dataset:
-    """Return one dataset whose values are at hand."""
+def loaded(collection: Collection, name: str) -> xr.Dataset:
+    """Return one dataset with its values."""
+    return _made(collection, name, collection.value)
+
+
+def _lazy(collection: Collection, family: Family, key: str, row: int) -> Any:
+    """Return a variable of one dataset as an array that is read when it is indexed."""
+    if family.columns[key].shared:
+        return collection.shared(family, key)
+    shape = family.shape(key)
+    rows: int | slice = row
+    if family.is_ragged(key):
+        offsets = collection.reader.offsets(family)
+        rows = slice(int(offsets[row]), int(offsets[row + 1]))
+        shape = (rows.stop - rows.start, *shape)
+    dtype = collection.reader.dtype(family, key)
+    array = RowArray(collection.path, family.path(key), rows, shape, dtype)
+    return indexing.LazilyIndexedArray(array)
+
+
+def _made(collection: Collection, name: str, data: Callable[[Family, str, int], Any]) -> xr.Dataset:
+    """Return one dataset of what `data` gives for each variable, like another one where it can."""
     family, row = collection.place(name)
-    variables = {}
-    for key, column in family.columns.items():
-        attributes = collection.variable_attributes(family, key, row)
-        variables[key] = xr.Variable(column.dims, values[key], attributes, fastpath=True)
-    return _dataset(variables, family, collection.attributes(name))
+    attributes = collection.attributes(name)
+    model = collection.models.get(family.number)
+    if model is not None:
+        columns = family.columns.items()
+        values = {key: data(family, key, row) for key, column in columns if not column.coordinate}
+        return copied(model, values, attributes)
+    variables = {
+        key: xr.Variable(
+            column.dims,
+            data(family, key, row),
+            collection.variable_attributes(family, key, row),
+            fastpath=True,
+        )
+        for key, column in family.columns.items()
+    }
+    dataset = _dataset(variables, family, attributes)
+    if can_be_copied(family):
+        collection.models[family.number] = dataset.copy(deep=False)
+    return dataset
 
 
 def can_be_copied(family: Family) -> bool:
@@ -119,9 +128,7 @@ def can_be_copied(family: Family) -> bool:
     )
 
 
-def copied(
-    template: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, Any]
-) -> xr.Dataset:
+def copied(model: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, Any]) -> xr.Dataset:
     """Return a dataset like another one; several times as quick as making it anew.
 
     ``Dataset.copy(data=...)`` does the same, but copies the indices too, which takes longest.
@@ -130,9 +137,9 @@ def copied(
         name: xr.Variable(variable.dims, values[name], dict(variable.attrs), fastpath=True)
         if name in values
         else variable.copy(deep=False)
-        for name, variable in template.variables.items()
+        for name, variable in model.variables.items()
     }
-    dataset: xr.Dataset = template._replace(variables, attrs=attributes)
+    dataset: xr.Dataset = model._replace(variables, attrs=attributes)
     return dataset
 
 

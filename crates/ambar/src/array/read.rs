@@ -56,6 +56,18 @@ impl Array {
             .map_err(|error| self.place(error))
     }
 
+    /// Raw bytes of the chunks that a selection touches: what reading it decodes; of texts, about.
+    ///
+    /// # Errors
+    /// `Invalid` for a selection outside of the array; `Limit`.
+    pub fn touched_bytes(&self, selection: &[Indices<'_>]) -> Result<u64> {
+        let plan = Plan::new(self.shape(), self.chunk_shape(), selection)
+            .map_err(|error| self.place(error))?;
+        let chunk = self.chunk_shape().iter().product::<u64>();
+        let size = self.dtype().size().unwrap_or(32) as u64;
+        Ok((plan.count as u64).saturating_mul(chunk.saturating_mul(size)))
+    }
+
     /// Reads rows of a 1-D array on the calling thread; of others, rows of their first dimension as
     /// `read` does.
     ///
