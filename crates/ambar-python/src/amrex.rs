@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource};
 use ambar::kinds::particles::Particles;
-use ambar::parallel::with_threads;
 use ambar::{Column, DataType, Error, ErrorKind};
 use ambar_formats::amrex::{self, About, ConvertOptions, Plotfile, Run, json};
 use pyo3::prelude::*;
@@ -18,6 +17,7 @@ use crate::errors::OrRaise;
 use crate::kinds::Table;
 use crate::memory::{Lent, to_numpy};
 use crate::progress::Progress;
+use crate::threads::detached;
 use crate::writer::{compression, durability};
 
 /// A plotfile of AMReX.
@@ -30,7 +30,7 @@ pub struct Amrex {
 impl Amrex {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let inner = py.detach(|| Plotfile::open(&path)).or_raise()?;
+        let inner = detached(py, None, || Plotfile::open(&path))?;
         Ok(Self {
             inner: Arc::new(inner),
         })
@@ -87,7 +87,7 @@ impl Amrex {
                 .read_box(level, index, field, column.bytes_mut())?;
             Ok(column)
         };
-        to_numpy(py, py.detach(read).or_raise()?)
+        to_numpy(py, detached(py, None, read)?)
     }
 
     #[pyo3(signature = (fields=None))]
@@ -97,8 +97,7 @@ impl Amrex {
 
     #[pyo3(signature = (species, threads=None))]
     fn particles(&self, py: Python<'_>, species: &str, threads: Option<usize>) -> PyResult<Table> {
-        let read = || with_threads(threads, || self.inner.read_particles(species));
-        let columns = py.detach(read).or_raise()?;
+        let columns = detached(py, threads, || self.inner.read_particles(species))?;
         let hierarchy = self.inner.hierarchy();
         let side = hierarchy.upper[0] - hierarchy.lower[0];
         let particles = Particles::from_columns(columns, hierarchy.ndim, side).or_raise()?;
@@ -108,8 +107,8 @@ impl Amrex {
 
 fn amr(py: Python<'_>, source: Arc<dyn PatchSource>, fields: Option<Vec<String>>) -> PyResult<Amr> {
     let fields = fields.unwrap_or_else(|| source.fields().to_vec());
-    let open = || with_threads(None, || PatchAmr::from_fields(source, fields));
-    Ok(Amr::of_patches(py.detach(open).or_raise()?))
+    let patches = detached(py, None, || PatchAmr::from_fields(source, fields))?;
+    Ok(Amr::of_patches(patches))
 }
 
 /// What Python says of boxes that it reads.
@@ -307,14 +306,12 @@ pub fn convert_amrex(
             go_on(reported.report(done, total))
         })),
     };
-    let converted = progress.run(py, || {
-        with_threads(threads, || match &source {
-            From::Folder(path) => amrex::convert(path, &target, &options),
-            From::Boxes(boxes) => {
-                let boxes = boxes.get();
-                amrex::convert_source(&*boxes.inner, &boxes.about, &target, &options)
-            }
-        })
+    let converted = progress.run(py, threads, || match &source {
+        From::Folder(path) => amrex::convert(path, &target, &options),
+        From::Boxes(boxes) => {
+            let boxes = boxes.get();
+            amrex::convert_source(&*boxes.inner, &boxes.about, &target, &options)
+        }
     })?;
     let json = serde_json::json!({
         "source_bytes": converted.source_bytes,
@@ -351,10 +348,8 @@ pub fn export_amrex(
 ) -> PyResult<()> {
     let progress = Progress::new(progress);
     let report = |done, total| go_on(progress.report(done, total));
-    progress.run(py, || {
-        with_threads(threads, || {
-            amrex::export(&store.inner, path, &target, Some(&report))
-        })
+    progress.run(py, threads, || {
+        amrex::export(&store.inner, path, &target, Some(&report))
     })
 }
 

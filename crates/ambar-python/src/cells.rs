@@ -6,7 +6,6 @@ use ambar::kinds::amr::patches::IndexBox;
 use ambar::kinds::amr::{AmrTree, PatchAmr, Weight, Window};
 use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
-use ambar::parallel::with_threads;
 use ambar::{Column, DataType};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,6 +14,7 @@ use pyo3::types::PyDict;
 use crate::errors::OrRaise;
 use crate::kinds::{fill, lend_whole, selection};
 use crate::memory::{numpy_dtype, to_numpy};
+use crate::threads::detached;
 
 /// A hierarchy of either layout.
 enum Cells {
@@ -204,9 +204,7 @@ impl Amr {
     fn chunks(&self, py: Python<'_>) -> PyResult<u64> {
         match &*self.inner {
             Cells::Tree(tree) => Ok(tree.chunks()),
-            Cells::Patches(patches) => py
-                .detach(|| with_threads(None, || patches.chunks()))
-                .or_raise(),
+            Cells::Patches(patches) => detached(py, None, || patches.chunks()),
         }
     }
 
@@ -225,8 +223,11 @@ impl Amr {
     ) -> PyResult<u64> {
         let selection = selection(region, levels, condition)?;
         let cells = &*self.inner;
-        py.detach(|| either!(cells, cells => cells.chunks_touched(&selection)))
-            .or_raise()
+        detached(
+            py,
+            None,
+            || either!(cells, cells => cells.chunks_touched(&selection)),
+        )
     }
 
     #[pyo3(signature = (columns, region=None, levels=None, condition=None, threads=None))]
@@ -244,14 +245,11 @@ impl Amr {
         let rest = self.lend(&dict, columns, &selection)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();
         let cells = &*self.inner;
-        let cells = py
-            .detach(|| {
-                with_threads(
-                    threads,
-                    || either!(cells, cells => cells.cells(&names, &selection)),
-                )
-            })
-            .or_raise()?;
+        let cells = detached(
+            py,
+            threads,
+            || either!(cells, cells => cells.cells(&names, &selection)),
+        )?;
         fill(&dict, cells)?;
         Ok(dict)
     }
@@ -268,14 +266,11 @@ impl Amr {
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(level, &lo, &hi)?;
         let cells = &*self.inner;
-        let mut grids = py
-            .detach(|| {
-                with_threads(
-                    threads,
-                    || either!(cells, cells => cells.grid(&[field], &window)),
-                )
-            })
-            .or_raise()?;
+        let mut grids = detached(
+            py,
+            threads,
+            || either!(cells, cells => cells.grid(&[field], &window)),
+        )?;
         let (_, grid) = grids
             .pop()
             .ok_or_else(|| PyValueError::new_err("no field was asked for"))?;
@@ -298,14 +293,11 @@ impl Amr {
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(level, &lo, &hi)?;
         let cells = &*self.inner;
-        let image = py
-            .detach(|| {
-                with_threads(
-                    threads,
-                    || either!(cells, cells => cells.slice(field, axis, at, &window)),
-                )
-            })
-            .or_raise()?;
+        let image = detached(
+            py,
+            threads,
+            || either!(cells, cells => cells.slice(field, axis, at, &window)),
+        )?;
         grid_and_origin(py, image, &window, &self.across(axis))
     }
 
@@ -330,14 +322,11 @@ impl Amr {
             Some(field) => Weight::Field(field),
         };
         let cells = &*self.inner;
-        let image = py
-            .detach(|| {
-                with_threads(
-                    threads,
-                    || either!(cells, cells => cells.project(field, axis, weight, &window)),
-                )
-            })
-            .or_raise()?;
+        let image = detached(
+            py,
+            threads,
+            || either!(cells, cells => cells.project(field, axis, weight, &window)),
+        )?;
         grid_and_origin(py, image, &window, &self.across(axis))
     }
 }

@@ -7,13 +7,13 @@ use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
 use ambar::kinds::source::ColumnSource;
 use ambar::kinds::table::Table as Rows;
-use ambar::parallel::with_threads;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::OrRaise;
 use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
+use crate::threads::detached;
 
 /// Adds to `dict` those of `names` that lie in memory as a whole and are wanted as such, without a
 /// copy and read-only. Returns the others.
@@ -137,14 +137,10 @@ impl Table {
         let dict = PyDict::new(py);
         let rest = lend_whole(&dict, &**self.rows_of().source(), columns, &selection)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();
-        let rows = py
-            .detach(|| {
-                with_threads(threads, || match &self.inner {
-                    Kind::Particles(particles) => particles.read(&names, &selection),
-                    Kind::Table(rows) => rows.read(&names, &selection),
-                })
-            })
-            .or_raise()?;
+        let rows = detached(py, threads, || match &self.inner {
+            Kind::Particles(particles) => particles.read(&names, &selection),
+            Kind::Table(rows) => rows.read(&names, &selection),
+        })?;
         fill(&dict, rows)?;
         Ok(dict)
     }

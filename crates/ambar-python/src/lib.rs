@@ -10,6 +10,7 @@ mod memory;
 mod progress;
 mod ramses;
 mod store;
+mod threads;
 mod writer;
 
 use pyo3::prelude::*;

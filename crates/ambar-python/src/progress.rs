@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ambar::parallel::with_threads;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
@@ -37,11 +38,12 @@ impl Progress {
         }
     }
 
-    /// Runs `work` on a thread of its own, while this one listens for Ctrl-C: Python hears of signals
+    /// Runs `work` on as many threads as the caller asked for, while this one listens for Ctrl-C: Python hears of signals
     /// on its main thread only. What the callable raised comes before the work's result.
     pub fn run<T: Send>(
         &self,
         py: Python<'_>,
+        threads: Option<usize>,
         work: impl FnOnce() -> ambar::Result<T> + Send,
     ) -> PyResult<T> {
         let result = py.detach(|| {
@@ -49,7 +51,7 @@ impl Progress {
                 let (working, done) = mpsc::channel::<()>();
                 let worker = scope.spawn(move || {
                     let _working = working;
-                    work()
+                    with_threads(threads, work)
                 });
                 while done.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                     if let Err(error) = Python::attach(|py| py.check_signals()) {

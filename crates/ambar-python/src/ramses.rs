@@ -7,7 +7,6 @@ use ambar::ErrorKind;
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
-use ambar::parallel::with_threads;
 use ambar::{Column, Error};
 use ambar_formats::ramses::{
     self, CellsRequest, ComponentKind, ConvertOptions, Output, ParticlesRequest, json,
@@ -19,6 +18,7 @@ use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::kinds::{Table, region};
 use crate::progress::Progress;
+use crate::threads::detached;
 use crate::writer::{compression, durability};
 
 /// An output of RAMSES.
@@ -57,7 +57,7 @@ impl Ramses {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         Ok(Self {
-            inner: py.detach(|| Output::open(&path)).or_raise()?,
+            inner: detached(py, None, || Output::open(&path))?,
         })
     }
 
@@ -94,11 +94,9 @@ impl Ramses {
             domain: false,
             progress: Some(&report),
         };
-        let tree = progress.run(py, || {
-            with_threads(threads, || {
-                let cells = self.inner.read_cells(&request)?;
-                AmrTree::from_leaves(cells.leaves, cells.columns)
-            })
+        let tree = progress.run(py, threads, || {
+            let cells = self.inner.read_cells(&request)?;
+            AmrTree::from_leaves(cells.leaves, cells.columns)
         })?;
         Ok(Amr::of_tree(tree))
     }
@@ -121,8 +119,7 @@ impl Ramses {
             domain: false,
             progress: Some(&report),
         };
-        let read = || with_threads(threads, || self.inner.read_particles(&request));
-        let columns = progress.run(py, read)?;
+        let columns = progress.run(py, threads, || self.inner.read_particles(&request))?;
         let info = self.inner.info();
         let (ndim, boxlen) = (info.ndim, info.boxlen);
         let particles = Particles::from_columns(columns, ndim, boxlen).or_raise()?;
@@ -130,15 +127,13 @@ impl Ramses {
     }
 
     fn sinks(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        py.detach(|| self.inner.read_sinks())
-            .or_raise()?
+        detached(py, None, || self.inner.read_sinks())?
             .map(table)
             .transpose()
     }
 
     fn clumps(&self, py: Python<'_>) -> PyResult<Option<Table>> {
-        py.detach(|| self.inner.read_clumps())
-            .or_raise()?
+        detached(py, None, || self.inner.read_clumps())?
             .map(table)
             .transpose()
     }
@@ -179,8 +174,7 @@ pub fn convert_ramses(
             go_on(reported.report(done, total))
         })),
     };
-    let convert = || with_threads(threads, || ramses::convert(&path, &target, &options));
-    let converted = progress.run(py, convert)?;
+    let converted = progress.run(py, threads, || ramses::convert(&path, &target, &options))?;
     let json = serde_json::json!({
         "source_bytes": converted.source_bytes,
         "stored_bytes": converted.stored_bytes,

@@ -10,7 +10,7 @@ use ambar::kinds::amr::{AmrTree, PatchAmr};
 use ambar::kinds::attributes::{kind, of_kind};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
-use ambar::parallel::{self, with_threads};
+use ambar::parallel;
 use ambar::store::NodeKind;
 use ambar::{Column, DataType, Error};
 use pyo3::exceptions::PyTypeError;
@@ -22,6 +22,7 @@ use crate::errors::OrRaise;
 use crate::kinds::Table;
 use crate::memory::{Lent, numpy_dtype, to_numpy};
 use crate::progress::Progress;
+use crate::threads::detached;
 
 /// One commit of a store, open for reading.
 #[pyclass(frozen, module = "ambar._core")]
@@ -112,20 +113,19 @@ impl Store {
     fn amr(&self, py: Python<'_>, path: &str) -> PyResult<Amr> {
         let attributes = of_kind(&self.inner, path, &["amr"]).or_raise()?;
         if attributes.get("layout").and_then(serde_json::Value::as_str) == Some("patches") {
-            let open = || with_threads(None, || PatchAmr::open(&self.inner, path));
-            return Ok(Amr::of_patches(py.detach(open).or_raise()?));
+            let patches = detached(py, None, || PatchAmr::open(&self.inner, path))?;
+            return Ok(Amr::of_patches(patches));
         }
-        let tree = py.detach(|| AmrTree::open(&self.inner, path)).or_raise()?;
+        let tree = detached(py, None, || AmrTree::open(&self.inner, path))?;
         Ok(Amr::of_tree(tree))
     }
 
     /// Particles, or rows without positions.
     fn table(&self, py: Python<'_>, path: &str) -> PyResult<Table> {
-        py.detach(|| match kind(&self.inner, path)?.as_deref() {
+        detached(py, None, || match kind(&self.inner, path)?.as_deref() {
             Some("particles") => Ok(Table::of_particles(Particles::open(&self.inner, path)?)),
             _ => Ok(Table::of_rows(Rows::open(&self.inner, path)?)),
         })
-        .or_raise()
     }
 
     fn usage(&self, py: Python<'_>) -> PyResult<String> {
@@ -147,11 +147,9 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let progress = Progress::new(progress);
-        let report = progress.run(py, || {
-            ambar::parallel::with_threads(threads, || {
-                self.inner
-                    .verify(&|done, total| progress.report(done, total))
-            })
+        let report = progress.run(py, threads, || {
+            self.inner
+                .verify(&|done, total| progress.report(done, total))
         })?;
         let json = serde_json::json!({
             "bytes": report.bytes,

@@ -61,7 +61,15 @@ pub fn alone<T>(f: impl FnOnce() -> T) -> T {
 
 /// Whether a loop of so many calls is not worth, or not allowed, other threads.
 fn stays_here(count: usize) -> bool {
-    count <= 1 || ALONE.get() || rayon::current_num_threads() == 1
+    count <= 1 || ALONE.get() || (in_a_pool() && rayon::current_num_threads() == 1)
+}
+
+/// Whether this thread belongs to a pool, ours or the program's own.
+///
+/// Other threads may not ask rayon for anything: it would start its global pool, whose threads a
+/// forked child would wait for in vain.
+fn in_a_pool() -> bool {
+    rayon::current_thread_index().is_some()
 }
 
 fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
@@ -81,14 +89,18 @@ fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(pool)
 }
 
-/// Calls `f` with each of `0..count`, in parallel on the current pool where there is more than one
-/// thread and more than one call to make; else in order, on the calling thread.
+/// Calls `f` with each of `0..count`, in parallel on the current pool (or, outside of one, on that of
+/// [`with_threads`]) where there is more than one thread and more than one call to make; else in
+/// order, on the calling thread.
 ///
 /// # Errors
-/// One of the errors that `f` returned; calls not yet begun are then left out.
+/// One of the errors that `f` returned; calls not yet begun are then left out. `Io` where the system
+/// gives no threads.
 pub fn try_for_each(count: usize, f: impl Fn(usize) -> Result<()> + Send + Sync) -> Result<()> {
     if stays_here(count) {
         (0..count).try_for_each(f)
+    } else if !in_a_pool() {
+        with_threads(None, || try_for_each(count, f))
     } else {
         (0..count).into_par_iter().with_max_len(1).try_for_each(f)
     }
@@ -97,15 +109,36 @@ pub fn try_for_each(count: usize, f: impl Fn(usize) -> Result<()> + Send + Sync)
 /// What `f` gives for each of `0..count`, in order; computed as by [`try_for_each`].
 ///
 /// # Errors
-/// One of the errors that `f` returned.
+/// One of the errors that `f` returned. `Io` where the system gives no threads.
 pub fn try_map<T: Send>(
     count: usize,
     f: impl Fn(usize) -> Result<T> + Send + Sync,
 ) -> Result<Vec<T>> {
     if stays_here(count) {
         (0..count).map(f).collect()
+    } else if !in_a_pool() {
+        with_threads(None, || try_map(count, f))
     } else {
         (0..count).into_par_iter().with_max_len(1).map(f).collect()
+    }
+}
+
+/// What `a` and `b` give, which are called at the same time where [`try_map`] would use two threads;
+/// else one after the other.
+///
+/// # Errors
+/// The error that `a` returned, or that `b` did. `Io` where the system gives no threads.
+pub fn try_join<A: Send, B: Send>(
+    a: impl FnOnce() -> Result<A> + Send,
+    b: impl FnOnce() -> Result<B> + Send,
+) -> Result<(A, B)> {
+    if stays_here(2) {
+        Ok((a()?, b()?))
+    } else if !in_a_pool() {
+        with_threads(None, || try_join(a, b))
+    } else {
+        let (a, b) = rayon::join(a, b);
+        Ok((a?, b?))
     }
 }
 
@@ -130,6 +163,19 @@ mod tests {
         assert!(seen.unwrap().iter().all(|id| *id == here));
         assert!(std::panic::catch_unwind(|| alone(|| panic!("out"))).is_err());
         assert!(!ALONE.get());
+    }
+
+    #[test]
+    fn loops_outside_of_a_pool_use_ours_and_not_the_global_one() {
+        let names = || std::thread::current().name().map(str::to_owned);
+        let name_of = |_| Ok(names());
+        let (a, b) = try_join(|| name_of(0), || name_of(1)).unwrap();
+        let mut seen = try_map(20, name_of).unwrap();
+        seen.extend([a, b]);
+        let ours = |name: &Option<String>| name.as_ref().is_some_and(|n| n.starts_with("ambar-"));
+        assert!(default_threads() == 1 || seen.iter().all(ours), "{seen:?}");
+        let (a, b) = alone(|| try_join(|| name_of(0), || name_of(1))).unwrap();
+        assert_eq!([a, b], [names(), names()]);
     }
 
     #[test]

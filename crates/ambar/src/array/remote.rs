@@ -63,10 +63,10 @@ impl Array {
                 true => self.fetch(end..count, &chunk),
                 false => Ok(Fetched::default()),
             };
-            let (decoded, next) = rayon::join(decode, following);
-            out.extend(decoded?);
+            let (decoded, next) = parallel::try_join(decode, following)?;
+            out.extend(decoded);
             start = end;
-            fetched = next?;
+            fetched = next;
         }
         Ok(out)
     }
