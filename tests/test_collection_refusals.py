@@ -35,8 +35,13 @@ def _surrogate() -> np.ndarray:
         ({"v": ("x", _surrogate())}, "v has a string that is no Unicode"),
         ({"v": ("x", [1], {"a": object()})}, "v: attribute 'a': an attribute is a object"),
         ({"v": ("x", [1], {"a": ["\udcff"]})}, "v: attribute 'a': .* surrogates not allowed"),
-        ({"v": ("x", [1], {"ambar": 1})}, 'v: no attribute may be named "ambar"'),
+        ({"v": ("x", [1], {"ambar": 1})}, "v: attribute 'ambar': none may be named"),
+        ({"v": ("x", [1], {1: "a", "1": "b"})}, "v: attribute '1': another is named"),
         ({"v": np.zeros(2, [("a", "i4")])}, "v is of dtype"),
+        (
+            {"v": ("x", np.zeros(2, "M8[s]"), {"units": "days since 1900-01-01"})},
+            "v is of times, and says in \\['units'\\] how they are stored",
+        ),
     ],
 )
 def test_a_bad_dataset_is_refused_and_the_rest_is_kept(

@@ -1,4 +1,4 @@
-"""Forked children read what their parents read, and hang nowhere: they have no threads of theirs."""
+"""Forked children do what their parents did, and wait for none of their threads."""
 
 from __future__ import annotations
 

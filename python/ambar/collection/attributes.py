@@ -1,7 +1,8 @@
 """Attributes of datasets and variables: those in common once, those that differ as columns of JSON.
 
 JSON lacks times and floats that are no numbers: they are objects of one key,
-``{"datetime64": ...}``, ``{"timedelta64": ...}`` and ``{"float": "nan"}``.
+``{"datetime64": ...}``, ``{"timedelta64": ...}`` and ``{"float": "nan"}``; an object that looks
+like one of these is the value of another, ``{"dict": ...}``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,8 +28,7 @@ Key: TypeAlias = tuple[str | None, str]
 ABSENT = ""
 """What stands in a column for a dataset that lacks the attribute."""
 
-_SIMPLE = (str, bool)
-"""Types that can be stored as they are."""
+_TAKEN = "ambar"
 
 _INTEGERS = range(-(2**63), 2**64)
 
@@ -58,7 +59,9 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     if isinstance(value, (datetime.datetime, datetime.date)):
         return _times("datetime64", np.asarray(np.datetime64(value)))
     if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
+        parts = {str(key): plain(part) for key, part in value.items()}
+        # What would be taken for something else is marked.
+        return {"dict": parts} if len(parts) == 1 and _MARKS.issuperset(parts) else parts
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     raise _core.InvalidError(
@@ -67,23 +70,38 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
     )
 
 
-def check_attributes(owner: tuple[str, ...], attributes: Mapping[str, Any]) -> None:
-    """Raise InvalidError for attributes that cannot be stored.
+def texts_of(owner: tuple[str, ...], attributes: Mapping[Any, Any]) -> dict[str, str]:
+    """Return attributes as JSON texts, as they are stored.
 
-    `owner` is named there: a dataset, and its variable if they are one's.
+    `owner` is named in errors: a dataset, and its variable if they are one's. Raises InvalidError
+    for attributes that cannot be stored.
     """
+    texts: dict[str, str] = {}
     for key, value in attributes.items():
-        if key == "ambar":
-            raise _core.InvalidError(
-                f'{_named(owner)}: no attribute may be named "ambar", which the store needs '
-                "itself; rename it"
-            )
         try:
-            if type(value) not in _SIMPLE:
-                value = json.dumps(plain(value), ensure_ascii=False)  # noqa: PLW2901 - to be checked
-            f"{key}{value}".encode()
+            _check_name(key, texts)
+            texts[str(key)] = _text(value)
         except (_core.InvalidError, UnicodeEncodeError) as error:
             raise _core.InvalidError(f"{_named(owner)}: attribute {key!r}: {error}") from None
+    return texts
+
+
+def _check_name(key: Any, others: Mapping[str, str]) -> None:
+    name = str(key)
+    if name == _TAKEN:
+        raise _core.InvalidError(f'none may be named "{_TAKEN}", which the store needs; rename it')
+    if name in others:
+        raise _core.InvalidError(f'another is named "{name}" too; rename it')
+    name.encode()  # what is no Unicode is refused
+
+
+def _text(value: Any) -> str:
+    if type(value) is str:
+        value.encode()
+        return encode_basestring_ascii(value)
+    found = plain(value)
+    json.dumps(found, ensure_ascii=False).encode()
+    return json.dumps(found)
 
 
 def _named(owner: tuple[str, ...]) -> str:
@@ -105,48 +123,51 @@ def _times(kind: str, values: np.ndarray) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """Return what `plain` was given, arrays as lists."""
+    """Return what `plain` was given, arrays as lists.
+
+    Raises CorruptError for what `plain` never returns.
+    """
     if isinstance(value, list):
         return [restored(part) for part in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1:
+    if len(value) == 1 and not _MARKS.isdisjoint(value):
         [(kind, part)] = value.items()
-        if kind == "datetime64":
-            return np.datetime64(part)
-        if kind == "timedelta64":
-            return np.timedelta64(*part)
-        if kind == "float":
-            return _FLOATS[part]
+        try:
+            return _RESTORED[kind](part)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _core.CorruptError(
+                f"{value} stands for no attribute ({error!r}); restore the store from a copy"
+            ) from error
+    return _parts(value)
+
+
+def _parts(value: dict[str, Any]) -> dict[str, Any]:
     return {key: restored(part) for key, part in value.items()}
 
 
-def parse(texts: Iterable[str]) -> list[Any]:
-    """Return the values of a column; None where a dataset lacks the attribute."""
-    values = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
-    return [restored(value) if isinstance(value, (dict, list)) else value for value in values]
+_RESTORED: dict[str, Callable[[Any], Any]] = {
+    "datetime64": np.datetime64,
+    "timedelta64": lambda part: np.timedelta64(*part),
+    "float": lambda part: _FLOATS[part],
+    "dict": _parts,
+}
+_MARKS = frozenset(_RESTORED)
+"""Keys of objects that stand for what JSON lacks."""
 
 
-class Texts:
-    """Attributes as JSON texts; the last are remembered, as most datasets have the same."""
+def parse(texts: Iterable[str], node: str) -> list[Any]:
+    """Return the values of a column, `node`; None where a dataset lacks the attribute.
 
-    def __init__(self) -> None:
-        self._last: dict[str | None, tuple[dict[str, Any], dict[str, str]]] = {}
-
-    def of(self, scope: str | None, attributes: dict[str, Any]) -> dict[str, str]:
-        """Return the texts of the attributes of one variable, or of the dataset."""
-        if scope in self._last:
-            last, texts = self._last[scope]
-            try:
-                if last == attributes:
-                    return texts
-            except ValueError:
-                pass  # arrays are not compared
-        texts = {}
-        for key, value in attributes.items():
-            texts[key] = json.dumps(plain(value))
-        self._last[scope] = attributes, texts
-        return texts
+    Raises CorruptError for texts that are no attributes.
+    """
+    try:
+        values = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
+        return [restored(value) if type(value) in (dict, list) else value for value in values]
+    except (ValueError, RecursionError, _core.CorruptError) as error:
+        raise _core.CorruptError(
+            f"/{node}: a text is no attribute ({error}); restore the store from a copy"
+        ) from error
 
 
 def merge(family: Family, records: list[Record]) -> tuple[dict[Key, list[str]], list[Key]]:
@@ -155,20 +176,16 @@ def merge(family: Family, records: list[Record]) -> tuple[dict[Key, list[str]], 
     Returns the texts of the new rows of each column, and the columns that are new: their earlier
     rows all have what was in common so far, which is ``family``'s no longer.
     """
-    texts = Texts()
     columns: dict[Key, list[str]] = {}
     new: list[Key] = []
     for scope in (None, *family.columns):
-        rows = [
-            texts.of(scope, r.attributes if scope is None else r.variables[scope].attributes)
-            for r in records
-        ]
+        rows = [r.attributes if scope is None else r.variables[scope].attributes for r in records]
         common = family.attributes if scope is None else family.columns[scope].attributes
         varying = {key for variable, key in family.varying if variable == scope}
         if family.rows == 0:
             common.update({key: json.loads(text) for key, text in rows[0].items()})
         known = {key: json.dumps(value) for key, value in common.items()}
-        if all(row is rows[0] or row == rows[0] for row in rows) and rows[0] == known:
+        if rows[0] == known and all(row == known for row in rows):
             continue
         keys = dict.fromkeys(key for row in (known, *rows) for key in row)
         for key in [*keys, *(key for key in varying if key not in keys)]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.cached import Remote, open_cached, place_of
+from ambar.collection.attributes import texts_of
 from ambar.collection.blocks import blocks_of
 from ambar.collection.catalogue import Catalogue
 from ambar.collection.changing import Changes, checked_settings
@@ -446,8 +447,10 @@ class Collection:
         for key, column in family.columns.items():
             values = self.value(family, key, row)
             attributes = self.variable_attributes(family, key, row)
-            variables[key] = variable_of(column.dims, values, attributes, column.coordinate)
-        return record_of(name, variables, self.attributes(name))
+            variables[key] = variable_of(
+                (name, key), column.dims, values, attributes, column.coordinate
+            )
+        return record_of(name, variables, texts_of((name,), self.attributes(name)))
 
     @property
     def _changing(self) -> Changes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ambar import _core
-from ambar.collection.attributes import check_attributes
+from ambar.collection.attributes import texts_of
 from ambar.collection.times import encode_times
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class Variable(NamedTuple):
 
     dims: tuple[str, ...]
     values: np.ndarray
-    attributes: dict[str, Any]
+    attributes: dict[str, str]
+    """JSON texts."""
     coordinate: bool
     times: str | None
     """CF units where the values count time; see `times`."""
@@ -41,7 +42,8 @@ class Record(NamedTuple):
 
     name: str
     variables: dict[str, Variable]
-    attributes: dict[str, Any]
+    attributes: dict[str, str]
+    """JSON texts."""
     sizes: dict[str, int]
     """The lengths of the dimensions."""
 
@@ -54,8 +56,9 @@ class Record(NamedTuple):
 def as_record(name: str, dataset: Input) -> Record:
     """Return a dataset of xarray, or a mapping from names to arrays, as a record that is checked.
 
-    What can be found wrong with a dataset is found here: an error while records are written would
-    be one of all that were added with it.
+    Nothing of it is shared: the caller may go on changing the dataset while it is written. What can
+    be found wrong with a dataset is found here: an error while records are written would be one of
+    all that were added with it.
 
     A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
     ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
@@ -72,30 +75,31 @@ def as_record(name: str, dataset: Input) -> Record:
         return dataset if dataset.name == name else dataset._replace(name=name)
     if not isinstance(name, str) or not name or not _is_unicode(name):
         raise _core.InvalidError(f"a dataset's name is a text of at least one letter, not {name!r}")
-    attributes: dict[str, Any] = {}
+    attributes: Mapping[Any, Any] = {}
     if not hasattr(dataset, "coords"):
-        variables = {str(key): _of_mapping(str(key), value) for key, value in dataset.items()}
+        variables = {str(key): _of_mapping(name, str(key), v) for key, v in dataset.items()}
     else:
         # `variables` of a Dataset makes no DataArrays, which would take most of the time.
         dataset = cast("xr.Dataset", dataset)
         coords = dataset.coords
         variables = {
-            str(key): variable_of(tuple(map(str, v.dims)), v.values, v.attrs, key in coords)
+            str(key): variable_of(
+                (name, str(key)), tuple(map(str, v.dims)), v.values, v.attrs, key in coords
+            )
             for key, v in dataset.variables.items()
         }
-        attributes = {str(key): value for key, value in dataset.attrs.items()}
-    return record_of(name, variables, attributes)
+        attributes = dataset.attrs
+    return record_of(name, variables, texts_of((name,), attributes))
 
 
-def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, Any]) -> Record:
+def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, str]) -> Record:
     """Return a record that is checked; raises as `as_record` does."""
-    check_attributes((name,), attributes)
     for key, variable in variables.items():
         _check(name, key, variable)
     return Record(name, variables, attributes, _sizes(name, variables))
 
 
-def _of_mapping(key: str, value: Any) -> Variable:
+def _of_mapping(name: str, key: str, value: Any) -> Variable:
     attributes: dict[str, Any] = {}
     if isinstance(value, tuple):
         dims, values, *rest = value
@@ -105,24 +109,31 @@ def _of_mapping(key: str, value: Any) -> Variable:
     else:
         values = np.asarray(value)
         dims = tuple(f"dim_{axis}" for axis in range(values.ndim))
-    return variable_of(dims, values, attributes, dims == (key,))
+    return variable_of((name, key), dims, values, attributes, dims == (key,))
 
 
 def variable_of(
-    dims: tuple[str, ...], values: np.ndarray, attributes: dict[str, Any], coordinate: bool
+    owner: tuple[str, str],
+    dims: tuple[str, ...],
+    values: np.ndarray,
+    attributes: Mapping[Any, Any],
+    coordinate: bool,
 ) -> Variable:
-    """Return values as a variable; times as integers, texts as objects, in C order."""
+    """Return a copy of values as a variable; times as integers, texts as objects, in C order.
+
+    `owner` is named in errors: the dataset, and the variable. Raises InvalidError for attributes
+    that cannot be stored.
+    """
     times = None
     kind = values.dtype.kind
     if kind in "mM":
         values, times = encode_times(values)
     elif kind in "UST":
         values = values.astype(object)
-    if values.ndim and not values.flags.c_contiguous:
-        values = np.ascontiguousarray(values)
-    if not values.dtype.isnative:
-        values = values.astype(values.dtype.newbyteorder("="))
-    return Variable(dims, values, attributes, coordinate, times, _type_name(values))
+    native = values.dtype.newbyteorder("=")
+    values = np.array(values, native, order="C")
+    texts = texts_of(owner, attributes) if attributes else {}
+    return Variable(dims, values, texts, coordinate, times, _type_name(values))
 
 
 def _type_name(values: np.ndarray) -> str:
@@ -135,6 +146,8 @@ def _type_name(values: np.ndarray) -> str:
         name = _TYPE_NAMES[dtype] = dtype.str
     return name
 
+
+_OF_TIMES = frozenset({"units", "calendar", "dtype", "_FillValue"})
 
 # NumPy makes the text anew each time it is asked for.
 _TYPE_NAMES: dict[np.dtype[Any], str] = {}
@@ -164,7 +177,7 @@ def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
 
 
 def _check(dataset: str, name: str, variable: Variable) -> None:
-    """Check the name, the type and the attributes of a variable."""
+    """Check the name and the type of a variable."""
     if name in _TAKEN or "/" in name or not _is_unicode(name):
         raise _core.InvalidError(
             f"dataset {dataset!r}: no variable may be named {name!r}, as arrays of a collection "
@@ -178,8 +191,11 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
             f"dataset {dataset!r}: {name} is of dtype {variable.values.dtype}; numbers, bools, "
             "datetimes, strings and bytes can be stored"
         )
-    if variable.attributes:
-        check_attributes((dataset, name), variable.attributes)
+    if variable.times and (found := _OF_TIMES.intersection(variable.attributes)):
+        raise _core.InvalidError(
+            f"dataset {dataset!r}: {name} is of times, and says in {sorted(found)} how they are "
+            "stored, which the store does itself: remove these attributes"
+        )
 
 
 def _check_texts(what: str, variable: Variable) -> None:

@@ -26,8 +26,7 @@ class Columns:
 
     def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
         """Return all attributes of a row: of one variable, or (None) of the dataset."""
-        common = family.attributes if scope is None else family.columns[scope].attributes
-        found = {key: restored(value) for key, value in common.items()}
+        found = common_attributes(family, scope)
         for index, (variable, key) in enumerate(family.varying):
             if variable == scope:
                 value = self._attribute(family, index, row)
@@ -42,18 +41,18 @@ class Columns:
         length = array.chunks[0]
         part = row // length
         if (path, part) in self._parts:
-            return parse([self._parts[path, part][row % length]])[0]
+            return parse([self._parts[path, part][row % length]], path)[0]
         if (path, part) in self._asked:
             # Asked for the second time: others of the chunk are likely to follow.
             self._parts[path, part] = array.read(slice(part * length, (part + 1) * length))
         self._asked.add((path, part))
-        return parse(array.read([row]))[0]
+        return parse(array.read([row]), path)[0]
 
     def column(self, family: Family, key: str, rows: np.ndarray) -> list[Any]:
         """Return an attribute of some rows."""
         if (None, key) in family.varying:
             path = _path(family, family.varying.index((None, key)))
-            return parse(self._store[path].read(rows))
+            return parse(self._store[path].read(rows), path)
         return [restored(family.attributes.get(key))] * len(rows)
 
     def statistics(self, family: Family, variable: str, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -68,6 +67,12 @@ class Columns:
                 ranges = ranges.view(decoded_dtype(column.times))
             found |= {"min": ranges[:, 0], "max": ranges[:, 1]}
         return found
+
+
+def common_attributes(family: Family, scope: str | None) -> dict[str, Any]:
+    """Return the attributes that all rows have: of one variable, or (None) of the dataset."""
+    common = family.attributes if scope is None else family.columns[scope].attributes
+    return {key: restored(value) for key, value in common.items()}
 
 
 def _path(family: Family, index: int) -> str:

@@ -17,6 +17,7 @@ from ambar.collection.blocks import blocks_of
 from ambar.collection.family import Family
 from ambar.collection.records import ROW
 from ambar.collection.selecting import Piece
+from ambar.collection.tables import common_attributes
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
@@ -163,7 +164,7 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
     for key, column in family.columns.items():
         if column.shared:
             variables[key] = xr.Variable(
-                column.dims, collection.shared(family, key), column.attributes
+                column.dims, collection.shared(family, key), common_attributes(family, key)
             )
             continue
         dtype = collection.reader.dtype(family, key)
@@ -173,11 +174,11 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
         variables[key] = xr.Variable(
             family.dims(key),
             indexing.LazilyIndexedArray(array),
-            column.attributes,
+            common_attributes(family, key),
             {"preferred_chunks": chunks},
         )
     variables[ROW] = xr.Variable((ROW,), np.array(names, object))
-    return _dataset(variables, family, family.attributes)
+    return _dataset(variables, family, common_attributes(family, None))
 
 
 def _contiguous(
@@ -191,12 +192,12 @@ def _contiguous(
             values: np.ndarray = collection.shared(family, key)
         else:
             values = found if isinstance(found, np.ndarray) else found.values
-        variables[key] = xr.Variable(family.dims(key), values, column.attributes)
+        variables[key] = xr.Variable(family.dims(key), values, common_attributes(family, key))
     counts = np.diff(collection.reader.offsets(family))[rows]
     name = family.counts.rpartition("/")[2]
     variables[name] = xr.Variable((ROW,), counts, {"sample_dimension": family.ragged})
     variables[ROW] = xr.Variable((ROW,), np.array(names, object))
-    return _dataset(variables, family, family.attributes)
+    return _dataset(variables, family, common_attributes(family, None))
 
 
 def _dataset(

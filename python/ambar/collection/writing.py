@@ -104,16 +104,8 @@ class FamilyWriter:
         family = self._family
         for name, column in family.columns.items():
             values = [record.variables[name].values for record in records]
-            column.shared = (
-                column.coordinate
-                and not family.is_ragged(name)
-                and (
-                    all(
-                        np.array_equal(values[0], other, equal_nan=_has_nan(other))
-                        for other in values
-                    )
-                )
-            )
+            alike = column.coordinate and not family.is_ragged(name)
+            column.shared = alike and all(_are_same(values[0], other) for other in values)
             if column.shared:
                 self._shared[name] = values[0]
                 self._writer.array(family.path(name), values[0], dims=list(column.dims))
@@ -196,7 +188,7 @@ class FamilyWriter:
         values = [record.variables[name].values for record in records]
         if column.shared:
             shared = self._shared[name]
-            if all(np.array_equal(shared, v, equal_nan=_has_nan(v)) for v in values):
+            if all(_are_same(shared, other) for other in values):
                 return
             self._expand(name, shared)
         if not family.is_ragged(name):
@@ -247,5 +239,6 @@ def _dtype(type_name: str) -> Any:
     return {"string": str, "bytes": bytes}.get(type_name, type_name)
 
 
-def _has_nan(values: np.ndarray) -> bool:
-    return values.dtype.kind in "fc"
+def _are_same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of a shape and dtype are the same bit for bit; NaN and -0 too."""
+    return bool((a == b).all()) if a.dtype.kind == "O" else a.tobytes() == b.tobytes()
