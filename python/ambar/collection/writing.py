@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ambar.collection import layout
 from ambar.collection.attributes import Key, forget, merge
 from ambar.collection.background import Background
 from ambar.collection.family import Family
-from ambar.collection.records import ROW, Record
+from ambar.collection.records import ROW, Record, Variable
 from ambar.collection.statistics import has_range, measure
 from ambar.collection.times import NOT_A_TIME
 from ambar.dtypes import to_zarr
@@ -21,6 +21,9 @@ BATCH = 16 << 20
 """Raw bytes of a family's datasets that are encoded together."""
 
 _TEXT_BYTES = 32
+
+Statistics: TypeAlias = dict[str, tuple[Any, Any, int, int]]
+"""What is known of a dataset's variables; see `measure`."""
 
 
 class FamilyWriter:
@@ -38,6 +41,7 @@ class FamilyWriter:
         self._encoding = encoding
         self._background = background
         self._pending: list[Record] = []
+        self._measured: list[Statistics] = []
         self._bytes = 0
         self._next_row = family.rows
         self._made = family.rows > 0
@@ -48,6 +52,8 @@ class FamilyWriter:
     def add(self, record: Record) -> int:
         """Add a dataset, which is written with others; return its row."""
         self._pending.append(record)
+        # Here, and not with the writing, as that has more to do.
+        self._measured.append({name: _measure(v) for name, v in record.variables.items()})
         self._bytes += record.nbytes
         if self._bytes >= BATCH:
             self._flush(self._filling())
@@ -61,18 +67,19 @@ class FamilyWriter:
 
     def _flush(self, count: int) -> None:
         records, self._pending = self._pending[:count], self._pending[count:]
+        measured, self._measured = self._measured[:count], self._measured[count:]
         self._bytes = sum(record.nbytes for record in self._pending)
         if records:
-            self._background.submit(lambda: self._write(records))
+            self._background.submit(lambda: self._write(records, measured))
 
-    def _write(self, records: list[Record]) -> None:
+    def _write(self, records: list[Record], measured: list[Statistics]) -> None:
         if not self._made:
             self._make(records)
         self._write_attributes(records)
         for name in self._family.columns:
             self._write_variable(name, records)
         self._count(records)
-        self._measure(records)
+        self._keep(measured)
         self._family.rows += len(records)
 
     def _finish(self) -> None:
@@ -223,16 +230,19 @@ class FamilyWriter:
             counts = np.array([record.sizes[dim] for record in records], np.int64)
             self._columns.setdefault(self._family.counts, []).append(counts)
 
-    def _measure(self, records: list[Record]) -> None:
+    def _keep(self, measured: list[Statistics]) -> None:
         for name, column in self._family.columns.items():
             path = f"{self._family.group}/statistics/{name}"
-            times = column.times is not None
-            found = [measure(record.variables[name].values, times) for record in records]
+            found = [row[name] for row in measured]
             if has_range(column.type_name):
                 ranges = np.array([row[:2] for row in found], column.type_name)
                 self._columns.setdefault(f"{path}_range", []).append(ranges)
             counts = np.array([row[2:] for row in found], np.int64)
             self._columns.setdefault(f"{path}_counts", []).append(counts)
+
+
+def _measure(variable: Variable) -> tuple[Any, Any, int, int]:
+    return measure(variable.values, variable.times is not None)
 
 
 def _dtype(type_name: str) -> Any:
