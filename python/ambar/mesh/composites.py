@@ -1,0 +1,202 @@
+"""Objects made of other objects: multi-block, partitioned, and AMR data, described and built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vtkmodules.vtkCommonDataModel import vtkAMRBox, vtkDataAssembly
+
+from ambar import _core
+from ambar.mesh.building import floats, new, restore_object, whole_numbers
+from ambar.mesh.datasets import below, describe_object
+from ambar.mesh.information import information_of, numbers, restore_information
+from ambar.mesh.sink import Sink
+from ambar.mesh.source import Source
+
+Describe = Callable[[Any, Sink, str], dict[str, Any] | None]
+Build = Callable[[Any, Source, str], Any]
+
+_LISTS = {
+    "MultiBlockDataSet": ("GetNumberOfBlocks", "GetBlock", "SetNumberOfBlocks", "SetBlock"),
+    "MultiPieceDataSet": (
+        "GetNumberOfPieces",
+        "GetPieceAsDataObject",
+        "SetNumberOfPieces",
+        "SetPiece",
+    ),
+    "PartitionedDataSet": (
+        "GetNumberOfPartitions",
+        "GetPartitionAsDataObject",
+        "SetNumberOfPartitions",
+        "SetPartition",
+    ),
+    "PartitionedDataSetCollection": (
+        "GetNumberOfPartitionedDataSets",
+        "GetPartitionedDataSet",
+        "SetNumberOfPartitionedDataSets",
+        "SetPartitionedDataSet",
+    ),
+}
+_AMR = ("OverlappingAMR", "NonOverlappingAMR")
+COMPOSITES = (*_LISTS, *_AMR)
+"""The types of objects made of others."""
+_MOST_BLOCKS = 1 << 24
+
+
+def describe_composite(
+    mesh: Any, type_name: str, sink: Sink, path: str, describe: Describe
+) -> dict[str, Any]:
+    """Put all blocks into the store, and return the description of the whole.
+
+    `describe` describes a block; it returns None for None.
+    """
+    described: dict[str, Any] = {"type": type_name}
+    if type_name in _AMR:
+        described |= _describe_amr(mesh, sink, path, describe)
+    else:
+        count, get = (getattr(mesh, name) for name in _LISTS[type_name][:2])
+        blocks = []
+        for index in range(count()):
+            block = describe(get(index), sink, below(path, f"blocks/{index}"))
+            info = information_of(mesh.GetMetaData(index)) if mesh.HasMetaData(index) else None
+            blocks.append({"info": info, "block": block} if info else block)
+        described["blocks"] = blocks
+    if type_name == "PartitionedDataSetCollection" and mesh.GetDataAssembly() is not None:
+        described["assembly"] = mesh.GetDataAssembly().SerializeToXML(_no_indent())
+    return described | describe_object(mesh, sink, path)
+
+
+def _no_indent() -> Any:
+    from vtkmodules.vtkCommonCore import vtkIndent
+
+    return vtkIndent()
+
+
+def _describe_amr(mesh: Any, sink: Sink, path: str, describe: Describe) -> dict[str, Any]:
+    overlapping = hasattr(mesh, "SetAMRBox")
+    described: dict[str, Any] = {"grid": mesh.GetGridDescription()}
+    if overlapping:
+        described["origin"] = numbers(mesh.GetOrigin())
+    levels = []
+    for level in range(mesh.GetNumberOfLevels()):
+        blocks = []
+        for index in range(mesh.GetNumberOfBlocks(level)):
+            block = (
+                mesh.GetDataSetAsCartesianGrid(level, index)
+                if hasattr(mesh, "GetDataSetAsCartesianGrid")
+                else mesh.GetDataSet(level, index)
+            )
+            entry: dict[str, Any] = {
+                "block": describe(block, sink, below(path, f"levels/{level}/{index}"))
+            }
+            if overlapping:
+                box = mesh.GetAMRBox(level, index)
+                entry["box"] = [*box.GetLoCorner(), *box.GetHiCorner()]
+                source = mesh.GetAMRBlockSourceIndex(level, index)
+                if source >= 0:
+                    entry["source"] = source
+            blocks.append(entry)
+        about: dict[str, Any] = {"blocks": blocks}
+        if overlapping:
+            about["spacing"] = numbers(_spacing(mesh, level))
+        levels.append(about)
+    return described | {"levels": levels}
+
+
+def _spacing(mesh: Any, level: int) -> list[float]:
+    spacing = [0.0, 0.0, 0.0]
+    mesh.GetSpacing(level, spacing)
+    return spacing
+
+
+def build_composite(described: dict[str, Any], source: Source, what: str, build: Build) -> Any:
+    """Return the object that `describe_composite` described; `build` builds a block.
+
+    Raises CorruptError if the description is not what it must be.
+    """
+    type_name = described["type"]
+    mesh = new(type_name)
+    if type_name in _AMR:
+        _build_amr(mesh, described, source, what, build)
+    else:
+        blocks = described.get("blocks")
+        if not isinstance(blocks, list) or len(blocks) > _MOST_BLOCKS:
+            source.damaged(f"{what}blocks are no list")
+        resize, put = (getattr(mesh, name) for name in _LISTS[type_name][2:])
+        resize(len(blocks))
+        for index, entry in enumerate(blocks):
+            where = f"{what}block {index} "
+            block, info = block_of(entry)
+            built = build(block, source, where)
+            if built is not None:
+                _put(put, index, built, source, where)
+            if info:
+                restore_information(mesh.GetMetaData(index), info)
+    if isinstance(described.get("assembly"), str):
+        assembly = vtkDataAssembly()
+        if not assembly.InitializeFromXML(described["assembly"]):
+            source.damaged(f"{what}assembly is none")
+        mesh.SetDataAssembly(assembly)
+    restore_object(mesh, described, source, what)
+    return mesh
+
+
+def _put(put: Any, index: int, built: Any, source: Source, where: str) -> None:
+    try:
+        put(index, built)
+    except TypeError:
+        source.damaged(f"{where}is a {built.GetClassName()}, which does not belong there")
+
+
+def block_of(entry: Any) -> tuple[Any, Any]:
+    """Return a block's description and its information."""
+    if isinstance(entry, dict) and "block" in entry:
+        return entry["block"], entry.get("info")
+    return entry, None
+
+
+def _build_amr(
+    mesh: Any, described: dict[str, Any], source: Source, what: str, build: Build
+) -> None:
+    levels = described.get("levels")
+    if not isinstance(levels, list) or not all(
+        isinstance(level, dict) and isinstance(level.get("blocks"), list) for level in levels
+    ):
+        source.damaged(f"{what}levels are no lists of blocks")
+    overlapping = described["type"] == "OverlappingAMR"
+    counts = [len(level["blocks"]) for level in levels]
+    if levels:
+        mesh.Initialize(counts) if not _takes_count(mesh) else mesh.Initialize(len(counts), counts)
+    mesh.SetGridDescription(whole_numbers([described.get("grid")], 1, source, f"{what}grid")[0])
+    if overlapping:
+        mesh.SetOrigin(floats(described.get("origin"), 3, source, f"{what}origin"))
+    for number, level in enumerate(levels):
+        if overlapping:
+            spacing = floats(level.get("spacing"), 3, source, f"{what}spacing")
+            mesh.SetSpacing(number, spacing)
+        for index, entry in enumerate(level["blocks"]):
+            where = f"{what}level {number} block {index} "
+            if not isinstance(entry, dict):
+                source.damaged(f"{where}is not described")
+            if overlapping:
+                box = whole_numbers(entry.get("box"), 6, source, f"{where}box")
+                mesh.SetAMRBox(number, index, vtkAMRBox(*box))
+                if "source" in entry:
+                    at = whole_numbers([entry["source"]], 1, source, f"{where}source")[0]
+                    mesh.SetAMRBlockSourceIndex(number, index, at)
+            built = build(entry.get("block"), source, where)
+            if built is not None:
+                _put(lambda i, b, n=number: mesh.SetDataSet(n, i, b), index, built, source, where)
+
+
+def _takes_count(mesh: Any) -> bool:
+    return "numLevels" in (mesh.Initialize.__doc__ or "")
+
+
+def unsupported(mesh: Any) -> _core.UnsupportedError:
+    """Return the error for an object that is none of those that can be stored."""
+    return _core.UnsupportedError(
+        f"a {mesh.GetClassName()} cannot be stored as a mesh; data sets, tables, hyper-tree grids, "
+        "and multi-block, partitioned and AMR data can"
+    )
