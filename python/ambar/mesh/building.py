@@ -197,7 +197,8 @@ def _unstructured(mesh: Any, described: dict[str, Any], source: Source, what: st
         source.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
     array = array_of(types)
     if "faces" not in described:
-        mesh.SetCells(array, cells)
+        # SetCells would look at every cell for one that is a polyhedron.
+        mesh.SetPolyhedralCells(array, cells, None, None)
         return
     faces = cells_of(described["faces"], source, f"{what}faces", count)
     of_cells = cells_of(

@@ -76,8 +76,12 @@ def get_mesh(
     field_data: Names = None,
     block: Block | None = None,
     threads: int | None = None,
+    wrap: bool = True,
 ) -> Any:
-    """Return the VTK object in the group `path` of a store; arguments are as for `read_mesh`."""
+    """Return the VTK object in the group `path` of a store; arguments are as for `read_mesh`.
+
+    With ``wrap=False`` it is VTK's own, even where PyVista is installed.
+    """
     from ambar.mesh.objects import build
     from ambar.mesh.source import Source
     from ambar.mesh.wrapping import wrapped
@@ -103,7 +107,8 @@ def get_mesh(
                 f"{key.replace('_', ' ')}; there are {', '.join(map(repr, sorted(found[key])))}"
             )
     source.load(kept)
-    return wrapped(build(kept, source), kept, user_dict)
+    mesh = build(kept, source)
+    return wrapped(mesh, kept, user_dict) if wrap else mesh
 
 
 def description_of(store: Store, path: str) -> dict[str, Any]:

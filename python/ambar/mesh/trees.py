@@ -9,7 +9,7 @@ from vtkmodules.vtkCommonCore import vtkBitArray, vtkIdList, vtkTypeInt64Array
 
 from ambar.mesh.arrays import array_of, values_of
 from ambar.mesh.building import axis_of, new, restore_object, whole_numbers
-from ambar.mesh.datasets import below, describe_axis, describe_object
+from ambar.mesh.datasets import below, describe_axis, describe_object, point_shape
 from ambar.mesh.fields import describe_fields, restore_fields
 from ambar.mesh.sink import Sink
 from ambar.mesh.source import Source
@@ -32,6 +32,8 @@ def describe_trees(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[str
         "transposed": bool(mesh.GetTransposedRootIndexing()),
         "depth_limiter": int(mesh.GetDepthLimiter()),
     }
+    if point_shape(described["extent"]) is None:
+        return described | describe_object(mesh, sink, path)
     if mesh.GetHasInterface():
         described["interface"] = [
             mesh.GetInterfaceNormalsName(),
@@ -84,7 +86,11 @@ def build_trees(described: dict[str, Any], source: Source, what: str) -> Any:
     """
     mesh = new(described["type"])
     mesh.Initialize()
-    mesh.SetExtent(whole_numbers(described.get("extent"), 6, source, f"{what}extent"))
+    extent = whole_numbers(described.get("extent"), 6, source, f"{what}extent")
+    if point_shape(extent) is None:
+        restore_object(mesh, described, source, what)
+        return mesh
+    mesh.SetExtent(extent)
     factor = whole_numbers([described.get("branch_factor")], 1, source, f"{what}branch factor")[0]
     if factor not in (2, 3):
         source.damaged(f"{what}branch factor is {factor}, not 2 or 3")
