@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ambar import _core
 from ambar.store import Store
 from ambar.urls import core_options
+
+if TYPE_CHECKING:
+    from ambar.mesh.source import Source
 
 Block: TypeAlias = int | str | Sequence[int | str]
 Names: TypeAlias = Sequence[str] | None
@@ -82,7 +85,6 @@ def get_mesh(
 
     With ``wrap=False`` it is VTK's own, even where PyVista is installed.
     """
-    from ambar.mesh.objects import build
     from ambar.mesh.source import Source
     from ambar.mesh.wrapping import wrapped
 
@@ -106,9 +108,23 @@ def get_mesh(
                 f"{source.where}: there is no array {', '.join(map(repr, missing))} in "
                 f"{key.replace('_', ' ')}; there are {', '.join(map(repr, sorted(found[key])))}"
             )
-    source.load(kept)
-    mesh = build(kept, source)
+    mesh = _built(kept, source)
     return wrapped(mesh, kept, user_dict) if wrap else mesh
+
+
+def _built(described: Any, source: Source) -> Any:
+    from ambar.mesh.objects import build
+
+    try:
+        source.load(described)
+        return build(described, source)
+    except _core.AmbarError:
+        raise
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise _core.CorruptError(
+            f"{source.where}: its description is not that of a mesh: {error!r}; restore the store "
+            "from a copy"
+        ) from error
 
 
 def description_of(store: Store, path: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ambar import _core
+from ambar.array import Array
 from ambar.mesh.sink import NUMBERS, inline_values
 from ambar.store import Store
 
@@ -55,26 +56,26 @@ class Source:
     def shape_of(self, reference: Any) -> tuple[int, ...]:
         """Return the shape of an array that is not read yet."""
         at = self._at(reference)
-        return tuple(at[2:]) if isinstance(at, list) else self._store[self.path_of(at)].shape
+        return tuple(at[2:]) if isinstance(at, list) else self._array(at).shape
 
     def dtype_of(self, reference: Any) -> str:
         """Return the dtype of an array that is not read yet; "string" and "bytes" for texts."""
         at = self._at(reference)
         if isinstance(at, str):
-            return self._store[self.path_of(at)].type_name
+            return self._array(at).type_name
         pack = self._pack(at[0])
         if isinstance(pack, str):
-            return self._store[self.path_of(pack)].type_name
+            return self._array(pack).type_name
         return str(pack.get("dtype", "string"))
 
     def load(self, description: Any) -> None:
         """Read every array that `description` refers to."""
-        paths: dict[str, None] = {}
+        arrays: dict[str, None] = {}
         slices: dict[int, list[list[int]]] = {}
         for reference in references_in(description):
             at = self._at(reference)
             if isinstance(at, str):
-                paths[self.path_of(at)] = None
+                arrays[at] = None
             else:
                 slices.setdefault(at[0], []).append(at)
         whole = []
@@ -83,25 +84,30 @@ class Source:
             if isinstance(pack, dict):
                 self._whole[number] = inline_values(pack, self.where)
             elif self._worth(pack, wanted):
-                whole.append((number, self.path_of(pack)))
-        self._read([*paths, *(path for _, path in whole)])
-        for number, path in whole:
-            self._whole[number] = self._values.pop(path)
+                whole.append((number, pack))
+        self._read([*arrays, *(pack for _, pack in whole)])
+        for number, pack in whole:
+            self._whole[number] = self._values.pop(pack)
 
     def _worth(self, pack: str, wanted: list[list[int]]) -> bool:
         """Whether so much of a pack is wanted that all of it is read at once."""
-        length = math.prod(self._store[self.path_of(pack)].shape)
+        length = math.prod(self._array(pack).shape)
         return 2 * sum(math.prod(at[2:]) for at in wanted) > length
 
-    def _read(self, paths: list[str]) -> None:
-        arrays = {path: self._store[path] for path in paths}
-        small = [path for path in paths if arrays[path].stored_bytes < _TOGETHER]
-        ahead = None
-        if len(small) > 1:
-            ahead = self._store.core.read_ahead([f"/{path}" for path in small])
+    def _array(self, at: str) -> Array:
+        """Return the array that the description calls `at`."""
         try:
-            for path, array in arrays.items():
-                self._values[path] = array.read(threads=self._threads)
+            return self._store[self.path_of(at)]
+        except _core.NotFoundError:
+            self.damaged(f"it refers to an array {at!r:.80} that there is not")
+
+    def _read(self, names: list[str]) -> None:
+        arrays = {at: self._array(at) for at in names}
+        near = [array.path for array in arrays.values() if array.stored_bytes < _TOGETHER]
+        ahead = self._store.core.read_ahead(near) if len(near) > 1 else None
+        try:
+            for at, array in arrays.items():
+                self._values[at] = array.read(threads=self._threads)
         finally:
             if ahead is not None:
                 ahead.release()
@@ -136,10 +142,9 @@ class Source:
         return values
 
     def _node(self, at: str) -> np.ndarray:
-        path = self.path_of(at)
-        if path not in self._values:
-            self._read([path])
-        return self._values[path]
+        if at not in self._values:
+            self._read([at])
+        return self._values[at]
 
     def _slice(self, at: list[int]) -> np.ndarray:
         number, start, *shape = at
@@ -149,7 +154,7 @@ class Source:
         if whole is None and isinstance(pack, dict):
             whole = self._whole[number] = inline_values(pack, self.where)
         if whole is None:
-            stored = self._store[self.path_of(str(pack))]
+            stored = self._array(str(pack))
             if stored.ndim != 1 or stop > stored.shape[0]:
                 self.damaged(f"a small array ends at {stop}, behind its pack {number}")
             return stored.read(slice(start, stop), threads=self._threads).reshape(shape)
