@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyvista as pv
-import vtkmodules.vtkCommonCore as core
-import vtkmodules.vtkCommonDataModel as model
+from vtkmodules import vtkCommonCore, vtkCommonDataModel
 from vtkmodules.util.numpy_support import numpy_to_vtk
 from vtkmodules.vtkFiltersSources import vtkRandomHyperTreeGridSource
 
@@ -49,7 +48,7 @@ def with_every_array(mesh: Any, seed: int = 0) -> Any:
         data.SetActiveTensors("tensors")
         data.SetActiveGlobalIds("vtkIdTypeArray")
         data.SetActivePedigreeIds("names")
-    mesh.GetInformation().Set(model.vtkDataObject.DATA_TIME_STEP(), 0.1)
+    mesh.GetInformation().Set(vtkCommonDataModel.vtkDataObject.DATA_TIME_STEP(), 0.1)
     return mesh
 
 
@@ -57,7 +56,7 @@ def every_array(count: int, rng: np.random.Generator) -> list[Any]:
     """Return VTK arrays of every type, of `count` tuples."""
     arrays = []
     for name in VTK_ARRAYS:
-        array = getattr(core, name)()
+        array = getattr(vtkCommonCore, name)()
         array.SetName(name)
         array.SetNumberOfTuples(count)
         if count:
@@ -70,31 +69,31 @@ def every_array(count: int, rng: np.random.Generator) -> list[Any]:
         arrays.append(array)
     arrays[-4].SetComponentName(0, "x")
     arrays[-4].SetComponentName(2, "β/z")
-    arrays[-4].GetInformation().Set(core.vtkDataArray.UNITS_LABEL(), "m/s")
-    bits = core.vtkBitArray()
+    arrays[-4].GetInformation().Set(vtkCommonCore.vtkDataArray.UNITS_LABEL(), "m/s")
+    bits = vtkCommonCore.vtkBitArray()
     bits.SetName("bits of two components")
     bits.SetNumberOfComponents(2)
     bits.SetNumberOfTuples(count)
     for index in range(2 * count):
         bits.SetValue(index, int(rng.integers(2)))
-    names = core.vtkStringArray()
+    names = vtkCommonCore.vtkStringArray()
     names.SetName("names")
     names.SetNumberOfTuples(count)
     for index in range(count):
         names.SetValue(index, f"žluť {index}" if index % 3 else "")
-    ghosts = core.vtkUnsignedCharArray()
+    ghosts = vtkCommonCore.vtkUnsignedCharArray()
     ghosts.SetName("vtkGhostType")
     ghosts.SetNumberOfTuples(count)
     for index in range(count):
         ghosts.SetValue(index, 32 if index % 5 == 0 else 0)
-    nameless = core.vtkFloatArray()
+    nameless = vtkCommonCore.vtkFloatArray()
     nameless.SetNumberOfTuples(count)
     nameless.Fill(1.5)
     return [*arrays, bits, names, ghosts, nameless]
 
 
 def image() -> Any:
-    mesh = model.vtkImageData()
+    mesh = vtkCommonDataModel.vtkImageData()
     mesh.SetExtent(-1, 3, 2, 5, 0, 2)
     mesh.SetOrigin(0.1, -2.5, 1e300)
     mesh.SetSpacing(1 / 3, 2, 1e-9)
@@ -103,7 +102,7 @@ def image() -> Any:
 
 
 def flat_image() -> Any:
-    mesh = model.vtkImageData()
+    mesh = vtkCommonDataModel.vtkImageData()
     mesh.SetDimensions(4, 1, 3)
     return mesh
 
@@ -116,9 +115,9 @@ def rectilinear() -> Any:
 
 def structured() -> Any:
     z, y, x = np.mgrid[0:3, 0:4, 0:5].astype(np.float32)
-    mesh = model.vtkStructuredGrid()
+    mesh = vtkCommonDataModel.vtkStructuredGrid()
     mesh.SetExtent(0, 4, 1, 4, 2, 4)
-    points = core.vtkPoints()
+    points = vtkCommonCore.vtkPoints()
     xyz = np.stack([x + z / 7, y * y, z], axis=-1).reshape(-1, 3)
     points.SetData(numpy_to_vtk(xyz, deep=1))
     mesh.SetPoints(points)
@@ -133,8 +132,8 @@ def explicit() -> Any:
 
 def poly() -> Any:
     """Verts, lines, strips and polygons of several sizes."""
-    mesh = model.vtkPolyData()
-    points = core.vtkPoints()
+    mesh = vtkCommonDataModel.vtkPolyData()
+    points = vtkCommonCore.vtkPoints()
     points.SetDataTypeToDouble()
     for index in range(12):
         points.InsertNextPoint(index / 7, index**2, -index)
@@ -145,7 +144,7 @@ def poly() -> Any:
         (mesh.SetPolys, [[0, 1, 2], [3, 4, 5, 6], [7, 8, 9], [1, 2, 3, 4, 5, 6]]),
         (mesh.SetStrips, [[0, 1, 2, 3, 4], [5, 6, 7, 8]]),
     ):
-        array = model.vtkCellArray()
+        array = vtkCommonDataModel.vtkCellArray()
         for cell in cells:
             array.InsertNextCell(len(cell), cell)
         put(array)
@@ -154,12 +153,12 @@ def poly() -> Any:
 
 def many_sizes() -> Any:
     """Polygons of more sizes than have arrays of their own."""
-    mesh = model.vtkPolyData()
-    points = core.vtkPoints()
+    mesh = vtkCommonDataModel.vtkPolyData()
+    points = vtkCommonCore.vtkPoints()
     for index in range(40):
         points.InsertNextPoint(np.cos(index), np.sin(index), 0)
     mesh.SetPoints(points)
-    polygons = model.vtkCellArray()
+    polygons = vtkCommonDataModel.vtkCellArray()
     for size in [*range(3, 40), 5, 7]:
         polygons.InsertNextCell(size, list(range(size)))
     mesh.SetPolys(polygons)
@@ -176,7 +175,7 @@ def tetrahedra() -> Any:
 
 def tetrahedra_of_32_bits() -> Any:
     mesh = tetrahedra().copy()
-    cells = model.vtkCellArray()
+    cells = vtkCommonDataModel.vtkCellArray()
     cells.DeepCopy(mesh.GetCells())
     cells.ConvertTo32BitStorage()
     mesh.SetCells(10, cells)
@@ -186,8 +185,8 @@ def tetrahedra_of_32_bits() -> Any:
 def mixed() -> Any:
     """Tetrahedra, hexahedra, polygons and vertices in no order."""
     rng = np.random.default_rng(1)
-    mesh = model.vtkUnstructuredGrid()
-    points = core.vtkPoints()
+    mesh = vtkCommonDataModel.vtkUnstructuredGrid()
+    points = vtkCommonCore.vtkPoints()
     for _ in range(50):
         points.InsertNextPoint(*rng.random(3))
     mesh.SetPoints(points)
@@ -202,8 +201,8 @@ def mixed() -> Any:
 def quadratic() -> Any:
     """Cells of several types, each of one size."""
     rng = np.random.default_rng(2)
-    mesh = model.vtkUnstructuredGrid()
-    points = core.vtkPoints()
+    mesh = vtkCommonDataModel.vtkUnstructuredGrid()
+    points = vtkCommonCore.vtkPoints()
     for _ in range(30):
         points.InsertNextPoint(*rng.random(3))
     mesh.SetPoints(points)
@@ -215,18 +214,18 @@ def quadratic() -> Any:
 
 def polyhedra() -> Any:
     """Two polyhedra and a tetrahedron between them."""
-    mesh = model.vtkUnstructuredGrid()
-    points = core.vtkPoints()
+    mesh = vtkCommonDataModel.vtkUnstructuredGrid()
+    points = vtkCommonCore.vtkPoints()
     for xyz in np.ndindex(2, 2, 3):
         points.InsertNextPoint(*xyz)
     mesh.SetPoints(points)
     faces = [4, 3, 0, 1, 2, 3, 0, 1, 6, 3, 1, 2, 6, 3, 0, 2, 6]
-    stream = core.vtkIdList()
+    stream = vtkCommonCore.vtkIdList()
     for value in faces:
         stream.InsertNextId(value)
     mesh.InsertNextCell(42, stream)
     mesh.InsertNextCell(10, 4, [0, 3, 4, 5])
-    second = core.vtkIdList()
+    second = vtkCommonCore.vtkIdList()
     for value in [4, 4, 6, 7, 10, 9, 3, 6, 7, 11, 3, 7, 10, 11, 4, 9, 10, 11, 6]:
         second.InsertNextId(value)
     mesh.InsertNextCell(42, second)
@@ -238,7 +237,7 @@ def point_set() -> Any:
 
 
 def table() -> Any:
-    mesh = model.vtkTable()
+    mesh = vtkCommonDataModel.vtkTable()
     for array in every_array(9, np.random.default_rng(4)):
         if array.GetName():
             mesh.AddColumn(array)
@@ -257,20 +256,20 @@ def blocks() -> Any:
 
 def raw_blocks() -> Any:
     """VTK's own multi-block, with information that PyVista knows nothing of."""
-    mesh = model.vtkMultiBlockDataSet()
+    mesh = vtkCommonDataModel.vtkMultiBlockDataSet()
     mesh.SetNumberOfBlocks(3)
-    pieces = model.vtkMultiPieceDataSet()
+    pieces = vtkCommonDataModel.vtkMultiPieceDataSet()
     pieces.SetNumberOfPieces(2)
     pieces.SetPiece(1, poly())
     mesh.SetBlock(0, pieces)
     mesh.SetBlock(2, table())
-    mesh.GetMetaData(2).Set(model.vtkCompositeDataSet.NAME(), "a table")
-    mesh.GetMetaData(1).Set(model.vtkCompositeDataSet.NAME(), "nothing")
+    mesh.GetMetaData(2).Set(vtkCommonDataModel.vtkCompositeDataSet.NAME(), "a table")
+    mesh.GetMetaData(1).Set(vtkCommonDataModel.vtkCompositeDataSet.NAME(), "nothing")
     return mesh
 
 
 def partitioned() -> Any:
-    mesh = model.vtkPartitionedDataSet()
+    mesh = vtkCommonDataModel.vtkPartitionedDataSet()
     mesh.SetNumberOfPartitions(3)
     mesh.SetPartition(0, tetrahedra())
     mesh.SetPartition(2, with_every_array(poly()))
@@ -278,11 +277,11 @@ def partitioned() -> Any:
 
 
 def collection() -> Any:
-    mesh = model.vtkPartitionedDataSetCollection()
+    mesh = vtkCommonDataModel.vtkPartitionedDataSetCollection()
     mesh.SetNumberOfPartitionedDataSets(2)
     mesh.SetPartitionedDataSet(0, partitioned())
-    mesh.GetMetaData(0).Set(model.vtkCompositeDataSet.NAME(), "parts")
-    assembly = model.vtkDataAssembly()
+    mesh.GetMetaData(0).Set(vtkCommonDataModel.vtkCompositeDataSet.NAME(), "parts")
+    assembly = vtkCommonDataModel.vtkDataAssembly()
     assembly.SetRootNodeName("root")
     node = assembly.AddNode("fluid")
     assembly.AddDataSetIndex(node, 0)
@@ -317,18 +316,18 @@ def masked_trees() -> Any:
 
 def amr() -> Any:
     """Two levels, one of whose blocks is not there."""
-    mesh = model.vtkOverlappingAMR()
+    mesh = vtkCommonDataModel.vtkOverlappingAMR()
     mesh.Initialize([1, 2])
     mesh.SetOrigin([0.5, 0, -1])
-    mesh.SetGridDescription(model.vtkStructuredData.VTK_STRUCTURED_XYZ_GRID)
+    mesh.SetGridDescription(vtkCommonDataModel.vtkStructuredData.VTK_STRUCTURED_XYZ_GRID)
     for level, spacing in enumerate((1.0, 0.5)):
         mesh.SetSpacing(level, [spacing] * 3)
     boxes = [(0, 0, [0, 0, 0, 7, 7, 7]), (1, 0, [2, 2, 2, 7, 7, 7]), (1, 1, [8, 8, 8, 11, 11, 11])]
     for level, index, box in boxes:
-        mesh.SetAMRBox(level, index, model.vtkAMRBox(*box))
+        mesh.SetAMRBox(level, index, vtkCommonDataModel.vtkAMRBox(*box))
         mesh.SetAMRBlockSourceIndex(level, index, 10 * level + index)
         if (level, index) != (1, 1):
-            grid = model.vtkUniformGrid()
+            grid = vtkCommonDataModel.vtkUniformGrid()
             spacing = (1.0, 0.5)[level]
             grid.SetOrigin(*(o + spacing * b for o, b in zip((0.5, 0, -1), box[:3], strict=True)))
             grid.SetSpacing(spacing, spacing, spacing)
@@ -339,9 +338,9 @@ def amr() -> Any:
 
 
 def non_overlapping_amr() -> Any:
-    mesh = model.vtkNonOverlappingAMR()
+    mesh = vtkCommonDataModel.vtkNonOverlappingAMR()
     mesh.Initialize([2, 1])
-    grid = model.vtkUniformGrid()
+    grid = vtkCommonDataModel.vtkUniformGrid()
     grid.SetDimensions(3, 3, 3)
     mesh.SetDataSet(0, 1, with_every_array(grid))
     return mesh

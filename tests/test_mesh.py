@@ -15,7 +15,7 @@ from ambar.mesh import get_mesh
 
 pv = pytest.importorskip("pyvista")
 
-import vtkmodules.vtkCommonDataModel as model  # noqa: E402
+from vtkmodules import vtkCommonDataModel  # noqa: E402
 
 from mesh_comparison import assert_same, type_of  # noqa: E402
 from mesh_samples import DATASETS, DTYPES, OTHERS, TYPES, sphere, with_every_array  # noqa: E402
@@ -55,13 +55,15 @@ def test_every_other_type_comes_back(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_empty_objects_come_back(name: str, tmp_path: Path) -> None:
-    mesh = getattr(model, f"vtk{name}")()
+    mesh = getattr(vtkCommonDataModel, f"vtk{name}")()
     read = exact(mesh, tmp_path)
     assert type_of(read) == f"vtk{name}"
     assert_same(mesh, read)
 
 
-@pytest.mark.parametrize("dtype", [*DTYPES, "float32", "float64", "bool", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", [*DTYPES, "float32", "float64", "bool", "complex64", "complex128"]
+)
 @pytest.mark.parametrize("n", [10, 60])
 def test_arrays_as_pyvista_has_them(dtype: str, n: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

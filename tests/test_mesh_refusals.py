@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh import get_mesh
+from ambar.mesh import get_mesh, put_mesh
 
 pv = pytest.importorskip("pyvista")
 
-import vtkmodules.vtkCommonCore as core  # noqa: E402
-import vtkmodules.vtkCommonDataModel as model  # noqa: E402
+from vtkmodules import vtkCommonCore, vtkCommonDataModel  # noqa: E402
 
 from mesh_samples import DATASETS, OTHERS  # noqa: E402
 
@@ -35,7 +34,7 @@ def _negative_corner() -> Any:
 
 def _short_array() -> Any:
     mesh = DATASETS["image"]()
-    array = core.vtkFloatArray()
+    array = vtkCommonCore.vtkFloatArray()
     array.SetName("short")
     array.SetNumberOfTuples(3)
     mesh.GetPointData().AddArray(array)
@@ -43,8 +42,8 @@ def _short_array() -> Any:
 
 
 def _variants() -> Any:
-    mesh = model.vtkTable()
-    array = core.vtkVariantArray()
+    mesh = vtkCommonDataModel.vtkTable()
+    array = vtkCommonCore.vtkVariantArray()
     array.SetName("any")
     array.InsertNextValue(1)
     mesh.AddColumn(array)
@@ -58,7 +57,11 @@ def _variants() -> Any:
         (_negative_corner, ambar.InvalidError, "/polygons: a cell refers to point -1 of 12"),
         (_short_array, ambar.InvalidError, "/point_data array 'short' has 3 tuples, the mesh 60"),
         (_variants, ambar.UnsupportedError, "/row_data array 'any': values of vtkVariantArray"),
-        (model.vtkMolecule, ambar.UnsupportedError, "a vtkMolecule cannot be stored as a mesh"),
+        (
+            vtkCommonDataModel.vtkMolecule,
+            ambar.UnsupportedError,
+            "a vtkMolecule cannot be stored as a mesh",
+        ),
         (lambda: None, ambar.InvalidError, "not None"),
         (lambda: np.zeros(3), ambar.InvalidError, "a mesh is a VTK object, not a ndarray"),
     ],
@@ -120,17 +123,18 @@ def test_descriptions_that_do_not_fit(
 
 def test_newer_versions_and_other_types_are_unsupported(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    ambar.write_mesh(DATASETS["poly"](), path, durability="none")
     for change, message in (
-        (_set("version", 2), "version 2; this version of ambar reads up to 1"),
+        (_set("version", 2), "/m is a mesh of version 2; this version of ambar reads 1"),
         (_set("type", "Graph"), "is of type 'Graph', which this version of ambar does not know"),
     ):
-        attributes = ambar.open(path).store.attributes()
+        with ambar.create(path, durability="none", overwrite=True) as writer:
+            put_mesh(writer, "m", DATASETS["poly"]())
+        attributes = ambar.open(path).attributes("m")
         change(attributes["ambar"])
         with ambar.append(path, durability="none") as writer:
-            writer.set_attributes("", attributes)
+            writer.set_attributes("m", attributes)
         with pytest.raises(ambar.UnsupportedError, match=message):
-            ambar.read_mesh(path)
+            get_mesh(ambar.open(path), "m")
 
 
 def _leaves(described: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -145,16 +149,14 @@ HOSTILE = [None, -1, 3, 2**40, 2**70, 1e308, "x", "/", [], {}, [1], {"at": "x"},
 
 
 @pytest.mark.parametrize("name", [*DATASETS, *OTHERS])
-def test_no_description_crashes(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh({**DATASETS, **OTHERS}[name](), path, durability="none")
     store = ambar.open(path).store
     about = store.ambar_attributes()
     rng = np.random.default_rng(0)
     ways = list(_leaves(about))
-    chosen = [ways[i] for i in rng.permutation(len(ways))[:150]]
+    chosen = [ways[i] for i in rng.permutation(len(ways))[:60]]
     refused = 0
     for way in chosen:
         for value in HOSTILE:
@@ -166,6 +168,6 @@ def test_no_description_crashes(
             except ambar.AmbarError:
                 refused += 1
                 continue
-            if isinstance(mesh, model.vtkDataSet):
+            if isinstance(mesh, vtkCommonDataModel.vtkDataSet):
                 mesh.GetBounds()
     assert refused > len(chosen)

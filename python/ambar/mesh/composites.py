@@ -112,7 +112,7 @@ def build_composite(described: dict[str, Any], source: Source, what: str, build:
     else:
         blocks = described.get("blocks")
         if not isinstance(blocks, list) or len(blocks) > _MOST_BLOCKS:
-            source.damaged(f"{what}blocks are no list")
+            raise source.damaged(f"{what}blocks are no list")
         resize, put = (getattr(mesh, name) for name in _LISTS[type_name][2:])
         resize(len(blocks))
         for index, entry in enumerate(blocks):
@@ -126,7 +126,7 @@ def build_composite(described: dict[str, Any], source: Source, what: str, build:
     if isinstance(described.get("assembly"), str):
         assembly = vtkDataAssembly()
         if not assembly.InitializeFromXML(described["assembly"]):
-            source.damaged(f"{what}assembly is none")
+            raise source.damaged(f"{what}assembly is none")
         mesh.SetDataAssembly(assembly)
     restore_object(mesh, described, source, what)
     return mesh
@@ -136,7 +136,7 @@ def _put(put: Any, index: int, built: Any, source: Source, where: str) -> None:
     try:
         put(index, built)
     except TypeError:
-        source.damaged(f"{where}is a {built.GetClassName()}, which does not belong there")
+        raise source.damaged(f"{where}is a {built.GetClassName()}, which does not belong there")
 
 
 def block_of(entry: Any) -> tuple[Any, Any]:
@@ -153,7 +153,7 @@ def _build_amr(
     if not isinstance(levels, list) or not all(
         isinstance(level, dict) and isinstance(level.get("blocks"), list) for level in levels
     ):
-        source.damaged(f"{what}levels are no lists of blocks")
+        raise source.damaged(f"{what}levels are no lists of blocks")
     if not levels:
         return
     overlapping = described["type"] == "OverlappingAMR"
@@ -167,14 +167,18 @@ def _build_amr(
         for index, entry in enumerate(level["blocks"]):
             where = f"{what}level {number} block {index} "
             if not isinstance(entry, dict):
-                source.damaged(f"{where}is not described")
+                raise source.damaged(f"{where}is not described")
             if overlapping:
                 _set_box(mesh, number, index, entry, source, where)
-            built = build(entry.get("block"), source, where)
-            if built is not None:
-                if not built.IsA("vtkCartesianGrid"):
-                    source.damaged(f"{where}is a {built.GetClassName()}, and no regular grid")
-                mesh.SetDataSet(number, index, built)
+            _set_grid(mesh, number, index, build(entry.get("block"), source, where), source, where)
+
+
+def _set_grid(mesh: Any, level: int, index: int, built: Any, source: Source, where: str) -> None:
+    if built is None:
+        return
+    if not built.IsA("vtkCartesianGrid"):
+        raise source.damaged(f"{where}is a {built.GetClassName()}, and no regular grid")
+    mesh.SetDataSet(level, index, built)
 
 
 def _set_box(

@@ -39,8 +39,8 @@ def read_mesh(
         all by default, none for an empty list. Only their bytes are read. Of several blocks, each
         has those that it has.
     block
-        Which block of a multi-block or partitioned object to read: its number or name; a sequence of
-        these for a block in a block. Of AMR data (level, block).
+        Which block of a multi-block or partitioned object to read: its number or name; a sequence
+        of these for a block in a block. Of AMR data (level, block).
     threads
         Threads to decode with; all cores by default.
     storage_options
@@ -120,7 +120,14 @@ def _built(described: Any, source: Source) -> Any:
         return build(described, source)
     except _core.AmbarError:
         raise
-    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+    except (
+        AttributeError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise _core.CorruptError(
             f"{source.where}: its description is not that of a mesh: {error!r}; restore the store "
             "from a copy"

@@ -1,10 +1,10 @@
-"""Reads the arrays of a mesh that its description refers to: those wanted, together, and no others."""
+"""Reads the arrays of a mesh that its description refers to: those wanted, and together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +45,9 @@ class Source:
         """The file and the group, for messages."""
         return f"{self._store.location}: mesh /{self._base}"
 
-    def damaged(self, what: str) -> NoReturn:
-        """Raise CorruptError that says what of the description cannot be."""
-        raise _core.CorruptError(f"{self.where}: {what}; restore the store from a copy")
+    def damaged(self, what: str) -> _core.CorruptError:
+        """Return the error that says what of the description cannot be."""
+        return _core.CorruptError(f"{self.where}: {what}; restore the store from a copy")
 
     def path_of(self, at: str) -> str:
         """Return the path in the store of what the description calls `at`."""
@@ -99,7 +99,7 @@ class Source:
         try:
             return self._store[self.path_of(at)]
         except _core.NotFoundError:
-            self.damaged(f"it refers to an array {at!r:.80} that there is not")
+            raise self.damaged(f"it refers to an array {at!r:.80} that there is not") from None
 
     def _read(self, names: list[str]) -> None:
         arrays = {at: self._array(at) for at in names}
@@ -136,9 +136,9 @@ class Source:
         at = self._at(reference)
         values = self._node(at) if isinstance(at, str) else self._slice(at)
         if values.dtype.kind not in kinds or values.ndim not in ndim:
-            self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
+            raise self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
         if values.dtype.kind != "O" and values.dtype.name not in NUMBERS:
-            self.damaged(f"{what} has dtype {values.dtype}, which VTK has not")
+            raise self.damaged(f"{what} has dtype {values.dtype}, which VTK has not")
         return values
 
     def _node(self, at: str) -> np.ndarray:
@@ -156,15 +156,15 @@ class Source:
         if whole is None:
             stored = self._array(str(pack))
             if stored.ndim != 1 or stop > stored.shape[0]:
-                self.damaged(f"a small array ends at {stop}, behind its pack {number}")
+                raise self.damaged(f"a small array ends at {stop}, behind its pack {number}")
             return stored.read(slice(start, stop), threads=self._threads).reshape(shape)
         if whole.ndim != 1 or stop > len(whole):
-            self.damaged(f"a small array ends at {stop}, behind its pack {number}")
+            raise self.damaged(f"a small array ends at {stop}, behind its pack {number}")
         return whole[start:stop].reshape(shape).copy()
 
     def _pack(self, number: int) -> Any:
         if number >= len(self._packs) or not isinstance(self._packs[number], (str, dict)):
-            self.damaged(f"there is no pack {number} of small arrays")
+            raise self.damaged(f"there is no pack {number} of small arrays")
         return self._packs[number]
 
     def _at(self, reference: Any) -> str | list[int]:
@@ -174,7 +174,7 @@ class Source:
             return at
         if isinstance(at, list) and len(at) >= 3 and all(type(n) is int and n >= 0 for n in at):
             return at
-        self.damaged(f"{reference!r:.80} refers to no array")
+        raise self.damaged(f"{reference!r:.80} refers to no array")
 
 
 def references_in(description: Any) -> Iterator[dict[str, Any]]:
