@@ -60,7 +60,7 @@ def _variants() -> Any:
         (
             vtkCommonDataModel.vtkMolecule,
             ambar.UnsupportedError,
-            "a vtkMolecule cannot be stored as a mesh",
+            "a vtkMolecule cannot be",
         ),
         (lambda: None, ambar.InvalidError, "not None"),
         (lambda: np.zeros(3), ambar.InvalidError, "a mesh is a VTK object, not a ndarray"),

@@ -215,10 +215,10 @@ def _sizes_of(described: Any, source: Source, what: str, types: np.ndarray | Non
         if not (kind.isdecimal() and int(kind) < 256 and type(size) is int and 0 <= size < 2**31):
             raise source.damaged(f"{what}: cells of type {kind!r} have size {size!r}")
         lookup[int(kind)] = size
-    sizes: np.ndarray = lookup[types]
-    if sizes.min(initial=0) < 0:
+    found: np.ndarray = lookup[types]
+    if found.min(initial=0) < 0:
         raise source.damaged(f"{what}: a type of cells has no size")
-    return sizes
+    return found
 
 
 def _of_sizes(

@@ -136,7 +136,8 @@ def _put(put: Any, index: int, built: Any, source: Source, where: str) -> None:
     try:
         put(index, built)
     except TypeError:
-        raise source.damaged(f"{where}is a {built.GetClassName()}, which does not belong there")
+        kind = built.GetClassName()
+        raise source.damaged(f"{where}is a {kind}, which does not belong there") from None
 
 
 def block_of(entry: Any) -> tuple[Any, Any]:
