@@ -54,6 +54,7 @@ __all__ = [
     "Amr",
     "AmrexInfo",
     "Array",
+    "ArrayInfo",
     "Box",
     "Bulk",
     "BusyError",

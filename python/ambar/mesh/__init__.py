@@ -1,8 +1,8 @@
-"""The kind `mesh`: VTK's objects, written, read and looked at. VTK is loaded with the first of them."""
+"""The kind `mesh`: VTK's objects, written, read and looked at; VTK is loaded when it is needed."""
 
 from __future__ import annotations
 
-from ambar.mesh.frames import Frame, frames
+from ambar.mesh.frame import Frame, frames
 from ambar.mesh.mesh import ArrayInfo, Mesh
 from ambar.mesh.reading import get_mesh, read_mesh
 from ambar.mesh.writing import put_mesh, write_mesh

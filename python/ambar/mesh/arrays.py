@@ -93,7 +93,7 @@ def values_of(array: Any, where: str) -> np.ndarray:
     try:
         flat = np.frombuffer(array, dtype)
     except (TypeError, ValueError):  # computed on the fly, or a component at a time
-        plain = vtkDataArray.CreateDataArray(code)
+        plain: Any = vtkDataArray.CreateDataArray(code)
         plain.DeepCopy(array)
         flat = np.frombuffer(plain, dtype)
     return flat.reshape(shape)
@@ -137,7 +137,7 @@ def array_of(values: np.ndarray, type_name: str | None = None) -> Any:
 
 
 def _bits(values: np.ndarray) -> Any:
-    array = vtkBitArray()
+    array: Any = vtkBitArray()
     array.SetNumberOfComponents(_components(values))
     array.SetNumberOfTuples(len(values))
     if values.size:

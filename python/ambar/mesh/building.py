@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -64,7 +65,7 @@ def restore_object(mesh: Any, described: dict[str, Any], source: Source, what: s
     restore_fields(mesh.GetFieldData(), described.get("field_data"), source, f"{what}field data")
     info = described.get("info") or []
     if not isinstance(info, list) or not all(isinstance(e, list) and len(e) == 3 for e in info):
-        source.damaged(f"{what}information has another form")
+        raise source.damaged(f"{what}information has another form")
     restore_information(mesh.GetInformation(), info)
 
 
@@ -75,18 +76,16 @@ def whole_numbers(value: Any, count: int, source: Source, what: str) -> list[int
         or len(value) != count
         or not all(type(n) is int and abs(n) <= _LARGEST for n in value)
     ):
-        source.damaged(f"{what} is {value!r:.80}, not {count} whole numbers")
+        raise source.damaged(f"{what} is {value!r:.80}, not {count} whole numbers")
     return value
 
 
 def floats(value: Any, count: int, source: Source, what: str) -> list[float]:
     """Return a list of `count` floats; else raise CorruptError."""
-    try:
-        if isinstance(value, list) and len(value) == count:
+    if isinstance(value, list) and len(value) == count:
+        with contextlib.suppress(TypeError, ValueError):
             return [float(item) for item in value]
-    except (TypeError, ValueError):
-        pass
-    source.damaged(f"{what} is {value!r:.80}, not {count} numbers")
+    raise source.damaged(f"{what} is {value!r:.80}, not {count} numbers")
 
 
 def _cells_count(mesh: Any, described: dict[str, Any]) -> int:
@@ -98,7 +97,7 @@ def _cells_count(mesh: Any, described: dict[str, Any]) -> int:
 def _extent(mesh: Any, described: dict[str, Any], source: Source, what: str) -> list[int]:
     extent = whole_numbers(described.get("extent"), 6, source, f"{what}extent")
     if math.prod(point_shape(extent) or (0,)) > 2**62:
-        source.damaged(f"{what}extent {extent} has too many points")
+        raise source.damaged(f"{what}extent {extent} has too many points")
     mesh.SetExtent(extent)
     return extent
 
@@ -117,7 +116,7 @@ def _rectilinear(mesh: Any, described: dict[str, Any], source: Source, what: str
         array = axis_of(described.get(name), source, f"{what}{name} coordinates")
         most = extent[2 * axis + 1] - extent[2 * axis] + 1
         if point_shape(extent) and (array is None or array.GetNumberOfTuples() != most):
-            source.damaged(f"{what}{name} coordinates are not {most}")
+            raise source.damaged(f"{what}{name} coordinates are not {most}")
         getattr(mesh, f"Set{name.upper()}Coordinates")(array)
 
 
@@ -147,7 +146,7 @@ def _structured(mesh: Any, described: dict[str, Any], source: Source, what: str)
     count = _points(mesh, described, source, what)
     expected = math.prod(point_shape(extent) or (0,))
     if described.get("points") is not None and count != expected:
-        source.damaged(f"{what}points are {count}, the extent has {expected}")
+        raise source.damaged(f"{what}points are {count}, the extent has {expected}")
 
 
 def _explicit(mesh: Any, described: dict[str, Any], source: Source, what: str) -> None:
@@ -159,7 +158,7 @@ def _explicit(mesh: Any, described: dict[str, Any], source: Source, what: str) -
     cells = cells_of(described.get("cells"), source, f"{what}cells", count)
     expected = math.prod(max(0, extent[2 * i + 1] - extent[2 * i]) for i in range(3))
     if cells.GetNumberOfCells() != expected or cells.GetMaxCellSize() != 8:
-        source.damaged(f"{what}cells are not {expected} hexahedra, as the extent has it")
+        raise source.damaged(f"{what}cells are not {expected} hexahedra, as the extent has it")
     mesh.SetCells(cells)
 
 
@@ -187,24 +186,27 @@ def _unstructured(mesh: Any, described: dict[str, Any], source: Source, what: st
     if isinstance(kinds, dict):
         types = source.get(kinds, f"{what}types", ndim=(1,), kinds="u")
         if types.dtype != np.uint8:
-            source.damaged(f"{what}types have dtype {types.dtype}")
+            raise source.damaged(f"{what}types have dtype {types.dtype}")
     cells = cells_of(corners, source, f"{what}cells", count, types)
     if types is None:
         if type(kinds) is not int or not 0 <= kinds < 256:
-            source.damaged(f"{what}types are {kinds!r:.80}")
+            raise source.damaged(f"{what}types are {kinds!r:.80}")
         types = np.full(cells.GetNumberOfCells(), kinds, np.uint8)
     if len(types) != cells.GetNumberOfCells():
-        source.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
+        raise source.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
     array = array_of(types)
     if "faces" not in described:
-        mesh.SetCells(array, cells)
+        # SetCells would look at every cell for one that is a polyhedron.
+        mesh.SetPolyhedralCells(array, cells, None, None)
         return
     faces = cells_of(described["faces"], source, f"{what}faces", count)
     of_cells = cells_of(
         described.get("cell_faces"), source, f"{what}faces of cells", faces.GetNumberOfCells()
     )
     if of_cells.GetNumberOfCells() != len(types):
-        source.damaged(f"{what}faces are of {of_cells.GetNumberOfCells()} cells, not {len(types)}")
+        raise source.damaged(
+            f"{what}faces are of {of_cells.GetNumberOfCells()} cells, not {len(types)}"
+        )
     mesh.SetPolyhedralCells(array, cells, of_cells, faces)
 
 

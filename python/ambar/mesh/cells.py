@@ -56,7 +56,7 @@ def describe_cells(
     corners = values_of(cells.GetConnectivityArray(), path)
     if corners.size and _largest(corners) >= points:
         raise _core.InvalidError(
-            f"/{path}: a cell refers to {what} {_outlier(corners, points)} of {points}: repair the "
+            f"/{path}: a cell refers to {what} {_outlier(corners)} of {points}: repair the "
             "mesh before it is written"
         )
     described: dict[str, Any] = {} if corners.itemsize == 8 else {"storage": 32}
@@ -159,7 +159,7 @@ def _largest(corners: np.ndarray) -> int:
     return int(unsigned.max(initial=0))
 
 
-def _outlier(corners: np.ndarray, points: int) -> int:
+def _outlier(corners: np.ndarray) -> int:
     return int(corners.min()) if corners.min() < 0 else int(corners.max())
 
 
@@ -174,7 +174,7 @@ def cells_of(
     if described is None:
         return cells
     if not isinstance(described, dict):
-        source.damaged(f"{what} are not described")
+        raise source.damaged(f"{what} are not described")
     dtype = np.dtype("int32" if described.get("storage") == 32 else "int64")
     offsets, size = None, 0
     if "sizes" in described:
@@ -183,11 +183,11 @@ def cells_of(
         corners = source.get(described.get("corners"), f"{what} corners", ndim=(2,), kinds="i")
         size = corners.shape[1]
         if size == 0:
-            source.damaged(f"{what}: cells without corners have sizes")
+            raise source.damaged(f"{what}: cells without corners have sizes")
     if corners.dtype != dtype:
-        source.damaged(f"{what}: corners have dtype {corners.dtype}, not {dtype}")
+        raise source.damaged(f"{what}: corners have dtype {corners.dtype}, not {dtype}")
     if corners.size and _largest(corners) >= points:
-        source.damaged(f"{what}: a cell refers to {_outlier(corners, points)} of {points}")
+        raise source.damaged(f"{what}: a cell refers to {_outlier(corners)} of {points}")
     flat = numpy_to_vtk(corners.reshape(-1), deep=0, array_type=_LONG if dtype == "int64" else None)
     if described.get("fixed") and size:
         cells.SetData(size, flat)
@@ -206,19 +206,19 @@ def _sizes_of(described: Any, source: Source, what: str, types: np.ndarray | Non
     if table is None:
         sizes = source.get(described, f"{what} sizes", ndim=(1,), kinds="iu")
         if sizes.dtype == np.uint64 or sizes.min(initial=0) < 0:
-            source.damaged(f"{what}: sizes are negative, or of uint64")
+            raise source.damaged(f"{what}: sizes are negative, or of uint64")
         return sizes
     if types is None or not isinstance(table, dict):
-        source.damaged(f"{what}: sizes follow from types that there are not")
+        raise source.damaged(f"{what}: sizes follow from types that there are not")
     lookup = np.full(256, -1, np.int64)
     for kind, size in table.items():
         if not (kind.isdecimal() and int(kind) < 256 and type(size) is int and 0 <= size < 2**31):
-            source.damaged(f"{what}: cells of type {kind!r} have size {size!r}")
+            raise source.damaged(f"{what}: cells of type {kind!r} have size {size!r}")
         lookup[int(kind)] = size
-    sizes = lookup[types]
-    if sizes.min(initial=0) < 0:
-        source.damaged(f"{what}: a type of cells has no size")
-    return sizes
+    found: np.ndarray = lookup[types]
+    if found.min(initial=0) < 0:
+        raise source.damaged(f"{what}: a type of cells has no size")
+    return found
 
 
 def _of_sizes(
@@ -233,23 +233,27 @@ def _of_sizes(
     total = int(sizes.sum(dtype=np.float64))
     offsets = np.zeros(len(sizes) + 1, dtype)
     if total > np.iinfo(dtype).max:
-        source.damaged(f"{what}: sizes add up to {total}")
+        raise source.damaged(f"{what}: sizes add up to {total}")
     np.cumsum(sizes, dtype=dtype, out=offsets[1:])
     total = int(offsets[-1])
     if "corners" in described:
         corners = source.get(described["corners"], f"{what} corners", ndim=(1,), kinds="i")
         if len(corners) != total:
-            source.damaged(f"{what}: sizes add up to {total}, there are {len(corners)} corners")
+            raise source.damaged(
+                f"{what}: sizes add up to {total}, there are {len(corners)} corners"
+            )
         return offsets, corners
     parts = described.get("by_size")
     different = _distinct(sizes)
     if not isinstance(parts, list) or len(parts) != len(different):
-        source.damaged(f"{what}: cells have {len(different)} sizes, and not as many arrays")
+        raise source.damaged(f"{what}: cells have {len(different)} sizes, and not as many arrays")
     found = []
     for part, size in zip(parts, different, strict=True):
         values = source.get(part, f"{what} of {size} corners", ndim=(2,), kinds="i")
         if values.shape != (int((sizes == size).sum()), size) or values.dtype != dtype:
-            source.damaged(f"{what} of {size} corners: {values.dtype} of shape {values.shape}")
+            raise source.damaged(
+                f"{what} of {size} corners: {values.dtype} of shape {values.shape}"
+            )
         found.append(values)
     corners = np.empty(total, dtype)
     for values, size in zip(found, different, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from vtkmodules.vtkCommonCore import vtkIndent
 from vtkmodules.vtkCommonDataModel import vtkAMRBox, vtkDataAssembly
 
 from ambar import _core
@@ -63,51 +64,40 @@ def describe_composite(
             blocks.append({"info": info, "block": block} if info else block)
         described["blocks"] = blocks
     if type_name == "PartitionedDataSetCollection" and mesh.GetDataAssembly() is not None:
-        described["assembly"] = mesh.GetDataAssembly().SerializeToXML(_no_indent())
+        described["assembly"] = mesh.GetDataAssembly().SerializeToXML(vtkIndent())
     return described | describe_object(mesh, sink, path)
 
 
-def _no_indent() -> Any:
-    from vtkmodules.vtkCommonCore import vtkIndent
-
-    return vtkIndent()
-
-
 def _describe_amr(mesh: Any, sink: Sink, path: str, describe: Describe) -> dict[str, Any]:
-    overlapping = hasattr(mesh, "SetAMRBox")
-    described: dict[str, Any] = {"grid": mesh.GetGridDescription()}
-    if overlapping:
-        described["origin"] = numbers(mesh.GetOrigin())
-    levels = []
-    for level in range(mesh.GetNumberOfLevels()):
-        blocks = []
-        for index in range(mesh.GetNumberOfBlocks(level)):
-            block = (
-                mesh.GetDataSetAsCartesianGrid(level, index)
-                if hasattr(mesh, "GetDataSetAsCartesianGrid")
-                else mesh.GetDataSet(level, index)
-            )
-            entry: dict[str, Any] = {
-                "block": describe(block, sink, below(path, f"levels/{level}/{index}"))
-            }
-            if overlapping:
-                box = mesh.GetAMRBox(level, index)
-                entry["box"] = [*box.GetLoCorner(), *box.GetHiCorner()]
-                source = mesh.GetAMRBlockSourceIndex(level, index)
-                if source >= 0:
-                    entry["source"] = source
-            blocks.append(entry)
-        about: dict[str, Any] = {"blocks": blocks}
+    overlapping = mesh.IsA("vtkOverlappingAMR")
+    count = mesh.GetNumberOfLevels()
+    described: dict[str, Any] = {"levels": []}
+    if count:
+        described["grid"] = int(mesh.GetGridDescription())
+    if count and overlapping:
+        described["origin"] = numbers(_triple(mesh.GetOverlappingAMRMetaData().GetOrigin))
+    for level in range(count):
+        about: dict[str, Any] = {"blocks": []}
         if overlapping:
-            about["spacing"] = numbers(_spacing(mesh, level))
-        levels.append(about)
-    return described | {"levels": levels}
+            about["spacing"] = numbers(_triple(mesh.GetSpacing, level))
+        for index in range(mesh.GetNumberOfBlocks(level)):
+            block = mesh.GetDataSetAsCartesianGrid(level, index)
+            where = below(path, f"levels/{level}/{index}")
+            entry: dict[str, Any] = {"block": describe(block, sink, where)}
+            if overlapping:
+                entry["box"] = [0] * 6
+                mesh.GetAMRBox(level, index).GetDimensions(entry["box"])
+                entry["source"] = int(mesh.GetAMRBlockSourceIndex(level, index))
+            about["blocks"].append(entry)
+        described["levels"].append(about)
+    return described
 
 
-def _spacing(mesh: Any, level: int) -> list[float]:
-    spacing = [0.0, 0.0, 0.0]
-    mesh.GetSpacing(level, spacing)
-    return spacing
+def _triple(get: Callable[..., Any], *arguments: int) -> list[float]:
+    """Return the three numbers that a method of VTK writes into its last argument."""
+    values = [0.0, 0.0, 0.0]
+    get(*arguments, values)
+    return values
 
 
 def build_composite(described: dict[str, Any], source: Source, what: str, build: Build) -> Any:
@@ -122,7 +112,7 @@ def build_composite(described: dict[str, Any], source: Source, what: str, build:
     else:
         blocks = described.get("blocks")
         if not isinstance(blocks, list) or len(blocks) > _MOST_BLOCKS:
-            source.damaged(f"{what}blocks are no list")
+            raise source.damaged(f"{what}blocks are no list")
         resize, put = (getattr(mesh, name) for name in _LISTS[type_name][2:])
         resize(len(blocks))
         for index, entry in enumerate(blocks):
@@ -136,7 +126,7 @@ def build_composite(described: dict[str, Any], source: Source, what: str, build:
     if isinstance(described.get("assembly"), str):
         assembly = vtkDataAssembly()
         if not assembly.InitializeFromXML(described["assembly"]):
-            source.damaged(f"{what}assembly is none")
+            raise source.damaged(f"{what}assembly is none")
         mesh.SetDataAssembly(assembly)
     restore_object(mesh, described, source, what)
     return mesh
@@ -146,7 +136,8 @@ def _put(put: Any, index: int, built: Any, source: Source, where: str) -> None:
     try:
         put(index, built)
     except TypeError:
-        source.damaged(f"{where}is a {built.GetClassName()}, which does not belong there")
+        kind = built.GetClassName()
+        raise source.damaged(f"{where}is a {kind}, which does not belong there") from None
 
 
 def block_of(entry: Any) -> tuple[Any, Any]:
@@ -163,35 +154,42 @@ def _build_amr(
     if not isinstance(levels, list) or not all(
         isinstance(level, dict) and isinstance(level.get("blocks"), list) for level in levels
     ):
-        source.damaged(f"{what}levels are no lists of blocks")
+        raise source.damaged(f"{what}levels are no lists of blocks")
+    if not levels:
+        return
     overlapping = described["type"] == "OverlappingAMR"
-    counts = [len(level["blocks"]) for level in levels]
-    if levels:
-        mesh.Initialize(counts) if not _takes_count(mesh) else mesh.Initialize(len(counts), counts)
+    mesh.Initialize([len(level["blocks"]) for level in levels])
     mesh.SetGridDescription(whole_numbers([described.get("grid")], 1, source, f"{what}grid")[0])
     if overlapping:
         mesh.SetOrigin(floats(described.get("origin"), 3, source, f"{what}origin"))
     for number, level in enumerate(levels):
         if overlapping:
-            spacing = floats(level.get("spacing"), 3, source, f"{what}spacing")
-            mesh.SetSpacing(number, spacing)
+            mesh.SetSpacing(number, floats(level.get("spacing"), 3, source, f"{what}spacing"))
         for index, entry in enumerate(level["blocks"]):
             where = f"{what}level {number} block {index} "
             if not isinstance(entry, dict):
-                source.damaged(f"{where}is not described")
+                raise source.damaged(f"{where}is not described")
             if overlapping:
-                box = whole_numbers(entry.get("box"), 6, source, f"{where}box")
-                mesh.SetAMRBox(number, index, vtkAMRBox(*box))
-                if "source" in entry:
-                    at = whole_numbers([entry["source"]], 1, source, f"{where}source")[0]
-                    mesh.SetAMRBlockSourceIndex(number, index, at)
-            built = build(entry.get("block"), source, where)
-            if built is not None:
-                _put(lambda i, b, n=number: mesh.SetDataSet(n, i, b), index, built, source, where)
+                _set_box(mesh, number, index, entry, source, where)
+            _set_grid(mesh, number, index, build(entry.get("block"), source, where), source, where)
 
 
-def _takes_count(mesh: Any) -> bool:
-    return "numLevels" in (mesh.Initialize.__doc__ or "")
+def _set_grid(mesh: Any, level: int, index: int, built: Any, source: Source, where: str) -> None:
+    if built is None:
+        return
+    if not built.IsA("vtkCartesianGrid"):
+        raise source.damaged(f"{where}is a {built.GetClassName()}, and no regular grid")
+    mesh.SetDataSet(level, index, built)
+
+
+def _set_box(
+    mesh: Any, level: int, index: int, entry: dict[str, Any], source: Source, where: str
+) -> None:
+    box = whole_numbers(entry.get("box"), 6, source, f"{where}box")
+    mesh.SetAMRBox(level, index, vtkAMRBox(*box[::2], *box[1::2]))
+    number = whole_numbers([entry.get("source")], 1, source, f"{where}source")[0]
+    if number >= 0:
+        mesh.SetAMRBlockSourceIndex(level, index, number)
 
 
 def unsupported(mesh: Any) -> _core.UnsupportedError:

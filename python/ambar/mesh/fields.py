@@ -1,4 +1,4 @@
-"""The arrays on points, cells, rows or the whole of a mesh: their values, names, flags and roles."""
+"""The arrays on points, cells, rows or the whole of a mesh: values, names, flags and roles."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def describe_fields(
         values = values_of(array, where)
         if tuples is not None and len(values) != tuples:
             raise _core.InvalidError(
-                f"{where} has {len(values)} tuples, the mesh {tuples}: remove the array, or give it "
-                "a tuple for each"
+                f"{where} has {len(values)} tuples, the mesh {tuples}: remove the array, or give "
+                "it a tuple for each"
             )
         if order is not None:
             if order.max(initial=-1) >= len(values):
@@ -127,12 +127,12 @@ def restore_fields(
         values = source.get(entry, where, ndim=(1, 2, 3, 4))
         if values.ndim > 2:
             if grid is None or values.shape[:3] != tuple(grid):
-                source.damaged(f"{where} has shape {values.shape}, its grid {grid}")
+                raise source.damaged(f"{where} has shape {values.shape}, its grid {grid}")
             values = values.reshape(-1, *values.shape[3:])
         if tuples is not None and len(values) != tuples:
-            source.damaged(f"{where} has {len(values)} tuples, not {tuples}")
+            raise source.damaged(f"{where} has {len(values)} tuples, not {tuples}")
         if values.ndim == 2 and values.shape[1] == 0:
-            source.damaged(f"{where} has no components")
+            raise source.damaged(f"{where} has no components")
         array = array_of(values, entry.get("type"))
         array.SetName(name)
         _restore_flags(array, entry, data.AddArray(array), data)
@@ -155,7 +155,7 @@ def checked_entries(entries: Any, source: Source, what: str) -> list[dict[str, A
     if entries is None:
         return []
     if not isinstance(entries, list):
-        source.damaged(f"{what} are no list")
+        raise source.damaged(f"{what} are no list")
     for entry in entries:
         if not (
             isinstance(entry, dict)
@@ -163,14 +163,14 @@ def checked_entries(entries: Any, source: Source, what: str) -> list[dict[str, A
             and "name" in entry
             and isinstance(entry["name"], (str, type(None)))
         ):
-            source.damaged(f"{what} has an entry that describes no array: {entry!r:.80}")
+            raise source.damaged(f"{what} has an entry that describes no array: {entry!r:.80}")
         info = entry.get("info", [])
         if not (
             isinstance(info, list)
             and all(isinstance(item, list) and len(item) == 3 for item in info)
         ):
-            source.damaged(f"{what} {entry['name']!r} has information of another form")
+            raise source.damaged(f"{what} {entry['name']!r} has information of another form")
         active = entry.get("active", [])
         if not isinstance(active, list) or not all(isinstance(role, str) for role in active):
-            source.damaged(f"{what} {entry['name']!r} is active as {active!r:.80}")
+            raise source.damaged(f"{what} {entry['name']!r} is active as {active!r:.80}")
     return entries

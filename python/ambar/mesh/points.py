@@ -61,13 +61,13 @@ def points_of(described: Any, source: Source, what: str, most: int | None = None
     more, or coordinates are not three each.
     """
     if not isinstance(described, dict):
-        source.damaged(f"{what} are not described")
+        raise source.damaged(f"{what} are not described")
     if "lattice" in described:
         values = _of_lattice(described["lattice"], source, what, most or 0)
     else:
         values = source.get(described, what, ndim=(2, 4), kinds="iuf")
         if values.shape[-1] != 3:
-            source.damaged(f"{what} have shape {values.shape}")
+            raise source.damaged(f"{what} have shape {values.shape}")
         values = values.reshape(-1, 3)
     points = vtkPoints()
     array = array_of(values, described.get("type"))
@@ -110,11 +110,13 @@ def _run(bits: np.ndarray, step: int, count: int) -> int:
 
 def _of_lattice(parts: Any, source: Source, what: str, most: int) -> np.ndarray:
     if not isinstance(parts, list) or len(parts) != 3:
-        source.damaged(f"{what}: a lattice has three axes")
+        raise source.damaged(f"{what}: a lattice has three axes")
     x, y, z = (source.get(part, f"{what} axis", ndim=(1,), kinds="iuf") for part in parts)
     count = len(x) * len(y) * len(z)
     if count > most or not x.dtype == y.dtype == z.dtype:
-        source.damaged(f"{what}: a lattice of {count} points, of which cells use at most {most}")
+        raise source.damaged(
+            f"{what}: a lattice of {count} points, of which cells use at most {most}"
+        )
     values = np.empty((len(z), len(y), len(x), 3), x.dtype)
     values[..., 0] = x
     values[..., 1] = y[:, None]

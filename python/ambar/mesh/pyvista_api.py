@@ -18,7 +18,7 @@ from ambar.store import Store
 _ASSOCIATIONS = ("point", "cell", "field")
 
 
-class _MeshSource(BaseVTKReader):
+class _MeshSource(BaseVTKReader):  # type: ignore[misc]
     """What PyVista's reader asks of a VTK reader: names and status of arrays, and the mesh."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class _MeshSource(BaseVTKReader):
         self.set_status("cell", name, bool(status))
 
 
-class AmbarReader(BaseReader, PointCellDataSelection):  # type: ignore[type-arg]
+class AmbarReader(BaseReader, PointCellDataSelection):  # type: ignore[misc]
     """Reads meshes of `.ambar` stores, all arrays or those enabled.
 
     ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ambar import _core
 from ambar.store import Store
 from ambar.urls import core_options
+
+if TYPE_CHECKING:
+    from ambar.mesh.source import Source
 
 Block: TypeAlias = int | str | Sequence[int | str]
 Names: TypeAlias = Sequence[str] | None
@@ -36,8 +39,8 @@ def read_mesh(
         all by default, none for an empty list. Only their bytes are read. Of several blocks, each
         has those that it has.
     block
-        Which block of a multi-block or partitioned object to read: its number or name; a sequence of
-        these for a block in a block. Of AMR data (level, block).
+        Which block of a multi-block or partitioned object to read: its number or name; a sequence
+        of these for a block in a block. Of AMR data (level, block).
     threads
         Threads to decode with; all cores by default.
     storage_options
@@ -76,9 +79,12 @@ def get_mesh(
     field_data: Names = None,
     block: Block | None = None,
     threads: int | None = None,
+    wrap: bool = True,
 ) -> Any:
-    """Return the VTK object in the group `path` of a store; arguments are as for `read_mesh`."""
-    from ambar.mesh.objects import build
+    """Return the VTK object in the group `path` of a store; arguments are as for `read_mesh`.
+
+    With ``wrap=False`` it is VTK's own, even where PyVista is installed.
+    """
     from ambar.mesh.source import Source
     from ambar.mesh.wrapping import wrapped
 
@@ -102,8 +108,30 @@ def get_mesh(
                 f"{source.where}: there is no array {', '.join(map(repr, missing))} in "
                 f"{key.replace('_', ' ')}; there are {', '.join(map(repr, sorted(found[key])))}"
             )
-    source.load(kept)
-    return wrapped(build(kept, source), kept, user_dict)
+    mesh = _built(kept, source)
+    return wrapped(mesh, kept, user_dict) if wrap else mesh
+
+
+def _built(described: Any, source: Source) -> Any:
+    from ambar.mesh.objects import build
+
+    try:
+        source.load(described)
+        return build(described, source)
+    except _core.AmbarError:
+        raise
+    except (
+        AttributeError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise _core.CorruptError(
+            f"{source.where}: its description is not that of a mesh: {error!r}; restore the store "
+            "from a copy"
+        ) from error
 
 
 def description_of(store: Store, path: str) -> dict[str, Any]:

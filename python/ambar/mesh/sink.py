@@ -1,4 +1,4 @@
-"""Where a mesh's arrays go while it is written: arrays of their own, or small ones packed together."""
+"""Where the arrays of a mesh go: each to a node of its own, small ones packed together."""
 
 from __future__ import annotations
 
@@ -160,26 +160,33 @@ def inline_values(pack: Mapping[str, Any], where: str) -> np.ndarray:
     Raises CorruptError if it is not as `Sink` writes it, or decodes to more than it may.
     """
     try:
-        if "values" in pack:
-            texts = np.empty(len(pack["values"]), dtype=object)
-            texts[:] = pack["values"]
-            if any(not isinstance(text, str) for text in texts):
-                raise ValueError("a text is no string")
-            return texts
-        if pack["dtype"] not in NUMBERS:
-            raise ValueError(f"dtype {pack['dtype']!r}")
-        dtype = np.dtype(pack["dtype"])
-        decoder = zlib.decompressobj()
-        raw = decoder.decompress(base64.b64decode(pack["deflate"], validate=True), 4 * PACKED_BELOW)
-        if not decoder.eof or decoder.unused_data or len(raw) % dtype.itemsize:
-            raise ValueError("not as long as it says")
-        columns = np.frombuffer(raw, np.uint8).reshape(dtype.itemsize, -1)
-        flat = np.frombuffer(columns.T.tobytes(), dtype.newbyteorder("<"))
-        if dtype == bool and flat.view(np.uint8).max(initial=0) > 1:
-            raise ValueError("a bool is neither 0 nor 1")
-        return flat.astype(dtype.newbyteorder("="))
+        values = _text_values(pack) if "values" in pack else _deflated_values(pack)
     except (KeyError, TypeError, ValueError, zlib.error) as error:
         raise _core.CorruptError(
             f"{where}: a pack of small arrays in the description is damaged ({error}); restore "
             "the store from a copy"
         ) from error
+    return values
+
+
+def _text_values(pack: Mapping[str, Any]) -> np.ndarray:
+    texts = np.empty(len(pack["values"]), dtype=object)
+    texts[:] = pack["values"]
+    if any(not isinstance(text, str) for text in texts):
+        raise ValueError("a text is no string")
+    return texts
+
+
+def _deflated_values(pack: Mapping[str, Any]) -> np.ndarray:
+    if pack["dtype"] not in NUMBERS:
+        raise ValueError(f"dtype {pack['dtype']!r}")
+    dtype = np.dtype(pack["dtype"])
+    decoder = zlib.decompressobj()
+    raw = decoder.decompress(base64.b64decode(pack["deflate"], validate=True), 4 * PACKED_BELOW)
+    if not decoder.eof or decoder.unused_data or len(raw) % dtype.itemsize:
+        raise ValueError("not as long as it says")
+    columns = np.frombuffer(raw, np.uint8).reshape(dtype.itemsize, -1)
+    flat = np.frombuffer(columns.T.tobytes(), dtype.newbyteorder("<"))
+    if dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("a bool is neither 0 nor 1")
+    return flat.astype(dtype.newbyteorder("="))

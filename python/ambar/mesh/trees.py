@@ -9,7 +9,7 @@ from vtkmodules.vtkCommonCore import vtkBitArray, vtkIdList, vtkTypeInt64Array
 
 from ambar.mesh.arrays import array_of, values_of
 from ambar.mesh.building import axis_of, new, restore_object, whole_numbers
-from ambar.mesh.datasets import below, describe_axis, describe_object
+from ambar.mesh.datasets import below, describe_axis, describe_object, point_shape
 from ambar.mesh.fields import describe_fields, restore_fields
 from ambar.mesh.sink import Sink
 from ambar.mesh.source import Source
@@ -22,8 +22,8 @@ _NO_LIMIT = 2**32 - 1
 def describe_trees(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[str, Any]:
     """Put a hyper-tree grid into the store, and return its description.
 
-    Vertices are numbered anew: tree by tree, from the root down, each level from its first vertex to
-    its last. Values and mask come in that order.
+    Vertices are numbered anew: tree by tree, from the root down, each level from its first vertex
+    to its last. Values and mask come in that order.
     """
     described: dict[str, Any] = {
         "type": type_name,
@@ -32,6 +32,8 @@ def describe_trees(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[str
         "transposed": bool(mesh.GetTransposedRootIndexing()),
         "depth_limiter": int(mesh.GetDepthLimiter()),
     }
+    if point_shape(described["extent"]) is None:
+        return described | describe_object(mesh, sink, path)
     if mesh.GetHasInterface():
         described["interface"] = [
             mesh.GetInterfaceNormalsName(),
@@ -57,7 +59,7 @@ def describe_trees(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[str
 
 
 def _walk(mesh: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the trees' numbers, how many bits each has, these bits, and the vertices' old order."""
+    """Return the trees' numbers, how many bits each has, the bits, the vertices' old order."""
     numbers, lengths = [], []
     bits, order, depths = vtkBitArray(), vtkIdList(), vtkTypeInt64Array()
     for number in range(mesh.GetMaxNumberOfTrees()):
@@ -84,27 +86,33 @@ def build_trees(described: dict[str, Any], source: Source, what: str) -> Any:
     """
     mesh = new(described["type"])
     mesh.Initialize()
-    mesh.SetExtent(whole_numbers(described.get("extent"), 6, source, f"{what}extent"))
+    extent = whole_numbers(described.get("extent"), 6, source, f"{what}extent")
+    if point_shape(extent) is None:
+        restore_object(mesh, described, source, what)
+        return mesh
+    mesh.SetExtent(extent)
     factor = whole_numbers([described.get("branch_factor")], 1, source, f"{what}branch factor")[0]
     if factor not in (2, 3):
-        source.damaged(f"{what}branch factor is {factor}, not 2 or 3")
+        raise source.damaged(f"{what}branch factor is {factor}, not 2 or 3")
     mesh.SetBranchFactor(factor)
     mesh.SetTransposedRootIndexing(bool(described.get("transposed")))
     limiter = described.get("depth_limiter", _NO_LIMIT)
     if type(limiter) is not int or not 0 <= limiter <= _NO_LIMIT:
-        source.damaged(f"{what}depth limiter is {limiter!r:.80}")
+        raise source.damaged(f"{what}depth limiter is {limiter!r:.80}")
     mesh.SetDepthLimiter(limiter)
     cells = mesh.GetDimensions()
     for name, count in zip("xyz", cells, strict=True):
         array = axis_of(described.get(name), source, f"{what}{name} coordinates")
         if array is None or array.GetNumberOfTuples() != count:
-            source.damaged(f"{what}{name} coordinates are not {count}")
+            raise source.damaged(f"{what}{name} coordinates are not {count}")
         getattr(mesh, f"Set{name.upper()}Coordinates")(array)
     vertices = _plant(mesh, described.get("trees"), source, what)
     if "mask" in described:
         mask = source.get(described["mask"], f"{what}mask", ndim=(1,), kinds="b")
         if len(mask) != vertices:
-            source.damaged(f"{what}mask has {len(mask)} values, the trees {vertices} vertices")
+            raise source.damaged(
+                f"{what}mask has {len(mask)} values, the trees {vertices} vertices"
+            )
         mesh.SetMask(array_of(mask))
     restore_fields(
         mesh.GetCellData(), described.get("cell_data"), source, f"{what}cell data", tuples=vertices
@@ -121,7 +129,7 @@ def build_trees(described: dict[str, Any], source: Source, what: str) -> Any:
 def _plant(mesh: Any, trees: Any, source: Source, what: str) -> int:
     """Build all trees, and return how many vertices they have."""
     if not isinstance(trees, dict):
-        source.damaged(f"{what}trees are not described")
+        raise source.damaged(f"{what}trees are not described")
     numbers, lengths = (
         source.get(trees.get(key), f"{what}trees' {key}", ndim=(1,), kinds="i")
         for key in ("number", "bits")
@@ -136,14 +144,14 @@ def _plant(mesh: Any, trees: Any, source: Source, what: str) -> int:
         or numbers.max(initial=0) >= max(most, 1)
         or (np.diff(numbers) < 1).any()
     ):
-        source.damaged(f"{what}trees' numbers and bits do not fit")
+        raise source.damaged(f"{what}trees' numbers and bits do not fit")
     children = mesh.GetNumberOfChildren()
     bits = array_of(refined)
     start = vertices = 0
     for number, length in zip(numbers.tolist(), lengths.tolist(), strict=True):
         count = _vertices(refined[start : start + length], children)
         if count < 0:
-            source.damaged(f"{what}tree {number} has bits for vertices that there are not")
+            raise source.damaged(f"{what}tree {number} has bits for vertices that there are not")
         tree = mesh.GetTree(number, True)
         tree.BuildFromBreadthFirstOrderDescriptor(bits, length, start)
         tree.SetGlobalIndexStart(vertices)
