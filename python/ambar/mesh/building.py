@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from vtkmodules import vtkCommonDataModel
 
+from ambar import _core
 from ambar.mesh.arrays import array_of
 from ambar.mesh.cells import cells_of
 from ambar.mesh.datasets import POLY_CELLS, STRUCTURED, cell_shape, point_shape
@@ -196,9 +197,14 @@ def _unstructured(mesh: Any, described: dict[str, Any], source: Source, what: st
         raise source.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
     array = array_of(types)
     if "faces" not in described:
-        # SetCells would look at every cell for one that is a polyhedron.
-        mesh.SetPolyhedralCells(array, cells, None, None)
+        if hasattr(mesh, "SetPolyhedralCells"):
+            # SetCells would look at every cell for one that is a polyhedron.
+            mesh.SetPolyhedralCells(array, cells, None, None)
+        else:
+            mesh.SetCells(array, cells)
         return
+    if not hasattr(mesh, "SetPolyhedralCells"):
+        raise _core.UnsupportedError(f"{what}faces: polyhedra are read with VTK 9.4 or newer")
     faces = cells_of(described["faces"], source, f"{what}faces", count)
     of_cells = cells_of(
         described.get("cell_faces"), source, f"{what}faces of cells", faces.GetNumberOfCells()
