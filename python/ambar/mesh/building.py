@@ -195,17 +195,31 @@ def _unstructured(mesh: Any, described: dict[str, Any], source: Source, what: st
         types = np.full(cells.GetNumberOfCells(), kinds, np.uint8)
     if len(types) != cells.GetNumberOfCells():
         raise source.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
+    _set_cells(mesh, described, source, what, (types, cells))
+
+
+def _set_cells(
+    mesh: Any,
+    described: dict[str, Any],
+    source: Source,
+    what: str,
+    types_and_cells: tuple[np.ndarray, Any],
+) -> None:
+    """Set cells, those with faces too."""
+    types, cells = types_and_cells
     array = array_of(types)
+    # VTK before 9.4, as in older ParaViews, has other means for polyhedra.
+    old = not hasattr(mesh, "SetPolyhedralCells")
     if "faces" not in described:
-        if hasattr(mesh, "SetPolyhedralCells"):
+        if old:
+            mesh.SetCells(array, cells)
+        else:
             # SetCells would look at every cell for one that is a polyhedron.
             mesh.SetPolyhedralCells(array, cells, None, None)
-        else:
-            mesh.SetCells(array, cells)
         return
-    if not hasattr(mesh, "SetPolyhedralCells"):
+    if old:
         raise _core.UnsupportedError(f"{what}faces: polyhedra are read with VTK 9.4 or newer")
-    faces = cells_of(described["faces"], source, f"{what}faces", count)
+    faces = cells_of(described["faces"], source, f"{what}faces", mesh.GetNumberOfPoints())
     of_cells = cells_of(
         described.get("cell_faces"), source, f"{what}faces of cells", faces.GetNumberOfCells()
     )
