@@ -31,6 +31,10 @@ reader.PointArrays = []
 reader.UpdatePipeline()
 mesh = servermanager.Fetch(reader)
 print(mesh.GetPointData().GetNumberOfArrays(), mesh.GetCellData().GetNumberOfArrays())
+steps = AmbarReader(FileName=sys.argv[3])
+print(*steps.TimestepValues)
+steps.UpdatePipeline(0.5)
+print(vtk_to_numpy(servermanager.Fetch(steps).GetPointData().GetArray("temperature")).sum())
 """
 
 
@@ -55,13 +59,21 @@ def test_paraview_reads_meshes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     mesh["temperature"] = np.linspace(0, 1, mesh.n_points)
     mesh.cell_data["number"] = np.arange(mesh.n_cells)
     ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+        for number in range(3):
+            mesh["temperature"] += 1
+            series.add(mesh, 0.25 * number)
+    mesh["temperature"] -= 3
     run(capsys, "paraview-plugin", "--install", "--folder", tmp_path)
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     command = [pvpython, script, tmp_path / "ambar_paraview.py", tmp_path / "x.ambar"]
+    command += [tmp_path / "run.ambar"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines[0] == ["vtkUnstructuredGrid", str(mesh.n_points), str(mesh.n_cells)]
     assert float(lines[1][0]) == pytest.approx(mesh["temperature"].sum())
     assert lines[2] == ["0", str(len(mesh.cell_data))]
+    assert [float(time) for time in lines[3]] == [0, 0.25, 0.5]
+    assert float(lines[4][0]) == pytest.approx(mesh["temperature"].sum() + 3 * mesh.n_points)

@@ -23,6 +23,7 @@ from paraview.util.vtkAlgorithm import smdomain, smproperty, smproxy
 from vtkmodules.util.vtkAlgorithm import VTKPythonAlgorithmBase
 from vtkmodules.vtkCommonCore import vtkDataArraySelection
 from vtkmodules.vtkCommonDataModel import vtkDataObject
+from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline as Pipeline
 
 from ambar.mesh.building import new
 from ambar.mesh.reading import get_mesh
@@ -43,6 +44,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkDataObject")
         self._path = ""
         self._mesh: ambar.Mesh | None = None
+        self._series: ambar.MeshSeries | None = None
         self._selections = {}
         for association in _ASSOCIATIONS:
             selection = vtkDataArraySelection()
@@ -84,24 +86,51 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         return 1
 
     def RequestInformation(self, request: Any, inputs: Any, outputs: Any) -> int:  # noqa: ARG002, N802
-        """Offer the arrays' names."""
+        """Offer the arrays' names, and the times of steps."""
         for info in self._opened().arrays:
             of = "cell" if info.association == "row" else info.association
             if info.name is not None and not self._selections[of].ArrayExists(info.name):
                 self._selections[of].AddArray(info.name)
+        info, times = outputs.GetInformationObject(0), self.GetTimestepValues()
+        if times:
+            info.Set(Pipeline.TIME_STEPS(), times, len(times))
+            info.Set(Pipeline.TIME_RANGE(), [times[0], times[-1]], 2)
         return 1
 
     def RequestData(self, request: Any, inputs: Any, outputs: Any) -> int:  # noqa: ARG002, N802
         """Read the mesh."""
+        mesh, time, times = self._opened(), None, self.GetTimestepValues()
+        info = outputs.GetInformationObject(0)
+        if times and info.Has(Pipeline.UPDATE_TIME_STEP()):
+            asked = info.Get(Pipeline.UPDATE_TIME_STEP())
+            number = max((n for n, known in enumerate(times) if known <= asked), default=0)
+            mesh, time = self._series[number], times[number]
         wanted = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
-        mesh = get_mesh(self._opened().store, "", wrap=False, **wanted)
-        vtkDataObject.GetData(outputs, 0).ShallowCopy(mesh)
+        read = get_mesh(mesh.store, mesh.path, wrap=False, **wanted)
+        if time is not None:
+            read.GetInformation().Set(vtkDataObject.DATA_TIME_STEP(), time)
+        vtkDataObject.GetData(outputs, 0).ShallowCopy(read)
         return 1
 
+    @smproperty.doublevector(  # type: ignore[untyped-decorator]
+        name="TimestepValues", information_only="1", si_class="vtkSITimeStepsProperty"
+    )
+    def GetTimestepValues(self) -> list[float]:  # noqa: N802
+        """Return the times of the steps, their numbers where none was given."""
+        self._opened()
+        known = [] if self._series is None else self._series.times
+        return [float(number) if time is None else time for number, time in enumerate(known)]
+
     def _opened(self) -> ambar.Mesh:
-        """Return the mesh, opened once; raises InvalidError for a store of another kind."""
+        """Return the mesh, or a series' first, opened once.
+
+        Raises InvalidError for a store of another kind.
+        """
         if self._mesh is None:
             opened = ambar.open(self._path)
+            self._series = None
+            if isinstance(opened, ambar.MeshSeries):
+                self._series, opened = opened, opened[0]
             if not isinstance(opened, ambar.Mesh):
                 raise ambar.InvalidError(f"{self._path} holds no mesh: it is {opened!r}")
             self._mesh = opened
