@@ -67,6 +67,11 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
     damaged.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(99))
     with pytest.raises(ambar.AmbarError, match=r"damaged\.vtkhdf"):
         ambar.convert(damaged, tmp_path / "x.ambar")
+    for length in [0, 300, vtu.stat().st_size // 2]:
+        cut = tmp_path / "cut.vtu"
+        cut.write_bytes(vtu.read_bytes()[:length])
+        with pytest.raises(ambar.CorruptError, match=r"cut\.vtu: PyVista cannot read it"):
+            ambar.convert(cut, tmp_path / "x.ambar")
     assert not (tmp_path / "x.ambar").exists()
     ambar.convert(vtu, tmp_path / "x.ambar", durability="none")
     with pytest.raises(ambar.BusyError, match="is there already"):

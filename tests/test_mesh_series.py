@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ambar
+from test_cli import run
 
 pv = pytest.importorskip("pyvista")
 
@@ -116,6 +118,20 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
             )
         with pytest.raises(error, match="times"):
             ambar.open(path)
+
+
+def test_the_command_line(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed, _ = run(capsys, "info", path)
+    assert code == 0
+    assert "series of 5 meshes" in printed
+    assert "UnstructuredGrid" in printed
+    code, printed, _ = run(capsys, "info", path, "--arrays")
+    assert "step_000000/cells/corners" in printed
+    code, printed, _ = run(capsys, "info", path, "--json")
+    assert [step["time"] for step in json.loads(printed)["steps"]] == [0.0, 0.5, 1.0, 1.5, 2.0]
+    code, _, errors = run(capsys, "export", path, path.with_name("x.vtu"))
+    assert code != 0
+    assert "series of meshes" in errors
 
 
 def test_pyvista_reads_steps(path: Path) -> None:

@@ -334,7 +334,13 @@ def export(
         If a checksum differs.
     """
     core = _core.Store(os.fspath(store))
-    kind = Store(core).ambar_attributes().get("kind")
+    about = Store(core).ambar_attributes()
+    kind = about.get("kind")
+    if kind == "series" and about.get("of") == "mesh":
+        raise _core.UnsupportedError(
+            f"{os.fspath(store)} is a series of meshes: ambar.open(...)[number].read() returns a "
+            "step, which PyVista saves"
+        )
     if kind == "collection":
         from ambar.collection.exporting import export_collection
 

@@ -9,7 +9,7 @@ import typer
 
 from ambar.cli.collections import list_collection, show_collection
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
-from ambar.cli.meshes import show_mesh
+from ambar.cli.meshes import show_mesh, show_mesh_series
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
 Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
@@ -47,6 +47,8 @@ def info(
         show_collection(found)
     elif found["kind"] == "mesh":
         show_mesh(found, every=arrays)
+    elif found["kind"] == "mesh series":
+        show_mesh_series(found, every=arrays)
     else:
         try:
             _show_store(found, every=arrays)

@@ -40,6 +40,27 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
         _show_frames(found["frames"])
 
 
+def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
+    """Tell what `ambar.overview` found of a series; `every`: all steps, and the store's arrays."""
+    usage, steps = found["usage"], found["steps"]
+    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
+    console.print(
+        f"[bold]{escape(found['path'])}[/bold]  series of {len(steps):,} meshes, "
+        f"{size(found['bytes'])}{dead}",
+        soft_wrap=True,
+    )
+    table = plain_table("step", "time", "type", "arrays", left=4)
+    for step in steps if every else steps[-_LISTED:]:
+        time = "" if step["time"] is None else f"{step['time']:.6g}"
+        arrays = escape(", ".join(step["arrays"]))
+        table.add_row(str(step["number"]), time, escape(step["type"]), arrays)
+    console.print(table)
+    if len(steps) > _LISTED and not every:
+        console.print(f"the last {_LISTED} of {len(steps):,}; --arrays lists them all")
+    if every:
+        _show_frames(found["frames"])
+
+
 def _show_frames(frames: list[dict[str, Any]]) -> None:
     table = plain_table(
         "node", "array", "dtype", "shape", "codec", "chunks", "raw", "stored", "ratio", left=5

@@ -82,6 +82,8 @@ def plot(
         draw_ranges(opened, variable).savefig(target)
         console.print(str(target), markup=False, soft_wrap=True)
         return
+    if isinstance(opened, ambar.MeshSeries):
+        opened = opened[-1 if output is None else output]
     if isinstance(opened, ambar.Mesh):
         from ambar.mesh.drawing import draw_mesh
 

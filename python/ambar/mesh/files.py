@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -102,10 +106,11 @@ def export_mesh(
         )
     known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
     try:
-        if place.suffix.lower() in known:
-            mesh.save(place)
-        else:
-            pyvista.save_meshio(place, mesh)
+        with _strictly(pyvista):
+            if place.suffix.lower() in known:
+                mesh.save(place)
+            else:
+                pyvista.save_meshio(place, mesh)
     except OSError:
         raise
     except Exception as error:
@@ -121,13 +126,31 @@ def _read(path: Path) -> Any:
     try:
         if path.suffix.lower() == ".zvtk":
             return _zvtk().read(path)
-        return pyvista.read(path)
+        with _strictly(pyvista):
+            return pyvista.read(path)
     except (OSError, _core.AmbarError):
         raise
     except Exception as error:
+        what = " ".join(str(error).split())
         raise _core.CorruptError(
-            f"{path}: PyVista cannot read it: {error}; is it complete, and of that format?"
+            f"{path}: PyVista cannot read it: {what:.300}; is it complete, and of that format?"
         ) from error
+
+
+@contextmanager
+def _strictly(pyvista: Any) -> Iterator[None]:
+    """Have errors of VTK raised: it prints them, and goes on with what it has read of a file."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            warnings.catch_warnings(action="ignore"),
+            pyvista.vtk_verbosity("off"),
+            pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False),
+        ):
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _pyvista() -> Any:
