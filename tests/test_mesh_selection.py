@@ -170,6 +170,7 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
     [
         ({"error_bound": {"d": 1e-3}}, "no array named d"),
         ({"error_bound": {"small": 1e-3}}, "'small' has values of uint8; only float32"),
+        ({"user_dict": {"a": object()}}, "user_dict must be what JSON can hold"),
         ({"level": 23}, "whole number from -22 to 22, not 23"),
         ({"level": True}, "whole number from -22 to 22"),
         ({"level": 3, "profile": "fast"}, "either profile or level"),
