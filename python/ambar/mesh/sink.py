@@ -76,7 +76,7 @@ class Sink:
         if size < PACKED_BELOW:
             return {"at": self._packed(values, role)}
         full = f"{self._base}/{path}"
-        self._writer.array(full, values, dims=dims, error_bound=bound)
+        self._writer.array(full, values, dims=dims, error_bound=bound, chunks=_chunks(values, role))
         return {"at": path}
 
     def _bound(self, name: str | None, values: np.ndarray) -> float | str | None:
@@ -121,6 +121,18 @@ class Sink:
                 self._writer.array(f"{self._base}/packed/{number}", whole)
             packs.append(inline or f"packed/{number}")
         return packs
+
+
+def _chunks(values: np.ndarray, role: str) -> tuple[int, int] | None:
+    """Return the shape of a chunk of rows of few values, None for the writer's own choice.
+
+    Corners of cells repeat each other's pattern: at 512 KiB they take a fifth of what they do at 40.
+    """
+    if values.ndim != 2 or values.dtype.kind == "O" or not 0 < values.shape[1] <= 64:
+        return None
+    size = (1 << 19) if role == "corners" else (1 << 18)
+    rows = max(1, size // (values.itemsize * values.shape[1]))
+    return (min(rows, len(values)), values.shape[1])
 
 
 def dtype_name(values: np.ndarray) -> str:
