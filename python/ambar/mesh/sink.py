@@ -126,7 +126,7 @@ class Sink:
 def _chunks(values: np.ndarray, role: str) -> tuple[int, int] | None:
     """Return the shape of a chunk of rows of few values, None for the writer's own choice.
 
-    Corners of cells repeat each other's pattern: at 512 KiB they take a fifth of what they do at 40.
+    Corners of cells repeat each other's pattern: at 512 KiB they take a fifth of what 40 do.
     """
     if values.ndim != 2 or values.dtype.kind == "O" or not 0 < values.shape[1] <= 64:
         return None
