@@ -132,7 +132,11 @@ def test_thousands_of_small_arrays_take_few_nodes(tmp_path: Path) -> None:
     mesh = pv.MultiBlock([cube.copy() for _ in range(500)])
     read = round_trip(mesh, tmp_path)
     assert_same(mesh, read)
-    assert len(ambar.open(tmp_path / "mesh.ambar").store) < 10
+    opened = ambar.open(tmp_path / "mesh.ambar")
+    assert len(opened.store) < 10
+    assert len(opened.blocks) == 500
+    assert ambar.frames(tmp_path / "mesh.ambar")[0].raw_bytes > 0
+    assert (tmp_path / "mesh.ambar").stat().st_size < 50_000
 
 
 def test_without_pyvista_meshes_are_those_of_vtk(tmp_path: Path) -> None:

@@ -163,6 +163,7 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
             changed = copy.deepcopy(about)
             _set(*way, value)(changed)
             monkeypatch.setattr(store, "ambar_attributes", lambda _, a=changed: a)
+            store.kept.clear()
             try:
                 mesh = get_mesh(store, "", wrap=False)
             except ambar.AmbarError:

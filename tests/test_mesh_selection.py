@@ -76,7 +76,8 @@ def test_only_the_bytes_of_chosen_arrays_are_read(path: Path) -> None:
         url = f"{server.url}/{path.name}"
         mesh = ambar.open(url)
         server.take()
-        mesh.read(point_data=[], cell_data=["c"], field_data=[])
+        # Not the last one, of which opening has read the end with the directory.
+        mesh.read(point_data=[], cell_data=["a"], field_data=[])
         taken = [what.removeprefix("bytes=").split("-") for what in server.take()]
         read = sum(int(last) - int(first) + 1 for first, last in taken)
     stored = {frame.node: frame.stored_bytes for frame in ambar.frames(path)}
@@ -84,7 +85,7 @@ def test_only_the_bytes_of_chosen_arrays_are_read(path: Path) -> None:
     column = next(
         frame.stored_bytes
         for frame in ambar.frames(path)
-        if (frame.association, frame.name) == ("cell_data", "c")
+        if (frame.association, frame.name) == ("cell_data", "a")
     )
     assert column <= read < 1.02 * (geometry + column) + 4096
 
@@ -170,6 +171,7 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
     [
         ({"error_bound": {"d": 1e-3}}, "no array named d"),
         ({"error_bound": {"small": 1e-3}}, "'small' has values of uint8; only float32"),
+        ({"user_dict": {"a": object()}}, "user_dict must be what JSON can hold"),
         ({"level": 23}, "whole number from -22 to 22, not 23"),
         ({"level": True}, "whole number from -22 to 22"),
         ({"level": 3, "profile": "fast"}, "either profile or level"),

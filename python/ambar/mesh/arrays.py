@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from vtkmodules.util.numpy_support import numpy_to_vtk
 from vtkmodules.vtkCommonCore import vtkAbstractArray, vtkBitArray, vtkDataArray, vtkStringArray
 
 from ambar import _core
@@ -32,7 +31,7 @@ _NAMES = {
 }
 _CODES = {name: code for code, name in _NAMES.items()}
 _LONG = 8 * np.dtype("long").itemsize
-_DTYPES = {
+_DTYPE_NAMES = {
     2: "int8",  # where char is unsigned VTK has signed values all the same, as NumPy sees them
     3: "uint8",
     4: "int16",
@@ -48,18 +47,19 @@ _DTYPES = {
     16: "int64",
     17: "uint64",
 }
+_DTYPES = {code: np.dtype(name) for code, name in _DTYPE_NAMES.items()}
 # The type of an array that has no name of it in a store.
 _USUAL = {
-    "int8": 15,
-    "uint8": 3,
-    "int16": 4,
-    "uint16": 5,
-    "int32": 6,
-    "uint32": 7,
-    "int64": 8 if _LONG == 64 else 16,
-    "uint64": 9 if _LONG == 64 else 17,
-    "float32": 10,
-    "float64": 11,
+    np.dtype("int8"): 15,
+    np.dtype("uint8"): 3,
+    np.dtype("int16"): 4,
+    np.dtype("uint16"): 5,
+    np.dtype("int32"): 6,
+    np.dtype("uint32"): 7,
+    np.dtype("int64"): 8 if _LONG == 64 else 16,
+    np.dtype("uint64"): 9 if _LONG == 64 else 17,
+    np.dtype("float32"): 10,
+    np.dtype("float64"): 11,
 }
 
 
@@ -89,7 +89,7 @@ def values_of(array: Any, where: str) -> np.ndarray:
         )
     if tuples * components == 0:
         return np.empty(shape, _DTYPES[code])
-    dtype = np.dtype(_DTYPES[code])
+    dtype = _DTYPES[code]
     try:
         flat = np.frombuffer(array, dtype)
     except (TypeError, ValueError):  # computed on the fly, or a component at a time
@@ -113,7 +113,7 @@ def type_name(array: Any, values: np.ndarray) -> str | None:
     code = array.GetDataType()
     if code in (_BIT, _STRING):
         return None
-    return None if code == _USUAL[values.dtype.name] else _NAMES[code]
+    return None if code == _USUAL[values.dtype] else _NAMES[code]
 
 
 def array_of(values: np.ndarray, type_name: str | None = None) -> Any:
@@ -126,14 +126,27 @@ def array_of(values: np.ndarray, type_name: str | None = None) -> Any:
     if values.dtype.kind == "O":
         return _string_array(values)
     code = _CODES.get(type_name or "", 0)
-    if code not in _DTYPES or _DTYPES[code] != values.dtype.name:
-        code = _USUAL[values.dtype.name]
+    if code not in _DTYPES or _DTYPES[code] != values.dtype:
+        code = _USUAL[values.dtype]
+    return adopted(values, code)
+
+
+def adopted(values: np.ndarray, code: int) -> Any:
+    """Return a VTK array of type number `code` over the memory of `values`, which it keeps alive.
+
+    This is VTK's own `numpy_to_vtk` without its checks, which take longer than all else for the
+    small arrays of many blocks.
+    """
+    array: Any = vtkDataArray.CreateDataArray(code)
+    array.SetNumberOfComponents(_components(values))
     if values.size == 0:
-        array = vtkDataArray.CreateDataArray(code)
-        array.SetNumberOfComponents(_components(values))
         array.SetNumberOfTuples(len(values))
         return array
-    return numpy_to_vtk(np.ascontiguousarray(values), deep=0, array_type=code)
+    flat = np.ascontiguousarray(values).reshape(-1)
+    array.SetVoidArray(flat, flat.size, 1)
+    keeper = array.GetBuffer() if hasattr(array, "GetBuffer") else array
+    keeper._numpy_reference = flat  # where VTK's own function keeps it
+    return array
 
 
 def _bits(values: np.ndarray) -> Any:

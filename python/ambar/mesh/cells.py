@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from vtkmodules.util.numpy_support import numpy_to_vtk
-from vtkmodules.vtkCommonCore import VTK_LONG_LONG as _LONG
+from vtkmodules.vtkCommonCore import VTK_INT, VTK_LONG_LONG
 from vtkmodules.vtkCommonDataModel import vtkCellArray
 
 from ambar import _core
-from ambar.mesh.arrays import values_of
+from ambar.mesh.arrays import adopted, values_of
 from ambar.mesh.sink import Sink
 from ambar.mesh.source import Source
 
@@ -188,15 +187,14 @@ def cells_of(
         raise source.damaged(f"{what}: corners have dtype {corners.dtype}, not {dtype}")
     if corners.size and _largest(corners) >= points:
         raise source.damaged(f"{what}: a cell refers to {_outlier(corners)} of {points}")
-    flat = numpy_to_vtk(corners.reshape(-1), deep=0, array_type=_LONG if dtype == "int64" else None)
+    code = VTK_LONG_LONG if dtype.itemsize == 8 else VTK_INT
+    flat = adopted(corners.reshape(-1), code)
     if described.get("fixed") and size:
         cells.SetData(size, flat)
         return cells
     if offsets is None:
         offsets = np.arange(0, corners.size + 1, size, dtype=dtype)
-    cells.SetData(
-        numpy_to_vtk(offsets, deep=0, array_type=_LONG if dtype == "int64" else None), flat
-    )
+    cells.SetData(adopted(offsets, code), flat)
     return cells
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ambar import _core
 from ambar.mesh.mesh import entries_of
+from ambar.mesh.reading import description_of
 from ambar.store import Store
 from ambar.urls import core_options
 
@@ -84,10 +85,9 @@ def _named(store: Store) -> dict[str, tuple[str, str | None]]:
     """Return association and name of the nodes that hold a mesh's arrays."""
     named: dict[str, tuple[str, str | None]] = {}
     for group in store.groups:
-        about: Any = store.ambar_attributes(group)
-        if about.get("kind") != "mesh":
+        if store.ambar_attributes(group).get("kind") != "mesh":
             continue
-        for association, entry, _ in entries_of(about):
+        for association, entry, _ in entries_of(description_of(store, group)):
             at = entry.get("at")
             if isinstance(at, str):
                 path = at if at.startswith("/") else f"{group}/{at}"

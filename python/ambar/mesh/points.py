@@ -8,9 +8,11 @@ import numpy as np
 from vtkmodules.vtkCommonCore import vtkPoints
 
 from ambar.mesh.arrays import array_of, type_name, values_of
-from ambar.mesh.sink import PACKED_BELOW, Sink
+from ambar.mesh.sink import Sink
 from ambar.mesh.source import Source
 
+_FEW = 64
+"""Points of which a lattice is not looked for."""
 _DIMS = ("point", "xyz")
 
 
@@ -41,7 +43,7 @@ def describe_points(
         described["type"] = kind
     if array.GetName() != "Points":
         described["name"] = array.GetName()
-    axes = _axes(values) if lattice and values.nbytes >= PACKED_BELOW else None
+    axes = _axes(values) if lattice and len(values) > _FEW else None
     if axes is not None:
         parts = [
             sink.put(f"{path}/{name}", axis, role="points", dims=(name,))

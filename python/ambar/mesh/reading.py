@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -139,6 +140,14 @@ def description_of(store: Store, path: str) -> dict[str, Any]:
 
     Raises InvalidError if it is of another kind, UnsupportedError if it is of a newer version.
     """
+    key = f"mesh description of /{path.strip('/')}"
+    if key not in store.kept:
+        store.kept[key] = _description(store, path)
+    description: dict[str, Any] = store.kept[key]
+    return description
+
+
+def _description(store: Store, path: str) -> dict[str, Any]:
     about = store.ambar_attributes(path)
     where = f"{store.location}: /{path.strip('/')}"
     if about.get("kind") != "mesh":
@@ -150,7 +159,16 @@ def description_of(store: Store, path: str) -> dict[str, Any]:
         raise _core.UnsupportedError(
             f"{where} is a mesh of version {about.get('version')!r}; this version of ambar reads 1"
         )
-    return about
+    if "description" not in about:
+        return about
+    try:
+        (text,) = store[f"{path}/{about['description']}"].read()
+        return about | dict(json.loads(text))
+    except (_core.NotFoundError, TypeError, ValueError) as error:
+        raise _core.CorruptError(
+            f"{where}: the description of the mesh is not in its array: {error}; restore the store "
+            "from a copy"
+        ) from error
 
 
 def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> Any:

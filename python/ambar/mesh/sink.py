@@ -20,6 +20,9 @@ NUMBERS = frozenset(
     ["bool", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))]
 )
 """The dtypes of values that VTK knows, strings aside."""
+_NAMES = {np.dtype(name): name for name in NUMBERS}
+_LAGS = (0, 1, 2, 3, 4, 6, 8)
+"""How far apart the whole numbers lie that are subtracted from each other: the sizes of cells."""
 _INLINE_BELOW = 2048
 """Bytes of a pack, deflated, below which it lies in the description itself."""
 
@@ -87,7 +90,7 @@ class Sink:
             if digest is not None:
                 self._shared.add(digest, self._base, path)
         full = f"{self._base}/{path}"
-        self._writer.array(full, values, dims=dims, error_bound=bound)
+        self._writer.array(full, values, dims=dims, error_bound=bound, chunks=_chunks(values, role))
         return {"at": path}
 
     def _bound(self, name: str | None, values: np.ndarray) -> float | str | None:
@@ -134,10 +137,22 @@ class Sink:
         return packs
 
 
+def _chunks(values: np.ndarray, role: str) -> tuple[int, int] | None:
+    """Return the shape of a chunk of rows of few values, None for the writer's own choice.
+
+    Corners of cells repeat each other's pattern: at 512 KiB they take a fifth of what 40 do.
+    """
+    if values.ndim != 2 or values.dtype.kind == "O" or not 0 < values.shape[1] <= 64:
+        return None
+    size = (1 << 19) if role == "corners" else (1 << 18)
+    rows = max(1, size // (values.itemsize * values.shape[1]))
+    return (min(rows, len(values)), values.shape[1])
+
+
 def dtype_name(values: np.ndarray) -> str:
     """Return the name of a dtype; "string" and "bytes" for objects."""
     if values.dtype.kind != "O":
-        return values.dtype.name
+        return _NAMES[values.dtype]
     is_bytes = any(isinstance(value, bytes) for value in values.ravel())
     return "bytes" if is_bytes else "string"
 
@@ -156,16 +171,38 @@ def _inline(values: np.ndarray) -> dict[str, Any] | None:
         return {"values": texts} if _bytes_of(values) < _INLINE_BELOW else None
     if kind == "bytes" or values.nbytes > 4 * PACKED_BELOW:
         return None
-    raw = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
-    deflated = zlib.compress(_shuffled(raw, values.dtype.itemsize), 9)
+    lags = [n for n in _LAGS if n <= len(values)] if values.dtype.kind in "iu" else [0]
+    candidates = [(zlib.compress(_shuffled(_less(values, lag)), 9), lag) for lag in lags]
+    deflated, lag = min(candidates, key=lambda each: len(each[0]))
     if len(deflated) > _INLINE_BELOW:
         return None
-    return {"dtype": kind, "deflate": base64.b64encode(deflated).decode()}
+    pack = {"dtype": kind, "deflate": base64.b64encode(deflated).decode()}
+    return pack | {"lag": lag} if lag else pack
 
 
-def _shuffled(raw: bytes, size: int) -> bytes:
-    """Return the first bytes of all values, then the second ones, and so on."""
-    return np.frombuffer(raw, np.uint8).reshape(-1, size).T.tobytes()
+def _less(values: np.ndarray, lag: int) -> np.ndarray:
+    """Return whole numbers less those `lag` places before; they wrap around."""
+    if lag == 0:
+        return values
+    before = np.zeros_like(values)
+    before[lag:] = values[: len(values) - lag]
+    less: np.ndarray = values - before
+    return less
+
+
+def _sums(values: np.ndarray, lag: int) -> np.ndarray:
+    """Undo `_less`."""
+    rows = -(-len(values) // lag)
+    padded = np.zeros(rows * lag, values.dtype)
+    padded[: len(values)] = values
+    np.cumsum(padded.reshape(rows, lag), axis=0, dtype=values.dtype, out=padded.reshape(rows, lag))
+    return padded[: len(values)]
+
+
+def _shuffled(values: np.ndarray) -> bytes:
+    """Return the first bytes of all values, then the second ones, and so on; little-endian."""
+    raw = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+    return np.frombuffer(raw, np.uint8).reshape(-1, values.itemsize).T.tobytes()
 
 
 def inline_values(pack: Mapping[str, Any], where: str) -> np.ndarray:
@@ -203,4 +240,8 @@ def _deflated_values(pack: Mapping[str, Any]) -> np.ndarray:
     flat = np.frombuffer(columns.T.tobytes(), dtype.newbyteorder("<"))
     if dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
         raise ValueError("a bool is neither 0 nor 1")
-    return flat.astype(dtype.newbyteorder("="))
+    values = flat.astype(dtype.newbyteorder("="))
+    lag = pack.get("lag", 0)
+    if type(lag) is not int or not 0 <= lag <= max(_LAGS) or (lag and dtype.kind not in "iu"):
+        raise ValueError(f"a lag of {lag!r:.80}")
+    return _sums(values, lag) if lag else values

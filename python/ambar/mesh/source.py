@@ -13,6 +13,7 @@ from ambar.array import Array
 from ambar.mesh.sink import NUMBERS, inline_values
 from ambar.store import Store
 
+_KNOWN = frozenset([np.dtype(object), *map(np.dtype, NUMBERS)])
 _TOGETHER = 1 << 20
 """Stored bytes up to which an array is fetched with its neighbours."""
 
@@ -137,14 +138,14 @@ class Source:
         values = self._node(at) if isinstance(at, str) else self._slice(at)
         if values.dtype.kind not in kinds or values.ndim not in ndim:
             raise self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
-        if values.dtype.kind != "O" and values.dtype.name not in NUMBERS:
+        if values.dtype not in _KNOWN:
             raise self.damaged(f"{what} has dtype {values.dtype}, which VTK has not")
         return values
 
     def _node(self, at: str) -> np.ndarray:
         if at not in self._values:
             self._read([at])
-        return self._values[at]
+        return self._values.pop(at)  # no two of VTK's arrays share memory
 
     def _slice(self, at: list[int]) -> np.ndarray:
         number, start, *shape = at
@@ -160,7 +161,7 @@ class Source:
             return stored.read(slice(start, stop), threads=self._threads).reshape(shape)
         if whole.ndim != 1 or stop > len(whole):
             raise self.damaged(f"a small array ends at {stop}, behind its pack {number}")
-        return whole[start:stop].reshape(shape).copy()
+        return whole[start:stop].reshape(shape)
 
     def _pack(self, number: int) -> Any:
         if number >= len(self._packs) or not isinstance(self._packs[number], (str, dict)):

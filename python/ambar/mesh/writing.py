@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from ambar import _core
 from ambar.bounds import ErrorBound, as_text
 from ambar.mesh.shared import Shared
 from ambar.writer import Durability, Profile, Writer, create
 
+_LONG = 16384
+"""Characters of a description from which it is stored compressed, as an array."""
 LEVELS = range(-22, 23)
 """What `level` may be, as zstd has it."""
 
@@ -97,9 +102,21 @@ def put_mesh(
     described["packed"] = sink.finish()
     if user_dict is not None:
         described["user_dict"] = dict(user_dict)
+    about = _without_empty(described)
+    text = _as_json(about)
+    if len(text) > _LONG:
+        writer.array(f"{path}/description", np.array([text], dtype=object))
+        about = {"type": about["type"], "description": "description"}
     if shared is not None and (digests := shared.new()):
-        described["digests"] = digests
-    writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **_without_empty(described)}})
+        about["digests"] = digests
+    writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
+
+
+def _as_json(about: dict[str, Any]) -> str:
+    try:
+        return json.dumps(about, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _core.InvalidError(f"user_dict must be what JSON can hold: {error}") from error
 
 
 def _bounds(error_bound: ErrorBound | None) -> dict[str, float | str]:
