@@ -144,12 +144,16 @@ class Worker:
         process.communicate()
         return process.returncode
 
+    def close(self) -> None:
+        """End the process."""
+        self._stop()
+        self._said.close()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
-        self._said.close()
+        self.close()
 
 
 def serve(start: Callable[[], Callable[[str], dict[str, Any]]]) -> None:

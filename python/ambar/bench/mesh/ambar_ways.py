@@ -1,0 +1,59 @@
+"""Rows of ambar: its three profiles, and zvtk's levels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import ambar
+from ambar.bench.mesh.ways import NAMES, Way
+from ambar.writer import Profile
+
+FILE = "mesh.ambar"
+
+
+class Ambar(Way):
+    """ambar with its own settings; as everywhere in the study without fsync."""
+
+    key = "ambar"
+    name = "ambar"
+    library = "ambar"
+    ours = True
+    leveled = True
+    threaded = True
+    profile: ClassVar[Profile] = "balanced"
+
+    def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:
+        """Write it with the profile, or with a level of zvtk's where one is given."""
+        how: dict[str, Any] = {"profile": self.profile} if level is None else {"level": level}
+        ambar.write_mesh(mesh, folder / FILE, threads=threads, durability="none", **how)
+
+    def read(self, folder: Path, threads: int) -> Any:
+        """Read it."""
+        return ambar.read_mesh(folder / FILE, threads=threads)
+
+    def read_array(self, folder: Path, threads: int) -> tuple[Any, Any]:
+        """Read one array of the store, which small meshes have together with others."""
+        for frame in ambar.frames(folder / FILE):
+            if (frame.association, frame.name) == ("point_data", NAMES["point"]):
+                store = ambar.open(folder / FILE).store
+                return store[frame.node].read(threads=threads), store
+        return super().read_array(folder, threads)
+
+
+class AmbarFast(Ambar):
+    """The same with the profile for speed."""
+
+    key = "ambar-fast"
+    name = "ambar, fast"
+    leveled = False
+    profile = "fast"
+
+
+class AmbarSmall(Ambar):
+    """The same with the profile for size."""
+
+    key = "ambar-small"
+    name = "ambar, small"
+    leveled = False
+    profile = "small"
