@@ -13,6 +13,7 @@ from ambar import _core
 from ambar.amr import AXES, Amr
 from ambar.collection import Collection
 from ambar.measures import windows
+from ambar.mesh.mesh import Mesh
 from ambar.opening import open as open_path
 from ambar.series import Series
 from ambar.snapshot import Snapshot
@@ -75,7 +76,7 @@ def side_of(path: str | os.PathLike[str], output: int | None, threads: int | Non
         opened = opened[0] if output is None else opened.output(output)
     if isinstance(opened, Snapshot):
         return Cells(opened, threads)
-    return Arrays(opened, threads)
+    return Arrays(opened.store if isinstance(opened, Mesh) else opened, threads)
 
 
 class Cells(Side):
