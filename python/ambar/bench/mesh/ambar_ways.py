@@ -33,12 +33,17 @@ class Ambar(Way):
         return ambar.read_mesh(folder / FILE, threads=threads)
 
     def read_array(self, folder: Path, threads: int) -> tuple[Any, Any]:
-        """Read one array of the store, which small meshes have together with others."""
-        for frame in ambar.frames(folder / FILE):
-            if (frame.association, frame.name) == ("point_data", NAMES["point"]):
-                store = ambar.open(folder / FILE).store
+        """Read one array of the store, or the mesh without others where small ones share one."""
+        path, name = folder / FILE, NAMES["point"]
+        for frame in ambar.frames(path):
+            if (frame.association, frame.name) == ("point_data", name):
+                mesh: Any = ambar.open(path)
+                store = mesh.store
                 return store[frame.node].read(threads=threads), store
-        return super().read_array(folder, threads)
+        found = ambar.read_mesh(
+            path, point_data=[name], cell_data=[], field_data=[], threads=threads
+        )
+        return found.point_data[name], found
 
 
 class AmbarFast(Ambar):
@@ -47,6 +52,7 @@ class AmbarFast(Ambar):
     key = "ambar-fast"
     name = "ambar, fast"
     leveled = False
+    threaded = False
     profile = "fast"
 
 
@@ -56,4 +62,5 @@ class AmbarSmall(Ambar):
     key = "ambar-small"
     name = "ambar, small"
     leveled = False
+    threaded = False
     profile = "small"

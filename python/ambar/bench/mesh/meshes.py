@@ -66,9 +66,10 @@ def grid(values: str, n: int) -> Any:
 def smooth(places: Values) -> Values:
     """Return float64 values of a few waves and a bump at places (n, 3) in the unit cube."""
     x, y, z = places.astype(np.float64).T
-    waves = np.sin(9 * x + 2 * y) * np.cos(7 * y) + 0.3 * np.sin(23 * z + 5 * x)
-    bump: Values = 2 * np.exp(-30 * ((x - 0.4) ** 2 + (y - 0.5) ** 2 + (z - 0.6) ** 2))
-    return waves + bump
+    waves: Values = np.sin(9 * x + 2 * y) * np.cos(7 * y) + 0.3 * np.sin(23 * z + 5 * x)
+    bump = 2 * np.exp(-30 * ((x - 0.4) ** 2 + (y - 0.5) ** 2 + (z - 0.6) ** 2))
+    waves += bump
+    return waves
 
 
 def wavelet() -> Any:

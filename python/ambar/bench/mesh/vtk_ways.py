@@ -81,7 +81,7 @@ class Vtkhdf(Way):
 
         path = folder / "mesh.vtkhdf"
         writer = vtkHDFWriter()
-        writer.SetCompressionLevel(level)
+        writer.SetCompressionLevel(4 if level is None else level)
         writer.SetInputData(mesh)
         writer.SetFileName(str(path))
         writer.Write()
