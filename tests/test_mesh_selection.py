@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar.cli import main
 from range_server import RangeServer
 
 pv = pytest.importorskip("pyvista")
@@ -220,3 +222,21 @@ def test_pyvista_reads_blocks_and_what_it_has_no_class_for(tmp_path: Path) -> No
     assert pv.read(tmp_path / "b.ambar", block=0) == blocks()[0]
     ambar.write_mesh(hyper_trees(), tmp_path / "h.ambar")
     assert_same(hyper_trees(), pv.read(tmp_path / "h.ambar"))
+
+
+def test_info_tells_of_meshes(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as code:
+        main(["info", str(path)])
+    assert not code.value.code
+    told = capsys.readouterr().out
+    assert "mesh: UnstructuredGrid" in told
+    assert "cells/corners" not in told
+    with pytest.raises(SystemExit):
+        main(["info", str(path), "--arrays"])
+    assert "cells/corners" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["info", str(path), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["type"] == "UnstructuredGrid"
+    assert {"association", "name", "dtype", "shape", "block"} == set(found["arrays"][0])
+    assert {frame["node"] for frame in found["frames"]} == set(ambar.open(path).store)

@@ -28,7 +28,7 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
     `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
     chunks, codecs, raw and stored bytes); for collections those of
-    `ambar.collection.overview.overview_of`.
+    `ambar.collection.overview.overview_of`, for meshes those of `ambar.mesh.overview.overview_of`.
     """
     if not is_url(path):
         if is_ramses(path):
@@ -42,6 +42,11 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
         from ambar.collection.overview import overview_of
 
         return overview_of(Collection(store.location, store, None, settings_of(store)))
+    if store.ambar_attributes().get("kind") == "mesh":
+        from ambar.mesh.mesh import Mesh
+        from ambar.mesh.overview import overview_of as overview_of_mesh
+
+        return overview_of_mesh(Mesh(store))
     return _of_store(store)
 
 

@@ -54,7 +54,11 @@ def frames(
         If there is nothing at the path.
     """
     options = core_options(storage_options) if storage_options else None
-    store = Store(_core.Store(os.fspath(path), options))
+    return frames_of(Store(_core.Store(os.fspath(path), options)))
+
+
+def frames_of(store: Store) -> list[Frame]:
+    """Return what each array of a store takes there, from metadata alone."""
     named = _named(store)
     found = []
     for node in store:
@@ -68,16 +72,12 @@ def frames(
                 dtype=array.type_name,
                 shape=array.shape,
                 codec=array.codecs,
-                chunks=_core_chunks(store, node),
+                chunks=store.core.array(f"/{node}").chunk_count,
                 raw_bytes=array.nbytes,
                 stored_bytes=array.stored_bytes,
             )
         )
     return found
-
-
-def _core_chunks(store: Store, node: str) -> int:
-    return store.core.array(f"/{node}").chunk_count
 
 
 def _named(store: Store) -> dict[str, tuple[str, str | None]]:
