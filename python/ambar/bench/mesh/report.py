@@ -160,7 +160,7 @@ def notes(study: Study) -> list[str]:
         "write s, read s: from the mesh in memory to closed files without fsync, and from these, "
         "in the page cache, to a mesh in memory; blosc2 gives arrays, the others VTK's objects.",
         "MB/s, ratio: by the bytes of all the mesh's arrays, offsets and int64 connectivity "
-        f"included. Ways have level {HIGH} or another where the name says so, else their own.",
+        "included. Names tell the level where it is not the way's own, which is 3 of zstd.",
         f"pv, pv {HIGH}: pyvista-zstd's smaller file, with or without shuffle, at level 3 and "
         f"{HIGH}; ambar / pv: ambar's size by the former.",
         "read kB: what read calls returned, and what was touched of mapped files.",
