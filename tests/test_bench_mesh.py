@@ -86,20 +86,17 @@ def test_the_random_grid_is_that_of_the_original() -> None:
     np.testing.assert_array_equal(made["pdata"], generator.random(125))
     np.testing.assert_array_equal(made["cdata"], generator.random(5 * 64))
     assert set(made.celltypes) == {pv.CellType.TETRA}
-    smooth = meshes.grid("smooth", 5)
-    assert np.abs(np.diff(smooth["pdata"].reshape(5, 5, 5), axis=2)).max() < 2
-    np.testing.assert_array_equal(smooth.points, made.points)
+    smooth = meshes.grid("smooth", 20)["pdata"].reshape(20, 20, 20)
+    neighbours = smooth[..., :-1].ravel(), smooth[..., 1:].ravel()
+    assert np.corrcoef(*neighbours)[0, 1] > 0.9
 
 
 def test_clusters_lie_along_a_morton_curve(tmp_path: Path) -> None:
     places = meshes.clusters(3000)
     lattice = ((places - places.min(axis=0)) / np.ptp(places, axis=0) * (2**21 - 1)).astype(int)
+    bits = [(bit, axis) for bit in range(21) for axis in range(3)]
     numbers = [
-        sum(
-            (int(cell[axis]) >> bit & 1) << (3 * bit + axis)
-            for bit in range(21)
-            for axis in range(3)
-        )
+        sum((int(cell[axis]) >> bit & 1) << (3 * bit + axis) for bit, axis in bits)
         for cell in lattice
     ]
     assert numbers == sorted(numbers)
@@ -263,7 +260,8 @@ def test_reports_say_how_rows_compare(found: Study, tmp_path: Path) -> None:
     text = report.markdown(made)
     assert (
         "ambar: reads 2.50 and writes 3.33 times as fast as the fastest setting of zvtk and "
-        "pyvista-zstd; has 0.900 of the bytes of their smallest at a level up to 9, 0.450 of zvtk's."
+        "pyvista-zstd; has 0.900 of the bytes of their smallest at a level up to 9, "
+        "0.450 of zvtk's."
     ) in text
     assert "pyvista-zstd, grid, random values: reads ids int64 as int32." in text
     assert "| ambar | 0.600 | 0.400 | 0 | 0 | 0.00 | 5.00 |" in text
