@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ambar.comparison import Comparison, compare
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
-    from ambar.mesh import ArrayInfo, Frame, Mesh, frames, read_mesh, write_mesh
+    from ambar.mesh import ArrayInfo, Frame, Mesh, MeshSeries, frames, read_mesh, write_mesh
     from ambar.opening import open  # noqa: A004
     from ambar.regions import Box, Shell, Sphere
     from ambar.rows import Particles
@@ -69,6 +69,7 @@ __all__ = [
     "InvalidError",
     "LimitError",
     "Mesh",
+    "MeshSeries",
     "NotFoundError",
     "Particles",
     "Ragged",
@@ -117,6 +118,7 @@ _HOMES = {
     "Info": "ambar.info",
     "Ingest": "ambar.collection.ingest",
     "Mesh": "ambar.mesh",
+    "MeshSeries": "ambar.mesh",
     "Particles": "ambar.rows",
     "Ragged": "ambar.collection",
     "Schema": "ambar.collection",

@@ -18,11 +18,12 @@ from ambar.urls import core_options, is_url
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
     from ambar.mesh.mesh import Mesh
+    from ambar.mesh.series import MeshSeries
 
 
 def open(  # noqa: A001
     path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
-) -> Store | Snapshot | Series | Collection | Mesh:
+) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
     Parameters
@@ -81,7 +82,7 @@ def open(  # noqa: A001
 
 def _opened(
     store: Store, storage_options: Mapping[str, object] | None = None
-) -> Store | Snapshot | Series | Collection | Mesh:
+) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Return what `store` holds, by its kind."""
     attributes = store.ambar_attributes()
     kind = attributes.get("kind")
@@ -97,6 +98,10 @@ def _opened(
         from ambar.mesh.mesh import Mesh
 
         return Mesh(store)
+    if kind == "series" and attributes.get("of") == "mesh":
+        from ambar.mesh.series import MeshSeries
+
+        return MeshSeries(store)
     return Series(store) if kind == "series" else store
 
 

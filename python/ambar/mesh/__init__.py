@@ -5,12 +5,14 @@ from __future__ import annotations
 from ambar.mesh.frame import Frame, frames
 from ambar.mesh.mesh import ArrayInfo, Mesh
 from ambar.mesh.reading import get_mesh, read_mesh
+from ambar.mesh.series import MeshSeries
 from ambar.mesh.writing import put_mesh, write_mesh
 
 __all__ = [
     "ArrayInfo",
     "Frame",
     "Mesh",
+    "MeshSeries",
     "frames",
     "get_mesh",
     "put_mesh",

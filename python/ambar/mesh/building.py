@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from vtkmodules import vtkCommonDataModel
 
+from ambar import _core
 from ambar.mesh.arrays import array_of
 from ambar.mesh.cells import cells_of
 from ambar.mesh.datasets import POLY_CELLS, STRUCTURED, cell_shape, point_shape
@@ -194,12 +195,31 @@ def _unstructured(mesh: Any, described: dict[str, Any], source: Source, what: st
         types = np.full(cells.GetNumberOfCells(), kinds, np.uint8)
     if len(types) != cells.GetNumberOfCells():
         raise source.damaged(f"{what}types are {len(types)}, cells {cells.GetNumberOfCells()}")
+    _set_cells(mesh, described, source, what, (types, cells))
+
+
+def _set_cells(
+    mesh: Any,
+    described: dict[str, Any],
+    source: Source,
+    what: str,
+    types_and_cells: tuple[np.ndarray, Any],
+) -> None:
+    """Set cells, those with faces too."""
+    types, cells = types_and_cells
     array = array_of(types)
+    # VTK before 9.4, as in older ParaViews, has other means for polyhedra.
+    old = not hasattr(mesh, "SetPolyhedralCells")
     if "faces" not in described:
-        # SetCells would look at every cell for one that is a polyhedron.
-        mesh.SetPolyhedralCells(array, cells, None, None)
+        if old:
+            mesh.SetCells(array, cells)
+        else:
+            # SetCells would look at every cell for one that is a polyhedron.
+            mesh.SetPolyhedralCells(array, cells, None, None)
         return
-    faces = cells_of(described["faces"], source, f"{what}faces", count)
+    if old:
+        raise _core.UnsupportedError(f"{what}faces: polyhedra are read with VTK 9.4 or newer")
+    faces = cells_of(described["faces"], source, f"{what}faces", mesh.GetNumberOfPoints())
     of_cells = cells_of(
         described.get("cell_faces"), source, f"{what}faces of cells", faces.GetNumberOfCells()
     )

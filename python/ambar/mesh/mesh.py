@@ -55,6 +55,11 @@ class Mesh:
         return self._store
 
     @property
+    def path(self) -> str:
+        """The mesh's group in the store, "" for the root."""
+        return self._path
+
+    @property
     def type(self) -> str:
         """The type of the VTK object, without its prefix vtk: "UnstructuredGrid"."""
         return str(self._about.get("type"))

@@ -6,12 +6,18 @@ import os
 from typing import Any
 
 import pyvista
-from pyvista.core.utilities.reader import BaseReader, BaseVTKReader, PointCellDataSelection
+from pyvista.core.utilities.reader import (
+    BaseReader,
+    BaseVTKReader,
+    PointCellDataSelection,
+    TimeReader,
+)
 
 from ambar import _core
 from ambar.mesh.building import new
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.reading import Block
+from ambar.mesh.series import MeshSeries, is_mesh_series
 from ambar.mesh.writing import write_mesh
 from ambar.store import Store
 
@@ -24,6 +30,8 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.mesh: Mesh | None = None
+        self.series: MeshSeries | None = None
+        self.step = 0
         self.status: dict[str, dict[str, bool]] = {}
         self.block: Block | None = None
         self.threads: int | None = None
@@ -35,7 +43,12 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         self.SetFileName(name)
 
     def UpdateInformation(self) -> None:  # noqa: N802
-        self.mesh = Mesh(Store(_core.Store(self._filename)))
+        store = Store(_core.Store(self._filename))
+        if is_mesh_series(store):
+            self.series = MeshSeries(store)
+            self.mesh = self.series[self.step]
+        else:
+            self.mesh = Mesh(store)
         self.status = {association: {} for association in _ASSOCIATIONS}
         for info in self.mesh.arrays:
             of = "cell" if info.association == "row" else info.association
@@ -50,6 +63,22 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
             raise _core.InvalidError("the reader has no file yet: set its path")
         wanted = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
         return self.mesh.read(block=self.block, threads=self.threads, **wanted)
+
+    def choose(self, step: int) -> None:
+        """Go to a time step; arrays that are disabled stay so."""
+        if self.series is None or step not in range(len(self.series)):
+            count = 0 if self.series is None else len(self.series)
+            raise _core.NotFoundError(f"{self._filename}: no time step {step}; there are {count}")
+        before, self.step = self.status, step
+        self.UpdateInformation()
+        for association, status in self.status.items():
+            status.update({name: on for name, on in before[association].items() if name in status})
+
+    @property
+    def times(self) -> list[float]:
+        """The times of the steps, their numbers where none was given; none of a single mesh."""
+        known = [] if self.series is None else self.series.times
+        return [float(number) if time is None else time for number, time in enumerate(known)]
 
     def _wanted(self, association: str) -> list[str] | None:
         status = self.status[association]
@@ -90,8 +119,8 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         self.set_status("cell", name, bool(status))
 
 
-class AmbarReader(BaseReader, PointCellDataSelection):  # type: ignore[misc]
-    """Reads meshes of `.ambar` stores, all arrays or those enabled.
+class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: ignore[misc]
+    """Reads meshes of `.ambar` stores, all arrays or those enabled, and the steps of series.
 
     ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`
     and `threads` are as for `ambar.read_mesh`, and can be given to ``pyvista.read``.
@@ -107,6 +136,32 @@ class AmbarReader(BaseReader, PointCellDataSelection):  # type: ignore[misc]
         if not _wraps(self.reader.mesh.type):
             return self.reader.read()
         return super().read(validate=validate)
+
+    @property
+    def number_time_points(self) -> int:
+        """The number of time steps; 0 for a mesh alone."""
+        return len(self.reader.times)
+
+    def time_point_value(self, time_point: int) -> float:
+        """Return the time of a step."""
+        return float(self.reader.times[time_point])
+
+    @property
+    def active_time_value(self) -> float:
+        """The time of the step that is read."""
+        return self.time_point_value(self.reader.step)
+
+    def set_active_time_value(self, time_value: float) -> None:
+        """Choose the step of a time; raises NotFoundError if there is none."""
+        if time_value not in self.reader.times:
+            raise _core.NotFoundError(
+                f"{self.path}: no step has the time {time_value}; there are {self.reader.times}"
+            )
+        self.set_active_time_point(self.reader.times.index(time_value))
+
+    def set_active_time_point(self, time_point: int) -> None:
+        """Choose a step by its number; raises NotFoundError if there is none."""
+        self.reader.choose(time_point)
 
     @property
     def point_data(self) -> list[str]:

@@ -160,7 +160,7 @@ def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> 
     """
     if block is None:
         kept = dict(described)
-        for key in ("kind", "version", "packed", "user_dict"):
+        for key in ("kind", "version", "packed", "user_dict", "digests"):
             kept.pop(key, None)
         return kept
     steps = [block] if isinstance(block, (int, str)) else list(block)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
+from ambar.mesh.shared import Shared
 from ambar.writer import Writer
 
 PACKED_BELOW = 8192
@@ -42,10 +43,16 @@ class Sink:
         The mesh's group.
     error_bounds
         By name of an array how far its values may be off; "*" for all of float32 and float64.
+    shared
+        The arrays that the store has already, not to be written again.
     """
 
     def __init__(
-        self, writer: Writer, base: str, error_bounds: Mapping[str, float | str] | None = None
+        self,
+        writer: Writer,
+        base: str,
+        error_bounds: Mapping[str, float | str] | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self._writer = writer
         self._base = base.strip("/")
@@ -53,6 +60,7 @@ class Sink:
         self._unused = set(self._bounds) - {"*"}
         self._packs: list[_Pack] = []
         self._pack_of: dict[tuple[str, str], int] = {}
+        self._shared = shared
 
     def put(
         self,
@@ -72,6 +80,12 @@ class Sink:
         size = _bytes_of(values)
         if size < PACKED_BELOW:
             return {"at": self._packed(values, role)}
+        if self._shared is not None:
+            digest, known = self._shared.find(values, bound)
+            if known is not None:
+                return {"at": known}
+            if digest is not None:
+                self._shared.add(digest, self._base, path)
         full = f"{self._base}/{path}"
         self._writer.array(full, values, dims=dims, error_bound=bound)
         return {"at": path}

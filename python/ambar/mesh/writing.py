@@ -8,6 +8,7 @@ from typing import Any
 
 from ambar import _core
 from ambar.bounds import ErrorBound, as_text
+from ambar.mesh.shared import Shared
 from ambar.writer import Durability, Profile, Writer, create
 
 LEVELS = range(-22, 23)
@@ -80,18 +81,24 @@ def put_mesh(
     *,
     error_bound: ErrorBound | None = None,
     user_dict: Mapping[str, Any] | None = None,
+    shared: Shared | None = None,
 ) -> None:
-    """Write a VTK object into the group `path` of a store; arguments are as for `write_mesh`."""
+    """Write a VTK object into the group `path` of a store; arguments are as for `write_mesh`.
+
+    With `shared`, arrays that the store has already are not written again.
+    """
     from ambar.mesh.objects import describe
     from ambar.mesh.sink import Sink
 
-    sink = Sink(writer, path, _bounds(error_bound))
+    sink = Sink(writer, path, _bounds(error_bound), shared)
     described = describe(mesh, sink)
     if described is None:
         raise _core.InvalidError("a mesh is a VTK object, not None")
     described["packed"] = sink.finish()
     if user_dict is not None:
         described["user_dict"] = dict(user_dict)
+    if shared is not None and (digests := shared.new()):
+        described["digests"] = digests
     writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **_without_empty(described)}})
 
 
