@@ -44,10 +44,8 @@ def run_study(
     ----------
     scratch
         A folder to write into; all is deleted.
-    n
-        Points a side of the grids of tetrahedra.
-    points
-        Points of the Delaunay mesh.
+    n, points
+        Points a side of the grids of tetrahedra, and of the Delaunay mesh.
     data
         What the grids hold: some of "random" and "smooth".
     parts
@@ -61,10 +59,8 @@ def run_study(
         Some of the other meshes; all by default.
     threads
         The most threads to use; all cores by default.
-    rounds
-        How often each row is measured.
-    patience
-        Seconds of a row.
+    rounds, patience
+        How often each row is measured, and for how many seconds at most.
     report
         Is told what is being done.
 
