@@ -37,6 +37,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Study:
         levels=[3, -5],
         keys=KEYS,
         only=["Delaunay shuffled", "example ant"],
+        steps=3,
         rounds=2,
         threads=2,
     )
@@ -57,6 +58,7 @@ def test_every_row_whose_library_is_there_is_measured(found: Study) -> None:
     assert found.at_levels(grid, "vtk-zlib") == []
     assert [row.threads for row in found.at_threads(grid, "ambar")] == [1, 2]
     assert [row.way for row in found.arrays] == keys
+    assert [row.way for row in found.series] == [key for key in keys if key != "vtk-zlib"]
     for mesh in ("Delaunay shuffled", "example ant"):
         assert [row.way for row in found.of(mesh) if row.level != 19] == keys
     missing = {WAYS[key].name for key in set(KEYS) - set(keys)}
@@ -73,6 +75,8 @@ def test_rows_hold_what_was_measured(found: Study) -> None:
     # 512 points of 20 bytes, 1715 cells of 49, and an offset more
     assert {row.raw_bytes for row in found.of(found.grids[0])} == {512 * 20 + 1715 * 49 + 8}
     assert {row.type for row in found.of("example ant")} == {"PolyData"}
+    assert {row.files for row in found.series if row.ours} == {1}
+    assert {row.files for row in found.series if not row.ours} <= {3}
     for array in found.arrays:
         assert array.raw_bytes == 512 * 8
         # no double of random bits is packed to less than six bytes
@@ -228,7 +232,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     for options, match in unknown:
         with pytest.raises(ambar.NotFoundError, match=match):
             study.run_study(tmp_path, **options)
-    for wrong in ({"n": 1}, {"points": 4}, {"levels": [23]}):
+    for wrong in ({"n": 1}, {"points": 4}, {"levels": [23]}, {"steps": 0}):
         options = dict(wrong)
         with pytest.raises(ambar.InvalidError, match="give"):
             study.run_study(tmp_path, **options)
@@ -257,6 +261,7 @@ def test_reports_say_how_rows_compare(found: Study, tmp_path: Path) -> None:
         _row(found, "ambar", write=[0.5, 0.7], read=[0.3, 0.5], bytes=180, raw_bytes=900),
     ]
     made = replace(found, rows=rows, arrays=[], parts=["formats"], left_out={"x": "y"})
+    made.series = [rows[0], replace(rows[4], bytes=20)]
     text = report.markdown(made)
     assert (
         "ambar: reads 2.50 and writes 3.33 times as fast as the fastest setting of zvtk and "
@@ -267,6 +272,7 @@ def test_reports_say_how_rows_compare(found: Study, tmp_path: Path) -> None:
     assert "| ambar | 0.600 | 0.400 | 0 | 0 | 0.00 | 5.00 |" in text
     assert "| zvtk | 4.000 * | 3.000 * |" in text
     assert "left out: x: y." in text
+    assert "time steps: ambar: 1/20.0 of the smallest peer's bytes." in text
     real = [replace(row, mesh="wavelet") for row in (rows[0], rows[1], rows[3], rows[4])]
     text = report.markdown(replace(made, rows=real))
     assert "| wavelet | 1.0 | - | 0.4 | 0.2 | 0.1 | - | 0.2 | - | 0.720 |" in text

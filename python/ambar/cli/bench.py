@@ -201,8 +201,8 @@ def mesh(
     points: Annotated[int, typer.Option(min=5, help="Points of the Delaunay mesh.")] = 1_000_000,
     data: Annotated[str, typer.Option(help="What grids hold: random, smooth.")] = "random,smooth",
     parts: Annotated[
-        str, typer.Option(help="Some of formats, levels, threads, array, meshes.")
-    ] = "formats,levels,threads,array,meshes",
+        str, typer.Option(help="Some of formats, levels, threads, array, meshes, series.")
+    ] = "formats,levels,threads,array,meshes,series",
     levels: Annotated[
         str, typer.Option(help="Levels of zstd, -22 to 22; A:B for all between.")
     ] = "-22,-10,-5,-1,1,3,5,7,9,12,15,19,22",
@@ -212,6 +212,7 @@ def mesh(
     meshes: Annotated[
         str | None, typer.Option(help="Some of the other meshes; a wrong name shows them.")
     ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Time steps of the series.")] = 100,
     threads: Threads = None,
     rounds: Rounds = 5,
     patience: Patience = 60,
@@ -246,6 +247,7 @@ def mesh(
             levels=_levels(levels),
             keys=parse_list(rows),
             only=parse_list(meshes),
+            steps=steps,
             threads=threads,
             rounds=rounds,
             patience=patience,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +32,24 @@ class Ambar(Way):
     def read(self, folder: Path, threads: int) -> Any:
         """Read it."""
         return ambar.read_mesh(folder / FILE, threads=threads)
+
+    def write_step(self, mesh: Any, number: int, folder: Path, threads: int) -> None:
+        """Add a time step to one store, which finds out by itself what stayed."""
+        if number == 0:
+            self.series = ambar.MeshSeries.create(
+                folder / FILE, profile=self.profile, threads=threads, durability="none"
+            )
+        self.series.add(mesh, number)
+
+    def end_series(self) -> None:
+        """Close the store."""
+        self.series.close()
+
+    def read_steps(self, folder: Path, threads: int) -> Iterator[Any]:
+        """Yield the meshes of all time steps, the store opened once."""
+        series: Any = ambar.open(folder / FILE)
+        for mesh in series:
+            yield mesh.read(threads=threads)
 
     def read_array(self, folder: Path, threads: int) -> tuple[Any, Any]:
         """Read one array of the store, or the mesh without others where small ones share one."""

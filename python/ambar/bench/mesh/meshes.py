@@ -7,7 +7,7 @@ The grid with random values is that of zvtk's own benchmark (benchmark-single-ds
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ Values = np.ndarray[Any, np.dtype[Any]]
 GRIDS = {"random": "grid, random values", "smooth": "grid, smooth values"}
 FIELD_SIDE = 128
 """Points a side of the images."""
+STEP_POINTS = 100_000
+"""Points of the Delaunay mesh that has time steps, at most: a hundred files of it are written."""
 CLUSTERS = 200
 SLOPE = 3.0
 """Of the smooth field's amplitudes over wave numbers."""
@@ -143,7 +145,7 @@ def forget(sizes: Sizes) -> None:
 
 
 def _kept(sizes: Sizes, name: str) -> Path:
-    return Path(sizes.folder) / f"delaunay-{name}.npy"
+    return Path(sizes.folder) / f"delaunay-{sizes.points}-{name}.npy"
 
 
 def delaunay(sizes: Sizes, *, shuffled: bool = False) -> Any:
@@ -170,6 +172,17 @@ def delaunay(sizes: Sizes, *, shuffled: bool = False) -> Any:
     return mesh
 
 
+def of_steps(sizes: Sizes) -> Sizes:
+    """Return the sizes with the points of the mesh that has time steps."""
+    return replace(sizes, points=min(sizes.points, STEP_POINTS))
+
+
+def step(mesh: Any, number: int) -> None:
+    """Make a Delaunay mesh that of a time step: the waves of its pressure go on, all else stays."""
+    shift = np.array([0.01 * number, 0, 0])
+    mesh.point_data["pressure"] = smooth(mesh.points - shift).astype(np.float32)
+
+
 def examples() -> list[str]:
     """Return the functions of `pyvista.examples` that load what comes with PyVista."""
     found = import_module("pyvista.examples.examples")
@@ -190,6 +203,8 @@ MADE: dict[str, Callable[[Sizes], Any]] = {
 }
 DELAUNAY = ("Delaunay", "Delaunay shuffled")
 """Those that need `prepare`."""
+STEPS = "Delaunay, time steps"
+"""The mesh that `step` changes; it needs `prepare` with `of_steps` of the sizes."""
 
 
 def make(name: str, sizes: Sizes) -> Any:
@@ -202,6 +217,8 @@ def make(name: str, sizes: Sizes) -> Any:
     """
     if name in MADE:
         return MADE[name](sizes)
+    if name == STEPS:
+        return delaunay(of_steps(sizes))
     if name.startswith(EXAMPLE):
         return getattr(import_module("pyvista.examples.examples"), "load_" + name[len(EXAMPLE) :])()
     raise _core.NotFoundError(f"no mesh {name!r}; there are: {', '.join(MADE)}, {EXAMPLE}NAME")

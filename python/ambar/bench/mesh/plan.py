@@ -16,6 +16,8 @@ from ambar.bench.process import Failure, Turns, Worker, take_turns
 
 REAL_WAYS = ("vtk-zlib", "zvtk", "pv", "pv-shuffle", "ambar-fast", "ambar", "ambar-small")
 """The ways that the meshes other than grids are kept in."""
+SERIES_WAYS = ("zvtk", "pv", "pv-shuffle", "ambar-fast", "ambar", "ambar-small")
+"""The ways that time steps are kept in."""
 HIGH = 19
 """A level at which the meshes other than grids are written by pyvista-zstd as well."""
 TOGETHER_BYTES = 1 << 30
@@ -107,13 +109,23 @@ class Plan:
         self._take_turns(mesh, jobs, raw_bytes)
         return [_array(mesh, setting, job.answers) for setting, job in jobs.items() if job.answers]
 
-    def _job(self, do: str, mesh: str, setting: Setting) -> Job:
+    def time_steps(self, mesh: str, steps: int) -> list[Row]:
+        """Return the rows of so many time steps of a mesh; those that failed are noted."""
+        ways = [way for way in self.ways if way.key in SERIES_WAYS]
+        settings = [Setting(way.key, way.level, self.study.threads) for way in ways]
+        jobs = {setting: self._job("series", mesh, setting, steps) for setting in settings}
+        self._take_turns(mesh, jobs, 0)
+        return [_row(mesh, setting, job.answers) for setting, job in jobs.items() if job.answers]
+
+    def _job(self, do: str, mesh: str, setting: Setting, steps: int = 1) -> Job:
         library = WAYS[setting.way].library
         if library not in self.workers:
             folder = str(self.scratch / library)
             task = {"folder": folder, "sizes": self.sizes.to_dict()}
             self.workers[library] = Worker(task, "ambar.bench.mesh.worker")
-        return Job(self.workers[library], {"do": do, "mesh": mesh, **asdict(setting)})
+        return Job(
+            self.workers[library], {"do": do, "mesh": mesh, "steps": steps, **asdict(setting)}
+        )
 
     def _take_turns(self, mesh: str, jobs: dict[Setting, Job], raw_bytes: int) -> None:
         """Give all their turns: all libraries together, or one by one where the mesh is large."""

@@ -57,6 +57,10 @@ def sections(study: Study) -> Iterator[Section]:
     if real := [name for name in _meshes(study) if name not in study.grids]:
         yield _sizes(study, real)
         yield _times(study, real)
+    if study.series:
+        cells = [(cells_of(row, row.name), row.ours) for row in study.series]
+        steps = f"{study.steps} time steps of {size(study.series[0].raw_bytes / study.steps)}"
+        yield Section(f"{steps}, one array changes", COLUMNS, cells)
 
 
 def _grid(study: Study, mesh: str) -> Iterator[Section]:
@@ -169,7 +173,7 @@ def notes(study: Study) -> list[str]:
     ]
     for mesh in study.grids:
         lines += comparisons(study, mesh)
-    lines += _retyped(study)
+    lines += _series(study) + _retyped(study)
     return lines + [f"left out: {name}: {why.rstrip('.')}." for name, why in study.left_out.items()]
 
 
@@ -194,6 +198,19 @@ def comparisons(study: Study, mesh: str) -> list[str]:
                 f"level up to {NINE}{half}."
             )
     return lines
+
+
+def _series(study: Study) -> list[str]:
+    """Return how ambar's series compare with the smallest files of a mesh each."""
+    peers = [row for row in study.series if not row.ours]
+    if not peers:
+        return []
+    least = min(row.bytes for row in peers)
+    return [
+        f"time steps: {row.name}: 1/{least / row.bytes:.1f} of the smallest peer's bytes."
+        for row in study.series
+        if row.ours
+    ]
 
 
 def _retyped(study: Study) -> list[str]:

@@ -82,9 +82,12 @@ class Study:
     threads: int
     rounds: int
     patience: float
+    steps: int
     machine: dict[str, str]
     rows: list[Row] = field(default_factory=list)
     arrays: list[ArrayRow] = field(default_factory=list)
+    series: list[Row] = field(default_factory=list)
+    """Of all time steps together."""
     left_out: dict[str, str] = field(default_factory=dict)
     """What was not measured, and why."""
 
@@ -118,7 +121,8 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it, with each row's medians."""
         values = asdict(self)
-        for row, entry in zip(self.rows, values["rows"], strict=True):
+        entries = values["rows"] + values["series"]
+        for row, entry in zip(self.rows + self.series, entries, strict=True):
             entry["write_seconds"] = row.write_seconds
             entry["read_seconds"] = row.read_seconds
             entry["ratio"] = row.ratio

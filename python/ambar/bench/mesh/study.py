@@ -14,7 +14,7 @@ from ambar.bench.mesh.results import Study
 from ambar.bench.mesh.rows import WAYS
 from ambar.bench.mesh.ways import Way
 
-PARTS = ("formats", "levels", "threads", "array", "meshes")
+PARTS = ("formats", "levels", "threads", "array", "meshes", "series")
 LEVELS = (-22, -10, -5, -1, 1, 3, 5, 7, 9, 12, 15, 19, 22)
 PACKAGES = ("pyvista", "vtk", "pyvista-zstd", "zvtk", "zstandard", "meshio", "h5py", "blosc2")
 
@@ -30,6 +30,7 @@ def run_study(
     keys: Sequence[str] | None = None,
     only: Sequence[str] | None = None,
     threads: int | None = None,
+    steps: int = 100,
     rounds: int = 5,
     patience: float = 60,
     report: Callable[[str], None] = lambda _: None,
@@ -50,7 +51,7 @@ def run_study(
         What the grids hold: some of "random" and "smooth".
     parts
         Some of "formats", "levels", "threads", "array" (the one alone, of the first grid), which
-        are of the grids, and "meshes", those of other kinds.
+        are of the grids, "meshes", those of other kinds, and "series", `steps` of one in time.
     levels
         Levels of zstd, from -22 to 22.
     keys
@@ -71,7 +72,7 @@ def run_study(
     InvalidError
         If a size or level cannot be.
     """
-    _require(n, points, levels)
+    _require(n, points, levels, steps)
     _known("part", parts, PARTS)
     _known("data", data, tuple(meshes.GRIDS))
     _known("way", keys or (), tuple(WAYS))
@@ -84,6 +85,7 @@ def run_study(
         threads=threads or len(os.sched_getaffinity(0)),
         rounds=rounds,
         patience=patience,
+        steps=steps,
         machine=machine(PACKAGES),
     )
     sizes = meshes.Sizes(n, points, str(scratch))
@@ -112,9 +114,16 @@ def _measure(plan: Plan, only: Sequence[str] | None) -> None:
         for mesh in chosen:
             study.rows += plan.write_and_read(mesh)
         meshes.forget(plan.sizes)
+    if "series" in study.parts:
+        sizes = meshes.of_steps(plan.sizes)
+        meshes.prepare(sizes)
+        study.series += plan.time_steps(meshes.STEPS, study.steps)
+        meshes.forget(sizes)
 
 
-def _require(n: int, points: int, levels: Sequence[int]) -> None:
+def _require(n: int, points: int, levels: Sequence[int], steps: int) -> None:
+    if steps < 1:
+        raise _core.InvalidError(f"{steps} time steps cannot be; give 1 or more")
     if n < 2:
         raise _core.InvalidError(f"a grid of {n} points a side has no cells; give 2 or more")
     if points < 5:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -49,6 +50,20 @@ class Way(ABC):
     @abstractmethod
     def read(self, folder: Path, threads: int) -> Any:
         """Return the mesh, or its arrays as `contents` names them."""
+
+    def write_step(self, mesh: Any, number: int, folder: Path, threads: int) -> None:
+        """Write a time step, after those before it: a file of its own."""
+        own = folder / f"{number:04d}"
+        own.mkdir()
+        self.write(mesh, own, self.level, threads)
+
+    def end_series(self) -> None:  # noqa: B027 - files of their own need no end
+        """Close what time steps were written to."""
+
+    def read_steps(self, folder: Path, threads: int) -> Iterator[Any]:
+        """Yield the meshes of all time steps."""
+        for own in sorted(folder.iterdir()):
+            yield self.read(own, threads)
 
     def read_array(self, folder: Path, threads: int) -> tuple[Any, Any]:  # noqa: ARG002
         """Return the values of "pdata" alone, and what keeps their file open.

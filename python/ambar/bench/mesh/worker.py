@@ -17,7 +17,7 @@ import numpy as np
 from ambar import _core
 from ambar.bench.files import size_and_files
 from ambar.bench.mesh.contents import Values, contents, differences, raw_bytes, retyped
-from ambar.bench.mesh.meshes import Sizes, make
+from ambar.bench.mesh.meshes import Sizes, make, step
 from ambar.bench.mesh.rows import WAYS
 from ambar.bench.mesh.ways import NAMES, Way
 from ambar.bench.process import serve
@@ -46,7 +46,7 @@ class Server:
         try:
             way = self.way(request["way"])
             self.load(request["mesh"])
-            do = self.count if request["do"] == "array" else self.measure
+            do = {"mesh": self.measure, "array": self.count, "series": self.steps}[request["do"]]
             return do(way, request)
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}".strip().splitlines()[0]}
@@ -79,10 +79,14 @@ class Server:
         self.truth = contents(self.mesh)
         self.name = name
 
-    def write(self, way: Way, mesh: Any, level: int | None, threads: int) -> float:
-        """Write a mesh anew and return the seconds."""
+    def empty(self) -> None:
+        """Make the folder anew."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
+
+    def write(self, way: Way, mesh: Any, level: int | None, threads: int) -> float:
+        """Write a mesh anew and return the seconds."""
+        self.empty()
         started = time.perf_counter()
         way.write(mesh, self.folder, level, threads)
         return time.perf_counter() - started
@@ -97,24 +101,67 @@ class Server:
         """
         level, threads = request["level"], request["threads"]
         write = _repeated(lambda: self.write(way, self.mesh, level, threads))
-        stored, files = size_and_files(self.folder)
         read = _repeated(lambda: self.read(way, threads))
         key = json.dumps(request)
         if key not in self.checked:
-            found = contents(way.read(self.folder, threads))
-            if wrong := differences(self.truth, found):
-                raise _core.CorruptError(f"it reads other values of {', '.join(wrong)}")
-            self.checked[key] = retyped(self.truth, found)
+            self.checked[key] = self.compared(way.read(self.folder, threads))
         return {
             "seconds": sum(write) + sum(read),
-            "write": statistics.median(write),
-            "read": statistics.median(read),
+            **self.told(statistics.median(write), statistics.median(read), self.checked[key]),
+        }
+
+    def compared(self, found: Any) -> list[str]:
+        """Compare a mesh that was read with the one that is measured; tell what has other dtypes.
+
+        Raises
+        ------
+        CorruptError
+            If it differs.
+        """
+        arrays = contents(found)
+        if wrong := differences(self.truth, arrays):
+            raise _core.CorruptError(f"it reads other values of {', '.join(wrong)}")
+        return retyped(self.truth, arrays)
+
+    def told(self, write: float, read: float, other: list[str], steps: int = 1) -> dict[str, Any]:
+        """Return an answer on files that are still there."""
+        stored, files = size_and_files(self.folder)
+        return {
+            "write": write,
+            "read": read,
             "bytes": stored,
             "files": files,
-            "raw": raw_bytes(self.truth),
+            "raw": steps * raw_bytes(self.truth),
             "type": type(self.mesh).__name__,
-            "retyped": self.checked[key],
+            "retyped": other,
         }
+
+    def steps(self, way: Way, request: dict[str, Any]) -> dict[str, Any]:
+        """Write time steps of the mesh, read them all, compare the last.
+
+        Raises
+        ------
+        CorruptError
+            If it differs.
+        """
+        steps, threads = request["steps"], request["threads"]
+        self.empty()
+        write, self.name = 0.0, ""  # the mesh is no longer what its name says
+        for number in range(steps):
+            step(self.mesh, number)
+            started = time.perf_counter()
+            way.write_step(self.mesh, number, self.folder, threads)
+            write += time.perf_counter() - started
+        started = time.perf_counter()
+        way.end_series()
+        write += time.perf_counter() - started
+        started, last = time.perf_counter(), None
+        for found in way.read_steps(self.folder, threads):
+            last = found
+        read = time.perf_counter() - started
+        self.truth = contents(self.mesh)
+        answer = self.told(write, read, self.compared(last), steps)
+        return {"seconds": write + read, **answer}
 
     def read(self, way: Way, threads: int) -> float:
         """Read the mesh and return the seconds."""
