@@ -146,7 +146,7 @@ def _times(study: Study, names: list[str]) -> Section:
 def headline(study: Study) -> str:
     """Return a line on what was measured and on what."""
     return (
-        f"Meshes: grids of {study.n}^3 points; parts: {', '.join(study.parts)}; "
+        f"Meshes: {', '.join(study.parts)}; grids have {study.n}^3 points; "
         f"{study.machine['processor']}, up to {study.threads} threads; "
         f"medians of up to {study.rounds} rounds"
     )
