@@ -14,6 +14,7 @@ from ambar.amr import AXES, Amr
 from ambar.collection import Collection
 from ambar.measures import windows
 from ambar.mesh.mesh import Mesh
+from ambar.mesh.series import MeshSeries
 from ambar.opening import open as open_path
 from ambar.series import Series
 from ambar.snapshot import Snapshot
@@ -67,6 +68,10 @@ def side_of(path: str | os.PathLike[str], output: int | None, threads: int | Non
     if isinstance(opened, Collection):
         raise _core.InvalidError(
             f"{path} is a collection: compare what open_collection reads of it, as arrays"
+        )
+    if isinstance(opened, MeshSeries):
+        raise _core.InvalidError(
+            f"{path} is a series of meshes: compare what ambar.open(...)[number].read() returns"
         )
     if isinstance(opened, Series):
         if output is None and len(opened) != 1:

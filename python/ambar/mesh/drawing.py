@@ -47,9 +47,9 @@ def draw_mesh(
         raise _core.UnsupportedError("meshes are drawn by PyVista: pip install 'ambar[mesh]'")
     import pyvista
 
-    names = {info.association: [] for info in mesh.arrays}
+    names: dict[str, list[str | None]] = {}
     for info in mesh.arrays:
-        names[info.association].append(info.name)
+        names.setdefault(info.association, []).append(info.name)
     wanted = None
     if scalars is not None:
         wanted = {of: [scalars] if scalars in names.get(of, ()) else [] for of in ("point", "cell")}

@@ -14,8 +14,7 @@ from ambar.mesh.writing import write_mesh
 
 if TYPE_CHECKING:
     from ambar.bounds import ErrorBound
-    from ambar.conversion import Conversion
-    from ambar.progress import Progress
+    from ambar.conversion import Conversion, Progress
     from ambar.writer import Durability, Profile
 
 # VTK's own, legacy, XML and HDF; in parallel pieces, and of many blocks.

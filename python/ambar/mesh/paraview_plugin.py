@@ -21,7 +21,7 @@ except ImportError:
 
 from paraview.util.vtkAlgorithm import smdomain, smproperty, smproxy
 from vtkmodules.util.vtkAlgorithm import VTKPythonAlgorithmBase
-from vtkmodules.vtkCommonCore import vtkDataArraySelection
+from vtkmodules.vtkCommonCore import vtkCommand, vtkDataArraySelection
 from vtkmodules.vtkCommonDataModel import vtkDataObject
 from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline as Pipeline
 
@@ -31,7 +31,7 @@ from ambar.mesh.reading import get_mesh
 _ASSOCIATIONS = ("point", "cell", "field")
 
 
-@smproxy.reader(  # type: ignore[untyped-decorator]
+@smproxy.reader(
     name="AmbarReader",
     label="AmbarReader",
     extensions="ambar",
@@ -48,7 +48,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         self._selections = {}
         for association in _ASSOCIATIONS:
             selection = vtkDataArraySelection()
-            selection.AddObserver("ModifiedEvent", lambda *_: self.Modified())
+            selection.AddObserver(vtkCommand.ModifiedEvent, lambda *_: self.Modified())
             self._selections[association] = selection
 
     @smproperty.stringvector(name="FileName")  # type: ignore[untyped-decorator]
@@ -101,12 +101,18 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         """Read the mesh."""
         mesh, time, times = self._opened(), None, self.GetTimestepValues()
         info = outputs.GetInformationObject(0)
-        if times and info.Has(Pipeline.UPDATE_TIME_STEP()):
+        if self._series is not None and times and info.Has(Pipeline.UPDATE_TIME_STEP()):
             asked = info.Get(Pipeline.UPDATE_TIME_STEP())
             number = max((n for n, known in enumerate(times) if known <= asked), default=0)
             mesh, time = self._series[number], times[number]
-        wanted = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
-        read = get_mesh(mesh.store, mesh.path, wrap=False, **wanted)
+        read = get_mesh(
+            mesh.store,
+            mesh.path,
+            point_data=self._wanted("point"),
+            cell_data=self._wanted("cell"),
+            field_data=self._wanted("field"),
+            wrap=False,
+        )
         if time is not None:
             read.GetInformation().Set(vtkDataObject.DATA_TIME_STEP(), time)
         vtkDataObject.GetData(outputs, 0).ShallowCopy(read)

@@ -30,7 +30,7 @@ class Shared:
             return None, None
         content = hashlib.blake2b(digest_size=16)
         content.update(f"{values.dtype.str} {values.shape} {bound}".encode())
-        content.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        content.update(np.ascontiguousarray(values).data)
         digest = content.hexdigest()
         return digest, self._paths.get(digest)
 
