@@ -17,11 +17,11 @@ import ambar
 from ambar.bench.collection import report, scale_report, study
 from ambar.bench.collection.cases import CASES, Case, dataset_name
 from ambar.bench.collection.layouts import Layout, lacking, stacked
-from ambar.bench.collection.process import Worker
 from ambar.bench.collection.rows import LAYOUTS, READERS
 from ambar.bench.collection.scale import Scale, run_scale
 from ambar.bench.collection.turns import Plan, take_turns
 from ambar.bench.collection.worker import digest, expected
+from ambar.bench.process import Worker
 from ambar.cli import app
 
 xr = pytest.importorskip("xarray")
@@ -189,7 +189,7 @@ CRASH = "import os; os.abort()"
 def test_a_process_that_crashes_begins_anew(
     script: str, answers: int, crashes: int, failed: str
 ) -> None:
-    with Scripted({"script": script}) as worker:
+    with Scripted({"script": script}, "") as worker:
         for _ in range(3):
             if not worker.failed:
                 worker.turn()
@@ -199,8 +199,8 @@ def test_a_process_that_crashes_begins_anew(
 
 
 def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ambar.bench.collection.process.TURN_LIMIT", 0.05)
-    with Scripted({"script": "import time; input(); time.sleep(60)"}) as worker:
+    monkeypatch.setattr("ambar.bench.process.TURN_LIMIT", 0.05)
+    with Scripted({"script": "import time; input(); time.sleep(60)"}, "") as worker:
         worker.turn()
     assert worker.failed == "it crashed 3 times in a row, by signal 9"
 
@@ -225,7 +225,8 @@ def test_slow_rows_get_fewer_turns() -> None:
             order.append(self.task["name"])
 
     workers: dict[str, Worker] = {
-        name: Told({"name": name, "seconds": seconds}) for name, seconds in (("a", 1), ("b", 40))
+        name: Told({"name": name, "seconds": seconds}, "")
+        for name, seconds in (("a", 1), ("b", 40))
     }
     take_turns(_plan(SENSORS, 3, 60, []), workers)
     assert order == ["a", "b", "b", "a", "a"]

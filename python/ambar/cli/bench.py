@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,13 +13,20 @@ import typer
 from ambar.cli.common import Debug, Json, Threads, console, errors, parse_list, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.table import Table
-
     from ambar.writer import Profile
 
 app = typer.Typer(help="Measure ambar against its peers.", no_args_is_help=True)
+
+Rounds = Annotated[int, typer.Option(min=1, help="Rounds of which medians are taken.")]
+Patience = Annotated[
+    float, typer.Option(min=0, help="Seconds after which a row gets no more rounds.")
+]
+Scratch = Annotated[
+    Path | None, typer.Option(help="Folder to write into; what is written is deleted.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Folder for Markdown, JSON and charts.")
+]
 
 
 @app.callback()
@@ -40,9 +48,7 @@ def ramses(
     cold: Annotated[
         bool, typer.Option("--cold", help="Empty the page cache before first loads.")
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, JSON and a chart.")
-    ] = None,
+    output: Output = None,
     stores: Annotated[
         Path | None, typer.Option(help="Folder to keep the stores in; else they are temporary.")
     ] = None,
@@ -77,12 +83,7 @@ def ramses(
                 cold=cold,
                 report=status.update,
             )
-    written = [] if output is None else report.write(found, output)
-    if json:
-        print_json(found.to_dict())
-        return
-    last = ["stores: " + report.stores(found)]
-    _show(report.headline(found), report.tables(found), report.notes(found) + last, written)
+    _finish(found, report, output, json, "stores: " + report.stores(found))
 
 
 @app.command()
@@ -97,10 +98,8 @@ def amr(
         bool,
         typer.Option("--local-range", help="Bounds of each rank's own range, as AMRIC's tables."),
     ] = False,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of which medians are taken.")] = 3,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, JSON and charts.")
-    ] = None,
+    rounds: Rounds = 3,
+    output: Output = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -127,11 +126,7 @@ def amr(
             rounds=rounds,
             report=status.update,
         )
-    written = [] if output is None else report.write(found, output)
-    if json:
-        print_json(found.to_dict())
-        return
-    _show(report.headline(found), report.tables(found), report.notes(found), written)
+    _finish(found, report, output, json)
 
 
 @app.command()
@@ -155,16 +150,10 @@ def collection(
         typer.Option(min=1, help="Measure single datasets among so many, and nothing else."),
     ] = None,
     threads: Threads = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of which medians are taken.")] = 5,
-    patience: Annotated[
-        float, typer.Option(min=0, help="Seconds after which a row gets no more rounds.")
-    ] = 60,
-    scratch: Annotated[
-        Path | None, typer.Option(help="Folder to write the stores in; they are deleted.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for Markdown, JSON and charts.")
-    ] = None,
+    rounds: Rounds = 5,
+    patience: Patience = 60,
+    scratch: Scratch = None,
+    output: Output = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -186,39 +175,106 @@ def collection(
     from ambar.bench.collection.study import run_study
 
     common: dict[str, Any] = {"n_vars": n_vars, "threads": threads, "rounds": rounds}
-    if scratch is not None:
-        scratch.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=scratch) as folder, errors.status("measuring") as status:
+    with _folder(scratch) as folder, errors.status("measuring") as status:
         common |= {"patience": patience, "report": status.update}
         found: Any
         if scale is not None:
             shown: Any = scale_report
-            found = run_scale(case, Path(folder), datasets=scale, **common)
+            found = run_scale(case, folder, datasets=scale, **common)
         else:
             shown = report
             found = run_study(
                 case,
-                Path(folder),
+                folder,
                 datasets=_counts(datasets),
                 fraction=slice_fraction,
                 offset=slice_offset,
                 keys=parse_list(rows),
                 **common,
             )
-    written = [] if output is None else shown.write(found, output)
+    _finish(found, shown, output, json)
+
+
+@app.command()
+def mesh(
+    n: Annotated[int, typer.Option(min=2, help="Points a side of the tetrahedral grids.")] = 127,
+    points: Annotated[int, typer.Option(min=5, help="Points of the Delaunay mesh.")] = 1_000_000,
+    data: Annotated[str, typer.Option(help="What grids hold: random, smooth.")] = "random,smooth",
+    parts: Annotated[
+        str, typer.Option(help="Some of formats, levels, threads, array, meshes, series.")
+    ] = "formats,levels,threads,array,meshes,series",
+    levels: Annotated[
+        str, typer.Option(help="Levels of zstd, -22 to 22; A:B for all between.")
+    ] = "-22,-10,-5,-1,1,3,5,7,9,12,15,19,22",
+    rows: Annotated[
+        str | None, typer.Option(help="Some of the rows; a wrong name shows all there are.")
+    ] = None,
+    meshes: Annotated[
+        str | None, typer.Option(help="Some of the other meshes; a wrong name shows them.")
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Time steps of the series.")] = 100,
+    threads: Threads = None,
+    rounds: Rounds = 5,
+    patience: Patience = 60,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure meshes written and read: time, size, by level and by threads.
+
+    Against zvtk, pyvista-zstd, VTK's formats, XDMF and blosc2, with the grids of zvtk's own
+    benchmark and meshes of other kinds. What every row reads is compared with what was written.
+
+    [bold]Examples[/bold]
+
+    ambar bench mesh --n 127 -o results
+
+    ambar bench mesh --n 64 --parts formats,levels --levels=-22:22 --data random
+
+    ambar bench mesh --parts meshes --points 100000
+    """
+    from ambar.bench.mesh import report
+    from ambar.bench.mesh.study import run_study
+
+    with _folder(scratch) as folder, errors.status("measuring") as status:
+        found = run_study(
+            folder,
+            n=n,
+            points=points,
+            data=parse_list(data) or [],
+            parts=parse_list(parts) or [],
+            levels=_levels(levels),
+            keys=parse_list(rows),
+            only=parse_list(meshes),
+            steps=steps,
+            threads=threads,
+            rounds=rounds,
+            patience=patience,
+            report=status.update,
+        )
+    _finish(found, report, output, json)
+
+
+@contextmanager
+def _folder(scratch: Path | None) -> Iterator[Path]:
+    """Yield a temporary folder, below `scratch` where that is given."""
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=scratch) as folder:
+        yield Path(folder)
+
+
+def _finish(found: Any, report: Any, output: Path | None, json: bool, *last: str) -> None:
+    """Write a study's files where there is a folder for them; print its tables, or JSON."""
+    written = [] if output is None else report.write(found, output)
     if json:
         print_json(found.to_dict())
         return
-    _show(shown.headline(found), shown.tables(found), shown.notes(found), written)
-
-
-def _show(
-    headline: str, tables: Iterable[Table], notes: Iterable[str], written: Iterable[Path]
-) -> None:
-    console.print(headline, markup=False, soft_wrap=True)
-    for table in tables:
+    console.print(report.headline(found), markup=False, soft_wrap=True)
+    for table in report.tables(found):
         console.print(table)
-    for line in notes:
+    for line in (*report.notes(found), *last):
         console.print(line, markup=False, style="dim", soft_wrap=True)
     for file in written:
         console.print(f"written: {file}", markup=False, soft_wrap=True)
@@ -229,6 +285,19 @@ def _counts(text: str) -> list[int]:
     if not parts or not all(part.isdecimal() and int(part) for part in parts):
         raise typer.BadParameter(f"{text!r} is no list of numbers of datasets, such as 100,1000")
     return [int(part) for part in parts]
+
+
+def _levels(text: str) -> list[int]:
+    try:
+        found: list[int] = []
+        for part in parse_list(text) or []:
+            low, _, high = part.partition(":")
+            found += range(int(low), int(high or low) + 1)
+    except ValueError:
+        found = []
+    if not found:
+        raise typer.BadParameter(f"{text!r} is no list of levels, such as -22,3,9 or -22:22")
+    return found
 
 
 def _numbers(text: str) -> list[float]:

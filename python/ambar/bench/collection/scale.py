@@ -15,9 +15,10 @@ from ambar import _core
 from ambar.bench.collection.access import ACCESSES
 from ambar.bench.collection.cases import find_case
 from ambar.bench.collection.layouts import lacking
-from ambar.bench.collection.process import Worker
-from ambar.bench.collection.turns import Plan, size_and_files, take_turns
+from ambar.bench.collection.turns import Plan, take_turns
+from ambar.bench.files import size_and_files
 from ambar.bench.machine import machine
+from ambar.bench.process import Worker
 
 STEPS = ("open", "name", "loop", "add")
 PACKAGES = ("xarray", "atlas-python")
@@ -137,8 +138,7 @@ def _measure(plan: Plan, scale: Scale) -> None:
             running = [key for key in layouts if key not in failed]
             with ExitStack() as running_stack:
                 steps[do] = {
-                    key: running_stack.enter_context(Worker(plan.task(do, key, key)))
-                    for key in running
+                    key: running_stack.enter_context(plan.worker(do, key, key)) for key in running
                 }
                 take_turns(plan, {f"{do}, {key}": w for key, w in steps[do].items()})
             failed |= {key: f"{do}: {w.failed}" for key, w in steps[do].items() if w.failed}

@@ -14,11 +14,12 @@ from typing import Any
 from ambar import _core
 from ambar.bench.collection.cases import find_case
 from ambar.bench.collection.layouts import Reader, lacking
-from ambar.bench.collection.process import Worker
 from ambar.bench.collection.rows import READERS
-from ambar.bench.collection.turns import Plan, size_and_files, take_turns
+from ambar.bench.collection.turns import Plan, take_turns
 from ambar.bench.collection.worker import expected
+from ambar.bench.files import size_and_files
 from ambar.bench.machine import machine
+from ambar.bench.process import Worker
 
 DATASETS = (100, 500, 1000)
 PACKAGES = (
@@ -205,9 +206,7 @@ def _measure(
     with ExitStack() as stack:
         for layout in layouts:
             stack.callback(shutil.rmtree, plan.scratch / layout.key, ignore_errors=True)
-        writers = {
-            layout.key: Worker(plan.task("write", layout.key, layout.key)) for layout in layouts
-        }
+        writers = {layout.key: plan.worker("write", layout.key, layout.key) for layout in layouts}
         with ExitStack() as writing:
             for worker in writers.values():
                 writing.enter_context(worker)
@@ -218,7 +217,7 @@ def _measure(
         written = [reader for reader in readers if reader.name not in study.left_out]
         workers = {
             reader.key: stack.enter_context(
-                Worker(plan.task("read", reader.key, reader.layout.key, **window))
+                plan.worker("read", reader.key, reader.layout.key, **window)
             )
             for reader in written
         }

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ambar.bench import process
 from ambar.bench.collection.cases import Case
-from ambar.bench.collection.process import Worker
+from ambar.bench.process import Worker
 
 
 @dataclass
@@ -24,9 +25,9 @@ class Plan:
     scratch: Path
     report: Callable[[str], None]
 
-    def task(self, do: str, key: str, layout: str, **more: Any) -> dict[str, Any]:
-        """Return what a worker is told: what to do with a row or layout, and where it lies."""
-        return {
+    def worker(self, do: str, key: str, layout: str, **more: Any) -> Worker:
+        """Return a worker that is told what to do with a row or layout, and where it lies."""
+        task = {
             "do": do,
             "key": key,
             "case": self.case.name,
@@ -36,24 +37,13 @@ class Plan:
             "folder": str(self.scratch / layout),
             **more,
         }
+        return Worker(task, "ambar.bench.collection.worker")
 
 
 def take_turns(plan: Plan, workers: dict[str, Worker]) -> None:
-    """Give every worker one turn a round, until it fails or the study's patience with it ends.
+    """Give every worker one turn a round, as the plan's patience allows."""
 
-    Each round starts with another worker.
-    """
-    everyone = list(workers.items())
-    for number in range(plan.rounds):
-        turn = number % max(len(everyone), 1)
-        for name, worker in everyone[turn:] + everyone[:turn]:
-            if worker.failed or sum(worker.seconds) >= plan.patience:
-                continue
-            plan.report(f"{plan.datasets} datasets, round {number + 1} of {plan.rounds}: {name}")
-            worker.turn()
+    def report(text: str) -> None:
+        plan.report(f"{plan.datasets} datasets, {text}")
 
-
-def size_and_files(folder: Path) -> tuple[int, int]:
-    """Return the bytes of all files in a folder and beneath, and how many there are."""
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    return sum(sizes), len(sizes)
+    process.take_turns(workers, plan.rounds, plan.patience, report)

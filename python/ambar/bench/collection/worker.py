@@ -14,7 +14,6 @@ import shutil
 import statistics
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from ambar.bench.collection.cases import Case, dataset_name, find_case
 from ambar.bench.collection.layouts import Request, stacked
 from ambar.bench.collection.rows import LAYOUTS, READERS
 from ambar.bench.collection.single import Adding, Looping, Naming, Opening
+from ambar.bench.process import serve
 
 TURN_SECONDS = 0.3
 
@@ -130,16 +130,12 @@ JOBS: dict[str, Callable[[dict[str, Any], Case], Job]] = {
 }
 
 
-def serve(task: dict[str, Any]) -> None:
-    """Do the task's job for every line of the standard input; answer with a line each."""
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is not an answer
-    warnings.simplefilter("ignore")
+def start(task: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
+    """Return what does the task's job for each line."""
     case = find_case(task["case"]).with_variables(task["n_vars"])
     job: Job = JOBS[task["do"]](task, case)
-    for _ in sys.stdin:
-        answers.write(json.dumps(job.turn()) + "\n")
+    return lambda _: job.turn()
 
 
 if __name__ == "__main__":
-    serve(json.loads(sys.argv[1]))
+    serve(lambda: start(json.loads(sys.argv[1])))

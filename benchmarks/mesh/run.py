@@ -1,0 +1,12 @@
+"""Run the mesh study and keep its results here: python benchmarks/mesh/run.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ambar.cli import main
+
+if __name__ == "__main__":
+    results = str(Path(__file__).parent / "results")
+    main(["bench", "mesh", "--output", results, *sys.argv[1:]])
