@@ -322,7 +322,7 @@ impl<'a> Source<'a> {
                 repeat(raw, padding);
             } else if let Some(old) = old {
                 let chain = &self.metadata.chain;
-                chain.decode(dtype, old, raw, &mut scratch.codecs)?;
+                chain.decode(dtype, chunk_shape, old, raw, &mut scratch.codecs)?;
             } else {
                 repeat(raw, &self.metadata.fill_value);
             }

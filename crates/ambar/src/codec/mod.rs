@@ -5,6 +5,7 @@
 //! `docs/decisions/0003-codec-chain.md` says why.
 
 mod ambar;
+mod arrays;
 mod blosc;
 mod chain;
 mod checksum;
@@ -12,8 +13,11 @@ mod choose;
 mod config;
 mod pcodec;
 mod scratch;
+mod transpose;
 mod vlen;
 
+#[cfg(test)]
+mod array_tests;
 #[cfg(test)]
 mod tests;
 
