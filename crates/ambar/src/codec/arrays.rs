@@ -19,6 +19,14 @@ pub(super) enum ArrayCodec {
     Delta,
 }
 
+impl ArrayCodec {
+    /// The transposition that puts the last of so many dimensions first.
+    pub fn last_first(dimensions: usize) -> Self {
+        let last = dimensions.checked_sub(1);
+        Self::Transpose(last.into_iter().chain(0..last.unwrap_or(0)).collect())
+    }
+}
+
 /// The configuration of `transpose`.
 #[derive(Deserialize)]
 pub(super) struct TransposeConfig {

@@ -191,7 +191,7 @@ proptest! {
     fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
         for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
             let values = || texts.iter().map(|text| text.as_bytes());
-            let chosen = choose(whole(profile), &DataType::String, (1, 1), |chain, _| {
+            let chosen = choose(whole(profile), &DataType::String, (1, &[1]), |chain, _| {
                 chain.encode_strings(values())
             }).unwrap();
             let encoded = &chosen.encoded[&0];
@@ -222,8 +222,8 @@ fn equal_values_are_tiny() {
         let raw = vec![7u8; 1 << 18];
         let raw = &raw[..raw.len() / 8 * 8];
         for profile in [Profile::Balanced, Profile::Small] {
-            let values = raw.len() / dtype.size().unwrap();
-            let chosen = choose(whole(profile), &dtype, (6, values), |chain, _| {
+            let values = [(raw.len() / dtype.size().unwrap()) as u64];
+            let chosen = choose(whole(profile), &dtype, (6, &values), |chain, _| {
                 encode(chain, &dtype, raw)
             })
             .unwrap();
@@ -241,6 +241,7 @@ fn whole(profile: Profile) -> Purpose {
     Purpose {
         profile,
         blocks: false,
+        predict: false,
         streamed: false,
     }
 }
@@ -264,7 +265,7 @@ fn noise_is_stored_as_it_is() {
         let chosen = choose(
             purpose,
             &DataType::Float64,
-            (3, raw.len() / 8),
+            (3, &[raw.len() as u64 / 8]),
             |chain, _| encode(chain, &DataType::Float64, &raw),
         );
         assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
