@@ -145,7 +145,10 @@ impl Steps {
         for (number, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Permute(permutation) if number == 0 => permutation.apply(self.size, raw, to),
-                Step::Permute(permutation) => permutation.apply(self.size, &to.to_vec(), to),
+                Step::Permute(permutation) => {
+                    let from = to.to_vec();
+                    permutation.apply(self.size, &from, to);
+                }
                 Step::Delta => {
                     if number == 0 {
                         to.copy_from_slice(raw);

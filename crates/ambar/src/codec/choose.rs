@@ -57,7 +57,9 @@ pub(crate) fn choose(
         } => streamed(dtype),
         Purpose { profile, .. } => {
             let mut candidates = candidates(profile, dtype);
-            candidates.extend(shaped(profile, dtype, chunk_shape));
+            if !purpose.blocks {
+                candidates.extend(shaped(profile, dtype, chunk_shape));
+            }
             candidates
         }
     };
