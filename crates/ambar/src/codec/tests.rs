@@ -294,3 +294,23 @@ fn unknown_codecs_are_named() {
         assert!(CodecChain::from_metadata(&codecs, &DataType::UInt8, 1).is_err());
     }
 }
+
+/// Columns of floats, and fields that nobody called a grid, have no more candidates than others.
+#[test]
+fn shapes_that_say_nothing_add_no_candidates() {
+    use super::candidates::{gridded, shaped};
+    for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
+        for shape in [&[][..], &[1000], &[1000, 1], &[16, 16, 16], &[100, 33]] {
+            assert!(shaped(profile, &DataType::Float64, shape).is_empty());
+            assert!(shaped(profile, &DataType::Bool, shape).is_empty());
+        }
+        assert!(!shaped(profile, &DataType::Int32, &[1000, 4]).is_empty());
+        assert!(!shaped(profile, &DataType::Float64, &[1000, 3]).is_empty());
+        for shape in [&[1000][..], &[1000, 8], &[8, 8, 1000]] {
+            assert!(gridded(profile, &DataType::Float32, shape).is_empty());
+        }
+        assert!(gridded(profile, &DataType::Int32, &[32, 32, 32]).is_empty());
+        let tried = usize::from(profile != Profile::Fast);
+        assert_eq!(gridded(profile, &DataType::Float32, &[32, 32]).len(), tried);
+    }
+}
