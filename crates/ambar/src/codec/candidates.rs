@@ -122,7 +122,7 @@ pub(super) fn gridded(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -
     let small = profile == Profile::Small;
     let candidate = Candidate {
         chain: CodecChain::bounded(0.0),
-        penalty: if small { 0.01 } else { 0.3 },
+        penalty: if small { 0.01 } else { 0.2 },
         per_value: if small { 0.0 } else { 0.3 },
     };
     // Components are fields of their own.
