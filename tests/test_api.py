@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -281,11 +282,16 @@ def test_conversion_reports_progress_and_can_be_interrupted(tmp_path: Path) -> N
 
 def test_ctrl_c_ends_a_conversion_and_leaves_nothing(tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
-    interrupt = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-    interrupt.start()
+    interrupted = threading.Event()
+
+    def interrupt(*_: int) -> None:
+        if not interrupted.is_set():
+            interrupted.set()
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)  # so that the conversion is not done before it is heard
+
     with pytest.raises(KeyboardInterrupt):
-        ambar.convert(output("gravpart"), target, profile="small")
-    interrupt.join()
+        ambar.convert(output("gravpart"), target, progress=interrupt)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ambar.comparison import Comparison, compare
     from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
     from ambar.info import Info
+    from ambar.mesh import ArrayInfo, Frame, Mesh, MeshSeries, frames, read_mesh, write_mesh
     from ambar.opening import open  # noqa: A004
     from ambar.regions import Box, Shell, Sphere
     from ambar.rows import Particles
@@ -53,6 +54,7 @@ __all__ = [
     "Amr",
     "AmrexInfo",
     "Array",
+    "ArrayInfo",
     "Box",
     "Bulk",
     "BusyError",
@@ -61,10 +63,13 @@ __all__ = [
     "Conversion",
     "CorruptError",
     "Export",
+    "Frame",
     "Info",
     "Ingest",
     "InvalidError",
     "LimitError",
+    "Mesh",
+    "MeshSeries",
     "NotFoundError",
     "Particles",
     "Ragged",
@@ -85,13 +90,16 @@ __all__ = [
     "convert",
     "create",
     "export",
+    "frames",
     "ingest",
     "open",
     "open_collection",
     "read_amrex",
+    "read_mesh",
     "read_ramses",
     "references",
     "repair",
+    "write_mesh",
 ]
 
 # Where a name comes from; all others come from the extension module.
@@ -99,14 +107,18 @@ _HOMES = {
     "Amr": "ambar.amr",
     "AmrexInfo": "ambar.amrex_info",
     "Array": "ambar.array",
+    "ArrayInfo": "ambar.mesh",
     "Box": "ambar.regions",
     "Bulk": "ambar.collection",
     "Collection": "ambar.collection",
     "Comparison": "ambar.comparison",
     "Conversion": "ambar.conversion",
     "Export": "ambar.collection.exporting",
+    "Frame": "ambar.mesh",
     "Info": "ambar.info",
     "Ingest": "ambar.collection.ingest",
+    "Mesh": "ambar.mesh",
+    "MeshSeries": "ambar.mesh",
     "Particles": "ambar.rows",
     "Ragged": "ambar.collection",
     "Schema": "ambar.collection",
@@ -122,13 +134,16 @@ _HOMES = {
     "compare": "ambar.comparison",
     "convert": "ambar.conversion",
     "create": "ambar.writer",
+    "frames": "ambar.mesh",
     "ingest": "ambar.collection.ingest",
     "open": "ambar.opening",
     "open_collection": "ambar.collection",
     "export": "ambar.conversion",
     "read_amrex": "ambar.conversion",
+    "read_mesh": "ambar.mesh",
     "read_ramses": "ambar.conversion",
     "references": "ambar.chunk_references",
+    "write_mesh": "ambar.mesh",
 }
 
 

@@ -13,6 +13,8 @@ from ambar import _core
 from ambar.amr import AXES, Amr
 from ambar.collection import Collection
 from ambar.measures import windows
+from ambar.mesh.mesh import Mesh
+from ambar.mesh.series import MeshSeries
 from ambar.opening import open as open_path
 from ambar.series import Series
 from ambar.snapshot import Snapshot
@@ -67,6 +69,10 @@ def side_of(path: str | os.PathLike[str], output: int | None, threads: int | Non
         raise _core.InvalidError(
             f"{path} is a collection: compare what open_collection reads of it, as arrays"
         )
+    if isinstance(opened, MeshSeries):
+        raise _core.InvalidError(
+            f"{path} is a series of meshes: compare what ambar.open(...)[number].read() returns"
+        )
     if isinstance(opened, Series):
         if output is None and len(opened) != 1:
             raise _core.InvalidError(
@@ -75,7 +81,7 @@ def side_of(path: str | os.PathLike[str], output: int | None, threads: int | Non
         opened = opened[0] if output is None else opened.output(output)
     if isinstance(opened, Snapshot):
         return Cells(opened, threads)
-    return Arrays(opened, threads)
+    return Arrays(opened.store if isinstance(opened, Mesh) else opened, threads)
 
 
 class Cells(Side):

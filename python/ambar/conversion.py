@@ -1,4 +1,4 @@
-"""From other codes' files to a store or into memory, and back to plotfiles and NetCDF."""
+"""From other codes' files to a store or into memory, and back to files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ambar.amrex import AmrexSource, is_amrex, source_of
 from ambar.bounds import ErrorBound, listed_bounds
 from ambar.collection.sources import is_source
 from ambar.info import Info
+from ambar.mesh.files import is_mesh_file
 from ambar.names import resolve, resolve_all
 from ambar.opening import is_ramses, outputs
 from ambar.regions import Region
@@ -69,18 +70,19 @@ def convert(
     resume: bool = False,
     durability: Durability = "full",
 ) -> Conversion:
-    """Convert a RAMSES output or a folder of them, a plotfile of AMReX, or NetCDF files.
+    """Convert a RAMSES output or a folder of them, a plotfile of AMReX, NetCDF files, or a mesh.
 
     Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be
     continued: outputs that the store has already are skipped, each output is committed when it is
     complete. Files of NetCDF and Zarr stores become a collection, as `ambar.ingest` makes it, which
-    has options of its own.
+    has options of its own. A file of a mesh, of any format that PyVista reads, becomes what
+    `ambar.write_mesh` makes of it.
 
     Parameters
     ----------
     path
         An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX: a folder, or a file
-        of HDF5; or a folder or a glob of NetCDF files or Zarr stores.
+        of HDF5; or a folder or a glob of NetCDF files or Zarr stores; or a file such as x.vtu.
     target
         The store to write.
     components
@@ -129,10 +131,7 @@ def convert(
         If there is a store of that name, or another writer is at it.
     """
     if makes_collection([path]):
-        if components is not None or levels is not None or covered != "auto":
-            raise _core.InvalidError(
-                f"{os.fspath(path)}: NetCDF files have no components, levels or covered cells"
-            )
+        _refuse_parts(path, "NetCDF files have", components, levels, covered)
         from ambar.collection.ingest import ingest
 
         return ingest(
@@ -145,6 +144,22 @@ def convert(
             progress=progress,
             overwrite=overwrite,
             resume=resume,
+            durability=durability,
+        )
+    if is_mesh_file(path):
+        _refuse_parts(path, "a mesh has", components, levels, covered)
+        if fields is not None or resume:
+            raise _core.InvalidError(f"{os.fspath(path)}: a mesh is converted as a whole")
+        from ambar.mesh.files import convert_mesh
+
+        return convert_mesh(
+            path,
+            target,
+            profile=profile,
+            error_bound=error_bound,
+            threads=threads,
+            progress=progress,
+            overwrite=overwrite,
             durability=durability,
         )
     bounds = listed_bounds(error_bound)
@@ -280,18 +295,19 @@ def export(
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
 ) -> Export | None:
-    """Write a store of a plotfile as a plotfile again, or the datasets of a collection as files.
+    """Write a store of a plotfile as a plotfile again, a collection's datasets or a mesh as files.
 
     A plotfile that was converted as a whole becomes the same files, byte by byte; of others (from
     HDF5, or with some fields only) boxes, names and values are the same. Each dataset of a
-    collection becomes a file of NetCDF, or a Zarr store, that xarray reads as what was added.
+    collection becomes a file of NetCDF, or a Zarr store, that xarray reads as what was added. A
+    mesh becomes a file of the format that the suffix of `target` names: .vtkhdf, .vtu, .stl, ...
 
     Parameters
     ----------
     store
         The store.
     target
-        The folder to write.
+        The folder to write; the file of a mesh.
     format, datasets, processes
         Of a collection: "netcdf" (by default) or "zarr"; which datasets, as for `Collection.read`;
         and how many processes write, by default one a core.
@@ -308,7 +324,8 @@ def export(
     Raises
     ------
     UnsupportedError
-        If the store has neither cells of patches nor datasets.
+        If the store has neither cells of patches, nor datasets, nor a mesh; if PyVista does not
+        write a mesh in that format.
     InvalidError
         If an option is for the other kind.
     BusyError
@@ -317,7 +334,14 @@ def export(
         If a checksum differs.
     """
     core = _core.Store(os.fspath(store))
-    if Store(core).ambar_attributes().get("kind") == "collection":
+    about = Store(core).ambar_attributes()
+    kind = about.get("kind")
+    if kind == "series" and about.get("of") == "mesh":
+        raise _core.UnsupportedError(
+            f"{os.fspath(store)} is a series of meshes: ambar.open(...)[number].read() returns a "
+            "step, which PyVista saves"
+        )
+    if kind == "collection":
         from ambar.collection.exporting import export_collection
 
         return export_collection(
@@ -332,6 +356,11 @@ def export(
         raise _core.InvalidError(
             f"{os.fspath(store)} is no collection: format, datasets and processes are for those"
         )
+    if kind == "mesh":
+        from ambar.mesh.files import export_mesh
+
+        export_mesh(store, target, threads)
+        return None
     with shown(progress, f"exporting {Path(store).name}") as report:
         _core.export_amrex(core, "/", os.fspath(target), threads, report)
     return None
@@ -339,9 +368,25 @@ def export(
 
 def makes_collection(paths: Sequence[str | os.PathLike[str]]) -> bool:
     """Whether paths lead to NetCDF files or Zarr stores, and to nothing of another kind."""
-    if len(paths) == 1 and (is_amrex(paths[0]) or is_ramses(paths[0]) or outputs(paths[0])):
-        return False
+    if len(paths) == 1:
+        others = (is_mesh_file, is_amrex, is_ramses, outputs)
+        if any(is_other(paths[0]) for is_other in others):
+            return False
     return any(is_source(path) for path in paths)
+
+
+def _refuse_parts(
+    path: str | os.PathLike[str],
+    what: str,
+    components: Iterable[str] | None,
+    levels: tuple[int, int] | None,
+    covered: Covered,
+) -> None:
+    """Refuse options that are for cells."""
+    if components is not None or levels is not None or covered != "auto":
+        raise _core.InvalidError(
+            f"{os.fspath(path)}: {what} no components, levels or covered cells"
+        )
 
 
 def _nothing(path: str | os.PathLike[str]) -> OSError | _core.NotFoundError:
@@ -350,7 +395,8 @@ def _nothing(path: str | os.PathLike[str]) -> OSError | _core.NotFoundError:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     return _core.NotFoundError(
         f"{path}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), no "
-        "plotfile of AMReX (Header), and no NetCDF files or Zarr stores: give the folder of one"
+        "plotfile of AMReX (Header), no NetCDF files or Zarr stores, and no mesh: give the folder "
+        "of an output, or a file"
     )
 
 

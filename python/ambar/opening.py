@@ -17,11 +17,13 @@ from ambar.urls import core_options, is_url
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
+    from ambar.mesh.mesh import Mesh
+    from ambar.mesh.series import MeshSeries
 
 
 def open(  # noqa: A001
     path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
-) -> Store | Snapshot | Series | Collection:
+) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
     Parameters
@@ -43,6 +45,8 @@ def open(  # noqa: A001
         For a store of a run.
     Collection
         For a store of named datasets; `ambar.open_collection` opens it to change it, too.
+    Mesh
+        For a store of a VTK object.
     Store
         For any other store.
 
@@ -78,7 +82,7 @@ def open(  # noqa: A001
 
 def _opened(
     store: Store, storage_options: Mapping[str, object] | None = None
-) -> Store | Snapshot | Series | Collection:
+) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Return what `store` holds, by its kind."""
     attributes = store.ambar_attributes()
     kind = attributes.get("kind")
@@ -90,6 +94,14 @@ def _opened(
 
         place = place_of(store.location, storage_options)
         return Collection(place, store, None, settings_of(store))
+    if kind == "mesh":
+        from ambar.mesh.mesh import Mesh
+
+        return Mesh(store)
+    if kind == "series" and attributes.get("of") == "mesh":
+        from ambar.mesh.series import MeshSeries
+
+        return MeshSeries(store)
     return Series(store) if kind == "series" else store
 
 

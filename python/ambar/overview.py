@@ -13,6 +13,7 @@ from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex
 from ambar.amrex_info import AmrexInfo
 from ambar.info import Info, RunInfo
+from ambar.mesh.series import MeshSeries, is_mesh_series
 from ambar.opening import is_ramses
 from ambar.snapshot import RamsesSource, Snapshot
 from ambar.store import Store
@@ -28,7 +29,8 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
     `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
     chunks, codecs, raw and stored bytes); for collections those of
-    `ambar.collection.overview.overview_of`.
+    `ambar.collection.overview.overview_of`, for meshes and series of them those of
+    `ambar.mesh.overview`.
     """
     if not is_url(path):
         if is_ramses(path):
@@ -42,6 +44,15 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
         from ambar.collection.overview import overview_of
 
         return overview_of(Collection(store.location, store, None, settings_of(store)))
+    if store.ambar_attributes().get("kind") == "mesh":
+        from ambar.mesh.mesh import Mesh
+        from ambar.mesh.overview import overview_of as overview_of_mesh
+
+        return overview_of_mesh(Mesh(store))
+    if is_mesh_series(store):
+        from ambar.mesh.overview import overview_of_series
+
+        return overview_of_series(MeshSeries(store))
     return _of_store(store)
 
 

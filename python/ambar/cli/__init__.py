@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import bench, care, compare, convert, look, plot, references
+from ambar.cli import bench, care, compare, convert, look, paraview, plot, references
 from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("compare")(compare.compare)
 app.command("compact")(care.compact)
 app.command("repair")(care.repair)
 app.command("references")(references.references)
+app.command("paraview-plugin")(paraview.paraview_plugin)
 app.add_typer(bench.app, name="bench")
 
 

@@ -78,7 +78,7 @@ def convert(
         list[Path],
         typer.Argument(
             help="A RAMSES output, a folder of them, or a plotfile; or files of NetCDF and Zarr "
-            "stores, folders of them, and globs.",
+            "stores, folders of them, and globs; or a mesh.",
             metavar="PATH",
         ),
     ],
@@ -145,7 +145,7 @@ def convert(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Convert RAMSES outputs, a plotfile of AMReX, or files of NetCDF and Zarr stores.
+    """Convert RAMSES outputs, a plotfile of AMReX, files of NetCDF and Zarr stores, or a mesh.
 
     Nothing is lost, unless an error bound is given.
 
@@ -153,6 +153,8 @@ def convert(
 
     NetCDF files and Zarr stores become a collection, each a dataset. What cannot be read is told
     (exit code 1), all else is kept. --resume goes on where it was interrupted.
+
+    A mesh is a file of any format that PyVista reads: .vtu, .vtk, .vtkhdf, .vtm, .stl, .msh, ...
 
     [bold]Examples[/bold]
 
@@ -169,6 +171,8 @@ def convert(
     ambar convert profiles/ fleet.ambar --error-bound temperature=0.01
 
     ambar convert "2024/*.nc" "2025/*.zarr" fleet.ambar --resume
+
+    ambar convert wing.vtu wing.ambar --error-bound pressure=0.5
     """
     from ambar import conversion
     from ambar.bounds import parse_bounds
@@ -202,7 +206,7 @@ def convert(
         return
     _refuse("outputs", own | {"resume": resume or None})
     if len(paths) > 1:
-        raise typer.BadParameter("outputs and plotfiles are converted one by one, or as a folder")
+        raise typer.BadParameter("outputs, plotfiles and meshes are converted one by one")
     done = conversion.convert(paths[0], target, fields=names, **outputs, **common)
     if json:
         print_json(dataclasses.asdict(done) | {"ratio": done.ratio})
@@ -224,8 +228,11 @@ def _refuse(kind: str, options: dict[str, Any]) -> None:
 
 
 def export(
-    store: Annotated[Path, typer.Argument(help="A store of a plotfile, or a collection.")],
-    target: Annotated[Path, typer.Argument(help="The folder to write, for example plt00200.")],
+    store: Annotated[Path, typer.Argument(help="A store of a plotfile, a collection, or a mesh.")],
+    target: Annotated[
+        Path,
+        typer.Argument(help="The folder to write, for example plt00200; a mesh's file, x.vtkhdf."),
+    ],
     format: Annotated[  # noqa: A002 - the option's name
         Format | None,
         typer.Option(help="What a collection's datasets become; netcdf by default."),
@@ -242,11 +249,13 @@ def export(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Write a store of a plotfile as a native plotfile of AMReX again, a collection as files.
+    """Write a store of a plotfile as a native plotfile again, a collection or a mesh as files.
 
     A plotfile that was converted as a whole becomes the same files, byte by byte.
 
     Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
+
+    A mesh becomes a file of the format that TARGET's suffix names: .vtkhdf, .vtu, .vtk, .stl, ...
 
     [bold]Examples[/bold]
 
@@ -255,6 +264,8 @@ def export(
     ambar export fleet.ambar profiles
 
     ambar export fleet.ambar argo --format zarr --where 'platform == "argo"'
+
+    ambar export wing.ambar wing.vtkhdf
     """
     from ambar import conversion
 

@@ -9,6 +9,7 @@ import typer
 
 from ambar.cli.collections import list_collection, show_collection
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
+from ambar.cli.meshes import show_mesh, show_mesh_series
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
 Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES output, or a plotfile.")]
@@ -16,7 +17,9 @@ Place = Annotated[str, typer.Argument(help="A store (a URL, too), a RAMSES outpu
 
 def info(
     path: Place,
-    arrays: Annotated[bool, typer.Option("--arrays", help="List index arrays too.")] = False,
+    arrays: Annotated[
+        bool, typer.Option("--arrays", help="List index arrays too; of meshes, those of the store.")
+    ] = False,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
@@ -42,6 +45,10 @@ def info(
         _show_output(found)
     elif found["kind"] == "collection":
         show_collection(found)
+    elif found["kind"] == "mesh":
+        show_mesh(found, every=arrays)
+    elif found["kind"] == "mesh series":
+        show_mesh_series(found, every=arrays)
     else:
         try:
             _show_store(found, every=arrays)

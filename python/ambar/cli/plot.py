@@ -20,7 +20,10 @@ def plot(
     field: Annotated[
         str | None,
         typer.Option(
-            "--field", "-f", help="The field to draw; density, or a collection's first variable."
+            "--field",
+            "--scalars",
+            "-f",
+            help="What to draw: density, a collection's first variable, a mesh's active array.",
         ),
     ] = None,
     slice_at: Annotated[
@@ -50,7 +53,8 @@ def plot(
 ) -> None:
     """Draw a projection (or with --slice a slice) of a field as a PNG. Needs matplotlib.
 
-    Of a collection: the range of a variable's values in each dataset.
+    Of a collection: the range of a variable's values in each dataset. Of a mesh: its surface, drawn
+    by PyVista.
 
     [bold]Examples[/bold]
 
@@ -59,6 +63,8 @@ def plot(
     ambar plot run.ambar gas.png --field pressure --slice 0.5 --axis x
 
     ambar plot fleet.ambar --field temperature
+
+    ambar plot wing.ambar --scalars pressure
 
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
@@ -74,6 +80,16 @@ def plot(
         variable = field or first_variable(opened)
         target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{variable}.png")
         draw_ranges(opened, variable).savefig(target)
+        console.print(str(target), markup=False, soft_wrap=True)
+        return
+    if isinstance(opened, ambar.MeshSeries):
+        opened = opened[-1 if output is None else output]
+    if isinstance(opened, ambar.Mesh):
+        from ambar.mesh.drawing import draw_mesh
+
+        name = "_".join([Path(path).name.removesuffix(".ambar"), *([field] if field else [])])
+        target = target or Path(f"{name}.png")
+        draw_mesh(opened, target, scalars=field, colors=colors, threads=threads)
         console.print(str(target), markup=False, soft_wrap=True)
         return
     field = field or "density"

@@ -6,9 +6,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ambar.bench.collection.layouts import Layout, Reader, dask_threads
+from ambar.bench.collection.layouts import Layout
+from ambar.bench.collection.xarray_rows import AllAsOne, OneByOne
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import xarray as xr
 
 
@@ -75,67 +78,43 @@ def _group(group: Any) -> Any:
     return backends.NetCDF4DataStore(group)
 
 
-class NetcdfDask(Reader):
-    """All files as one dataset: xarray's own way for many files."""
+class NetcdfDask(AllAsOne):
+    """All files as one dataset."""
 
     key = "netcdf-dask"
     name = "netcdf+dask"
     layout = NetcdfFiles
+    engine = "netcdf4"
 
-    def prepare(self) -> None:
-        """Import xarray."""
-        import xarray as xr
-
-        self.xarray = xr
-
-    def read(self) -> Any:
-        """Open, select and load."""
-        request = self.request
-        files = [_file(request.folder, name) for name in request.datasets]
-        with (
-            dask_threads(request.threads),
-            self.xarray.open_mfdataset(
-                files,
-                combine="nested",
-                concat_dim="dataset",
-                parallel=True,
-                engine="netcdf4",
-                combine_attrs="drop_conflicts",
-            ) as opened,
-        ):
-            return opened[request.case.names].isel(request.window).load()
+    def place(self, name: str) -> Path:
+        """Return the file of a dataset."""
+        return _file(self.request.folder, name)
 
 
-class NetcdfLoop(NetcdfDask):
+class NetcdfLoop(OneByOne):
     """One file after the other."""
 
     key = "netcdf-loop"
     name = "netcdf, loop"
+    layout = NetcdfFiles
 
-    def read(self) -> Any:
-        """Open, select and load each."""
-        request = self.request
-        loaded = []
-        for name in request.datasets:
-            path = _file(request.folder, name)
+    def datasets(self) -> Iterator[xr.Dataset]:
+        """Open each file."""
+        for name in self.request.datasets:
+            path = _file(self.request.folder, name)
             with self.xarray.open_dataset(path, engine="netcdf4") as opened:
-                loaded.append(opened[request.case.names].isel(request.window).load())
-        return loaded
+                yield opened
 
 
-class NetcdfGroupsLoop(NetcdfDask):
+class NetcdfGroupsLoop(OneByOne):
     """One group after the other."""
 
     key = "netcdf-groups"
     name = "netcdf, groups of one file"
     layout = NetcdfGroups
 
-    def read(self) -> Any:
-        """Open, select and load each."""
-        request = self.request
-        loaded = []
-        with _whole(request.folder, "r") as file:
-            for name in request.datasets:
-                opened = self.xarray.open_dataset(_group(file[name]))
-                loaded.append(opened[request.case.names].isel(request.window).load())
-        return loaded
+    def datasets(self) -> Iterator[xr.Dataset]:
+        """Open the file, and each of its groups."""
+        with _whole(self.request.folder, "r") as file:
+            for name in self.request.datasets:
+                yield self.xarray.open_dataset(_group(file[name]))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ambar.bench.collection.layouts import Layout, Reader, dask_threads
+from ambar.bench.collection.layouts import Layout
+from ambar.bench.collection.xarray_rows import AllAsOne, OneByOne
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import xarray as xr
 
 
@@ -62,66 +65,43 @@ class ZarrGroups(ZarrStores):
             )
 
 
-class ZarrDask(Reader):
-    """All stores as one dataset: xarray's own way for many stores."""
+class ZarrDask(AllAsOne):
+    """All stores as one dataset."""
 
     key = "zarr-dask"
     name = "zarr+dask"
     layout = ZarrStores
+    engine = "zarr"
 
-    def prepare(self) -> None:
-        """Import xarray."""
-        import xarray as xr
-
-        self.xarray = xr
-
-    def read(self) -> Any:
-        """Open, select and load."""
-        request = self.request
-        stores = [_store(request.folder, name) for name in request.datasets]
-        with (
-            dask_threads(request.threads),
-            self.xarray.open_mfdataset(
-                stores,
-                combine="nested",
-                concat_dim="dataset",
-                parallel=True,
-                engine="zarr",
-                combine_attrs="drop_conflicts",
-            ) as opened,
-        ):
-            return opened[request.case.names].isel(request.window).load()
+    def place(self, name: str) -> str:
+        """Return the store of a dataset."""
+        return _store(self.request.folder, name)
 
 
-class ZarrLoop(ZarrDask):
+class ZarrLoop(OneByOne):
     """One store after the other."""
 
     key = "zarr-loop"
     name = "zarr, loop"
+    layout = ZarrStores
 
-    def read(self) -> Any:
-        """Open, select and load each."""
-        request = self.request
-        loaded = []
-        for name in request.datasets:
-            with self.xarray.open_zarr(_store(request.folder, name)) as opened:
-                loaded.append(opened[request.case.names].isel(request.window).load())
-        return loaded
+    def datasets(self) -> Iterator[xr.Dataset]:
+        """Open each store."""
+        for name in self.request.datasets:
+            with self.xarray.open_zarr(_store(self.request.folder, name)) as opened:
+                yield opened
 
 
-class ZarrGroupsLoop(ZarrDask):
+class ZarrGroupsLoop(OneByOne):
     """One group after the other."""
 
     key = "zarr-groups"
     name = "zarr, groups of one store"
     layout = ZarrGroups
 
-    def read(self) -> Any:
-        """Open, select and load each."""
-        request = self.request
-        path = _store(request.folder, "datasets")
-        loaded = []
-        for name in request.datasets:
+    def datasets(self) -> Iterator[xr.Dataset]:
+        """Open each group."""
+        path = _store(self.request.folder, "datasets")
+        for name in self.request.datasets:
             with self.xarray.open_zarr(path, group=name, consolidated=False) as opened:
-                loaded.append(opened[request.case.names].isel(request.window).load())
-        return loaded
+                yield opened

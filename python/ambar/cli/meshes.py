@@ -1,0 +1,86 @@
+"""What the commands say of meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.markup import escape
+
+from ambar.cli.common import console, plain_table, ratio, size
+
+_LISTED = 20
+
+
+def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
+    """Tell what `ambar.overview` found of a mesh; `every`: all arrays, and those of the store."""
+    usage = found["usage"]
+    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
+    blocks = f" of {len(found['blocks']):,} blocks" if found["blocks"] else ""
+    console.print(
+        f"[bold]{escape(found['path'])}[/bold]  mesh: {escape(found['type'])}{blocks}, "
+        f"{size(found['bytes'])}{dead}",
+        soft_wrap=True,
+    )
+    arrays = found["arrays"]
+    table = plain_table("on", "array", "dtype", "shape", "block", left=3)
+    for info in arrays if every else arrays[:_LISTED]:
+        table.add_row(
+            info["association"],
+            escape(str(info["name"])),
+            info["dtype"],
+            _by(info["shape"]),
+            "/".join(map(str, info["block"])),
+        )
+    if arrays:
+        console.print(table)
+    if len(arrays) > _LISTED and not every:
+        console.print(f"... and {len(arrays) - _LISTED:,} more; --arrays lists them all")
+    if every:
+        _show_frames(found["frames"])
+
+
+def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
+    """Tell what `ambar.overview` found of a series; `every`: all steps, and the store's arrays."""
+    usage, steps = found["usage"], found["steps"]
+    dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
+    console.print(
+        f"[bold]{escape(found['path'])}[/bold]  series of {len(steps):,} meshes, "
+        f"{size(found['bytes'])}{dead}",
+        soft_wrap=True,
+    )
+    table = plain_table("step", "time", "type", "arrays", left=4)
+    for step in steps if every else steps[-_LISTED:]:
+        time = "" if step["time"] is None else f"{step['time']:.6g}"
+        arrays = escape(", ".join(step["arrays"]))
+        table.add_row(str(step["number"]), time, escape(step["type"]), arrays)
+    console.print(table)
+    if len(steps) > _LISTED and not every:
+        console.print(f"the last {_LISTED} of {len(steps):,}; --arrays lists them all")
+    if every:
+        _show_frames(found["frames"])
+
+
+def _show_frames(frames: list[dict[str, Any]]) -> None:
+    table = plain_table(
+        "node", "array", "dtype", "shape", "codec", "chunks", "raw", "stored", "ratio", left=5
+    )
+    for frame in frames:
+        raw, stored = frame["raw_bytes"], frame["stored_bytes"]
+        table.add_row(
+            escape(frame["node"]),
+            escape(frame["name"] or ""),
+            frame["dtype"],
+            _by(frame["shape"]),
+            frame["codec"],
+            f"{frame['chunks']:,}",
+            size(raw),
+            size(stored),
+            ratio(raw, stored) if stored else "",
+        )
+    console.print()
+    console.print(table)
+
+
+def _by(shape: Any) -> str:
+    return "x".join(map(str, shape))

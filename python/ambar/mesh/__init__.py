@@ -1,0 +1,21 @@
+"""The kind `mesh`: VTK's objects, written, read and looked at; VTK is loaded when it is needed."""
+
+from __future__ import annotations
+
+from ambar.mesh.frame import Frame, frames
+from ambar.mesh.mesh import ArrayInfo, Mesh
+from ambar.mesh.reading import get_mesh, read_mesh
+from ambar.mesh.series import MeshSeries
+from ambar.mesh.writing import put_mesh, write_mesh
+
+__all__ = [
+    "ArrayInfo",
+    "Frame",
+    "Mesh",
+    "MeshSeries",
+    "frames",
+    "get_mesh",
+    "put_mesh",
+    "read_mesh",
+    "write_mesh",
+]

@@ -1,0 +1,139 @@
+"""A mesh in a store: what it is and which arrays it has, told without reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ambar.mesh.reading import Block, Names, blocks_of, description_of, get_mesh
+from ambar.mesh.source import Source
+from ambar.store import Store
+
+_ASSOCIATIONS = {
+    "point_data": "point",
+    "cell_data": "cell",
+    "row_data": "row",
+    "field_data": "field",
+}
+
+
+class ArrayInfo(NamedTuple):
+    """An array of a mesh."""
+
+    association: str
+    """What it has a value for: "point", "cell", "row", or "field" for the whole."""
+    name: str | None
+    """Its name."""
+    dtype: str
+    """The dtype of its values; "string" and "bytes" for texts."""
+    shape: tuple[int, ...]
+    """Its shape: (tuples,) or (tuples, components); on grids (z, y, x) or (z, y, x, component)."""
+    block: tuple[int, ...]
+    """The numbers of the blocks that it lies in, the outermost first; () for the mesh itself."""
+
+
+class Mesh:
+    """A mesh in a store; `read` reads it.
+
+    Parameters
+    ----------
+    store
+        The store.
+    path
+        The mesh's group.
+    """
+
+    def __init__(self, store: Store, path: str = "") -> None:
+        self._store = store
+        self._path = path.strip("/")
+        self._about = description_of(store, path)
+
+    @property
+    def store(self) -> Store:
+        """The store, with all arrays as they lie there."""
+        return self._store
+
+    @property
+    def path(self) -> str:
+        """The mesh's group in the store, "" for the root."""
+        return self._path
+
+    @property
+    def type(self) -> str:
+        """The type of the VTK object, without its prefix vtk: "UnstructuredGrid"."""
+        return str(self._about.get("type"))
+
+    @property
+    def user_dict(self) -> dict[str, Any]:
+        """What was to be kept with it."""
+        return dict(self._about.get("user_dict") or {})
+
+    @property
+    def blocks(self) -> list[str | None]:
+        """The names of its blocks, None for those without; of AMR data one for each level."""
+        return [name for name, _ in blocks_of(self._about)]
+
+    @cached_property
+    def arrays(self) -> list[ArrayInfo]:
+        """The arrays on points, cells, rows and the whole, those of blocks as well."""
+        source = Source(self._store, self._path, self._about.get("packed"))
+        return [
+            ArrayInfo(
+                _ASSOCIATIONS[key],
+                entry.get("name"),
+                source.dtype_of(entry),
+                source.shape_of(entry),
+                block,
+            )
+            for key, entry, block in entries_of(self._about)
+        ]
+
+    def read(
+        self,
+        *,
+        point_data: Names = None,
+        cell_data: Names = None,
+        field_data: Names = None,
+        block: Block | None = None,
+        threads: int | None = None,
+    ) -> Any:
+        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`."""
+        return get_mesh(
+            self._store,
+            self._path,
+            point_data=point_data,
+            cell_data=cell_data,
+            field_data=field_data,
+            block=block,
+            threads=threads,
+        )
+
+    def __repr__(self) -> str:
+        """Return a line for the mesh, one for each array."""
+        most = 40
+        blocks = f", {len(self.blocks)} blocks" if self.blocks else ""
+        lines = [f"<ambar.Mesh: {self._store.location}, {self.type}{blocks}>"]
+        for info in self.arrays[:most]:
+            block = f"  block {'/'.join(map(str, info.block))}" if info.block else ""
+            lines.append(
+                f"  {info.association:<6} {info.name!s:<28} {info.dtype:<8} {info.shape}{block}"
+            )
+        if len(self.arrays) > most:
+            lines.append(f"  ... and {len(self.arrays) - most} more")
+        return "\n".join(lines)
+
+
+def entries_of(
+    described: Any, block: tuple[int, ...] = ()
+) -> Iterator[tuple[str, dict[str, Any], tuple[int, ...]]]:
+    """Yield association, description and block of every array on points, cells, rows or a whole."""
+    if not isinstance(described, dict):
+        return
+    for key in _ASSOCIATIONS:
+        entries = described.get(key)
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                yield key, entry, block
+    for index, (_, inner) in enumerate(blocks_of(described)):
+        yield from entries_of(inner, (*block, index))

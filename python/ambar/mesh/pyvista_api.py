@@ -1,0 +1,238 @@
+"""PyVista's entry points for `.ambar`: a reader with array selection, and a writer."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyvista
+from pyvista.core.utilities.reader import (
+    BaseReader,
+    BaseVTKReader,
+    PointCellDataSelection,
+    TimeReader,
+)
+
+from ambar import _core
+from ambar.mesh.building import new
+from ambar.mesh.mesh import Mesh
+from ambar.mesh.reading import Block
+from ambar.mesh.series import MeshSeries, is_mesh_series
+from ambar.mesh.writing import write_mesh
+from ambar.store import Store
+
+_ASSOCIATIONS = ("point", "cell", "field")
+
+
+class _MeshSource(BaseVTKReader):  # type: ignore[misc]
+    """What PyVista's reader asks of a VTK reader: names and status of arrays, and the mesh."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mesh: Mesh | None = None
+        self.series: MeshSeries | None = None
+        self.step = 0
+        self.status: dict[str, dict[str, bool]] = {}
+        self.block: Block | None = None
+        self.threads: int | None = None
+
+    def SetFileName(self, filename: str) -> None:  # noqa: N802 - VTK's names, here and below
+        self._filename = os.fspath(filename)
+
+    def SetDirectoryName(self, name: str) -> None:  # noqa: N802
+        self.SetFileName(name)
+
+    def UpdateInformation(self) -> None:  # noqa: N802
+        store = Store(_core.Store(self._filename))
+        if is_mesh_series(store):
+            self.series = MeshSeries(store)
+            self.mesh = self.series[self.step]
+        else:
+            self.mesh = Mesh(store)
+        self.status = {association: {} for association in _ASSOCIATIONS}
+        for info in self.mesh.arrays:
+            of = "cell" if info.association == "row" else info.association
+            self.status[of][str(info.name)] = True
+
+    def Update(self) -> None:  # noqa: N802
+        self._data_object = self.read()
+
+    def read(self) -> Any:
+        """Return the mesh with the arrays that are enabled."""
+        if self.mesh is None:
+            raise _core.InvalidError("the reader has no file yet: set its path")
+        wanted = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
+        return self.mesh.read(block=self.block, threads=self.threads, **wanted)
+
+    def choose(self, step: int) -> None:
+        """Go to a time step; arrays that are disabled stay so."""
+        if self.series is None or step not in range(len(self.series)):
+            count = 0 if self.series is None else len(self.series)
+            raise _core.NotFoundError(f"{self._filename}: no time step {step}; there are {count}")
+        before, self.step = self.status, step
+        self.UpdateInformation()
+        for association, status in self.status.items():
+            status.update({name: on for name, on in before[association].items() if name in status})
+
+    @property
+    def times(self) -> list[float]:
+        """The times of the steps, their numbers where none was given; none of a single mesh."""
+        known = [] if self.series is None else self.series.times
+        return [float(number) if time is None else time for number, time in enumerate(known)]
+
+    def _wanted(self, association: str) -> list[str] | None:
+        status = self.status[association]
+        return None if all(status.values()) else [name for name, on in status.items() if on]
+
+    def set_status(self, association: str, name: str, on: bool) -> None:
+        """Enable or disable an array; raises NotFoundError if there is none of that name."""
+        status = self.status[association]
+        if name not in status:
+            raise _core.NotFoundError(
+                f"{self._filename}: there is no {association} array {name!r}; there are "
+                f"{', '.join(map(repr, status))}"
+            )
+        status[name] = on
+
+    def GetNumberOfPointArrays(self) -> int:  # noqa: N802
+        return len(self.status["point"])
+
+    def GetPointArrayName(self, index: int) -> str:  # noqa: N802
+        return list(self.status["point"])[index]
+
+    def GetPointArrayStatus(self, name: str) -> int:  # noqa: N802
+        return int(self.status["point"].get(name, False))
+
+    def SetPointArrayStatus(self, name: str, status: int) -> None:  # noqa: N802
+        self.set_status("point", name, bool(status))
+
+    def GetNumberOfCellArrays(self) -> int:  # noqa: N802
+        return len(self.status["cell"])
+
+    def GetCellArrayName(self, index: int) -> str:  # noqa: N802
+        return list(self.status["cell"])[index]
+
+    def GetCellArrayStatus(self, name: str) -> int:  # noqa: N802
+        return int(self.status["cell"].get(name, False))
+
+    def SetCellArrayStatus(self, name: str, status: int) -> None:  # noqa: N802
+        self.set_status("cell", name, bool(status))
+
+
+class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: ignore[misc]
+    """Reads meshes of `.ambar` stores, all arrays or those enabled, and the steps of series.
+
+    ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`
+    and `threads` are as for `ambar.read_mesh`, and can be given to ``pyvista.read``.
+    """
+
+    _class_reader = _MeshSource
+
+    def read(self, *, validate: bool | None = None) -> Any:
+        """Return the mesh: VTK's own object where PyVista has none of its type.
+
+        `validate` is as for ``pyvista.wrap``; errors are those of `ambar.read_mesh`.
+        """
+        if not _wraps(self.reader.mesh.type):
+            return self.reader.read()
+        return super().read(validate=validate)
+
+    @property
+    def number_time_points(self) -> int:
+        """The number of time steps; 0 for a mesh alone."""
+        return len(self.reader.times)
+
+    def time_point_value(self, time_point: int) -> float:
+        """Return the time of a step."""
+        return float(self.reader.times[time_point])
+
+    @property
+    def active_time_value(self) -> float:
+        """The time of the step that is read."""
+        return self.time_point_value(self.reader.step)
+
+    def set_active_time_value(self, time_value: float) -> None:
+        """Choose the step of a time; raises NotFoundError if there is none."""
+        if time_value not in self.reader.times:
+            raise _core.NotFoundError(
+                f"{self.path}: no step has the time {time_value}; there are {self.reader.times}"
+            )
+        self.set_active_time_point(self.reader.times.index(time_value))
+
+    def set_active_time_point(self, time_point: int) -> None:
+        """Choose a step by its number; raises NotFoundError if there is none."""
+        self.reader.choose(time_point)
+
+    @property
+    def point_data(self) -> list[str]:
+        """Names of the arrays on points that are read."""
+        return self._enabled("point")
+
+    @point_data.setter
+    def point_data(self, names: list[str]) -> None:
+        self._enable("point", names)
+
+    @property
+    def cell_data(self) -> list[str]:
+        """Names of the arrays on cells that are read."""
+        return self._enabled("cell")
+
+    @cell_data.setter
+    def cell_data(self, names: list[str]) -> None:
+        self._enable("cell", names)
+
+    @property
+    def field_data(self) -> list[str]:
+        """Names of the arrays on the whole that are read."""
+        return self._enabled("field")
+
+    @field_data.setter
+    def field_data(self, names: list[str]) -> None:
+        self._enable("field", names)
+
+    @property
+    def block(self) -> Block | None:
+        """The block that is read, None for all."""
+        block: Block | None = self.reader.block
+        return block
+
+    @block.setter
+    def block(self, block: Block | None) -> None:
+        self.reader.block = block
+
+    @property
+    def threads(self) -> int | None:
+        """Threads to decode with, None for all cores."""
+        threads: int | None = self.reader.threads
+        return threads
+
+    @threads.setter
+    def threads(self, threads: int | None) -> None:
+        self.reader.threads = threads
+
+    def _enabled(self, association: str) -> list[str]:
+        return [name for name, on in self.reader.status[association].items() if on]
+
+    def _enable(self, association: str, names: list[str]) -> None:
+        for name in self.reader.status[association]:
+            self.reader.set_status(association, name, on=False)
+        for name in names:
+            self.reader.set_status(association, name, on=True)
+
+
+def _wraps(type_name: str) -> bool:
+    """Whether PyVista has a class for a type of VTK."""
+    try:
+        pyvista.wrap(new(type_name))
+    except (AttributeError, NotImplementedError, TypeError):
+        return False
+    return True
+
+
+def write(mesh: Any, path: str, **options: Any) -> None:
+    """Write a mesh for ``mesh.save("x.ambar", **options)``, in place of what is there.
+
+    Options and errors are those of `ambar.write_mesh`; as PyVista's other writers do, this one
+    replaces files that are there.
+    """
+    write_mesh(mesh, path, **{"overwrite": True, **options})

@@ -1,0 +1,238 @@
+"""Reading meshes: all of one, some of its arrays, or a block of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ambar import _core
+from ambar.store import Store
+from ambar.urls import core_options
+
+if TYPE_CHECKING:
+    from ambar.mesh.source import Source
+
+Block: TypeAlias = int | str | Sequence[int | str]
+Names: TypeAlias = Sequence[str] | None
+_ASSOCIATIONS = ("point_data", "cell_data", "row_data", "field_data")
+
+
+def read_mesh(
+    path: str | os.PathLike[str],
+    *,
+    point_data: Names = None,
+    cell_data: Names = None,
+    field_data: Names = None,
+    block: Block | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, object] | None = None,
+) -> Any:
+    """Return the VTK object in a store: PyVista's where PyVista is installed and has its type.
+
+    Parameters
+    ----------
+    path
+        The store: a file, a folder, or a URL.
+    point_data, cell_data, field_data
+        Names of the arrays to read on points, on cells (or the rows of a table), and on the whole;
+        all by default, none for an empty list. Only their bytes are read. Of several blocks, each
+        has those that it has.
+    block
+        Which block of a multi-block or partitioned object to read: its number or name; a sequence
+        of these for a block in a block. Of AMR data (level, block).
+    threads
+        Threads to decode with; all cores by default.
+    storage_options
+        For URLs, as for `ambar.open`.
+
+    Raises
+    ------
+    CorruptError
+        If it is no store, or a damaged one.
+    InvalidError
+        If it is a store of another kind.
+    NotFoundError
+        If there is no such array or block, or nothing at a URL.
+    FileNotFoundError
+        If there is nothing at the path.
+    """
+    options = core_options(storage_options) if storage_options else None
+    store = Store(_core.Store(os.fspath(path), options))
+    return get_mesh(
+        store,
+        "",
+        point_data=point_data,
+        cell_data=cell_data,
+        field_data=field_data,
+        block=block,
+        threads=threads,
+    )
+
+
+def get_mesh(
+    store: Store,
+    path: str,
+    *,
+    point_data: Names = None,
+    cell_data: Names = None,
+    field_data: Names = None,
+    block: Block | None = None,
+    threads: int | None = None,
+    wrap: bool = True,
+) -> Any:
+    """Return the VTK object in the group `path` of a store; arguments are as for `read_mesh`.
+
+    With ``wrap=False`` it is VTK's own, even where PyVista is installed.
+    """
+    from ambar.mesh.source import Source
+    from ambar.mesh.wrapping import wrapped
+
+    about = description_of(store, path)
+    source = Source(store, path, about.get("packed"), threads)
+    user_dict = about.get("user_dict") if block is None else None
+    described = chosen_block(about, block, source.where)
+    wanted = {
+        "point_data": point_data,
+        "cell_data": cell_data,
+        "row_data": cell_data,
+        "field_data": field_data,
+    }
+    found: dict[str, set[str]] = {key: set() for key in _ASSOCIATIONS}
+    kept = select(described, wanted, found)
+    found["cell_data"] |= found["row_data"]
+    for key in ("point_data", "cell_data", "field_data"):
+        missing = [name for name in wanted[key] or () if name not in found[key]]
+        if missing:
+            raise _core.NotFoundError(
+                f"{source.where}: there is no array {', '.join(map(repr, missing))} in "
+                f"{key.replace('_', ' ')}; there are {', '.join(map(repr, sorted(found[key])))}"
+            )
+    mesh = _built(kept, source)
+    return wrapped(mesh, kept, user_dict) if wrap else mesh
+
+
+def _built(described: Any, source: Source) -> Any:
+    from ambar.mesh.objects import build
+
+    try:
+        source.load(described)
+        return build(described, source)
+    except _core.AmbarError:
+        raise
+    except (
+        AttributeError,
+        KeyError,
+        OverflowError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise _core.CorruptError(
+            f"{source.where}: its description is not that of a mesh: {error!r}; restore the store "
+            "from a copy"
+        ) from error
+
+
+def description_of(store: Store, path: str) -> dict[str, Any]:
+    """Return what the group `path` says of its mesh.
+
+    Raises InvalidError if it is of another kind, UnsupportedError if it is of a newer version.
+    """
+    key = f"mesh description of /{path.strip('/')}"
+    if key not in store.kept:
+        store.kept[key] = _description(store, path)
+    description: dict[str, Any] = store.kept[key]
+    return description
+
+
+def _description(store: Store, path: str) -> dict[str, Any]:
+    about = store.ambar_attributes(path)
+    where = f"{store.location}: /{path.strip('/')}"
+    if about.get("kind") != "mesh":
+        raise _core.InvalidError(
+            f"{where} is of the kind {about.get('kind', 'arrays')!r}, not 'mesh': ambar.open opens "
+            "stores of every kind"
+        )
+    if about.get("version") != 1:
+        raise _core.UnsupportedError(
+            f"{where} is a mesh of version {about.get('version')!r}; this version of ambar reads 1"
+        )
+    if "description" not in about:
+        return about
+    try:
+        (text,) = store[f"{path}/{about['description']}"].read()
+        return about | dict(json.loads(text))
+    except (_core.NotFoundError, TypeError, ValueError) as error:
+        raise _core.CorruptError(
+            f"{where}: the description of the mesh is not in its array: {error}; restore the store "
+            "from a copy"
+        ) from error
+
+
+def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> Any:
+    """Return the description of one block; of the whole if `block` is None.
+
+    Raises NotFoundError if there is no such block.
+    """
+    if block is None:
+        kept = dict(described)
+        for key in ("kind", "version", "packed", "user_dict", "digests"):
+            kept.pop(key, None)
+        return kept
+    steps = [block] if isinstance(block, (int, str)) else list(block)
+    current: Any = described
+    while steps:
+        entries = blocks_of(current)
+        step = steps.pop(0)
+        names = [name for name, _ in entries]
+        at = names.index(step) if isinstance(step, str) and step in names else step
+        if isinstance(at, str) or not -len(entries) <= at < len(entries):
+            raise _core.NotFoundError(
+                f"{where}: there is no block {step!r}; there are {len(entries)}"
+                + (f", named {', '.join(map(repr, names[:20]))}" if any(names) else "")
+            )
+        current = entries[at][1]
+    if isinstance(current, dict) and "type" not in current and "blocks" in current:
+        raise _core.NotFoundError(f"{where}: {block!r} is a level; give level and block")
+    return current
+
+
+def blocks_of(described: Any) -> list[tuple[str | None, Any]]:
+    """Return name and description of each block of an object, none for what has no blocks."""
+    if not isinstance(described, dict):
+        return []
+    if isinstance(described.get("levels"), list):
+        return [(None, level) for level in described["levels"]]
+    blocks = described.get("blocks")
+    found = []
+    for entry in blocks if isinstance(blocks, list) else ():
+        name, block = None, entry
+        if isinstance(entry, dict) and "block" in entry:
+            block = entry["block"]
+            for item in entry.get("info") or ():
+                if isinstance(item, list) and item[1:2] == ["NAME"]:
+                    name = str(item[-1])
+        found.append((name, block))
+    return found
+
+
+def select(described: Any, wanted: Mapping[str, Names], found: dict[str, set[str]]) -> Any:
+    """Return a description without the arrays that are not wanted; `found` gets all names."""
+    if isinstance(described, list):
+        return [select(item, wanted, found) for item in described]
+    if not isinstance(described, dict):
+        return described
+    kept: dict[str, Any] = {}
+    for key, value in described.items():
+        if key in _ASSOCIATIONS and isinstance(value, list):
+            entries = [entry for entry in value if isinstance(entry, dict)]
+            found[key].update(str(entry.get("name")) for entry in entries)
+            names = wanted.get(key)
+            kept[key] = value if names is None else [e for e in entries if e.get("name") in names]
+        elif key in ("block", "blocks", "levels"):
+            kept[key] = select(value, wanted, found)
+        else:
+            kept[key] = value
+    return kept

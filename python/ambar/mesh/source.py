@@ -1,0 +1,192 @@
+"""Reads the arrays of a mesh that its description refers to: those wanted, and together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.array import Array
+from ambar.mesh.sink import NUMBERS, inline_values
+from ambar.store import Store
+
+_KNOWN = frozenset([np.dtype(object), *map(np.dtype, NUMBERS)])
+_TOGETHER = 1 << 20
+"""Stored bytes up to which an array is fetched with its neighbours."""
+
+
+class Source:
+    """The arrays of the mesh at `base` in a store.
+
+    Parameters
+    ----------
+    store
+        The store.
+    base
+        The mesh's group.
+    packs
+        The description's key `packed`.
+    threads
+        Threads to decode with; all cores by default.
+    """
+
+    def __init__(self, store: Store, base: str, packs: Any, threads: int | None = None) -> None:
+        self._store = store
+        self._base = base.strip("/")
+        self._packs = packs if isinstance(packs, list) else []
+        self._threads = threads
+        self._values: dict[str, np.ndarray] = {}
+        self._whole: dict[int, np.ndarray] = {}
+
+    @property
+    def where(self) -> str:
+        """The file and the group, for messages."""
+        return f"{self._store.location}: mesh /{self._base}"
+
+    def damaged(self, what: str) -> _core.CorruptError:
+        """Return the error that says what of the description cannot be."""
+        return _core.CorruptError(f"{self.where}: {what}; restore the store from a copy")
+
+    def path_of(self, at: str) -> str:
+        """Return the path in the store of what the description calls `at`."""
+        return at.strip("/") if at.startswith("/") else f"{self._base}/{at}".strip("/")
+
+    def shape_of(self, reference: Any) -> tuple[int, ...]:
+        """Return the shape of an array that is not read yet."""
+        at = self._at(reference)
+        return tuple(at[2:]) if isinstance(at, list) else self._array(at).shape
+
+    def dtype_of(self, reference: Any) -> str:
+        """Return the dtype of an array that is not read yet; "string" and "bytes" for texts."""
+        at = self._at(reference)
+        if isinstance(at, str):
+            return self._array(at).type_name
+        pack = self._pack(at[0])
+        if isinstance(pack, str):
+            return self._array(pack).type_name
+        return str(pack.get("dtype", "string"))
+
+    def load(self, description: Any) -> None:
+        """Read every array that `description` refers to."""
+        arrays: dict[str, None] = {}
+        slices: dict[int, list[list[int]]] = {}
+        for reference in references_in(description):
+            at = self._at(reference)
+            if isinstance(at, str):
+                arrays[at] = None
+            else:
+                slices.setdefault(at[0], []).append(at)
+        whole = []
+        for number, wanted in slices.items():
+            pack = self._pack(number)
+            if isinstance(pack, dict):
+                self._whole[number] = inline_values(pack, self.where)
+            elif self._worth(pack, wanted):
+                whole.append((number, pack))
+        self._read([*arrays, *(pack for _, pack in whole)])
+        for number, pack in whole:
+            self._whole[number] = self._values.pop(pack)
+
+    def _worth(self, pack: str, wanted: list[list[int]]) -> bool:
+        """Whether so much of a pack is wanted that all of it is read at once."""
+        length = math.prod(self._array(pack).shape)
+        return 2 * sum(math.prod(at[2:]) for at in wanted) > length
+
+    def _array(self, at: str) -> Array:
+        """Return the array that the description calls `at`."""
+        try:
+            return self._store[self.path_of(at)]
+        except _core.NotFoundError:
+            raise self.damaged(f"it refers to an array {at!r:.80} that there is not") from None
+
+    def _read(self, names: list[str]) -> None:
+        arrays = {at: self._array(at) for at in names}
+        near = [array.path for array in arrays.values() if array.stored_bytes < _TOGETHER]
+        ahead = self._store.core.read_ahead(near) if len(near) > 1 else None
+        try:
+            for at, array in arrays.items():
+                self._values[at] = array.read(threads=self._threads)
+        finally:
+            if ahead is not None:
+                ahead.release()
+
+    def get(
+        self, reference: Any, what: str, *, ndim: tuple[int, ...] = (1, 2), kinds: str = "biufO"
+    ) -> np.ndarray:
+        """Return the values of an array.
+
+        Parameters
+        ----------
+        reference
+            The object of the description that refers to it.
+        what
+            What it is, for messages.
+        ndim
+            How many dimensions it may have.
+        kinds
+            Of which kinds of NumPy's dtypes it may be.
+
+        Raises
+        ------
+        CorruptError
+            If the description, or the array, is not what it must be.
+        """
+        at = self._at(reference)
+        values = self._node(at) if isinstance(at, str) else self._slice(at)
+        if values.dtype.kind not in kinds or values.ndim not in ndim:
+            raise self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
+        if values.dtype not in _KNOWN:
+            raise self.damaged(f"{what} has dtype {values.dtype}, which VTK has not")
+        return values
+
+    def _node(self, at: str) -> np.ndarray:
+        if at not in self._values:
+            self._read([at])
+        return self._values.pop(at)  # no two of VTK's arrays share memory
+
+    def _slice(self, at: list[int]) -> np.ndarray:
+        number, start, *shape = at
+        stop = start + math.prod(shape)
+        whole = self._whole.get(number)
+        pack = self._pack(number)
+        if whole is None and isinstance(pack, dict):
+            whole = self._whole[number] = inline_values(pack, self.where)
+        if whole is None:
+            stored = self._array(str(pack))
+            if stored.ndim != 1 or stop > stored.shape[0]:
+                raise self.damaged(f"a small array ends at {stop}, behind its pack {number}")
+            return stored.read(slice(start, stop), threads=self._threads).reshape(shape)
+        if whole.ndim != 1 or stop > len(whole):
+            raise self.damaged(f"a small array ends at {stop}, behind its pack {number}")
+        return whole[start:stop].reshape(shape)
+
+    def _pack(self, number: int) -> Any:
+        if number >= len(self._packs) or not isinstance(self._packs[number], (str, dict)):
+            raise self.damaged(f"there is no pack {number} of small arrays")
+        return self._packs[number]
+
+    def _at(self, reference: Any) -> str | list[int]:
+        """Return where an array is: a path, or [pack, start, shape...] of whole numbers."""
+        at = reference.get("at") if isinstance(reference, dict) else None
+        if isinstance(at, str):
+            return at
+        if isinstance(at, list) and len(at) >= 3 and all(type(n) is int and n >= 0 for n in at):
+            return at
+        raise self.damaged(f"{reference!r:.80} refers to no array")
+
+
+def references_in(description: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object of a description that refers to an array."""
+    if isinstance(description, dict):
+        if "at" in description:
+            yield description
+        for value in description.values():
+            if isinstance(value, (dict, list)):
+                yield from references_in(value)
+    elif isinstance(description, list):
+        for value in description:
+            if isinstance(value, (dict, list)):
+                yield from references_in(value)

@@ -1,0 +1,42 @@
+"""PyVista's objects of VTK's, where PyVista is installed, with what it keeps beside the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from ambar.mesh.reading import blocks_of
+
+_KEYS = {"point_data": "POINT", "cell_data": "CELL"}
+
+
+def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = None) -> Any:
+    """Return `mesh` as PyVista's object; as it is without PyVista, or if that has no such type."""
+    if mesh is None or find_spec("pyvista") is None:
+        return mesh
+    import pyvista
+
+    try:
+        found = pyvista.wrap(mesh)
+    except (NotImplementedError, TypeError):
+        return mesh
+    _mark(found, described)
+    if user_dict is not None and isinstance(found, pyvista.DataObject):
+        found.user_dict = dict(user_dict)
+    return found
+
+
+def _mark(mesh: Any, described: Any) -> None:
+    """Tell PyVista which arrays are bools and which complex numbers."""
+    if not isinstance(described, dict):
+        return
+    for key, association in _KEYS.items():
+        for entry in described.get(key) or ():
+            kept = getattr(mesh, f"_association_{entry.get('pyvista')}_names", None)
+            if kept is not None:
+                kept[association].add(entry["name"])
+    if described.get("type") == "MultiBlockDataSet":
+        for index, (_, block) in enumerate(blocks_of(described)):
+            if block is not None:
+                _mark(mesh.GetBlock(index), block)

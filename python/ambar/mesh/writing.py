@@ -1,0 +1,153 @@
+"""Writing VTK's objects, PyVista's among them, as stores of the kind `mesh`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.bounds import ErrorBound, as_text
+from ambar.mesh.shared import Shared
+from ambar.writer import Durability, Profile, Writer, create
+
+_LONG = 16384
+"""Characters of a description from which it is stored compressed, as an array."""
+LEVELS = range(-22, 23)
+"""What `level` may be, as zstd has it."""
+
+
+def write_mesh(
+    mesh: Any,
+    path: str | os.PathLike[str],
+    *,
+    profile: Profile = "balanced",
+    level: int | None = None,
+    error_bound: ErrorBound | None = None,
+    threads: int | None = None,
+    durability: Durability = "full",
+    overwrite: bool = False,
+    user_dict: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a VTK object to a new store; `ambar.read_mesh` and `pyvista.read` give it back.
+
+    Parameters
+    ----------
+    mesh
+        A data set, table, hyper-tree grid, or multi-block, partitioned or AMR data, of VTK or
+        PyVista.
+    path
+        Where to write it.
+    profile
+        How to choose codecs: "fast" to read, "balanced", or "small".
+    level
+        The same as a number from -22 to 22, as zstd has it: below 1 "fast", to 9 "balanced", else
+        "small".
+    error_bound
+        How far values of float32 or float64 on points, cells or rows, or in field data, may be off:
+        a number, or a part of the value range such as ``"1e-3 of range"``; or these by the arrays'
+        names. Coordinates are kept to the bit, and so are arrays of less than 8 KiB.
+    threads
+        Threads to encode with; all cores by default.
+    durability
+        "full": the store survives a power cut. "none" leaves out the fsyncs, for scratch files.
+    overwrite
+        Replace what is there; by default that is an error.
+    user_dict
+        What else to keep with it: anything JSON can hold.
+
+    Raises
+    ------
+    BusyError
+        If there is a file of that name, or another writer is at it.
+    InvalidError
+        If arguments do not fit together, or the mesh is inconsistent: cells refer to points that
+        there are not, or an array has not one tuple for each point or cell.
+    UnsupportedError
+        If the object is of a type, or has values, that cannot be stored.
+    OSError
+        If the file system refuses.
+    """
+    if level is not None:
+        profile = _profile_of(level, profile)
+    with create(
+        path, overwrite=overwrite, durability=durability, profile=profile, threads=threads
+    ) as writer:
+        put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict)
+
+
+def put_mesh(
+    writer: Writer,
+    path: str,
+    mesh: Any,
+    *,
+    error_bound: ErrorBound | None = None,
+    user_dict: Mapping[str, Any] | None = None,
+    shared: Shared | None = None,
+) -> None:
+    """Write a VTK object into the group `path` of a store; arguments are as for `write_mesh`.
+
+    With `shared`, arrays that the store has already are not written again.
+    """
+    from ambar.mesh.objects import describe
+    from ambar.mesh.sink import Sink
+
+    sink = Sink(writer, path, _bounds(error_bound), shared)
+    described = describe(mesh, sink)
+    if described is None:
+        raise _core.InvalidError("a mesh is a VTK object, not None")
+    described["packed"] = sink.finish()
+    if user_dict is not None:
+        described["user_dict"] = dict(user_dict)
+    about = _without_empty(described)
+    text = _as_json(about)
+    if len(text) > _LONG:
+        writer.array(f"{path}/description", np.array([text], dtype=object))
+        about = {"type": about["type"], "description": "description"}
+    if shared is not None and (digests := shared.new()):
+        about["digests"] = digests
+    writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
+
+
+def _as_json(about: dict[str, Any]) -> str:
+    try:
+        return json.dumps(about, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _core.InvalidError(f"user_dict must be what JSON can hold: {error}") from error
+
+
+def _bounds(error_bound: ErrorBound | None) -> dict[str, float | str]:
+    if error_bound is None:
+        return {}
+    if isinstance(error_bound, Mapping):
+        return {str(name): _checked(bound) for name, bound in error_bound.items()}
+    return {"*": _checked(error_bound)}
+
+
+def _checked(bound: float | str) -> float | str:
+    as_text(bound)
+    return bound
+
+
+def _profile_of(level: int, profile: Profile) -> Profile:
+    if profile != "balanced":
+        raise _core.InvalidError("give either profile or level")
+    if isinstance(level, bool) or level not in LEVELS:
+        raise _core.InvalidError(f"level is a whole number from -22 to 22, not {level!r}")
+    return "fast" if level < 1 else "balanced" if level < 10 else "small"
+
+
+def _without_empty(described: Any) -> Any:
+    """Leave out lists of arrays, and packs, where there are none."""
+    if isinstance(described, dict):
+        return {
+            key: _without_empty(value) if key in ("block", "blocks", "levels") else value
+            for key, value in described.items()
+            if not (value == [] and (key.endswith("_data") or key == "packed"))
+        }
+    if isinstance(described, list):
+        return [_without_empty(value) for value in described]
+    return described
