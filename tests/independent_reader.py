@@ -174,6 +174,14 @@ def decode(codecs: list[Any], data: bytes, dtype: np.dtype[Any], shape: Any) -> 
     from pcodec import standalone
 
     (first, configuration), *rest = map(named, codecs)
+    if first == "transpose":
+        order = configuration["order"]
+        values = decode(codecs[1:], data, dtype, [shape[d] for d in order])
+        return values.transpose([order.index(d) for d in range(len(shape))])
+    if first == "numcodecs.delta":
+        names = {configuration["dtype"], configuration.get("astype", configuration["dtype"])}
+        need(dtype.kind in "iu" and names == {dtype.str}, f"differences of {names}")
+        return np.cumsum(decode(codecs[1:], data, dtype, shape), dtype=dtype).reshape(shape)
     for name, _ in reversed(rest):
         if name == "crc32c":
             need(data[-4:] == struct.pack("<I", crc32c(data[:-4])), "checksum of a chunk")

@@ -36,6 +36,8 @@ def sharded() -> dict[str, np.ndarray]:
         "walk": np.cumsum(RANDOM.normal(size=50_000)),
         "noise": RANDOM.random((70, 90)),
         "integers": np.cumsum(RANDOM.integers(0, 3, (101, 67)), 0),
+        "cells": cells(np.int64, 1_001),
+        "points": np.cumsum(RANDOM.integers(0, 3, (3_001, 3)), 0) * np.float32(0.5),
         "flags": RANDOM.random(5_000) > 0.9,
         "complex": RANDOM.random((30, 30)) + 1j,
         "cube": RANDOM.integers(0, 9, (13, 14, 15)).astype(np.float32),
@@ -44,6 +46,13 @@ def sharded() -> dict[str, np.ndarray]:
         "names": np.array(words),
         "moments": np.arange(3_000).astype("M8[ms]"),
     }
+
+
+def cells(dtype: type[np.integer], count: int) -> np.ndarray:
+    """Return the corners of hexahedra in a row, the numbers of which pass the type's largest."""
+    corners = np.array([0, 1, 8, 7, 64, 65, 72, 71])
+    with np.errstate(over="ignore"):
+        return (corners + np.arange(count)[:, None] + np.iinfo(dtype).max - 200).astype(dtype)
 
 
 def chunks(values: np.ndarray) -> list[int]:

@@ -140,7 +140,9 @@ class Writer:
     ) -> None: ...
     def group(self, path: str, attributes: str) -> None: ...
     def set_attributes(self, path: str, attributes: str) -> None: ...
-    def array(self, path: str, data: Any, about: _About, error_bound: str | None) -> None:
+    def array(
+        self, path: str, data: Any, about: _About, error_bound: str | None, predict: bool
+    ) -> None:
         """Write an array.
 
         `data` is a C-contiguous buffer, or a list of bytes for values of any length.

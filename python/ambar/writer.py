@@ -54,6 +54,7 @@ class Writer:
         shards: Sequence[int] | None = None,
         profile: Profile | None = None,
         error_bound: float | str | None = None,
+        predict: bool = False,
     ) -> None:
         """Write an array, in place of the one that was there.
 
@@ -79,6 +80,11 @@ class Writer:
         error_bound
             How far values of float32 or float64 may be off: a number, or a part of the value range
             such as ``"1e-3 of range"``; by default not at all. NaN and infinities stay.
+        predict
+            Whether the dimensions are those of a grid along which values change smoothly: then the
+            codec ambar is tried without an error bound too, and readers may need ambar. Components
+            of vectors come last. Profile "fast" and types other than float32 and float64 take no
+            notice.
 
         Raises
         ------
@@ -100,7 +106,7 @@ class Writer:
             profile,
         )
         bound = None if error_bound is None else as_text(error_bound)
-        self._core.array(_absolute(path), native, about, bound)
+        self._core.array(_absolute(path), native, about, bound, predict)
 
     def declare(
         self,

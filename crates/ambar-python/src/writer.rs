@@ -180,7 +180,7 @@ impl Writer {
 
     /// Writes an array. `data`: a C-contiguous buffer of the values' bytes, or, for text and byte
     /// strings, a list of `bytes`.
-    #[pyo3(signature = (path, data, about, error_bound))]
+    #[pyo3(signature = (path, data, about, error_bound, predict))]
     fn array(
         &self,
         py: Python<'_>,
@@ -188,8 +188,9 @@ impl Writer {
         data: &Bound<'_, PyAny>,
         about: About,
         error_bound: Option<&str>,
+        predict: bool,
     ) -> PyResult<()> {
-        let mut spec = self.spec(about)?;
+        let mut spec = self.spec(about)?.predict(predict);
         let values = Given::new(data, &spec.dtype)?;
         if let (Some(text), Given::Fixed(pieces)) = (error_bound, &values) {
             let bound = ErrorBound::parse(text).or_raise()?;

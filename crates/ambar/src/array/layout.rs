@@ -13,6 +13,10 @@ const COLUMN_CHUNK: u64 = 256 << 10;
 /// decoded beyond the cut is waste.
 const BLOCK_CHUNK: u64 = 64 << 10;
 
+/// Values of a row at most in arrays that are cut along the first dimension alone: corners of cells,
+/// coordinates, components.
+const SHORT_ROW: u64 = 32;
+
 /// Raw bytes of a chunk within an error bound: few bytes are left of it, and much is to be learnt
 /// from its neighbours.
 const BOUNDED_CHUNK: u64 = 512 << 10;
@@ -41,6 +45,9 @@ impl Layout {
                 let target = |lossless: u64| if bounded { BOUNDED_CHUNK } else { lossless };
                 match spec.shape[..] {
                     [rows] => vec![column_chunk(rows, size, target(COLUMN_CHUNK))],
+                    [rows, row @ 1..=SHORT_ROW] => {
+                        vec![column_chunk(rows, size * row, target(COLUMN_CHUNK)), row]
+                    }
                     _ => block_chunk(&spec.shape, size, target(BLOCK_CHUNK)),
                 }
             }
@@ -263,6 +270,7 @@ mod tests {
         assert_eq!(shard, [32, 512, 512]);
         assert_eq!(layout(&[1 << 30]).shard_shape.unwrap(), [8 << 20]);
         let thin = layout(&[10_000_000, 3]);
-        assert!(thin.chunk_shape[0] * thin.chunk_shape[1] * 8 <= BLOCK_CHUNK);
+        assert_eq!(thin.chunk_shape, [10_944, 3]);
+        assert_eq!(layout(&[100_000, 33]).chunk_shape, [196, 33]);
     }
 }

@@ -352,7 +352,7 @@ impl Array {
             return check_crc32c(out, checksum, "a chunk");
         }
         self.with_encoded(stored, scratch, |encoded, _, codecs| {
-            chain.decode(self.dtype(), encoded, out, codecs)
+            chain.decode(self.dtype(), self.chunk_shape(), encoded, out, codecs)
         })
     }
 
@@ -371,10 +371,8 @@ impl Array {
         };
         self.with_encoded(stored, scratch, |encoded, decoded, codecs| {
             let values = decoded.bytes(bytes);
-            self.0
-                .metadata
-                .chain
-                .decode(self.dtype(), encoded, values, codecs)?;
+            let (chain, shape) = (&self.0.metadata.chain, self.chunk_shape());
+            chain.decode(self.dtype(), shape, encoded, values, codecs)?;
             f(values)
         })
     }

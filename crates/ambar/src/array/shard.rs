@@ -47,7 +47,7 @@ impl Shard {
         let index = decoded.bytes(raw);
         sharding
             .index_chain
-            .decode(&DataType::UInt64, encoded, index, codecs)?;
+            .decode(&DataType::UInt64, &[], encoded, index, codecs)?;
         let places = places(index, entry.len())?;
         Ok(Self { entry, places })
     }
@@ -144,7 +144,7 @@ impl Old {
         };
         let codecs = &mut CodecScratch::default();
         let chain = &sharding.index_chain;
-        chain.decode(&DataType::UInt64, encoded, index, codecs)?;
+        chain.decode(&DataType::UInt64, &[], encoded, index, codecs)?;
         let places = Some(places(index, bytes.len() as u64)?);
         Ok(Self { bytes, places })
     }

@@ -113,22 +113,23 @@ impl<'a> Source<'a> {
         let bound = spec.error_bound.filter(|bound| *bound > 0.0);
         let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
         let blocks = float && self.origins.is_some();
-        if bound.is_some() || blocks && spec.profile == Profile::Small {
+        let predicted = float && spec.predict && spec.profile != Profile::Fast;
+        if bound.is_some() || predicted || blocks && spec.profile == Profile::Small {
             self.tune(bound.unwrap_or(0.0), spec.profile == Profile::Fast)?;
         }
         if let Some(bound) = bound {
             self.metadata.chain = CodecChain::bounded(bound);
             return Ok(());
         }
-        let values = self.layout.chunk_shape.iter().product::<u64>() as usize;
         let chosen = choose(
             Purpose {
                 profile: spec.profile,
                 blocks,
+                predict: spec.predict,
                 streamed,
             },
             &spec.dtype,
-            (self.count(), values),
+            (self.count(), &self.layout.chunk_shape),
             |chain, index| self.encode_with(chain, &self.chunk_at(index), None),
         )?;
         let Chosen { chain, encoded } = chosen;
@@ -322,7 +323,7 @@ impl<'a> Source<'a> {
                 repeat(raw, padding);
             } else if let Some(old) = old {
                 let chain = &self.metadata.chain;
-                chain.decode(dtype, old, raw, &mut scratch.codecs)?;
+                chain.decode(dtype, chunk_shape, old, raw, &mut scratch.codecs)?;
             } else {
                 repeat(raw, &self.metadata.fill_value);
             }

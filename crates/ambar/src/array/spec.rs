@@ -36,6 +36,9 @@ pub struct ArraySpec {
     pub profile: Profile,
     /// The absolute error bound that every value keeps; `None`: lossless.
     pub error_bound: Option<f64>,
+    /// Whether the dimensions are those of a grid along which the codec `ambar` may predict values that
+    /// have no error bound, too: smaller where fields are smooth, but readers need ambar then.
+    pub predict: bool,
     /// Where the unit blocks lie that the first dimension counts: index of the first cell in z, y, x,
     /// along the Morton curve, multiples of the other dimensions' lengths. Codecs predict across
     /// blocks that touch. `None` for an array like any other.
@@ -58,6 +61,7 @@ impl ArraySpec {
             shard_shape: None,
             profile: Profile::default(),
             error_bound: None,
+            predict: false,
             block_origins: None,
             fill_value: None,
             attributes: Attributes::new(),
@@ -96,6 +100,13 @@ impl ArraySpec {
     #[must_use]
     pub fn error_bound(mut self, error_bound: Option<f64>) -> Self {
         self.error_bound = error_bound;
+        self
+    }
+
+    /// Lets the codec `ambar` predict values along the dimensions.
+    #[must_use]
+    pub fn predict(mut self, predict: bool) -> Self {
+        self.predict = predict;
         self
     }
 

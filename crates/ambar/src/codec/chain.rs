@@ -3,6 +3,7 @@
 use zstd::zstd_safe;
 
 use super::ambar::ChunkPlace;
+use super::arrays::{self, ArrayCodec};
 use super::scratch::CodecScratch;
 use super::{ambar, blosc, checksum, pcodec, vlen};
 use crate::array::Strings;
@@ -10,10 +11,12 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// The codecs of a chunk, in the order of encoding: one from values to bytes, then any number from
-/// bytes to bytes. Where the last is `crc32c`, damage is found before anything is decoded.
+/// The codecs of a chunk, in the order of encoding: any number from values to values, one from values
+/// to bytes, then any number from bytes to bytes. Where the last is `crc32c`, damage is found before
+/// anything is decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodecChain {
+    pub(super) arrays: Vec<ArrayCodec>,
     pub(super) values: ValueCodec,
     pub(super) bytes: Vec<ByteCodec>,
 }
@@ -64,7 +67,19 @@ impl CodecChain {
     /// A chain that ends with `crc32c`.
     pub(super) fn checksummed(values: ValueCodec, compressor: Option<ByteCodec>) -> Self {
         let bytes = compressor.into_iter().chain([ByteCodec::Crc32c]).collect();
-        Self { values, bytes }
+        Self {
+            arrays: Vec::new(),
+            values,
+            bytes,
+        }
+    }
+
+    /// The chain behind codecs from values to values.
+    pub(super) fn behind(self, arrays: &[ArrayCodec]) -> Self {
+        Self {
+            arrays: arrays.to_vec(),
+            ..self
+        }
     }
 
     /// Values within an absolute error bound (0: none), and their checksum.
@@ -112,12 +127,13 @@ impl CodecChain {
             ValueCodec::Bytes(endian) => endian == Endian::NATIVE || dtype.word_size() == 1,
             _ => false,
         };
-        native && self.bytes == [ByteCodec::Crc32c]
+        native && self.arrays.is_empty() && self.bytes == [ByteCodec::Crc32c]
     }
 
     /// Bytes that encoding adds to any chunk of a fixed size; `None` where it depends on the chunk.
     pub(crate) fn fixed_overhead(&self) -> Option<usize> {
-        let plain = matches!(self.values, ValueCodec::Bytes(_))
+        let plain = self.arrays.is_empty()
+            && matches!(self.values, ValueCodec::Bytes(_))
             && self.bytes.iter().all(|codec| *codec == ByteCodec::Crc32c);
         plain.then_some(4 * self.bytes.len())
     }
@@ -146,11 +162,32 @@ impl CodecChain {
         Ok((encoded, codecs))
     }
 
-    /// Decodes a chunk of values of a fixed size into `out`, which it must fill exactly.
+    /// Decodes a chunk of `shape`, its values of a fixed size, into `out`, which it must fill exactly.
     ///
     /// # Errors
     /// `Corrupt` where a checksum differs, or the chunk holds less or more than `out`; `Limit`.
     pub(crate) fn decode(
+        &self,
+        dtype: &DataType,
+        shape: &[u64],
+        encoded: &[u8],
+        out: &mut [u8],
+        scratch: &mut CodecScratch,
+    ) -> Result<()> {
+        if self.arrays.is_empty() {
+            return self.decode_values(dtype, encoded, out, scratch);
+        }
+        let steps = arrays::Steps::new(&self.arrays, shape, dtype, out.len())?;
+        let mut values = std::mem::take(&mut scratch.values);
+        let decoded = steps.undo(out, &mut values, |values| {
+            self.decode_values(dtype, encoded, values, scratch)
+        });
+        scratch.values = values;
+        decoded
+    }
+
+    /// Decodes a chunk's values as the codecs from values to values left them.
+    fn decode_values(
         &self,
         dtype: &DataType,
         encoded: &[u8],
@@ -178,6 +215,7 @@ impl CodecChain {
                     buffers,
                     zstd,
                     workspaces,
+                    ..
                 } = scratch;
                 let stream = undo(codecs, payload, buffers, zstd)?;
                 ambar::decode(dtype, stream, out, workspaces)?;
@@ -216,6 +254,29 @@ impl CodecChain {
     /// # Errors
     /// `Invalid` where a codec does not take it.
     pub(crate) fn encode(
+        &self,
+        dtype: &DataType,
+        raw: &[u8],
+        place: &ChunkPlace<'_>,
+        scratch: &mut CodecScratch,
+    ) -> Result<Vec<u8>> {
+        if self.arrays.is_empty() {
+            return self.encode_values(dtype, raw, place, scratch);
+        }
+        let steps = arrays::Steps::new(&self.arrays, place.shape, dtype, raw.len())?;
+        let mut values = std::mem::take(&mut scratch.values);
+        let place = ChunkPlace {
+            shape: &steps.shape,
+            origins: None,
+            plan: None,
+        };
+        let encoded = self.encode_values(dtype, steps.apply(raw, &mut values), &place, scratch);
+        scratch.values = values;
+        encoded
+    }
+
+    /// Encodes what the codecs from values to values made of a chunk.
+    fn encode_values(
         &self,
         dtype: &DataType,
         raw: &[u8],

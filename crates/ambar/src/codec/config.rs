@@ -3,30 +3,62 @@
 use serde_json::{Value, json};
 use zarrs_metadata::v3::MetadataV3;
 
+use super::arrays::{self, ArrayCodec};
 use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec};
 use super::{ambar, pcodec};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
+/// Codecs from values to values at most: sensible chains have two.
+const MAX_ARRAY_CODECS: usize = 16;
+
 impl CodecChain {
-    /// The chain that `codecs` of Zarr v3 metadata describes, for values of `dtype`.
+    /// The chain that `codecs` of Zarr v3 metadata describes, for values of `dtype` in an array of
+    /// so many dimensions.
     ///
     /// # Errors
     /// `Unsupported` for codecs that this version lacks, naming them; `Corrupt` where a
     /// configuration makes no sense.
-    pub fn from_metadata(codecs: &[MetadataV3], dtype: &DataType) -> Result<Self> {
-        let Some((first, rest)) = codecs.split_first() else {
-            return Err(Error::corrupt(
-                "an array has no codec; at least `bytes` is expected",
-            ));
+    pub fn from_metadata(
+        codecs: &[MetadataV3],
+        dtype: &DataType,
+        dimensions: usize,
+    ) -> Result<Self> {
+        let mut arrays = Vec::new();
+        let mut rest = codecs.iter();
+        let first = loop {
+            let codec = rest.next().ok_or_else(|| {
+                Error::corrupt(
+                    "an array has no codec that makes bytes; at least `bytes` is expected",
+                )
+            })?;
+            match array_codec(codec, dtype, dimensions)? {
+                Some(_) if arrays.len() == MAX_ARRAY_CODECS => {
+                    let message = format!("more than {MAX_ARRAY_CODECS} codecs before the bytes");
+                    return Err(Error::limit(message));
+                }
+                Some(codec) => arrays.push(codec),
+                None => break codec,
+            }
         };
-        let values = value_codec(first, dtype)?;
-        let bytes = rest.iter().map(byte_codec).collect::<Result<_>>()?;
-        Ok(Self { values, bytes })
+        Ok(Self {
+            arrays,
+            values: value_codec(first, dtype)?,
+            bytes: rest.map(byte_codec).collect::<Result<_>>()?,
+        })
     }
 
     /// `codecs` of Zarr v3 metadata.
     pub fn to_json(&self, dtype: &DataType) -> Value {
+        let arrays = self.arrays.iter().map(|codec| match codec {
+            ArrayCodec::Transpose(order) => {
+                json!({"name": "transpose", "configuration": {"order": order}})
+            }
+            ArrayCodec::Delta => {
+                let name = arrays::numpy_name(dtype);
+                json!({"name": "numcodecs.delta", "configuration": {"dtype": name, "astype": name}})
+            }
+        });
         let first = match &self.values {
             // Zarr wants the order of bytes left out where it means nothing.
             ValueCodec::Bytes(_) if dtype.word_size() == 1 => json!({"name": "bytes"}),
@@ -48,11 +80,15 @@ impl CodecChain {
             ByteCodec::Zstd(config) => json!({"name": "zstd", "configuration": config}),
             ByteCodec::Blosc(config) => json!({"name": "blosc", "configuration": config}),
         });
-        Value::Array(std::iter::once(first).chain(rest).collect())
+        Value::Array(arrays.chain([first]).chain(rest).collect())
     }
 
     /// The chain in words, such as `pcodec 8, crc32c`.
     pub fn describe(&self) -> String {
+        let arrays = self.arrays.iter().map(|codec| match codec {
+            ArrayCodec::Transpose(_) => "transpose".to_owned(),
+            ArrayCodec::Delta => "delta".to_owned(),
+        });
         let first = match &self.values {
             ValueCodec::Bytes(Endian::Little) if self.bytes.len() <= 1 => Some("raw".to_owned()),
             ValueCodec::Bytes(Endian::Little) => None,
@@ -70,7 +106,35 @@ impl CodecChain {
             ByteCodec::Zstd(config) => format!("zstd {}", config.level),
             ByteCodec::Blosc(config) => config.describe(),
         });
-        first.into_iter().chain(rest).collect::<Vec<_>>().join(", ")
+        let words: Vec<String> = arrays.chain(first).chain(rest).collect();
+        words.join(", ")
+    }
+}
+
+/// A codec from values to values; `None` where it is another.
+fn array_codec(
+    codec: &MetadataV3,
+    dtype: &DataType,
+    dimensions: usize,
+) -> Result<Option<ArrayCodec>> {
+    match codec.name() {
+        "transpose" if dtype.size().is_some() => {
+            let arrays::TransposeConfig { order } = configuration(codec)?;
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            if !sorted.into_iter().eq(0..dimensions) {
+                return Err(Error::corrupt(format!(
+                    "codec `transpose` has the order {order:?}; one of {dimensions} dimensions, each \
+                     once, is expected"
+                )));
+            }
+            Ok(Some(ArrayCodec::Transpose(order)))
+        }
+        "numcodecs.delta" if arrays::takes_differences(dtype) => {
+            configuration::<arrays::DeltaConfig>(codec)?.check(dtype)?;
+            Ok(Some(ArrayCodec::Delta))
+        }
+        _ => Ok(None),
     }
 }
 

@@ -5,23 +5,29 @@
 //! `docs/decisions/0003-codec-chain.md` says why.
 
 mod ambar;
+mod arrays;
 mod blosc;
+mod candidates;
 mod chain;
 mod checksum;
 mod choose;
 mod config;
 mod pcodec;
 mod scratch;
+mod transpose;
 mod vlen;
 
+#[cfg(test)]
+mod array_tests;
 #[cfg(test)]
 mod tests;
 
 pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkPlace, tune};
+pub(crate) use candidates::usual;
 pub(crate) use checksum::check_crc32c;
-pub(crate) use choose::{Chosen, Purpose, choose, usual};
+pub(crate) use choose::{Chosen, Purpose, choose};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
 /// How an array is to be compressed, where no error bound says more; all profiles are lossless.

@@ -20,6 +20,8 @@ pub(crate) struct Scratch {
 #[derive(Default)]
 pub(crate) struct CodecScratch {
     pub buffers: [Vec<u8>; 2],
+    /// Values on their way through codecs from values to values.
+    pub values: Words,
     pub zstd: Option<zstd::bulk::Decompressor<'static>>,
     pub workspaces: super::ambar::Workspaces,
 }
@@ -48,7 +50,9 @@ pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let result = f(&mut scratch);
     let codecs: usize = scratch.codecs.buffers.iter().map(Vec::capacity).sum();
-    if (scratch.encoded.0.capacity() + scratch.decoded.0.capacity()) * 8 + codecs <= KEPT_BYTES {
+    let words = [&scratch.encoded, &scratch.decoded, &scratch.codecs.values];
+    let words: usize = words.iter().map(|words| words.0.capacity()).sum();
+    if words * 8 + codecs <= KEPT_BYTES {
         SCRATCH.set(Some(scratch));
     }
     result

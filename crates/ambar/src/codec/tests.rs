@@ -28,6 +28,7 @@ fn chains() -> Vec<(DataType, CodecChain)> {
         }})
     };
     let ambar = json!({"name": "ambar", "configuration": {"error_bound": 0.0}});
+    let transpose = json!({"name": "transpose", "configuration": {"order": [0]}});
     let mut chains = Vec::new();
     for dtype in [
         DataType::UInt8,
@@ -38,6 +39,8 @@ fn chains() -> Vec<(DataType, CodecChain)> {
         DataType::FixedBytes { bytes: 5 },
     ] {
         let size = dtype.size().unwrap();
+        let name = super::arrays::numpy_name(&dtype);
+        let delta = json!({"name": "numcodecs.delta", "configuration": {"dtype": name}});
         for codecs in [
             json!([little]),
             json!([little, crc]),
@@ -49,17 +52,22 @@ fn chains() -> Vec<(DataType, CodecChain)> {
             json!([pcodec(8), crc]),
             json!([pcodec(4), zstd, blosc("lz4hc", "shuffle", 1)]),
             json!([ambar, crc]),
+            json!([transpose, little, crc]),
+            json!([delta, big, crc]),
+            json!([delta, transpose, delta, pcodec(8), crc]),
+            json!([delta, little, blosc("zstd", "shuffle", size)]),
         ] {
             let codecs: Vec<MetadataV3> = serde_json::from_value(codecs).unwrap();
-            let takes = match codecs[0].name() {
+            let takes = codecs.iter().all(|codec| match codec.name() {
                 "numcodecs.pcodec" => super::pcodec::takes(&dtype),
+                "numcodecs.delta" => super::arrays::takes_differences(&dtype),
                 "ambar" => super::ambar::takes(&dtype),
                 _ => true,
-            };
+            });
             if takes {
                 chains.push((
                     dtype.clone(),
-                    CodecChain::from_metadata(&codecs, &dtype).unwrap(),
+                    CodecChain::from_metadata(&codecs, &dtype, 1).unwrap(),
                 ));
             }
         }
@@ -85,7 +93,14 @@ fn decode(
     len: usize,
 ) -> crate::Result<Vec<u8>> {
     let mut out = vec![0xa5; len];
-    chain.decode(dtype, encoded, &mut out, &mut CodecScratch::default())?;
+    let shape = [(len / dtype.size().unwrap()) as u64];
+    chain.decode(
+        dtype,
+        &shape,
+        encoded,
+        &mut out,
+        &mut CodecScratch::default(),
+    )?;
     Ok(out)
 }
 
@@ -109,12 +124,13 @@ proptest! {
             let raw = &bytes[..bytes.len() / size * size];
             let encoded = encode(&chain, &dtype, raw).unwrap();
             let metadata = serde_json::from_value::<Vec<MetadataV3>>(chain.to_json(&dtype)).unwrap();
-            let again = CodecChain::from_metadata(&metadata, &dtype).unwrap();
+            let again = CodecChain::from_metadata(&metadata, &dtype, 1).unwrap();
             prop_assert_eq!(&again, &chain);
             prop_assert!(decode(&again, &dtype, &encoded, raw.len()).unwrap() == raw, "{dtype} {}", chain.describe());
             // Into memory that is not aligned.
             let mut out = vec![0; raw.len() + 1];
-            chain.decode(&dtype, &encoded, &mut out[1..], &mut CodecScratch::default()).unwrap();
+            let shape = [(raw.len() / size) as u64];
+            chain.decode(&dtype, &shape, &encoded, &mut out[1..], &mut CodecScratch::default()).unwrap();
             prop_assert!(&out[1..] == raw, "unaligned {dtype} {}", chain.describe());
             // More or less than what was asked for is damage, not data.
             prop_assert!(decode(&chain, &dtype, &encoded, raw.len() + size).is_err());
@@ -175,7 +191,7 @@ proptest! {
     fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
         for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
             let values = || texts.iter().map(|text| text.as_bytes());
-            let chosen = choose(whole(profile), &DataType::String, (1, 1), |chain, _| {
+            let chosen = choose(whole(profile), &DataType::String, (1, &[1]), |chain, _| {
                 chain.encode_strings(values())
             }).unwrap();
             let encoded = &chosen.encoded[&0];
@@ -189,7 +205,7 @@ proptest! {
     #[test]
     fn forged_texts_do_no_harm(bytes in values(), count in 0usize..100) {
         let metadata = [MetadataV3::new("vlen-utf8")];
-        let chain = CodecChain::from_metadata(&metadata, &DataType::String).unwrap();
+        let chain = CodecChain::from_metadata(&metadata, &DataType::String, 1).unwrap();
         let mut payload = (count as u32).to_le_bytes().to_vec();
         payload.extend_from_slice(&bytes);
         let decoded = chain.decode_strings(&payload, count, &mut CodecScratch::default());
@@ -206,8 +222,8 @@ fn equal_values_are_tiny() {
         let raw = vec![7u8; 1 << 18];
         let raw = &raw[..raw.len() / 8 * 8];
         for profile in [Profile::Balanced, Profile::Small] {
-            let values = raw.len() / dtype.size().unwrap();
-            let chosen = choose(whole(profile), &dtype, (6, values), |chain, _| {
+            let values = [(raw.len() / dtype.size().unwrap()) as u64];
+            let chosen = choose(whole(profile), &dtype, (6, &values), |chain, _| {
                 encode(chain, &dtype, raw)
             })
             .unwrap();
@@ -225,6 +241,7 @@ fn whole(profile: Profile) -> Purpose {
     Purpose {
         profile,
         blocks: false,
+        predict: false,
         streamed: false,
     }
 }
@@ -248,7 +265,7 @@ fn noise_is_stored_as_it_is() {
         let chosen = choose(
             purpose,
             &DataType::Float64,
-            (3, raw.len() / 8),
+            (3, &[raw.len() as u64 / 8]),
             |chain, _| encode(chain, &DataType::Float64, &raw),
         );
         assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
@@ -259,15 +276,12 @@ fn noise_is_stored_as_it_is() {
 fn unknown_codecs_are_named() {
     for (codecs, word) in [
         (json!(["bytes", "gzip"]), "gzip"),
-        (
-            json!([{"name": "transpose", "configuration": {"order": [0]}}, "bytes"]),
-            "transpose",
-        ),
+        (json!(["numcodecs.bitround", "bytes"]), "bitround"),
         (json!(["vlen-utf8"]), "vlen-utf8"),
         (json!([]), "no codec"),
     ] {
         let codecs: Vec<MetadataV3> = serde_json::from_value(codecs).unwrap();
-        let error = CodecChain::from_metadata(&codecs, &DataType::UInt8).unwrap_err();
+        let error = CodecChain::from_metadata(&codecs, &DataType::UInt8, 1).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
     for bad in [
@@ -277,6 +291,26 @@ fn unknown_codecs_are_named() {
     ] {
         let mut codecs = vec![MetadataV3::new("bytes")];
         codecs.extend(serde_json::from_value::<Vec<MetadataV3>>(bad).unwrap());
-        assert!(CodecChain::from_metadata(&codecs, &DataType::UInt8).is_err());
+        assert!(CodecChain::from_metadata(&codecs, &DataType::UInt8, 1).is_err());
+    }
+}
+
+/// Columns of floats, and fields that nobody called a grid, have no more candidates than others.
+#[test]
+fn shapes_that_say_nothing_add_no_candidates() {
+    use super::candidates::{gridded, shaped};
+    for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
+        for shape in [&[][..], &[1000], &[1000, 1], &[16, 16, 16], &[100, 33]] {
+            assert!(shaped(profile, &DataType::Float64, shape).is_empty());
+            assert!(shaped(profile, &DataType::Bool, shape).is_empty());
+        }
+        assert!(!shaped(profile, &DataType::Int32, &[1000, 4]).is_empty());
+        assert!(!shaped(profile, &DataType::Float64, &[1000, 3]).is_empty());
+        for shape in [&[1000][..], &[1000, 8], &[8, 8, 1000]] {
+            assert!(gridded(profile, &DataType::Float32, shape).is_empty());
+        }
+        assert!(gridded(profile, &DataType::Int32, &[32, 32, 32]).is_empty());
+        let tried = usize::from(profile != Profile::Fast);
+        assert_eq!(gridded(profile, &DataType::Float32, &[32, 32]).len(), tried);
     }
 }

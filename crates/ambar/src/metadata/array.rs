@@ -110,7 +110,7 @@ impl ArrayMetadata {
         let dtype = DataType::from_json(&data_type)?;
         let (chain_codecs, chunk_shape, sharding) = division(&metadata, limits)?;
         let array = Self {
-            chain: CodecChain::from_metadata(&chain_codecs, &dtype)?,
+            chain: CodecChain::from_metadata(&chain_codecs, &dtype, chunk_shape.len())?,
             fill_value: fill::parse(&dtype, &metadata.fill_value)?,
             keys: key_encoding(&metadata.chunk_key_encoding)?,
             dimension_names: metadata.dimension_names.unwrap_or_default(),
@@ -274,7 +274,9 @@ fn division(
             )));
         }
     };
-    let index_chain = CodecChain::from_metadata(&configuration.index_codecs, &DataType::UInt64)?;
+    // An index has the dimensions of the shard's chunks, and one more.
+    let (index_codecs, dimensions) = (&configuration.index_codecs, outer.len() + 1);
+    let index_chain = CodecChain::from_metadata(index_codecs, &DataType::UInt64, dimensions)?;
     if index_chain.fixed_overhead().is_none() {
         return Err(Error::unsupported("a compressed index of shards"));
     }

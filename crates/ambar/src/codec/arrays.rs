@@ -1,0 +1,211 @@
+//! Codecs from values to values, `transpose` and `numcodecs.delta`: run together, in either direction.
+//!
+//! Sources: Zarr v3 core specification, "Transpose codec"; numcodecs 0.16, `delta.py`.
+
+use serde::Deserialize;
+
+use super::scratch::Words;
+use super::transpose::{self, Permutation};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::metadata::checked_product;
+
+/// From values to values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ArrayCodec {
+    /// Dimension `i` of what it makes is dimension `order[i]` of what it takes.
+    Transpose(Vec<usize>),
+    /// Each value but the first less the one before, in C order. Integers wrap around.
+    Delta,
+}
+
+impl ArrayCodec {
+    /// The transposition that puts the last of so many dimensions first.
+    pub fn last_first(dimensions: usize) -> Self {
+        let last = dimensions.checked_sub(1);
+        Self::Transpose(last.into_iter().chain(0..last.unwrap_or(0)).collect())
+    }
+}
+
+/// The configuration of `transpose`.
+#[derive(Deserialize)]
+pub(super) struct TransposeConfig {
+    pub order: Vec<usize>,
+}
+
+/// The configuration of `numcodecs.delta`: NumPy's names of the types of values and differences.
+#[derive(Deserialize)]
+pub(super) struct DeltaConfig {
+    dtype: String,
+    #[serde(default)]
+    astype: Option<String>,
+}
+
+impl DeltaConfig {
+    /// Whether this is a delta of values of `dtype` that wraps around in their own type.
+    pub fn check(&self, dtype: &DataType) -> Result<()> {
+        let expected = numpy_name(dtype);
+        let long = dtype.to_string();
+        let is = |name: &str| {
+            let short = name.trim_start_matches(['<', '|', '=']);
+            short == &expected[1..] || name == long
+        };
+        for (key, name) in [
+            ("dtype", &self.dtype),
+            ("astype", self.astype.as_ref().unwrap_or(&self.dtype)),
+        ] {
+            if !is(name) {
+                return Err(Error::unsupported(format!(
+                    "codec `numcodecs.delta` with the {key} {name:?} in an array of {dtype}; \
+                     {expected:?} is expected"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether differences of values of this type lose nothing.
+pub(super) fn takes_differences(dtype: &DataType) -> bool {
+    matches!(
+        dtype,
+        DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::UInt64
+    )
+}
+
+/// NumPy's short name of an integer type, with the order of its bytes.
+pub(super) fn numpy_name(dtype: &DataType) -> String {
+    let size = dtype.word_size();
+    let order = if size == 1 { '|' } else { '<' };
+    let signed = matches!(
+        dtype,
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64
+    );
+    format!("{order}{}{size}", if signed { 'i' } else { 'u' })
+}
+
+/// What the codecs do to a chunk of a certain shape, in the order of encoding.
+pub(super) struct Steps {
+    steps: Vec<Step>,
+    /// Size of a value.
+    size: usize,
+    /// The chunk's shape behind all codecs.
+    pub shape: Vec<u64>,
+}
+
+enum Step {
+    Permute(Permutation),
+    Delta,
+}
+
+impl Steps {
+    /// The steps for a chunk of `bytes` bytes.
+    ///
+    /// # Errors
+    /// `Corrupt` where the chunk's shape has not so many.
+    pub fn new(
+        codecs: &[ArrayCodec],
+        shape: &[u64],
+        dtype: &DataType,
+        bytes: usize,
+    ) -> Result<Self> {
+        let size = dtype.size().unwrap_or(0);
+        if checked_product(shape, size as u64) != Some(bytes as u64) {
+            return Err(Error::corrupt(format!(
+                "a chunk of {shape:?} values of {dtype} does not have {bytes} bytes"
+            )));
+        }
+        let mut shape = shape.to_vec();
+        let mut steps = Vec::with_capacity(codecs.len());
+        for codec in codecs {
+            match codec {
+                ArrayCodec::Delta => steps.push(Step::Delta),
+                ArrayCodec::Transpose(order) => {
+                    steps.extend(Permutation::new(&shape, order)?.map(Step::Permute));
+                    shape = order.iter().map(|d| shape[*d]).collect();
+                }
+            }
+        }
+        Ok(Self { steps, size, shape })
+    }
+
+    /// What encoding makes of `raw`; it lies there or in `memory`.
+    pub fn apply<'a>(&self, raw: &'a [u8], memory: &'a mut Words) -> &'a [u8] {
+        if self.steps.is_empty() {
+            return raw;
+        }
+        let to = memory.bytes(raw.len());
+        for (number, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Permute(permutation) if number == 0 => permutation.apply(self.size, raw, to),
+                Step::Permute(permutation) => {
+                    let from = to.to_vec();
+                    permutation.apply(self.size, &from, to);
+                }
+                Step::Delta => {
+                    if number == 0 {
+                        to.copy_from_slice(raw);
+                    }
+                    transpose::subtract(self.size, to);
+                }
+            }
+        }
+        to
+    }
+
+    /// Fills `out` with what was there before the steps of what `decode` yields.
+    ///
+    /// # Errors
+    /// Those of `decode`.
+    pub fn undo(
+        &self,
+        out: &mut [u8],
+        memory: &mut Words,
+        decode: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let permute = |step: &Step| matches!(step, Step::Permute(_));
+        if !self.steps.iter().any(permute) {
+            // Nothing moves: sums are taken where the values are wanted.
+            decode(out)?;
+            let deltas = self.steps.iter();
+            deltas.for_each(|_| transpose::add(self.size, out));
+            return Ok(());
+        }
+        let from = memory.bytes(out.len());
+        decode(from)?;
+        let mut steps = self.steps.as_slice();
+        loop {
+            match steps {
+                // The sums are taken on the way, while the values are in the cache.
+                [earlier @ .., Step::Permute(permutation), Step::Delta] => {
+                    permutation.undo_sums(self.size, from, out);
+                    steps = earlier;
+                }
+                [earlier @ .., Step::Permute(permutation)] => {
+                    permutation.undo(self.size, from, out);
+                    steps = earlier;
+                }
+                [earlier @ .., Step::Delta] => {
+                    transpose::add(self.size, from);
+                    steps = earlier;
+                    continue;
+                }
+                [] => return Ok(()),
+            }
+            if steps.iter().any(permute) {
+                from.copy_from_slice(out);
+            } else {
+                let deltas = steps.iter();
+                deltas.for_each(|_| transpose::add(self.size, out));
+                return Ok(());
+            }
+        }
+    }
+}
