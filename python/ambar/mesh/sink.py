@@ -90,7 +90,14 @@ class Sink:
             if digest is not None:
                 self._shared.add(digest, self._base, path)
         full = f"{self._base}/{path}"
-        self._writer.array(full, values, dims=dims, error_bound=bound, chunks=_chunks(values, role))
+        self._writer.array(
+            full,
+            values,
+            dims=dims,
+            error_bound=bound,
+            chunks=_chunks(values, role),
+            predict=dims is not None and tuple(dims[:3]) == ("z", "y", "x"),
+        )
         return {"at": path}
 
     def _bound(self, name: str | None, values: np.ndarray) -> float | str | None:
