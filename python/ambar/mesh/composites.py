@@ -69,6 +69,7 @@ def describe_composite(
 
 
 def _describe_amr(mesh: Any, sink: Sink, path: str, describe: Describe) -> dict[str, Any]:
+    _check_amr(mesh)
     overlapping = mesh.IsA("vtkOverlappingAMR")
     count = mesh.GetNumberOfLevels()
     described: dict[str, Any] = {"levels": []}
@@ -91,6 +92,12 @@ def _describe_amr(mesh: Any, sink: Sink, path: str, describe: Describe) -> dict[
             about["blocks"].append(entry)
         described["levels"].append(about)
     return described
+
+
+def _check_amr(mesh: Any) -> None:
+    """Raise UnsupportedError where AMR data are those of an older VTK."""
+    if not hasattr(mesh, "GetAMRMetaData"):
+        raise _core.UnsupportedError("AMR data need VTK 9.6 or newer: pip install -U vtk")
 
 
 def _triple(get: Callable[..., Any], *arguments: int) -> list[float]:
@@ -157,6 +164,7 @@ def _build_amr(
         raise source.damaged(f"{what}levels are no lists of blocks")
     if not levels:
         return
+    _check_amr(mesh)
     overlapping = described["type"] == "OverlappingAMR"
     mesh.Initialize([len(level["blocks"]) for level in levels])
     mesh.SetGridDescription(whole_numbers([described.get("grid")], 1, source, f"{what}grid")[0])
