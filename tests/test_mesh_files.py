@@ -56,6 +56,27 @@ def test_blocks(tmp_path: Path) -> None:
     found = pv.read(tmp_path / "both.ambar")
     assert found.keys() == ["a", "b"]
     assert found["a"] == pv.Sphere()
+    ambar.export(tmp_path / "both.ambar", tmp_path / "again.vtm")
+    assert pv.read(tmp_path / "again.vtm")["a"] == pv.Sphere()
+
+
+def test_an_export_that_fails_leaves_nothing(
+    vtu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ambar.convert(vtu, tmp_path / "x.ambar", durability="none")
+
+    def full(_: pv.UnstructuredGrid, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise pv.VTKExecutionError("no room")
+
+    before = sorted(tmp_path.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(pv.UnstructuredGrid, "save", full)
+        with pytest.raises(OSError, match=r"y\.vtu: VTK could not write it: no room"):
+            ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtu")
+    assert sorted(tmp_path.iterdir()) == before
+    with pytest.raises(OSError, match="nowhere"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "nowhere" / "y.vtu")
 
 
 def test_refusals(vtu: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
@@ -94,6 +95,8 @@ def export_mesh(
         If there is something at `target`.
     UnsupportedError
         If PyVista is not installed, or writes no such objects in that format.
+    OSError
+        If the file system refuses; nothing is left then.
     """
     place = Path(target)
     if place.exists():
@@ -104,19 +107,31 @@ def export_mesh(
         raise _core.UnsupportedError(
             f"{os.fspath(store)} holds a {mesh.GetClassName()}, which PyVista does not write"
         )
+    # What an error leaves of a file, or of the folder of pieces beside it, goes with this folder.
+    with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
+        _save(pyvista, mesh, Path(folder) / place.name, place)
+        for made in sorted(Path(folder).iterdir()):
+            made.rename(place.parent / made.name)
+
+
+def _save(pyvista: Any, mesh: Any, path: Path, place: Path) -> None:
+    """Write a mesh to `path`, which is to be at `place`."""
     known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
     try:
         with _strictly(pyvista):
-            if place.suffix.lower() in known:
-                mesh.save(place)
+            if path.suffix.lower() in known:
+                mesh.save(path)
             else:
-                pyvista.save_meshio(place, mesh)
+                pyvista.save_meshio(path, mesh)
     except OSError:
         raise
+    except pyvista.VTKExecutionError as error:
+        what = " ".join(str(error).split())
+        raise OSError(f"{place}: VTK could not write it: {what:.300}; is there room?") from error
     except Exception as error:
         # What goes wrong in either of them has no type of its own.
         raise _core.UnsupportedError(
-            f"{place}: a {type(mesh).__name__} is not written as {place.suffix or 'a file'} "
+            f"{place}: a {type(mesh).__name__} is not written as {path.suffix or 'a file'} "
             f"({error}); there are {', '.join(known)}"
         ) from error
 
