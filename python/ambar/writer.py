@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
 from ambar.bounds import as_text
+from ambar.closing import Closing
 from ambar.dtypes import describe, to_bytes, to_zarr
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
 Durability: TypeAlias = Literal["full", "none"]
 
 
-class Writer:
+class Writer(Closing):
     """Writes groups and arrays. Leaving its ``with`` block commits; an exception there does not.
 
     What was put since the last commit is invisible to readers until the next one, and all of it
@@ -190,20 +190,8 @@ class Writer:
         """Give up what was not committed, and let other writers in."""
         self._core.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self.commit()
-        finally:
-            self.close()
+    def _succeeded(self) -> None:
+        self.commit()
 
 
 def create(

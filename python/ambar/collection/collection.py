@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ambar import _core
 from ambar.cached import Remote, open_cached, place_of
+from ambar.closing import Closing
 from ambar.collection.attributes import texts_of
 from ambar.collection.blocks import blocks_of
 from ambar.collection.catalogue import Catalogue
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class Collection:
+class Collection(Closing):
     """Named datasets in one store; made by `Collection.create` or `open_collection`.
 
     Leaving its ``with`` block commits what was added, unless by an exception. What was added can be
@@ -183,20 +183,9 @@ class Collection:
             self._changes.close()
             self._changes = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None and self._changes is not None:
-                self.commit()
-        finally:
-            self.close()
+    def _succeeded(self) -> None:
+        if self._changes is not None:
+            self.commit()
 
     # Looking
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, overload
+from typing import Any, overload
 
 import numpy as np
 
 from ambar import _core
 from ambar.bounds import ErrorBound
+from ambar.closing import Closing
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.shared import Shared
 from ambar.mesh.writing import put_mesh
@@ -21,7 +21,7 @@ from ambar.writer import Durability, Profile, Writer, append, create
 VERSION = 1
 
 
-class MeshSeries(Sequence[Mesh]):
+class MeshSeries(Sequence[Mesh], Closing):
     """The time steps of a run, each a mesh; ``series[3].read()``, ``series.times``.
 
     `MeshSeries.create` makes one that a running solver adds steps to, `MeshSeries.resume` goes on
@@ -148,17 +148,6 @@ class MeshSeries(Sequence[Mesh]):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def times(self) -> list[float | None]:
