@@ -227,12 +227,7 @@ fn boxes_are_predicted_where_they_lie() {
             .fold(0.0, f64::max);
         assert!(worst <= bound);
         let flat = packet(bytes, &chunk(Type::Float64, &[values.len()], bound));
-        assert!(
-            packed.len() < flat.len(),
-            "{} {}",
-            packed.len(),
-            flat.len()
-        );
+        assert!(packed.len() < flat.len(), "{} {}", packed.len(), flat.len());
     }
     let mut workspaces = Workspaces::default();
     let mut made = |boxes: &[BoxOfCells], values: &[f64]| {
@@ -338,9 +333,16 @@ fn stream_of(packet: &[u8]) -> usize {
 
 #[test]
 fn hostile_packets_are_errors_or_values() {
-    let rounds = if cfg!(debug_assertions) { 3_000 } else { 40_000 };
+    let rounds = if cfg!(debug_assertions) {
+        3_000
+    } else {
+        40_000
+    };
     let errors = mutations(rounds, 1);
-    assert!(errors > rounds / 2 && errors < rounds, "{errors} of {rounds}");
+    assert!(
+        errors > rounds / 2 && errors < rounds,
+        "{errors} of {rounds}"
+    );
 }
 
 #[test]
@@ -355,7 +357,9 @@ fn hostile_packets_for_long() {
 fn noise_is_an_error() {
     let mut random = Random(5);
     for round in 0..20_000 {
-        let mut noise: Vec<u8> = (0..random.below(90)).map(|_| random.below(256) as u8).collect();
+        let mut noise: Vec<u8> = (0..random.below(90))
+            .map(|_| random.below(256) as u8)
+            .collect();
         let head = [VERSION, (round % 4) as u8, (round % 3) as u8, 0, 64];
         let keep = noise.len().min(head.len());
         noise[..keep].copy_from_slice(&head[..keep]);
