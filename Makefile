@@ -66,9 +66,10 @@ install: TO = $(DESTDIR)$(PREFIX)
 install: BUILT = $${CARGO_TARGET_DIR:-target}/release
 install:
 	cargo build --release --locked -p ambar-capi
-	install -D -m 755 $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
+	install -D -m 755 -s $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
 	ln -sf libambar.so.0 $(TO)/lib/libambar.so
 	install -D -m 644 $(BUILT)/libambar_capi.a $(TO)/lib/libambar.a
+	strip -g $(TO)/lib/libambar.a
 	install -d $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/ambar
 	cp -R include/. $(TO)/include
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' packaging/ambar.pc.in \
