@@ -38,10 +38,23 @@ pub(super) struct Hdf5 {
     pub get_chunk: unsafe extern "C" fn(Hid, c_int, *mut u64) -> c_int,
     /// `H5Tget_size(type)`
     pub type_size: unsafe extern "C" fn(Hid) -> usize,
-    /// `H5Tequal(a, b)`
-    pub types_equal: unsafe extern "C" fn(Hid, Hid) -> c_int,
-    /// `H5T_IEEE_F32LE`, `F32BE`, `F64LE`, `F64BE`
-    pub floats: [Hid; 4],
+    /// `H5Tget_class(type)`
+    pub type_class: unsafe extern "C" fn(Hid) -> c_int,
+    /// `H5Tget_order(type)`
+    pub type_order: unsafe extern "C" fn(Hid) -> c_int,
+    /// `H5Tget_precision(type)`
+    pub type_precision: unsafe extern "C" fn(Hid) -> usize,
+    /// `H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits)`
+    pub type_fields: unsafe extern "C" fn(
+        Hid,
+        *mut usize,
+        *mut usize,
+        *mut usize,
+        *mut usize,
+        *mut usize,
+    ) -> c_int,
+    /// `H5Tget_ebias(type)`
+    pub type_bias: unsafe extern "C" fn(Hid) -> usize,
     handle: *mut c_void,
 }
 
@@ -72,10 +85,14 @@ macro_rules! function {
 
 /// One of HDF5's variables that hold identifiers.
 fn variable(handle: *mut c_void, name: &CStr) -> Option<Hid> {
-    // SAFETY: as for functions.
-    let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    // SAFETY: HDF5 declares variables of these names as identifiers, and never removes them.
-    (!symbol.is_null()).then(|| unsafe { *symbol.cast::<Hid>() })
+    // Where the program itself names the variable, the library's is not used, but a copy of it.
+    [handle, libc::RTLD_DEFAULT].into_iter().find_map(|handle| {
+        // SAFETY: as for functions.
+        let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        // SAFETY: HDF5 declares variables of these names as identifiers, and never removes them.
+        let found = (!symbol.is_null()).then(|| unsafe { *symbol.cast::<Hid>() });
+        found.filter(|id| *id > 0)
+    })
 }
 
 impl Hdf5 {
@@ -95,13 +112,11 @@ impl Hdf5 {
             modify_filter: function!(handle, c"H5Pmodify_filter"),
             get_chunk: function!(handle, c"H5Pget_chunk"),
             type_size: function!(handle, c"H5Tget_size"),
-            types_equal: function!(handle, c"H5Tequal"),
-            floats: [
-                variable(handle, c"H5T_IEEE_F32LE_g")?,
-                variable(handle, c"H5T_IEEE_F32BE_g")?,
-                variable(handle, c"H5T_IEEE_F64LE_g")?,
-                variable(handle, c"H5T_IEEE_F64BE_g")?,
-            ],
+            type_class: function!(handle, c"H5Tget_class"),
+            type_order: function!(handle, c"H5Tget_order"),
+            type_precision: function!(handle, c"H5Tget_precision"),
+            type_fields: function!(handle, c"H5Tget_fields"),
+            type_bias: function!(handle, c"H5Tget_ebias"),
             handle,
         })
     }
