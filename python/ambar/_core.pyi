@@ -386,8 +386,9 @@ def export_amrex(
 def hdf5_boxes(values: _Array, boxes: _Array, bound: float) -> bytes | None:
     """Encode a chunk as the HDF5 filter would, boxes of cells in it being predicted where they lie.
 
-    The chunk, 1-D, begins with the boxes' values, x fastest, one behind the other. `boxes` is int64
-    (n, 2, 3): first cells and numbers of cells (z, y, x). None where they consist of no unit blocks.
+    The chunk, 1-D, begins with the boxes' values, x fastest, one behind the other. `boxes` is
+    int64 (n, 2, 3): first cells and numbers of cells (z, y, x). None where they consist of no unit
+    blocks.
     """
 
 def is_plotfile(path: _Path) -> bool: ...

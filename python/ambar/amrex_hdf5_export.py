@@ -1,8 +1,8 @@
 """Stores of plotfiles as AMReX's plotfiles in HDF5, compressed by ambar's filter.
 
 The layout is that of ``WriteMultiLevelPlotfileHDF5MultiDset``: a 1-D dataset a field and level, the
-boxes in it one behind the other. Its chunks are large, and no box lies in two of them, so that a box
-is read by decoding one chunk.
+boxes in it one behind the other. Its chunks are large, and no box lies in two of them, so that a
+box is read by decoding one chunk.
 """
 
 from __future__ import annotations
@@ -154,9 +154,7 @@ class _Export:
             for level in range(len(self._info.levels))
         ]
 
-    def write(
-        self, file: Any, threads: int, progress: Callable[[int, int], None] | None
-    ) -> None:
+    def write(self, file: Any, threads: int, progress: Callable[[int, int], None] | None) -> None:
         """Write everything into an empty file."""
         self._write_run(file)
         size = self._dtype.itemsize * len(self._fields)
@@ -184,11 +182,11 @@ class _Export:
             "num_components": len(self._fields),
             "num_levels": len(self._levels),
         }
-        file.attrs.update(names | {name: np.int32([n]) for name, n in numbers.items()})
+        file.attrs.update(names | {name: _integer(n) for name, n in numbers.items()})
         file.attrs["plotfile_type"] = np.bytes_("VanillaHDF5")
         file.attrs["time"] = [float(info.time)]
         file.attrs["version_name"] = np.bytes_(info.format or "HyperCLaw-V1.1")
-        file.create_group("Chombo_global").attrs["SpaceDim"] = np.int32([info.ndim])
+        file.create_group("Chombo_global").attrs["SpaceDim"] = _integer(info.ndim)
 
     def _write_level(self, file: Any, number: int) -> Any:
         info, placed = self._info, self._levels[number]
@@ -203,12 +201,12 @@ class _Export:
             "ref_ratio": level.ratio[0] if level.ratio else 1,
             "steps": step,
         }
-        group.attrs.update({name: np.int32([n]) for name, n in numbers.items()})
-        group.attrs["ngrow"] = np.int32([0])
+        group.attrs.update({name: _integer(n) for name, n in numbers.items()})
+        group.attrs["ngrow"] = _integer(0)
         group.attrs["domain_type"] = np.zeros(info.ndim, np.int32)
-        group.attrs["Vec_dx"] = np.float64(level.cell_size)
-        group.attrs["dx"] = np.float64(level.cell_size[:1])
-        group.attrs["prob_lo"], group.attrs["prob_hi"] = map(np.float64, (info.lower, info.upper))
+        group.attrs["Vec_dx"] = np.array(level.cell_size)
+        group.attrs["dx"] = np.array(level.cell_size[:1])
+        group.attrs["prob_lo"], group.attrs["prob_hi"] = np.array([info.lower, info.upper])
         group.attrs["time"] = [float(info.time)]
         group.attrs["prob_domain"] = np.array((*level.lo, *level.hi), corner)
         rows = [tuple(row) for row in corners.reshape(len(corners), -1).tolist()]
@@ -284,6 +282,11 @@ class _Export:
         return hdf5.absolute_bound(bound, (low, high) if low <= high else (0.0, 0.0))
 
 
+def _integer(number: int) -> np.ndarray:
+    """Return a number as AMReX writes attributes."""
+    return np.array([number], np.int32)
+
+
 def _files(store: Store | None) -> dict[int, list[int]]:
     """Return which file each box of a level was in, where a store tells: a file a writing rank."""
     if store is None or "source/layout" not in store:
@@ -291,7 +294,9 @@ def _files(store: Store | None) -> dict[int, list[int]]:
     text = store["source/layout"][...].ravel()[0]
     try:
         levels = json.loads(text)["levels"]
-        return {number: [int(file) for file in level["file"]] for number, level in enumerate(levels)}
+        return {
+            number: [int(file) for file in level["file"]] for number, level in enumerate(levels)
+        }
     except (KeyError, TypeError, ValueError) as error:
         raise _core.CorruptError(
             f"{store.location}: source/layout: not the layout of a plotfile: {error!r}: restore "

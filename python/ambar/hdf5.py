@@ -97,7 +97,8 @@ def filter(  # noqa: A001 - as h5py's users call it
         If this installation has no plugin; the message says how to get it.
     """
     _require()
-    return {"compression": FILTER_ID, "compression_opts": options(error_bound, value_range=value_range)}
+    given = options(error_bound, value_range=value_range)
+    return {"compression": FILTER_ID, "compression_opts": given}
 
 
 def absolute_bound(error_bound: float | str, value_range: Sequence[float] | None = None) -> float:

@@ -1,16 +1,17 @@
 /* Writes datasets through ambar's filter from all ranks, collectively, and compares what is read:
- * a plane of one chunk a rank, the last one cut short, and noise, which is passed through. */
+ * waves of one chunk a rank, the last one cut short, and noise, which is passed through. */
 #include <hdf5.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ambar_hdf5.h"
 
-/* Values of a rank, and by how many the last rank has fewer. */
+/* Values of a rank, and by how many the last of several has fewer. */
 #define PART 40000
-#define FEWER 15000
+#define FEWER(ranks) ((ranks) > 1 ? 15000 : 0)
 
 #define CHECK(condition)                                                       \
     do {                                                                       \
@@ -20,11 +21,12 @@
         }                                                                      \
     } while (0)
 
-static void round_trip(hid_t file, const char *name, const double *values, int rank, int ranks, double bound)
+static void round_trip(hid_t file, const char *name, const double *values, int rank, int ranks,
+                       double bound)
 {
     double *found = malloc(PART * sizeof *found);
-    hsize_t total = (hsize_t)PART * ranks - FEWER, chunk = PART;
-    hsize_t start = (hsize_t)PART * rank, mine = rank == ranks - 1 ? PART - FEWER : PART;
+    hsize_t total = (hsize_t)PART * ranks - FEWER(ranks), chunk = PART;
+    hsize_t start = (hsize_t)PART * rank, mine = rank == ranks - 1 ? PART - FEWER(ranks) : PART;
     hid_t list = H5Pcreate(H5P_DATASET_CREATE), transfer = H5Pcreate(H5P_DATASET_XFER);
     hid_t space = H5Screate_simple(1, &total, NULL), memory = H5Screate_simple(1, &mine, NULL);
     CHECK(H5Pset_chunk(list, 1, &chunk) >= 0);

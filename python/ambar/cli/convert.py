@@ -246,7 +246,7 @@ def export(
     processes: Processes = None,
     amrex_hdf5: Annotated[
         bool,
-        typer.Option("--amrex-hdf5", help="Write a plotfile as AMReX's in HDF5, by ambar's filter."),
+        typer.Option("--amrex-hdf5", help="Write a plotfile as AMReX's in HDF5."),
     ] = False,
     error_bound: Annotated[
         str | None,

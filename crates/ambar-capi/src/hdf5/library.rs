@@ -121,7 +121,8 @@ impl Hdf5 {
         })
     }
 
-    /// Puts a message where HDF5 keeps what went wrong, for the program to show.
+    /// Puts a message where HDF5 keeps what went wrong, for the program to show. From 2.0 on, HDF5
+    /// keeps none while a chunk is filtered, only of what was wrong with a new dataset.
     pub(super) fn tell(&self, message: &str) -> Option<()> {
         let push: Push = function!(self.handle, c"H5Epush2");
         let [class, major, minor] = [c"H5E_ERR_CLS_g", c"H5E_PLINE_g", c"H5E_CALLBACK_g"]
