@@ -70,17 +70,15 @@ type Push = unsafe extern "C" fn(
     ...
 ) -> c_int;
 
-/// A function of a type from a symbol of the library.
-macro_rules! function {
-    ($handle:expr, $name:literal) => {{
-        // SAFETY: the handle is one that dlopen gave, or RTLD_DEFAULT; the name ends with a zero.
-        let symbol = unsafe { libc::dlsym($handle, $name.as_ptr()) };
-        if symbol.is_null() {
-            return None;
-        }
-        // SAFETY: HDF5 declares the function of this name so, since 1.10.
-        unsafe { std::mem::transmute(symbol) }
-    }};
+/// A function of the library.
+///
+/// # Safety
+/// The function of this name has the type `F`, that of a pointer to a function.
+unsafe fn function<F: Copy>(handle: *mut c_void, name: &CStr) -> Option<F> {
+    // SAFETY: the handle is one that dlopen gave, or RTLD_DEFAULT; the name ends with a zero.
+    let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    // SAFETY: pointers to functions are as large as others, and the caller promises the type.
+    (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
 }
 
 /// One of HDF5's variables that hold identifiers.
@@ -106,25 +104,30 @@ impl Hdf5 {
     }
 
     fn of(handle: *mut c_void) -> Option<Self> {
-        Some(Self {
-            get_filter: function!(handle, c"H5Pget_filter_by_id2"),
-            filter_at: function!(handle, c"H5Pget_filter2"),
-            modify_filter: function!(handle, c"H5Pmodify_filter"),
-            get_chunk: function!(handle, c"H5Pget_chunk"),
-            type_size: function!(handle, c"H5Tget_size"),
-            type_class: function!(handle, c"H5Tget_class"),
-            type_order: function!(handle, c"H5Tget_order"),
-            type_precision: function!(handle, c"H5Tget_precision"),
-            type_fields: function!(handle, c"H5Tget_fields"),
-            type_bias: function!(handle, c"H5Tget_ebias"),
-            handle,
-        })
+        // SAFETY: HDF5 declares the functions of these names so, since 1.10.
+        let found = unsafe {
+            Self {
+                get_filter: function(handle, c"H5Pget_filter_by_id2")?,
+                filter_at: function(handle, c"H5Pget_filter2")?,
+                modify_filter: function(handle, c"H5Pmodify_filter")?,
+                get_chunk: function(handle, c"H5Pget_chunk")?,
+                type_size: function(handle, c"H5Tget_size")?,
+                type_class: function(handle, c"H5Tget_class")?,
+                type_order: function(handle, c"H5Tget_order")?,
+                type_precision: function(handle, c"H5Tget_precision")?,
+                type_fields: function(handle, c"H5Tget_fields")?,
+                type_bias: function(handle, c"H5Tget_ebias")?,
+                handle,
+            }
+        };
+        Some(found)
     }
 
     /// Puts a message where HDF5 keeps what went wrong, for the program to show. From 2.0 on, HDF5
     /// keeps none while a chunk is filtered, only of what was wrong with a new dataset.
     pub(super) fn tell(&self, message: &str) -> Option<()> {
-        let push: Push = function!(self.handle, c"H5Epush2");
+        // SAFETY: HDF5 declares it so.
+        let push: Push = unsafe { function(self.handle, c"H5Epush2")? };
         let [class, major, minor] = [c"H5E_ERR_CLS_g", c"H5E_PLINE_g", c"H5E_CALLBACK_g"]
             .map(|name| variable(self.handle, name));
         let text = std::ffi::CString::new(format!("ambar: {message}")).ok()?;
