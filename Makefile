@@ -12,6 +12,7 @@ PYTHON ?= python3
 PREFIX ?= /usr/local
 RAMSES ?= tests/data/ramses/gravpart_small/output_00002
 BIN := .venv/bin
+HDF5_PLUGIN := python/ambar/plugins/libh5z_ambar.so
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_CONSTRAINT := constraints.txt
@@ -51,6 +52,9 @@ campaign: build
 .PHONY: build
 build: $(BIN)/maturin
 	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
+	cargo rustc --release --locked -p ambar-capi --lib --crate-type cdylib \
+		--no-default-features --features hdf5-plugin -- -C strip=symbols
+	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/libambar_capi.so $(HDF5_PLUGIN)
 	$(BIN)/maturin develop --release --locked --extras $(EXTRAS)
 
 $(BIN)/maturin: constraints.txt
