@@ -176,6 +176,7 @@ def convert(
     """
     from ambar import conversion
     from ambar.bounds import parse_bounds
+    from ambar.source_kinds import COLLECTION, kind_of
 
     common: dict[str, Any] = {
         "profile": profile.value,
@@ -197,17 +198,15 @@ def convert(
         "covered": covered.value,
     }
     names = parse_list(fields)
-    if conversion.makes_collection(paths):
-        _refuse("files of NetCDF", outputs | {"covered": None if covered == "auto" else covered})
+    if kind_of(paths) is COLLECTION:
+        _refuse(COLLECTION.name, outputs | {"covered": None if covered == "auto" else covered})
         from ambar.collection.ingest import ingest
 
         taken = ingest(paths, target, variables=names, resume=resume, **own, **common)
         show_ingest(taken, as_json=json)
         return
     _refuse("outputs", own | {"resume": resume or None})
-    if len(paths) > 1:
-        raise typer.BadParameter("outputs, plotfiles and meshes are converted one by one")
-    done = conversion.convert(paths[0], target, fields=names, **outputs, **common)
+    done = conversion.convert(paths, target, fields=names, **outputs, **common)
     if json:
         print_json(dataclasses.asdict(done) | {"ratio": done.ratio})
         return

@@ -11,16 +11,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from ambar import _core
+from ambar.converted import Conversion, Request, shown
 from ambar.mesh.reading import read_mesh
 from ambar.mesh.writing import write_mesh
-
-if TYPE_CHECKING:
-    from ambar.bounds import ErrorBound
-    from ambar.conversion import Conversion, Progress
-    from ambar.writer import Durability, Profile
 
 # VTK's own, legacy, XML and HDF; in parallel pieces, and of many blocks.
 _VTK = ".vtk .vtu .vtp .vti .vtr .vts .vtkhdf .vtm .vtmb .vtpd .pvtk .pvtu .pvti .pvtr .pvts"
@@ -39,45 +35,33 @@ def is_mesh_file(path: str | os.PathLike[str]) -> bool:
     return place.suffix.lower() in SUFFIXES and place.is_file()
 
 
-def convert_mesh(
-    path: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    *,
-    profile: Profile = "balanced",
-    error_bound: ErrorBound | None = None,
-    threads: int | None = None,
-    overwrite: bool = False,
-    durability: Durability = "full",
-    progress: Progress | Literal[True] | None = None,
-) -> Conversion:
+def convert_mesh(request: Request) -> Conversion:
     """Convert a file that PyVista (or meshio, through it) reads.
 
-    Arguments and errors are those of `ambar.convert`; UnsupportedError if PyVista is not installed,
-    CorruptError if it cannot read the file.
+    Errors are those of `ambar.convert`; UnsupportedError if PyVista is not installed, CorruptError
+    if it cannot read the file.
     """
-    from ambar.conversion import Conversion, shown
-
     start = time.perf_counter()
-    size = _size(Path(path))
-    with shown(progress, f"converting {Path(path).name}") as report:
-        mesh = _read(Path(path))
+    path = Path(request.paths[0])
+    size = _size(path)
+    with shown(request.progress, f"converting {path.name}") as report:
         write_mesh(
-            mesh,
-            target,
-            profile=profile,
-            error_bound=error_bound,
-            threads=threads,
-            overwrite=overwrite,
-            durability=durability,
+            _read(path),
+            request.target,
+            profile=request.profile,
+            error_bound=request.error_bound,
+            threads=request.threads,
+            overwrite=request.overwrite,
+            durability=request.durability,
         )
         if report is not None:
             report(size, size)
     return Conversion(
-        os.fspath(target),
+        os.fspath(request.target),
         size,
-        _size(Path(target)),
+        _size(Path(request.target)),
         time.perf_counter() - start,
-        [Path(path).name],
+        [path.name],
     )
 
 

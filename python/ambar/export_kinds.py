@@ -1,0 +1,116 @@
+"""The kinds of stores that `ambar.export` writes: how each is known, and what writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ambar import _core, converted
+from ambar.converted import Progress, shown
+from ambar.store import Store
+
+if TYPE_CHECKING:
+    from ambar.collection.exporting import Export
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest:
+    """A call of `ambar.export`, whose arguments these are."""
+
+    store: converted.Path
+    target: converted.Path
+    format: Literal["netcdf", "zarr"] | None = None
+    datasets: Any = None
+    processes: int | None = None
+    threads: int | None = None
+    progress: Progress | Literal[True] | None = None
+
+    @cached_property
+    def opened(self) -> Store:
+        """The store."""
+        return Store(_core.Store(os.fspath(self.store)))
+
+
+@dataclass(frozen=True)
+class ExportKind:
+    """A kind of stores."""
+
+    name: str
+    """What it is called."""
+    recognises: Callable[[ExportRequest], bool]
+    """Whether the store is of this kind, and the target what this kind becomes."""
+    write: Callable[[ExportRequest], Export | None]
+    """What writes the files."""
+    of_datasets: bool = False
+    """Whether it takes the options for datasets."""
+
+    def check(self, request: ExportRequest) -> None:
+        """Raise InvalidError if an option was given that means nothing for this kind."""
+        given = (request.format, request.datasets, request.processes)
+        if not self.of_datasets and any(option is not None for option in given):
+            raise _core.InvalidError(
+                f"{os.fspath(request.store)} is no collection: format, datasets and processes are "
+                "for those"
+            )
+
+
+def export_kind_of(request: ExportRequest) -> ExportKind:
+    """Return the kind of a store, the first of `KINDS` that recognises it."""
+    return next(kind for kind in KINDS if kind.recognises(request))
+
+
+def _is(kind: str, of: str | None = None) -> Callable[[ExportRequest], bool]:
+    """Return what recognises stores by what they say of themselves."""
+
+    def recognises(request: ExportRequest) -> bool:
+        about = request.opened.ambar_attributes()
+        return about.get("kind") == kind and (of is None or about.get("of") == of)
+
+    return recognises
+
+
+def _mesh_series(request: ExportRequest) -> None:
+    raise _core.UnsupportedError(
+        f"{os.fspath(request.store)} is a series of meshes: ambar.open(...)[number].read() returns "
+        "a step, which PyVista saves"
+    )
+
+
+def _collection(request: ExportRequest) -> Export:
+    from ambar.collection.exporting import export_collection
+
+    return export_collection(
+        request.store,
+        request.target,
+        format=request.format or "netcdf",
+        datasets=request.datasets,
+        processes=request.processes,
+        progress=request.progress,
+    )
+
+
+def _mesh(request: ExportRequest) -> None:
+    from ambar.mesh.files import export_mesh
+
+    export_mesh(request.store, request.target, request.threads)
+
+
+def _plotfile(request: ExportRequest) -> None:
+    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+        _core.export_amrex(
+            request.opened.core, "/", os.fspath(request.target), request.threads, report
+        )
+
+
+KINDS = (
+    ExportKind("series of meshes", _is("series", "mesh"), _mesh_series),
+    ExportKind("collection", _is("collection"), _collection, of_datasets=True),
+    ExportKind("mesh", _is("mesh"), _mesh),
+    # Of what is none either, the error says what it lacks.
+    ExportKind("plotfile of AMReX", lambda _: True, _plotfile),
+)
+"""All kinds, in the order in which they are asked."""
