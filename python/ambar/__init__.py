@@ -113,7 +113,7 @@ _HOMES = {
     "Bulk": "ambar.collection",
     "Collection": "ambar.collection",
     "Comparison": "ambar.comparison",
-    "Conversion": "ambar.conversion",
+    "Conversion": "ambar.converted",
     "Export": "ambar.collection.exporting",
     "Frame": "ambar.mesh",
     "Info": "ambar.info",

@@ -180,6 +180,9 @@ class Amr:
     def boxes(self, level: int) -> _Array:
         """Return int64 (boxes, 2, ndim): first cell, and behind the last; ValueError for a tree."""
 
+    def read_box(self, level: int, index: int, field: str) -> _Array:
+        """Return a patches' field on all cells of a box, covered ones too: 1-D, x fastest."""
+
     @property
     def fields(self) -> list[str]: ...
     @property

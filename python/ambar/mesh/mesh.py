@@ -97,8 +97,12 @@ class Mesh:
         field_data: Names = None,
         block: Block | None = None,
         threads: int | None = None,
+        wrap: bool = True,
     ) -> Any:
-        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`."""
+        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`.
+
+        With ``wrap=False`` it is VTK's own, even where PyVista is installed.
+        """
         return get_mesh(
             self._store,
             self._path,
@@ -107,6 +111,7 @@ class Mesh:
             field_data=field_data,
             block=block,
             threads=threads,
+            wrap=wrap,
         )
 
     def __repr__(self) -> str:

@@ -31,6 +31,9 @@ def read_mesh(
 ) -> Any:
     """Return the VTK object in a store: PyVista's where PyVista is installed and has its type.
 
+    The cells of an output, or a plotfile, are one of VTK's type vtkOverlappingAMR; `Amr.to_vtk` has
+    more options for them.
+
     Parameters
     ----------
     path
@@ -60,9 +63,32 @@ def read_mesh(
     """
     options = core_options(storage_options) if storage_options else None
     store = Store(_core.Store(os.fspath(path), options))
+    if store.ambar_attributes().get("kind") == "snapshot":
+        return _read_cells(store, point_data, cell_data, field_data, block, threads)
     return get_mesh(
         store,
         "",
+        point_data=point_data,
+        cell_data=cell_data,
+        field_data=field_data,
+        block=block,
+        threads=threads,
+    )
+
+
+def _read_cells(
+    store: Store,
+    point_data: Names,
+    cell_data: Names,
+    field_data: Names,
+    block: Block | None,
+    threads: int | None,
+) -> Any:
+    from ambar.mesh.amr_mesh import AmrMesh
+    from ambar.snapshot import Snapshot, StoredSource
+
+    mesh = AmrMesh(Snapshot(StoredSource(store, "/", store.ambar_attributes())))
+    return mesh.read(
         point_data=point_data,
         cell_data=cell_data,
         field_data=field_data,
