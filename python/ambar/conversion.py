@@ -44,13 +44,16 @@ def convert(
     continued: outputs that the store has already are skipped, each output is committed when it is
     complete. Files of NetCDF and Zarr stores become a collection, as `ambar.ingest` makes it, which
     has options of its own. A file of a mesh, of any format that PyVista reads, becomes what
-    `ambar.write_mesh` makes of it.
+    `ambar.write_mesh` makes of it; where it has several time steps, a `MeshSeries` of them. So do a
+    collection or series of ParaView (.pvd, .vtu.series), and several files of meshes in the order
+    of their numbers: each is read, added and committed by itself.
 
     Parameters
     ----------
     path
         An ``output_NNNNN`` folder, or a folder of them; or a plotfile of AMReX: a folder, or a file
-        of HDF5; or a folder or a glob of NetCDF files or Zarr stores; or a file such as x.vtu.
+        of HDF5; or a folder or a glob of NetCDF files or Zarr stores; or a file such as x.vtu, or
+        those of time steps, as a list or a glob.
     target
         The store to write.
     components
@@ -82,7 +85,8 @@ def convert(
         Replace a store of that name; by default that is an error, but for a series, which is
         continued.
     resume
-        Of NetCDF: add the files that the collection of that name lacks; a series does so anyway.
+        Of NetCDF: add the files that the collection of that name lacks; of meshes, the time steps
+        that the series lacks. A series of outputs does so anyway.
     durability
         "full": survives a power cut. "none" leaves out the fsyncs.
 

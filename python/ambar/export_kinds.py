@@ -94,7 +94,7 @@ def _collection(request: ExportRequest) -> Export:
 
 
 def _mesh(request: ExportRequest) -> None:
-    from ambar.mesh.files import export_mesh
+    from ambar.mesh.exports import export_mesh
 
     export_mesh(request.store, request.target, request.threads)
 

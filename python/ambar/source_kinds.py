@@ -15,7 +15,8 @@ from ambar.amrex import is_amrex, source_of
 from ambar.bounds import listed_bounds
 from ambar.collection.sources import is_source
 from ambar.converted import Conversion, Request, listed, shown
-from ambar.mesh.files import is_mesh_file
+from ambar.mesh.foreign import is_mesh_file
+from ambar.mesh.timed_files import is_timed
 from ambar.names import resolve, resolve_all
 from ambar.opening import outputs
 
@@ -83,6 +84,12 @@ def _mesh(request: Request) -> Conversion:
     from ambar.mesh.files import convert_mesh
 
     return convert_mesh(request)
+
+
+def _mesh_steps(request: Request) -> Conversion:
+    from ambar.mesh.files import convert_steps
+
+    return convert_steps(request)
 
 
 def _plotfile(request: Request) -> Conversion:
@@ -161,8 +168,9 @@ def _no_cells(what: str) -> dict[str, str]:
     return dict.fromkeys(("components", "levels", "covered"), why)
 
 
-_WHOLE = dict.fromkeys(("fields", "resume"), "{path}: a mesh is converted as a whole")
-MESH = SourceKind("mesh", _one(is_mesh_file), _mesh, _no_cells("a mesh has") | _WHOLE)
+_NO_PARTS = _no_cells("a mesh has") | {"fields": "{path}: a mesh is converted as a whole"}
+MESH_STEPS = SourceKind("time steps of meshes", is_timed, _mesh_steps, _NO_PARTS)
+MESH = SourceKind("mesh", _one(is_mesh_file), _mesh, _NO_PARTS)
 PLOTFILE = SourceKind(
     "plotfile of AMReX",
     _one(is_amrex),
@@ -188,5 +196,5 @@ COLLECTION = SourceKind(
     _no_cells("NetCDF files have"),
 )
 # Nearly any file may be one of NetCDF: those come last.
-KINDS = (MESH, PLOTFILE, OUTPUT, COLLECTION)
+KINDS = (MESH_STEPS, MESH, PLOTFILE, OUTPUT, COLLECTION)
 """All kinds, in the order in which they are asked."""

@@ -68,10 +68,14 @@ class MeshSeries(Sequence[Mesh], Closing):
         cls,
         path: str | os.PathLike[str],
         *,
+        profile: Profile = "balanced",
         error_bound: ErrorBound | None = None,
+        threads: int | None = None,
         durability: Durability = "full",
     ) -> MeshSeries:
         """Return a series that steps can be added to, behind those that it has.
+
+        Arguments are as for `create`.
 
         Raises
         ------
@@ -87,7 +91,8 @@ class MeshSeries(Sequence[Mesh], Closing):
         for number in range(len(_times_of(store))):
             about = store.ambar_attributes(_step(number))
             shared.know(_step(number), about.get("digests") or {})
-        series = cls(store, append(path, durability=durability), shared)
+        writer = append(path, durability=durability, profile=profile, threads=threads)
+        series = cls(store, writer, shared)
         series._error_bound = error_bound
         return series
 
