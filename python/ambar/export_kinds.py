@@ -74,10 +74,32 @@ def _is(kind: str, of: str | None = None) -> Callable[[ExportRequest], bool]:
 
 
 def _mesh_series(request: ExportRequest) -> None:
-    raise _core.UnsupportedError(
-        f"{os.fspath(request.store)} is a series of meshes: ambar.open(...)[number].read() returns "
-        "a step, which PyVista saves"
+    from ambar.mesh.exports import export_steps
+    from ambar.mesh.steps import steps_of
+
+    steps = steps_of(request.store)
+    meshes = (mesh.read(threads=request.threads) for mesh in steps.meshes)
+    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+        export_steps(meshes, steps.times, request.target, report)
+
+
+def _cells(request: ExportRequest) -> None:
+    from ambar.mesh.exports import export_steps
+    from ambar.mesh.steps import cells_over_time
+
+    meshes, times = cells_over_time(request.store, request.threads)
+    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+        export_steps(meshes, times, request.target, report)
+
+
+def _becomes_vtkhdf(request: ExportRequest) -> bool:
+    """Whether a store of cells is to become a file of VTK, and no plotfile."""
+    about = request.opened.ambar_attributes()
+    cells = about.get("kind") == "snapshot" or (about.get("kind"), about.get("of")) == (
+        "series",
+        None,
     )
+    return cells and Path(request.target).suffix.lower() == ".vtkhdf"
 
 
 def _collection(request: ExportRequest) -> Export:
@@ -110,6 +132,7 @@ KINDS = (
     ExportKind("series of meshes", _is("series", "mesh"), _mesh_series),
     ExportKind("collection", _is("collection"), _collection, of_datasets=True),
     ExportKind("mesh", _is("mesh"), _mesh),
+    ExportKind("cells for VTK", _becomes_vtkhdf, _cells),
     # Of what is none either, the error says what it lacks.
     ExportKind("plotfile of AMReX", lambda _: True, _plotfile),
 )

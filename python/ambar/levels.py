@@ -50,7 +50,8 @@ def levels_of(
         The cells.
     levels
         The lowest and the highest level; cells of the highest that are refined further have their
-        own values, or the mean of the finer ones. By default all that there are.
+        own values, or the mean of the finer ones. By default all that there are; of a tree, lower
+        ones hold refined cells only.
     region
         A `Box`: the cells in it, rounded outward to cells of the lowest level.
 
@@ -62,7 +63,9 @@ def levels_of(
         If a level is refined by different ratios in x, y and z.
     """
     there = _numbers(amr)
-    low, high = (there[0], there[-1]) if levels is None else levels
+    low, high = amr.levels if levels is None else levels
+    if amr.layout == "patches" and levels is None:
+        low, high = there[0], there[-1]
     chosen = [number for number in there if low <= number <= high]
     if not chosen:
         raise _core.InvalidError(
@@ -78,7 +81,7 @@ def _numbers(amr: Amr) -> list[int]:
     """Return the numbers of the levels that have cells, refined ones among them."""
     if amr.layout == "patches":
         return list(range(len(cast(AmrexInfo, amr.info).levels)))
-    return list(range(amr.levels[0], amr.levels[1] + 1))
+    return list(range(amr.levels[1] + 1))
 
 
 def _ends(amr: Amr, level: int, region: Box | None) -> tuple[np.ndarray, np.ndarray] | None:

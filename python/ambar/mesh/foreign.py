@@ -21,8 +21,12 @@ _OTHERS = (
     ".stl .ply .obj .cas .case .cgns .e .ex2 .exii .exo .g .foam .inp .msh .mesh .med .neu .xdmf "
     ".bdf .fem .nas .off .su2 .ugrid .avs .grdecl .pv .zvtk"
 )
+VTK_SUFFIXES = frozenset(_VTK.split())
+"""Of VTK's own files."""
 SUFFIXES = frozenset([*_VTK.split(), *_OTHERS.split()])
 """Of the files that are taken for meshes."""
+HDF_TIME = "Time"
+"""What VTK's reader of VTKHDF calls the array of the time, which it adds to files of steps."""
 
 
 def is_mesh_file(path: str | os.PathLike[str]) -> bool:
@@ -64,6 +68,8 @@ class MeshFile:
         times = info.Get(key) if info.Has(key) else None
         if times is not None and len(times) > 1:
             self._reader, self.times = reader, [float(time) for time in times]
+        elif source.IsA("vtkHDFReader"):
+            self._reader = reader
 
     def read(self, step: int = 0) -> Any:
         """Return the mesh of a step."""
@@ -75,8 +81,21 @@ class MeshFile:
             if hasattr(self._reader, "set_active_time_value"):
                 self._reader.set_active_time_value(self.times[step])
                 return self._reader.read()
-            self._reader.reader.UpdateTimeStep(self.times[step])
-            return self._pyvista.wrap(self._reader.reader.GetOutputDataObject(0))
+            return self._read_step(self._reader.reader, step)
+
+    def _read_step(self, source: Any, step: int) -> Any:
+        """Return what a reader of VTK gives: PyVista does not choose the time, nor take AMR."""
+        if self.times:
+            source.UpdateTimeStep(self.times[step])
+        else:
+            source.Update()
+        mesh = source.GetOutputDataObject(0)
+        if self.times and source.IsA("vtkHDFReader"):
+            mesh.GetFieldData().RemoveArray(HDF_TIME)
+        try:
+            return self._pyvista.wrap(mesh)
+        except (NotImplementedError, TypeError):
+            return mesh
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -113,7 +113,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
             mesh, time = self._opened(number), times[number]
         options: dict[str, Any] = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
         if isinstance(mesh, AmrMesh) and self._finest >= 0:
-            options["levels"] = (0, self._finest)
+            options["levels"] = (min(mesh.amr.levels[0], self._finest), self._finest)
         read = mesh.read(wrap=False, **options)
         if time is not None:
             read.GetInformation().Set(vtkDataObject.DATA_TIME_STEP(), time)

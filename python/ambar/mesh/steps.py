@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from ambar import _core
 from ambar.mesh.amr_mesh import AmrMesh
@@ -45,3 +45,19 @@ def steps_of(path: str | os.PathLike[str]) -> Steps:
     if isinstance(opened, Series):
         return Steps([AmrMesh(snapshot) for snapshot in opened], opened.times.tolist())
     raise _core.InvalidError(f"{os.fspath(path)} holds no mesh: it is {opened!r}")
+
+
+def cells_over_time(
+    path: str | os.PathLike[str], threads: int | None = None
+) -> tuple[Iterator[Any], list[float] | None]:
+    """Return the cells of a store's outputs as AMR data, and their times; None for one alone.
+
+    All have the same levels: from the lowest to the highest one that any of them has.
+    """
+    found = steps_of(path)
+    cells = [mesh for mesh in found.meshes if isinstance(mesh, AmrMesh)]
+    if not found.times:
+        return (mesh.read(threads=threads) for mesh in cells), None
+    levels = [mesh.amr.levels for mesh in cells]
+    ends = min(low for low, _ in levels), max(high for _, high in levels)
+    return (mesh.read(levels=ends, threads=threads) for mesh in cells), found.times

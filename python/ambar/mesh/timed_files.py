@@ -32,13 +32,14 @@ class FileStep:
     """What the parts are called; [None] for a file that is no part."""
     time: float | None
     """Its time, None where only the file itself may tell."""
-    number: int = 0
-    """Which of the steps in the file it is."""
+    number: int | None = None
+    """Which of the steps in the file it is; None if it is the only one."""
 
     @property
     def name(self) -> str:
         """What it is called in reports."""
-        return self.paths[0].name
+        step = "" if self.number is None else f" step {self.number}"
+        return f"{self.paths[0].name}{step}"
 
     def read(self, file: MeshFile | None = None) -> Any:
         """Return the mesh; of several parts a MultiBlock. `file` is the file, if it is open.
@@ -53,7 +54,7 @@ class FileStep:
             If it cannot be read.
         """
         if file is not None:
-            return file.read(self.number)
+            return file.read(self.number or 0)
         meshes = [_read_alone(path) for path in self.paths]
         if self.parts == [None]:
             return meshes[0]
