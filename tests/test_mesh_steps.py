@@ -16,6 +16,13 @@ from test_cli import run
 
 pv = pytest.importorskip("pyvista")
 
+from vtkmodules.util.vtkAlgorithm import VTKPythonAlgorithmBase  # noqa: E402 - with PyVista
+from vtkmodules.vtkCommonDataModel import vtkDataObject  # noqa: E402
+from vtkmodules.vtkCommonExecutionModel import (  # noqa: E402
+    vtkStreamingDemandDrivenPipeline,
+)
+from vtkmodules.vtkIOExodus import vtkExodusIIWriter  # noqa: E402
+
 
 def step(number: int) -> pv.UnstructuredGrid:
     mesh = pv.ImageData(dimensions=(6, 5, 4)).to_tetrahedra()
@@ -90,6 +97,48 @@ def test_a_series_of_paraview(tmp_path: Path, suffix: str) -> None:
     path.write_text(json.dumps({"file-series-version": "1.0", "files": files}))
     ambar.convert(path, tmp_path / "x.ambar", durability="none")
     assert_steps(tmp_path / "x.ambar", [1, 2], [0.1, 0.2])
+
+
+class Solver(VTKPythonAlgorithmBase):
+    """A source of three steps, for writers of VTK."""
+
+    times = (0.25, 0.5, 0.75)
+
+    def __init__(self) -> None:
+        super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkUnstructuredGrid")
+
+    def RequestInformation(self, request: object, inputs: object, outputs: object) -> int:  # noqa: ARG002, N802
+        info = outputs.GetInformationObject(0)
+        info.Set(vtkStreamingDemandDrivenPipeline.TIME_STEPS(), self.times, 3)
+        info.Set(vtkStreamingDemandDrivenPipeline.TIME_RANGE(), [0.25, 0.75], 2)
+        return 1
+
+    def RequestData(self, request: object, inputs: object, outputs: object) -> int:  # noqa: ARG002, N802
+        info = outputs.GetInformationObject(0)
+        time = info.Get(vtkStreamingDemandDrivenPipeline.UPDATE_TIME_STEP())
+        vtkDataObject.GetData(outputs, 0).ShallowCopy(step(self.times.index(time)))
+        return 1
+
+
+def test_a_file_of_several_times(tmp_path: Path) -> None:
+    solver, writer = Solver(), vtkExodusIIWriter()
+    writer.SetFileName(str(tmp_path / "flow.ex2"))
+    writer.SetInputConnection(solver.GetOutputPort())
+    writer.WriteAllTimeStepsOn()
+    writer.Write()
+    done = ambar.convert(tmp_path / "flow.ex2", tmp_path / "x.ambar", durability="none")
+    assert done.converted == [f"flow.ex2 step {number}" for number in range(3)]
+    series = ambar.open(tmp_path / "x.ambar")
+    assert series.times == [*Solver.times]
+    for number, stored in enumerate(series):
+        block = stored.read(block=(0, 0))
+        # VTK's writer of Exodus rounds values.
+        expected = np.sort(step(number)["pressure"])
+        np.testing.assert_allclose(np.sort(block["pressure"]), expected, atol=1e-7)
+    with pytest.raises(ambar.InvalidError, match="has 3 time steps itself: convert it alone"):
+        ambar.convert(
+            [tmp_path / "flow.ex2"] * 2 + write_steps(tmp_path, [1]), tmp_path / "y.ambar"
+        )
 
 
 def test_numbered_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -211,12 +211,14 @@ def export(
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
 ) -> Export | None:
-    """Write a store of a plotfile as a plotfile again, a collection's datasets or a mesh as files.
+    """Write a store of a plotfile as a plotfile again, cells, meshes or a collection as files.
 
     A plotfile that was converted as a whole becomes the same files, byte by byte; of others (from
-    HDF5, or with some fields only) boxes, names and values are the same. Each dataset of a
-    collection becomes a file of NetCDF, or a Zarr store, that xarray reads as what was added. A
-    mesh becomes a file of the format that the suffix of `target` names: .vtkhdf, .vtu, .stl, ...
+    HDF5, or with some fields only) boxes, names and values are the same. Cells of an output or a
+    plotfile, and of a series of outputs, become AMR data for VTK if `target` ends in .vtkhdf. Each
+    dataset of a collection becomes a file of NetCDF, or a Zarr store, that xarray reads as what was
+    added. A mesh becomes a file of the format that the suffix of `target` names: .vtkhdf, .vtu,
+    .stl, ...; a series of meshes one .vtkhdf, or a .pvd with a file for each step.
 
     Parameters
     ----------
@@ -241,7 +243,7 @@ def export(
     ------
     UnsupportedError
         If the store has neither cells of patches, nor datasets, nor a mesh; if PyVista does not
-        write a mesh in that format.
+        write a mesh in that format; if the format cannot keep what the meshes have.
     InvalidError
         If an option is for the other kind.
     BusyError

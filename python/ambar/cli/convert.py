@@ -265,6 +265,9 @@ def export(
     Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
 
     A mesh becomes a file of the format that TARGET's suffix names: .vtkhdf, .vtu, .vtk, .stl, ...
+    A series of meshes becomes one .vtkhdf, or a .pvd with a file for each step.
+
+    Cells become AMR data for ParaView if TARGET ends in .vtkhdf.
 
     [bold]Examples[/bold]
 
@@ -275,6 +278,8 @@ def export(
     ambar export fleet.ambar argo --format zarr --where 'platform == "argo"'
 
     ambar export wing.ambar wing.vtkhdf
+
+    ambar export plt.ambar plt.vtkhdf
     """
     from ambar import conversion
 

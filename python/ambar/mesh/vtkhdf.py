@@ -1,8 +1,9 @@
 """VTKHDF files of meshes over time, and of overlapping AMR data, written step by step.
 
-The format is VTK's "VTKHDF File Format" 2.4 (docs.vtk.org), as vtkHDFReader of VTK 9.4 to 9.7 reads
-it. VTK's own writer keeps times in float32, and arrays that stay once for each step; here times are
-float64, and what an earlier step has is found by its content and not written again.
+The format is VTK's "VTKHDF File Format" 2.4 (docs.vtk.org), of AMR data alone 1.0, which ParaView
+5.11 reads. VTK 9.7 reads all of it, 9.5 neither steps without points nor flat images that lie
+across x or y. VTK's own writer keeps times in float32, and arrays that stay once for each step;
+here times are float64, and what an earlier step has is found by its content and not written again.
 """
 
 from __future__ import annotations
