@@ -208,6 +208,8 @@ def export(
     format: Literal["netcdf", "zarr"] | None = None,  # noqa: A002 - as xarray calls it
     datasets: Any = None,
     processes: int | None = None,
+    amrex_hdf5: bool = False,
+    error_bound: ErrorBound | None = None,
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
 ) -> Export | None:
@@ -229,6 +231,11 @@ def export(
     format, datasets, processes
         Of a collection: "netcdf" (by default) or "zarr"; which datasets, as for `Collection.read`;
         and how many processes write, by default one a core.
+    amrex_hdf5
+        Write a plotfile's cells as AMReX's plotfile in HDF5, a file, compressed by ambar's filter,
+        with which every program reads it whose HDF5 finds the plugin (docs/howto/hdf5-filter.md).
+    error_bound
+        With `amrex_hdf5`: how far values may be off, as for `convert`; by default not at all.
     threads
         Threads to use for a plotfile; all cores by default.
     progress
@@ -257,6 +264,8 @@ def export(
         format=format,
         datasets=datasets,
         processes=processes,
+        amrex_hdf5=amrex_hdf5,
+        error_bound=error_bound,
         threads=threads,
         progress=progress,
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, TypeAlias
 
+from ambar import _core
 from ambar.bounds import ErrorBound
 from ambar.writer import Durability, Profile
 
@@ -62,6 +63,14 @@ class Request:
         """What is converted, for messages: its path, or the first one and how many more."""
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{os.fspath(self.paths[0])}{more}"
+
+
+def refuse(request: Any, refused: Mapping[str, str], path: str) -> None:
+    """Raise InvalidError if an option of `refused` was given: what is said of it, of `path`."""
+    defaults = {option.name: option.default for option in fields(request)}
+    for option, why in refused.items():
+        if getattr(request, option) != defaults[option]:
+            raise _core.InvalidError(why.format(path=path))
 
 
 def listed(names: Iterable[str] | None) -> list[str] | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core, converted
-from ambar.converted import Progress, shown
+from ambar.bounds import ErrorBound
+from ambar.converted import Progress, refuse, shown
 from ambar.store import Store
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class ExportRequest:
     format: Literal["netcdf", "zarr"] | None = None
     datasets: Any = None
     processes: int | None = None
+    amrex_hdf5: bool = False
+    error_bound: ErrorBound | None = None
     threads: int | None = None
     progress: Progress | Literal[True] | None = None
 
@@ -45,17 +48,12 @@ class ExportKind:
     """Whether the store is of this kind, and the target what this kind becomes."""
     write: Callable[[ExportRequest], Export | None]
     """What writes the files."""
-    of_datasets: bool = False
-    """Whether it takes the options for datasets."""
+    refused: Mapping[str, str]
+    """The options that mean nothing for it, and what is said of them; it takes all others."""
 
     def check(self, request: ExportRequest) -> None:
         """Raise InvalidError if an option was given that means nothing for this kind."""
-        given = (request.format, request.datasets, request.processes)
-        if not self.of_datasets and any(option is not None for option in given):
-            raise _core.InvalidError(
-                f"{os.fspath(request.store)} is no collection: format, datasets and processes are "
-                "for those"
-            )
+        refuse(request, self.refused, os.fspath(request.store))
 
 
 def export_kind_of(request: ExportRequest) -> ExportKind:
@@ -128,12 +126,37 @@ def _plotfile(request: ExportRequest) -> None:
         )
 
 
+def _hdf5(request: ExportRequest) -> None:
+    from ambar.amrex_hdf5_export import export_hdf5
+
+    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+        export_hdf5(
+            request.store,
+            request.target,
+            error_bound=request.error_bound,
+            threads=request.threads,
+            progress=report,
+        )
+
+
+_OF_DATASETS = ("format", "datasets", "processes")
+_NO_DATASETS = dict.fromkeys(
+    _OF_DATASETS, "{path} is no collection: format, datasets and processes are for those"
+)
+_EXACT = {"error_bound": "error_bound is for plotfiles in HDF5: give amrex_hdf5=True"}
+_PLAIN = _EXACT | _NO_DATASETS
 KINDS = (
-    ExportKind("series of meshes", _is("series", "mesh"), _mesh_series),
-    ExportKind("collection", _is("collection"), _collection, of_datasets=True),
-    ExportKind("mesh", _is("mesh"), _mesh),
-    ExportKind("cells for VTK", _becomes_vtkhdf, _cells),
+    ExportKind(
+        "plotfile in HDF5",
+        lambda request: request.amrex_hdf5,
+        _hdf5,
+        dict.fromkeys(_OF_DATASETS, "format, datasets and processes are for collections"),
+    ),
+    ExportKind("series of meshes", _is("series", "mesh"), _mesh_series, _PLAIN),
+    ExportKind("collection", _is("collection"), _collection, _EXACT),
+    ExportKind("mesh", _is("mesh"), _mesh, _PLAIN),
+    ExportKind("cells for VTK", _becomes_vtkhdf, _cells, _PLAIN),
     # Of what is none either, the error says what it lacks.
-    ExportKind("plotfile of AMReX", lambda _: True, _plotfile),
+    ExportKind("plotfile of AMReX", lambda _: True, _plotfile, _PLAIN),
 )
 """All kinds, in the order in which they are asked."""

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ambar import _core, converted
 from ambar.amrex import is_amrex, source_of
 from ambar.bounds import listed_bounds
 from ambar.collection.sources import is_source
-from ambar.converted import Conversion, Request, listed, shown
+from ambar.converted import Conversion, Request, listed, refuse, shown
 from ambar.mesh.foreign import is_mesh_file
 from ambar.mesh.timed_files import is_timed
 from ambar.names import resolve, resolve_all
@@ -38,10 +38,7 @@ class SourceKind:
 
     def check(self, request: Request) -> None:
         """Raise InvalidError if an option was given that means nothing for this kind."""
-        defaults = {option.name: option.default for option in fields(Request)}
-        for option, why in self.refused.items():
-            if getattr(request, option) != defaults[option]:
-                raise _core.InvalidError(why.format(path=request.name))
+        refuse(request, self.refused, request.name)
 
 
 def kind_of(paths: Paths) -> SourceKind:

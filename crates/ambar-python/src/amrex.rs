@@ -6,13 +6,13 @@ use std::sync::Arc;
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource};
 use ambar::kinds::particles::Particles;
-use ambar::{DataType, Error, ErrorKind};
+use ambar::{Column, DataType, Error, ErrorKind};
 use ambar_formats::amrex::{self, About, ConvertOptions, Plotfile, Run, json};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::cells::{Amr, read_box};
+use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::kinds::Table;
 use crate::memory::{Lent, to_numpy};
@@ -74,8 +74,7 @@ impl Amrex {
         index: usize,
         field: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let read = || read_box(&*self.inner, level, index, field);
-        to_numpy(py, detached(py, None, read)?)
+        read_box(py, &*self.inner, level, index, field)
     }
 
     #[pyo3(signature = (fields=None))]
@@ -134,6 +133,29 @@ fn index_box([lo, hi]: &[Vec<i64>; 2]) -> IndexBox {
         lo: point(lo, 0),
         hi: point(hi, 1),
     }
+}
+
+/// A field on all cells of a box, covered ones too: 1-D, x fastest.
+pub fn read_box<'py>(
+    py: Python<'py>,
+    source: &dyn PatchSource,
+    level: usize,
+    index: usize,
+    field: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let read = || {
+        let boxes = source.hierarchy().levels.get(level);
+        let frame = boxes.and_then(|level| level.boxes.get(index));
+        let missing = || Error::not_found(format!("there is no box {index} on level {level}"));
+        let cells = frame.ok_or_else(missing)?.cells();
+        let mut column = Column::allocate(&[source.dtype(field)?], cells)?;
+        let mut column = column
+            .pop()
+            .ok_or_else(|| Error::limit("no memory for a box"))?;
+        source.read_box(level, index, field, column.bytes_mut())?;
+        Ok(column)
+    };
+    to_numpy(py, detached(py, None, read)?)
 }
 
 /// Boxes that a Python callable reads, such as those of a plotfile in HDF5.

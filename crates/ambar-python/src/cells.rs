@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ambar::kinds::amr::patches::{IndexBox, PatchSource};
+use ambar::kinds::amr::patches::IndexBox;
 use ambar::kinds::amr::{AmrTree, PatchAmr, Weight, Window};
 use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
-use ambar::{Column, DataType, Error};
+use ambar::{Column, DataType};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -199,7 +199,7 @@ impl Amr {
         to_numpy(py, column)?.call_method1("reshape", ((boxes.len(), 2, ndim),))
     }
 
-    /// A field on all cells of a box, those that a finer level covers too: 1-D, x fastest.
+    /// A field on all cells of a box of patches, covered ones too: 1-D, x fastest.
     fn read_box<'py>(
         &self,
         py: Python<'py>,
@@ -207,9 +207,7 @@ impl Amr {
         index: usize,
         field: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let source: &dyn PatchSource = self.patches()?;
-        let read = || read_box(source, level, index, field);
-        to_numpy(py, detached(py, None, read)?)
+        crate::amrex::read_box(py, self.patches()?, level, index, field)
     }
 
     /// Chunks of a field, on all levels.
@@ -361,28 +359,6 @@ impl Amr {
         rest.extend(lend_whole(dict, &**tree.source(), fields, selection)?);
         Ok(rest)
     }
-}
-
-/// A field on all cells of a box of a source, covered ones too: x fastest.
-///
-/// # Errors
-/// `NotFound` for a level, box or field that is not there; `Limit`; those of the source.
-pub fn read_box(
-    source: &dyn PatchSource,
-    level: usize,
-    index: usize,
-    field: &str,
-) -> ambar::Result<Column> {
-    let boxes = source.hierarchy().levels.get(level);
-    let frame = boxes.and_then(|level| level.boxes.get(index));
-    let missing = || Error::not_found(format!("there is no box {index} on level {level}"));
-    let cells = frame.ok_or_else(missing)?.cells();
-    let mut columns = Column::allocate(&[source.dtype(field)?], cells)?;
-    let mut column = columns
-        .pop()
-        .ok_or_else(|| Error::limit("no memory for a box"))?;
-    source.read_box(level, index, field, column.bytes_mut())?;
-    Ok(column)
 }
 
 fn no_level(level: impl std::fmt::Display, levels: usize) -> PyErr {
