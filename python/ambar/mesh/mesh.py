@@ -96,8 +96,12 @@ class Mesh:
         region: Box | None = None,
         original_ids: bool = False,
         threads: int | None = None,
+        wrap: bool = True,
     ) -> Any:
-        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`."""
+        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`.
+
+        With ``wrap=False`` it is VTK's own, even where PyVista is installed.
+        """
         return get_mesh(
             self._store,
             self._path,
@@ -108,6 +112,7 @@ class Mesh:
             region=region,
             original_ids=original_ids,
             threads=threads,
+            wrap=wrap,
         )
 
     def read_array(

@@ -33,6 +33,9 @@ def read_mesh(
 ) -> Any:
     """Return the VTK object in a store: PyVista's where PyVista is installed and has its type.
 
+    The cells of an output, or a plotfile, are one of VTK's type vtkOverlappingAMR; `Amr.to_vtk` has
+    more options for them.
+
     Parameters
     ----------
     path
@@ -71,8 +74,23 @@ def read_mesh(
     FileNotFoundError
         If there is nothing at the path.
     """
+    store = open_store(path, storage_options)
+    if store.ambar_attributes().get("kind") == "snapshot":
+        from ambar.mesh.amr_mesh import AmrMesh
+        from ambar.snapshot import Snapshot, StoredSource
+
+        cells = AmrMesh(Snapshot(StoredSource(store, "/", store.ambar_attributes())))
+        return cells.read(
+            point_data=point_data,
+            cell_data=cell_data,
+            field_data=field_data,
+            block=block,
+            region=region,
+            original_ids=original_ids,
+            threads=threads,
+        )
     return get_mesh(
-        open_store(path, storage_options),
+        store,
         "",
         point_data=point_data,
         cell_data=cell_data,

@@ -71,7 +71,9 @@ class MeshSeries(Sequence[Mesh], Closing):
         cls,
         path: str | os.PathLike[str],
         *,
+        profile: Profile = "balanced",
         error_bound: ErrorBound | None = None,
+        threads: int | None = None,
         durability: Durability = "full",
         reorder: bool = False,
     ) -> MeshSeries:
@@ -94,7 +96,8 @@ class MeshSeries(Sequence[Mesh], Closing):
         for number in range(len(_times_of(store))):
             about = store.ambar_attributes(_step(number))
             shared.know(_step(number), about.get("digests") or {})
-        series = cls(store, append(path, durability=durability), shared)
+        writer = append(path, durability=durability, profile=profile, threads=threads)
+        series = cls(store, writer, shared)
         series._error_bound = error_bound
         series._reorder = reorder
         return series
