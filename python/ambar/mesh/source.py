@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ambar import _core
 from ambar.array import Array
-from ambar.mesh.sink import NUMBERS, inline_values
+from ambar.mesh.changing import read_row, row_dtype
+from ambar.mesh.packs import NUMBERS, pack_values
+from ambar.mesh.references import references_in
 from ambar.store import Store
 
 _KNOWN = frozenset([np.dtype(object), *map(np.dtype, NUMBERS)])
@@ -57,12 +58,16 @@ class Source:
     def shape_of(self, reference: Any) -> tuple[int, ...]:
         """Return the shape of an array that is not read yet."""
         at = self._at(reference)
-        return tuple(at[2:]) if isinstance(at, list) else self._array(at).shape
+        if isinstance(at, list):
+            return tuple(at[2:])
+        return self._array(at).shape[0 if self._row(reference) is None else 1 :]
 
     def dtype_of(self, reference: Any) -> str:
         """Return the dtype of an array that is not read yet; "string" and "bytes" for texts."""
         at = self._at(reference)
         if isinstance(at, str):
+            if self._row(reference) is not None:
+                return row_dtype(self._store, self._array(at).path.strip("/"))
             return self._array(at).type_name
         pack = self._pack(at[0])
         if isinstance(pack, str):
@@ -76,14 +81,15 @@ class Source:
         for reference in references_in(description):
             at = self._at(reference)
             if isinstance(at, str):
-                arrays[at] = None
+                if self._row(reference) is None:
+                    arrays[at] = None
             else:
                 slices.setdefault(at[0], []).append(at)
         whole = []
         for number, wanted in slices.items():
             pack = self._pack(number)
             if isinstance(pack, dict):
-                self._whole[number] = inline_values(pack, self.where)
+                self._whole[number] = pack_values(pack, self.where)
             elif self._worth(pack, wanted):
                 whole.append((number, pack))
         self._read([*arrays, *(pack for _, pack in whole)])
@@ -134,8 +140,14 @@ class Source:
         CorruptError
             If the description, or the array, is not what it must be.
         """
-        at = self._at(reference)
-        values = self._node(at) if isinstance(at, str) else self._slice(at)
+        at, row = self._at(reference), self._row(reference)
+        if not isinstance(at, str):
+            values = self._slice(at)
+        elif row is None:
+            values = self._node(at)
+        else:
+            path = self._array(at).path.strip("/")
+            values = read_row(self._store, path, row, self._threads)
         if values.dtype.kind not in kinds or values.ndim not in ndim:
             raise self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
         if values.dtype not in _KNOWN:
@@ -153,7 +165,7 @@ class Source:
         whole = self._whole.get(number)
         pack = self._pack(number)
         if whole is None and isinstance(pack, dict):
-            whole = self._whole[number] = inline_values(pack, self.where)
+            whole = self._whole[number] = pack_values(pack, self.where)
         if whole is None:
             stored = self._array(str(pack))
             if stored.ndim != 1 or stop > stored.shape[0]:
@@ -168,6 +180,13 @@ class Source:
             raise self.damaged(f"there is no pack {number} of small arrays")
         return self._packs[number]
 
+    def _row(self, reference: Any) -> int | None:
+        """Return which row of an array is meant, None for all of it."""
+        row = reference.get("row")
+        if row is not None and (type(row) is not int or row < 0):
+            raise self.damaged(f"{reference!r:.80} refers to no row")
+        return row
+
     def _at(self, reference: Any) -> str | list[int]:
         """Return where an array is: a path, or [pack, start, shape...] of whole numbers."""
         at = reference.get("at") if isinstance(reference, dict) else None
@@ -176,17 +195,3 @@ class Source:
         if isinstance(at, list) and len(at) >= 3 and all(type(n) is int and n >= 0 for n in at):
             return at
         raise self.damaged(f"{reference!r:.80} refers to no array")
-
-
-def references_in(description: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object of a description that refers to an array."""
-    if isinstance(description, dict):
-        if "at" in description:
-            yield description
-        for value in description.values():
-            if isinstance(value, (dict, list)):
-                yield from references_in(value)
-    elif isinstance(description, list):
-        for value in description:
-            if isinstance(value, (dict, list)):
-                yield from references_in(value)

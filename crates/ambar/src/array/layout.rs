@@ -61,20 +61,42 @@ impl Layout {
         }
         let chunk_bytes = checked_product(&chunk_shape, size).unwrap_or(u64::MAX);
         Limits::check("a chunk", chunk_bytes, Limits::default().chunk_bytes)?;
-        let lengths = spec.shape.iter().zip(&chunk_shape);
+        let mut layout = Self::cut(&spec.shape, chunk_shape, size);
+        if let Some(shards) = &spec.shard_shape {
+            layout.shard_shape = Some(given_shards(shards, &layout.chunk_shape)?);
+        }
+        Ok(layout)
+    }
+
+    /// Chunks of so many bytes at most, of which each holds values that follow each other.
+    pub fn long(spec: &ArraySpec, bytes: u64) -> Self {
+        let size = spec.dtype.size().unwrap_or(1) as u64;
+        let mut room = (bytes / size.max(1)).max(1);
+        let mut chunk_shape = vec![1; spec.shape.len()];
+        for (chunk, length) in chunk_shape.iter_mut().zip(&spec.shape).rev() {
+            // Divided evenly, so that no chunk holds a mere remainder.
+            *chunk = length.div_ceil(length.div_ceil(room).max(1)).max(1);
+            room /= *length.max(&1);
+            if room == 0 {
+                break;
+            }
+        }
+        Self::cut(&spec.shape, chunk_shape, size)
+    }
+
+    /// Chunks of a shape, and shards where there are several.
+    fn cut(shape: &[u64], chunk_shape: Vec<u64>, size: u64) -> Self {
+        let chunk_bytes = checked_product(&chunk_shape, size).unwrap_or(u64::MAX);
+        let lengths = shape.iter().zip(&chunk_shape);
         let grid: Vec<u64> = lengths
             .map(|(length, chunk)| length.div_ceil(*chunk))
             .collect();
-        let shard_shape = match &spec.shard_shape {
-            Some(shards) => Some(given_shards(shards, &chunk_shape)?),
-            None => (checked_product(&grid, 1).unwrap_or(u64::MAX) > 1)
-                .then(|| shard_shape(&chunk_shape, &grid, chunk_bytes)),
-        };
-        Ok(Self {
+        let several = checked_product(&grid, 1).unwrap_or(u64::MAX) > 1;
+        Self {
+            shard_shape: several.then(|| shard_shape(&chunk_shape, &grid, chunk_bytes)),
             chunk_shape,
-            shard_shape,
             grid,
-        })
+        }
     }
 
     /// How an array that is there is cut.
