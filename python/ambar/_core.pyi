@@ -347,14 +347,10 @@ def codec_encode(
     of the blocks' sides, sorted along the Morton curve.
     """
 
-def encode_alone(
-    values: Buffer, dtype: str, shape: list[int], predict: bool
-) -> tuple[str, bytes]:
+def encode_alone(values: _Array, dtype: str, shape: list[int], predict: bool) -> tuple[str, bytes]:
     """Names of the codecs of a small array, and its bytes; `dtype` is JSON text."""
 
-def decode_alone(
-    codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: Buffer
-) -> None:
+def decode_alone(codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array) -> None:
     """Fill `out` with what `encode_alone` made bytes of."""
 
 def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float]:

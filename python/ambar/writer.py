@@ -87,8 +87,8 @@ class Writer(Closing):
             of vectors come last. Profile "fast" and types other than float32 and float64 take no
             notice.
         whole
-            Whether it is mostly read as a whole: where its values repeat themselves far away, chunks
-            are then up to 4 MiB long.
+            Whether it is mostly read as a whole: chunks may then be up to 4 MiB long, where its
+            values repeat themselves far away.
 
         Raises
         ------

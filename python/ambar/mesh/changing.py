@@ -120,8 +120,8 @@ def _turned(bits: np.ndarray) -> np.ndarray:
 def expected(last: list[np.ndarray], dtype: np.dtype[Any], order: int) -> Any:
     """Return the whole numbers that are expected after the rows `last`.
 
-    None of these counts for order 0, the last one for 1; for 2 the two last are continued: twice the
-    one less the other, of float32 in float64, rounded, and 0 where that is no finite number.
+    None of these counts for order 0, the last one for 1; for 2 the two last are continued: twice
+    the one less the other, of float32 in float64, rounded, and 0 where that is no finite number.
     """
     if order == 0:
         return np.zeros((), f"i{dtype.itemsize}")
@@ -165,10 +165,11 @@ def read_row(store: Store, path: str, row: int, threads: int | None) -> np.ndarr
         differences = array.read(number, threads=threads)
         order = int(orders[number])
         last = [*last[-1:], restored(differences, expected(last, dtype, order), dtype)]
-    if last[-1].nbytes > _KEPT_BYTES:
-        return last[-1]
+    found: np.ndarray = last[-1]
+    if found.nbytes > _KEPT_BYTES:
+        return found
     store.kept[key] = (row, last)
-    return last[-1].copy()
+    return found.copy()
 
 
 def row_dtype(store: Store, path: str) -> str:

@@ -33,8 +33,8 @@ _USUAL = (
     b'"field_data":[{"name":"cell_data":[{"name":"point_data":[{"name":"active":["Scalars"],"at":[2,0,'
     b'"packed":[{"values":["dtype":"uint8","dtype":"int32","shape":[1000],"codecs":"ambar",'
     b'"dtype":"float64","shape":[100,3],"codecs":"transpose bytes blosc","bytes":100},{"dtype":'
-    b'"int64","shape":[100,4],"codecs":"transpose delta bytes zstd","bytes":100},{"dtype":"float32",'
-    b'"shape":[100,3],"codecs":"transpose pcodec","bytes":1000}]}'
+    b'"int64","shape":[100,4],"codecs":"transpose delta bytes zstd","bytes":100},{"dtype":'
+    b'"float32","shape":[100,3],"codecs":"transpose pcodec","bytes":1000}]}'
 )
 """What descriptions often hold: the dictionary that they are deflated with; part of the format."""
 _LARGEST = 1 << 28
@@ -82,7 +82,7 @@ def parted(data: bytes) -> dict[str, Any]:
         raise ValueError("it is cut short, or too long")
     described = json.loads(text)
     if not isinstance(described, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - as for all else in it
     rest = memoryview(decoder.unused_data)
     for pack in described.get("packed") or ():
         if isinstance(pack, dict) and "bytes" in pack:
@@ -127,9 +127,7 @@ def _decoded(pack: Mapping[str, Any]) -> np.ndarray:
         raise ValueError(f"{math.prod(shape)} values")
     # Of bytes, as they need not be those of bools.
     raw = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-    _core.decode_alone(
-        str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw
-    )
+    _core.decode_alone(str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw)
     return _bools_checked(raw, dtype).view(dtype)
 
 
@@ -161,7 +159,7 @@ def _sums(values: np.ndarray, lag: int) -> np.ndarray:
 def _number(pack: Mapping[str, Any]) -> np.dtype[Any]:
     if pack["dtype"] not in NUMBERS:
         raise ValueError(f"dtype {pack['dtype']!r:.80}")
-    return np.dtype(pack["dtype"])
+    return np.dtype(str(pack["dtype"]))
 
 
 def _bools_checked(raw: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:

@@ -181,8 +181,8 @@ def _description(store: Store, path: str) -> dict[str, Any]:
                 described = dict(json.loads(text))
     except (_core.NotFoundError, RecursionError, TypeError, ValueError) as error:
         raise _core.CorruptError(
-            f"{where}: the description of the mesh is damaged, or not in its array: {error}; restore "
-            "the store from a copy"
+            f"{where}: the description of the mesh is damaged, or not in its array: {error}; "
+            "restore the store from a copy"
         ) from error
     return about | described
 
@@ -193,8 +193,8 @@ def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, An
     own = store.ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
     if own.get("kind") != "mesh" or "like" in own or not isinstance(rows, list):
         raise _core.CorruptError(
-            f"{where}: the description of the mesh is to be like that of {like!r:.80}, which has none; "
-            "restore the store from a copy"
+            f"{where}: the description of the mesh is to be like that of {like!r:.80}, which has "
+            "none; restore the store from a copy"
         )
     described = copy.deepcopy(description_of(store, like))
     for key in ("user_dict", "digests"):

@@ -42,7 +42,7 @@ class Shared:
     def find(
         self, values: np.ndarray, bound: float | str | None
     ) -> tuple[str | None, dict[str, Any] | None]:
-        """Return an array's digest, None of texts; and how to refer to the same one, None if new."""
+        """Return an array's digest, None of texts, and how to refer to the same, None if new."""
         if values.dtype.kind == "O":
             return None, None
         content = hashlib.blake2b(digest_size=16)

@@ -20,8 +20,8 @@ from ambar.writer import Durability, Profile, Writer, create
 _LONG = 4096
 """Characters of a description from which it is stored compressed."""
 _INLINE = 3072
-"""Bytes of a compressed description up to which it is an attribute, a quarter longer there: an array
-takes 0.8 KB more."""
+"""Bytes of a compressed description up to which it is an attribute, a quarter longer there: an
+array takes 0.8 KB more."""
 LEVELS = range(-22, 23)
 """What `level` may be, as zstd has it."""
 

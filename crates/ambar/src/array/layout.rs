@@ -42,8 +42,11 @@ impl Layout {
             Some(chunk_shape) => chunk_shape.clone(),
             None => {
                 let bounded = spec.error_bound.is_some_and(|bound| bound > 0.0);
+                let planes = spec.whole && !bounded && spec.dtype.size().is_some();
                 let target = |lossless: u64| if bounded { BOUNDED_CHUNK } else { lossless };
                 match spec.shape[..] {
+                    [rows] if planes => vec![plane_chunk(rows, 1)],
+                    [rows, row @ 1..=SHORT_ROW] if planes => vec![plane_chunk(rows, row), row],
                     [rows] => vec![column_chunk(rows, size, target(COLUMN_CHUNK))],
                     [rows, row @ 1..=SHORT_ROW] => {
                         vec![column_chunk(rows, size * row, target(COLUMN_CHUNK)), row]
@@ -214,6 +217,17 @@ fn column_chunk(rows: u64, size: u64, bytes: u64) -> u64 {
     }
 }
 
+/// Rows of a chunk whose values' first bytes, and second ones and so on, are a block of zstd's each.
+fn plane_chunk(rows: u64, row: u64) -> u64 {
+    let most = (crate::codec::PLANE / row).max(1);
+    // One that is a bit longer is not cut.
+    if rows <= most + most / 4 {
+        rows.max(1)
+    } else {
+        most
+    }
+}
+
 /// A block of chunks' size, made by halving the longest dimension again and again.
 fn block_chunk(shape: &[u64], size: u64, bytes: u64) -> Vec<u64> {
     let mut pieces = vec![1u64; shape.len()];
@@ -282,6 +296,22 @@ mod tests {
             assert_eq!(layout.shard_shape, None, "{shape:?}");
             assert!(layout.chunk_shape.iter().all(|length| *length > 0));
         }
+    }
+
+    #[test]
+    fn what_is_read_as_a_whole_has_chunks_of_planes_or_long_ones() {
+        let whole = |shape: &[u64]| ArraySpec::new(DataType::Float64, shape).whole(true);
+        let cut = |shape: &[u64]| Layout::new(&whole(shape), ArrayData::Fixed(&[])).unwrap();
+        assert_eq!(cut(&[1 << 20]).chunk_shape, [1 << 17]);
+        assert_eq!(cut(&[150_000]).chunk_shape, [150_000]);
+        assert_eq!(cut(&[1 << 20, 3]).chunk_shape, [43_690, 3]);
+        assert_eq!(cut(&[512, 512, 512]).chunk_shape, [16, 16, 32]);
+        let long = |shape: &[u64]| Layout::long(&whole(shape), 4 << 20).chunk_shape;
+        assert_eq!(long(&[100, 100, 100]), [50, 100, 100]);
+        assert_eq!(long(&[10, 1 << 20]), [1, 1 << 19]);
+        assert_eq!(long(&[7]), [7]);
+        let cut = Layout::long(&whole(&[400, 512, 512]), 4 << 20);
+        assert_eq!(cut.shard_shape.unwrap(), [32, 512, 512]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::metadata::{ArrayMetadata, IndexLocation, Sharding, checked_product};
 
 /// Raw bytes of a chunk that tells if long chunks are worth trying.
-const PROBE: u64 = 512 << 10;
+const PROBE: u64 = 1 << 20;
 
 /// How much more long chunks may cost than short ones by so little that more of them are tried.
 const UNSURE: f64 = 1.15;

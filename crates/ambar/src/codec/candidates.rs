@@ -15,6 +15,9 @@ const MOST_COMPONENTS: u64 = 9;
 /// Length of a dimension, from which on values are predicted along it.
 const LEAST_LENGTH: u64 = 9;
 
+/// Values of a chunk of a column that is read as a whole: as many as a block of zstd's has bytes.
+pub(crate) const PLANE: u64 = 128 << 10;
+
 /// Raw bytes of a long chunk at most.
 pub(crate) const LONG_CHUNK: u64 = 4 << 20;
 
@@ -107,6 +110,11 @@ pub(super) fn shaped(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) ->
         candidates.push(Candidate::new(pcodec, None, 0.32).behind(&last));
     }
     if profile == Profile::Small {
+        if turned && integers && pcodec::takes(dtype) {
+            // Points come again in the cells around them.
+            let pcodec = ValueCodec::Pcodec(pcodec::Config::lookback(8));
+            candidates.push(Candidate::new(pcodec, None, 0.0));
+        }
         // Size alone counts.
         for candidate in &mut candidates {
             (candidate.penalty, candidate.per_value) = (0.0, 0.0);
@@ -140,7 +148,8 @@ pub(super) fn gridded(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -
 
 /// What is changed for arrays that are read as a whole, often of few different values: what is weighed
 /// is the time of a byte, of which small values have few, and zstd without blosc is tried, which takes
-/// its time by what is left.
+/// its time by what is left. Where the first bytes of all values are a block of zstd's, and so are the
+/// second ones, noise is copied, and no time is spent but on the bytes that are none.
 pub(super) fn whole(profile: Profile, dtype: &DataType, candidates: &mut Vec<Candidate>) {
     let (Some(size), false) = (dtype.size(), profile == Profile::Fast) else {
         return;
@@ -154,6 +163,21 @@ pub(super) fn whole(profile: Profile, dtype: &DataType, candidates: &mut Vec<Can
             if small { 0.0 } else { 0.06 },
         )
     });
+    if size > 1 && size <= 8 {
+        let blosc = ByteCodec::Blosc(blosc::Config {
+            typesize: size,
+            cname: Compressor::Zstd,
+            clevel: 1,
+            shuffle: Shuffle::Bytes,
+            blocksize: size * PLANE as usize,
+        });
+        let per_value = if small { 0.0 } else { 0.12 };
+        candidates.push(Candidate::new(
+            ValueCodec::Bytes(Endian::Little),
+            Some(blosc),
+            per_value,
+        ));
+    }
     for candidate in candidates {
         candidate.per_value *= (size as f64 / 4.0).min(1.0);
     }

@@ -27,7 +27,7 @@ pub use alone::{Alone, decode_alone, encode_alone};
 pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkPlace, tune};
-pub(crate) use candidates::{LONG_CHUNK, usual};
+pub(crate) use candidates::{LONG_CHUNK, PLANE, usual};
 pub(crate) use checksum::check_crc32c;
 pub(crate) use choose::{Chosen, Purpose, choose, choose_long, samples};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
