@@ -21,6 +21,9 @@ const SHORT_ROW: u64 = 32;
 /// from its neighbours.
 const BOUNDED_CHUNK: u64 = 512 << 10;
 
+/// Chunks of which the last one may hold a remainder.
+const MANY_CHUNKS: u64 = 8;
+
 /// Raw bytes of a shard at most.
 const SHARD: u64 = 64 << 20;
 
@@ -220,12 +223,12 @@ fn column_chunk(rows: u64, size: u64, bytes: u64) -> u64 {
 /// Rows of a chunk whose values' first bytes, and second ones and so on, are a block of zstd's each.
 fn plane_chunk(rows: u64, row: u64) -> u64 {
     let most = (crate::codec::PLANE / row).max(1);
-    // One that is a bit longer is not cut.
-    if rows <= most + most / 4 {
-        rows.max(1)
-    } else {
-        most
+    if rows / most >= MANY_CHUNKS {
+        return most;
     }
+    // Of a few chunks none should hold a mere remainder.
+    let chunks = (rows.saturating_add(most / 2) / most).max(1);
+    rows.div_ceil(chunks).max(1)
 }
 
 /// A block of chunks' size, made by halving the longest dimension again and again.
@@ -304,7 +307,9 @@ mod tests {
         let cut = |shape: &[u64]| Layout::new(&whole(shape), ArrayData::Fixed(&[])).unwrap();
         assert_eq!(cut(&[1 << 20]).chunk_shape, [1 << 17]);
         assert_eq!(cut(&[150_000]).chunk_shape, [150_000]);
+        assert_eq!(cut(&[200_000]).chunk_shape, [100_000]);
         assert_eq!(cut(&[1 << 20, 3]).chunk_shape, [43_690, 3]);
+        assert_eq!(cut(&[200_000, 3]).chunk_shape, [40_000, 3]);
         assert_eq!(cut(&[512, 512, 512]).chunk_shape, [16, 16, 32]);
         let long = |shape: &[u64]| Layout::long(&whole(shape), 4 << 20).chunk_shape;
         assert_eq!(long(&[100, 100, 100]), [50, 100, 100]);

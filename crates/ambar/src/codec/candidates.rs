@@ -171,7 +171,7 @@ pub(super) fn whole(profile: Profile, dtype: &DataType, candidates: &mut Vec<Can
             shuffle: Shuffle::Bytes,
             blocksize: size * PLANE as usize,
         });
-        let per_value = if small { 0.0 } else { 0.12 };
+        let per_value = if small { 0.0 } else { 0.15 };
         candidates.push(Candidate::new(
             ValueCodec::Bytes(Endian::Little),
             Some(blosc),
