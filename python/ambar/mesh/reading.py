@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from ambar import _core
+from ambar.mesh.packs import parted
+from ambar.mesh.references import references_in
 from ambar.places import Place, open_store
 from ambar.regions import Box
 from ambar.store import Store
@@ -200,16 +206,48 @@ def _description(store: Store, path: str) -> dict[str, Any]:
         raise _core.UnsupportedError(
             f"{where} is a mesh of version {about.get('version')!r}; this version of ambar reads 1"
         )
-    if "description" not in about:
+    if "like" in about:
+        return _as_another(store, about, where)
+    if "description" not in about and "data" not in about:
         return about
     try:
-        (text,) = store[f"{path}/{about['description']}"].read()
-        return about | dict(json.loads(text))
-    except (_core.NotFoundError, TypeError, ValueError) as error:
+        if "data" in about:
+            described = parted(base64.b85decode(about["data"]))
+        else:
+            stored = store[f"{path}/{about['description']}"].read()
+            if stored.dtype == np.uint8:
+                described = parted(stored.tobytes())
+            else:
+                (text,) = stored
+                described = dict(json.loads(text))
+    except (_core.NotFoundError, RecursionError, TypeError, ValueError) as error:
         raise _core.CorruptError(
-            f"{where}: the description of the mesh is not in its array: {error}; restore the store "
-            "from a copy"
+            f"{where}: the description of the mesh is damaged, or not in its array: {error}; "
+            "restore the store from a copy"
         ) from error
+    return about | described
+
+
+def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the description of a step that is like an earlier one's but for its rows."""
+    like, rows = about["like"], about.get("rows")
+    own = store.ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
+    if own.get("kind") != "mesh" or "like" in own or not isinstance(rows, list):
+        raise _core.CorruptError(
+            f"{where}: the description of the mesh is to be like that of {like!r:.80}, which has "
+            "none; restore the store from a copy"
+        )
+    described = copy.deepcopy(description_of(store, like))
+    for key in ("user_dict", "digests"):
+        described.pop(key, None)
+    references = [each for each in references_in(described) if "row" in each]
+    if len(references) != len(rows):
+        raise _core.CorruptError(
+            f"{where}: {len(rows)} rows for {len(references)} arrays; restore the store from a copy"
+        )
+    for each, row in zip(references, rows, strict=True):
+        each["row"] = row
+    return described | about
 
 
 def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> Any:
@@ -219,7 +257,7 @@ def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> 
     """
     if block is None:
         kept = dict(described)
-        for key in ("kind", "version", "packed", "user_dict", "digests"):
+        for key in ("kind", "version", "packed", "user_dict", "digests", "like", "rows"):
             kept.pop(key, None)
         return kept
     steps = [block] if isinstance(block, (int, str)) else list(block)

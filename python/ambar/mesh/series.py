@@ -12,6 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar.bounds import ErrorBound
 from ambar.closing import Closing
+from ambar.mesh.changing import GROUP
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.shared import Shared
 from ambar.mesh.writing import put_mesh
@@ -96,6 +97,8 @@ class MeshSeries(Sequence[Mesh], Closing):
         for number in range(len(_times_of(store))):
             about = store.ambar_attributes(_step(number))
             shared.know(_step(number), about.get("digests") or {})
+        group = f"/{GROUP}"
+        shared.number_from(len(store.core.children(group)) if store.core.kind(group) else 0)
         writer = append(path, durability=durability, profile=profile, threads=threads)
         series = cls(store, writer, shared)
         series._error_bound = error_bound

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -14,11 +15,16 @@ import numpy as np
 
 from ambar import _core
 from ambar.bounds import ErrorBound, as_text
+from ambar.mesh.packs import joined
+from ambar.mesh.references import references_in
 from ambar.mesh.shared import Shared
 from ambar.writer import Durability, Profile, Writer, create
 
-_LONG = 16384
-"""Characters of a description from which it is stored compressed, as an array."""
+_LONG = 4096
+"""Characters of a description from which it is stored compressed."""
+_INLINE = 3072
+"""Bytes of a compressed description up to which it is an attribute, a quarter longer there: an
+array takes 0.8 KB more."""
 LEVELS = range(-22, 23)
 """What `level` may be, as zstd has it."""
 
@@ -125,17 +131,41 @@ def put_mesh(
     described = describe(mesh, sink)
     if described is None:
         raise _core.InvalidError("a mesh is a VTK object, not None")
-    described["packed"] = sink.finish()
-    if user_dict is not None:
-        described["user_dict"] = dict(user_dict)
+    described["packed"], streams = sink.finish()
     about = _without_empty(described)
+    like = _like(about, path, shared) if shared is not None and not streams else None
+    if like is not None:
+        about = {"type": about["type"], **like}
+    if user_dict is not None:
+        about["user_dict"] = dict(user_dict)
     text = _as_json(about)
-    if len(text) > _LONG:
-        writer.array(f"{path}/description", np.array([text], dtype=object))
-        about = {"type": about["type"], "description": "description"}
+    if streams or len(text) > _LONG:
+        data = joined(text, streams)
+        about = {"type": about["type"], **_kept(writer, path, data)}
     if shared is not None and (digests := shared.new()):
         about["digests"] = digests
     writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
+
+
+def _like(about: dict[str, Any], path: str, shared: Shared) -> dict[str, Any] | None:
+    """Return how a description differs from an earlier step's, None if by more than rows."""
+    references = [each for each in references_in(about) if "row" in each]
+    rows = [each["row"] for each in references]
+    for each in references:
+        each["row"] = None
+    template = _as_json(about)
+    for each, row in zip(references, rows, strict=True):
+        each["row"] = row
+    known = shared.alike(template, path) if rows else None
+    return None if known is None else {"like": known, "rows": rows}
+
+
+def _kept(writer: Writer, path: str, data: bytes) -> dict[str, str]:
+    """Keep a description's bytes, and return the key that says where they are."""
+    if len(data) <= _INLINE:
+        return {"data": base64.b85encode(data).decode()}
+    writer.array(f"{path}/description", np.frombuffer(data, np.uint8), profile="fast")
+    return {"description": "description"}
 
 
 def _as_json(about: dict[str, Any]) -> str:
