@@ -50,11 +50,7 @@ campaign: build
 	$(BIN)/python -m pytest -m campaign
 
 .PHONY: build
-build: $(BIN)/maturin
-	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
-	cargo rustc --release --locked -p ambar-capi --lib --crate-type cdylib \
-		--no-default-features --features hdf5-plugin -- -C strip=symbols
-	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/libambar_capi.so $(HDF5_PLUGIN)
+build: $(BIN)/maturin plugin
 	$(BIN)/maturin develop --release --locked --extras $(EXTRAS)
 
 $(BIN)/maturin: constraints.txt
@@ -64,11 +60,20 @@ $(BIN)/maturin: constraints.txt
 	$(BIN)/python -m pip install --quiet maturin
 	@touch $@
 
-# The library, its headers, and what pkg-config and CMake find it by; DESTDIR as usual.
+# The filter for HDF5: a library of its own, which exports no more than HDF5 looks for.
+.PHONY: plugin
+plugin:
+	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
+	cargo rustc --release --locked -p ambar-capi --lib --crate-type cdylib \
+		--no-default-features --features hdf5-plugin -- -C strip=symbols
+	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/libambar_capi.so $(HDF5_PLUGIN)
+
+# The library, the filter for HDF5, headers, and what pkg-config and CMake find them by; DESTDIR as usual.
 install: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 install: TO = $(DESTDIR)$(PREFIX)
 install: BUILT = $${CARGO_TARGET_DIR:-target}/release
-install:
+install: plugin
+	install -D -m 755 $(HDF5_PLUGIN) $(TO)/lib/hdf5/plugin/libh5z_ambar.so
 	cargo build --release --locked -p ambar-capi
 	install -D -m 755 -s $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
 	ln -sf libambar.so.0 $(TO)/lib/libambar.so
