@@ -1,0 +1,161 @@
+"""Compiles the programs of the study: those whose libraries are there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ambar import _core
+from ambar.bench.process import Failure
+
+SOURCES = Path(__file__).with_name("native")
+# Without contraction every machine's multiplications and additions give the same doubles.
+FLAGS = ("-std=gnu11", "-O2", "-ffp-contract=off", "-Wall")
+PACKAGES = {
+    "netcdf": ("netcdf-mpi", "netcdf"),
+    "pnetcdf": ("pnetcdf",),
+    "hdf5": ("hdf5-openmpi", "hdf5-mpich", "hdf5-mpi", "hdf5"),
+}
+"""Names of pkg-config under which a library for MPI may be known."""
+HEADERS = {"netcdf": "netcdf_par.h", "adios2": "adios2_c.h", "ambar": "ambar_mpi.h"}
+"""What is missing where a program cannot be compiled."""
+BUILD_LIMIT = 300.0
+"""Seconds after which a compiler counts as hung."""
+
+
+@dataclass
+class Programs:
+    """What could be compiled, and why the rest could not."""
+
+    folder: Path
+    paths: dict[str, Path] = field(default_factory=dict)
+    releases: dict[str, str] = field(default_factory=dict)
+    """Of each program's library."""
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Path:
+        """The shared library of the values, for Python's ranks."""
+        return self.folder / "libdata.so"
+
+
+def compiler() -> str:
+    """Return the path of MPI's compiler: `$MPICC`, or mpicc.
+
+    Raises
+    ------
+    NotFoundError
+        If there is none.
+    """
+    name = os.environ.get("MPICC", "mpicc")
+    found = shutil.which(name)
+    if found is None:
+        raise _core.NotFoundError(
+            f"{name}: no such compiler; the study compiles its programs with MPI's: make peers, or "
+            "apt-get install libopenmpi-dev openmpi-bin"
+        )
+    return found
+
+
+def build(folder: Path, programs: set[str]) -> Programs:
+    """Compile programs into a folder; what cannot be is told in `missing`.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no compiler.
+    """
+    mpicc = compiler()
+    made = Programs(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    data = [mpicc, *FLAGS, "-shared", "-fPIC", str(SOURCES / "data.c"), "-o", str(made.data)]
+    _run([*data, "-lm", "-lpthread"])
+    for program in sorted(programs - {"rank"}):
+        target = folder / program
+        common = [str(SOURCES / name) for name in ("main.c", "data.c", f"{program}.c")]
+        why = ""
+        for flags in _flags(program):
+            try:
+                _run([mpicc, *FLAGS, *common, "-o", str(target), *flags, "-lm", "-lpthread"])
+                made.releases[program] = _run([str(target), "library"])
+            except Failure as failure:
+                why = why or str(failure)
+                continue
+            made.paths[program] = target
+            break
+        else:
+            made.missing[program] = why or f"no {HEADERS.get(program, program)} was found"
+    return made
+
+
+def _flags(program: str) -> list[list[str]]:
+    """Return ways to tell the compiler where a library is, the likeliest first."""
+    if program == "ambar":
+        return [_ambar(prefix) for prefix in _ambar_prefixes()]
+    if program == "adios2":
+        return _adios2()
+    if program not in PACKAGES:
+        return [[]]
+    found = []
+    for package in PACKAGES[program]:
+        try:
+            flags = _run(["pkg-config", "--cflags", "--libs", package]).split()
+            prefix = _run(["pkg-config", "--variable=prefix", package])
+        except Failure:
+            continue
+        found.append([f"-I{prefix}/include", *flags])
+    return found
+
+
+def _adios2() -> list[list[str]]:
+    """Return the flags that ADIOS2 tells itself; `$ADIOS2_DIR` says where it was installed."""
+    folder = os.environ.get("ADIOS2_DIR", "")
+    command = str(Path(folder) / "bin" / "adios2-config") if folder else "adios2-config"
+    try:
+        flags = _run([command, "--c-flags", "--c-libs"]).split()
+    except Failure:
+        return []
+    return [[*flags, *(f"-Wl,-rpath,{flag[2:]}" for flag in flags if flag.startswith("-L"))]]
+
+
+def _ambar_prefixes() -> list[Path]:
+    """Return where ambar's header may be: `$AMBAR_DIR`, or the source tree of this package."""
+    given = os.environ.get("AMBAR_DIR")
+    return [Path(given)] if given else [SOURCES.parents[4]]
+
+
+def _ambar(prefix: Path) -> list[str]:
+    folders = [prefix / "lib", prefix / "target" / "release"]
+    libraries = [flag for path in folders for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
+    return [f"-I{prefix / 'include'}", *libraries, "-lambar"]
+
+
+def _run(command: list[str]) -> str:
+    """Return what a command prints.
+
+    Raises
+    ------
+    Failure
+        If it fails, with the first of its lines that tells of an error.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - compilers and our own programs
+            command, capture_output=True, text=True, timeout=BUILD_LIMIT, check=False, env=quiet()
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Failure(str(error)) from error
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"{command[0]} failed"]
+        raise Failure(next((line for line in lines if "error" in line), lines[-1]))
+    return done.stdout.strip()
+
+
+def quiet() -> dict[str, str]:
+    """Return an environment in which MPI runs for root too, as in containers."""
+    values = dict(os.environ)
+    if os.geteuid() == 0:
+        values |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return values
