@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ambar.bench.files import size_and_files
+from ambar.bench.files import size_and_files, size_on_disk
 from ambar.bench.parallel.launch import Launcher, Task
 from ambar.bench.parallel.results import Back, Row, Study
 from ambar.bench.parallel.versions import Kind, Version
@@ -38,7 +38,8 @@ class Job:
             answer = self.launcher.run(self.task, self.ranks, with_files)
             for do in ("cold", "warm"):
                 require(self.task, answer[do])
-            answer["bytes"], answer["files"] = size_and_files(with_files)
+            answer["length"], answer["files"] = size_and_files(with_files)
+            answer["bytes"] = size_on_disk(with_files)
             self.answers.append(answer)
         except Failure as failure:
             self.failed = str(failure)
@@ -59,6 +60,7 @@ class Job:
             ranks=self.ranks,
             doubles=self.task.doubles,
             bytes=last["bytes"],
+            length=last["length"],
             files=last["files"],
             write=each("write"),
             write_cpu=each("write", "cpu"),

@@ -61,14 +61,17 @@ def sections(study: Study) -> Iterator[Section]:
         for ranks in study.ranks:
             if rows := study.of(data, ranks):
                 cells = [(cells_of(row, study), row.made_by.ours) for row in rows]
-                many = "1 rank" if ranks == 1 else f"{ranks} ranks"
-                title = f"{data}, {many}, {study.doubles:,} doubles"
+                title = f"{data}, {_ranks(ranks)}, {study.doubles:,} doubles"
                 yield Section(title, COLUMNS, cells)
     if study.backs:
         yield _backs(study)
     for data in study.data:
         for bandwidth in study.bandwidths:
             yield from _model(study, data, bandwidth)
+
+
+def _ranks(count: int) -> str:
+    return "1 rank" if count == 1 else f"{count} ranks"
 
 
 def _backs(study: Study) -> Section:
@@ -79,7 +82,7 @@ def _backs(study: Study) -> Section:
         by_readers = {back.readers: back for back in study.backs if back.version == key}
         cells = [_back(by_readers[n]) if n in by_readers else "-" for n in study.readers]
         rows.append(([VERSIONS[key].name, *cells], VERSIONS[key].ours))
-    columns = ("warm s", *(f"{n} ranks" for n in study.readers))
+    columns = ("warm s", *(_ranks(n) for n in study.readers))
     return Section(f"{first.data}, written by {first.writers} ranks, read by others", columns, rows)
 
 
@@ -134,6 +137,12 @@ def notes(study: Study) -> list[str]:
         f"Every read was compared with what was written: bit for bit, or within {study.bound:g}.",
         "model: encode seconds a double from the measured CPU seconds of the fewest ranks, divided "
         "among all ranks, plus all bytes through the file system; nothing else is in it.",
+    ]
+    holes = {r.made_by.name: r.length / r.bytes for r in study.rows if r.length > 1.05 * r.bytes}
+    lines += [
+        f"{name}: its files have holes, and are {by:.2f} times longer than what they take of "
+        "the disk, which counts here."
+        for name, by in holes.items()
     ]
     if study.text_doubles != study.doubles:
         lines.append(f"Text has {study.text_doubles:,} doubles only; charts scale its seconds up.")

@@ -18,7 +18,9 @@ class Row:
     ranks: int
     doubles: int
     bytes: int
-    """Of all files."""
+    """That all files take of the disk."""
+    length: int
+    """Of all files, holes included."""
     files: int
     write: list[float]
     """Seconds of the slowest rank, to files that are closed and on the disk."""

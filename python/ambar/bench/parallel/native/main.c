@@ -131,14 +131,13 @@ static const version *find(const char *name) {
 }
 
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
-    if (argc == 2 && !strcmp(argv[1], "library")) {
+    if (argc == 2 && !strcmp(argv[1], "library")) { /* without MPI, which needs its mpirun */
         char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
         name_library(text, sizeof text);
         puts(text);
-        MPI_Finalize();
         return 0;
     }
+    MPI_Init(&argc, &argv);
     if (argc != 8) {
         fail("usage: %s VERSION random|smooth DOUBLES BOUND PATH WRITERS write,cold,warm", argv[0]);
     }
