@@ -4,7 +4,7 @@ use crate::binary::{BinaryDecoder, BinaryEncoder, Numbers};
 use crate::error::{Corrupt, Invalid, Result};
 
 /// Blocks lie at multiples of their side, less than this many from the origin.
-const REACH: i64 = 1 << 20;
+pub(crate) const REACH: i64 = 1 << 20;
 /// A region is cut in two while less than this part of it is filled.
 const FILLED: f64 = 0.4;
 /// Cuts behind each other from which on regions are cut through the middle, however they are filled:
@@ -27,20 +27,7 @@ pub(crate) struct Region {
 pub(crate) fn keys(origins: &[[i64; 3]], side: [usize; 3]) -> Result<Vec<u64>> {
     let mut keys: Vec<u64> = Vec::with_capacity(origins.len());
     for origin in origins {
-        let mut key = 0;
-        for d in 0..3 {
-            let side = side[d] as i64;
-            if origin[d].rem_euclid(side) != 0
-                || origin[d] / side >= REACH
-                || origin[d] / side < -REACH
-            {
-                return Err(Invalid(
-                    "blocks lie at multiples of their side, at most 2^20 of them out",
-                ));
-            }
-            let place = (origin[d] / side + REACH) as u64;
-            key |= spread(place) << (2 - d);
-        }
+        let key = key_of(origin, side)?;
         if keys.last().is_some_and(|last| *last >= key) {
             return Err(Invalid(
                 "blocks are sorted along the Morton curve, x quickest",
@@ -49,6 +36,25 @@ pub(crate) fn keys(origins: &[[i64; 3]], side: [usize; 3]) -> Result<Vec<u64>> {
         keys.push(key);
     }
     Ok(keys)
+}
+
+/// The number of the block with this origin along the Morton curve.
+///
+/// # Errors
+/// `Invalid` where the origin is no multiple of the side, or too far out.
+pub(crate) fn key_of(origin: &[i64; 3], side: [usize; 3]) -> Result<u64> {
+    let mut key = 0;
+    for d in 0..3 {
+        let side = side[d] as i64;
+        let place = origin[d] / side;
+        if origin[d].rem_euclid(side) != 0 || !(-REACH..REACH).contains(&place) {
+            return Err(Invalid(
+                "blocks lie at multiples of their side, at most 2^20 of them out",
+            ));
+        }
+        key |= spread((place + REACH) as u64) << (2 - d);
+    }
+    Ok(key)
 }
 
 /// The places (z, y, x, not negative) of keys.

@@ -22,6 +22,7 @@ mod lattice;
 mod mask;
 mod order;
 mod pack;
+pub mod packet;
 mod passes;
 mod plan;
 mod predict;

@@ -68,6 +68,11 @@ pub(crate) fn of_array(shape: &[usize]) -> Result<([usize; 3], usize)> {
 
 /// Values of a cuboid, unless there are more than can be counted.
 pub(crate) fn volume(shape: [usize; 3]) -> Option<usize> {
+    volume_of(&shape)
+}
+
+/// Values of an array, unless there are more than can be counted.
+pub(crate) fn volume_of(shape: &[usize]) -> Option<usize> {
     shape
         .iter()
         .try_fold(1usize, |product, n| product.checked_mul(*n))

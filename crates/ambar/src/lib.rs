@@ -13,6 +13,7 @@ pub mod limits;
 pub mod memory;
 pub mod metadata;
 pub mod parallel;
+pub mod ranks;
 pub mod store;
 
 pub use dtype::DataType;

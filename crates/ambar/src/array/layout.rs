@@ -231,6 +231,14 @@ pub fn table_chunk_rows(rows: u64) -> u64 {
     column_chunk(rows, 8, COLUMN_CHUNK)
 }
 
+/// Lengths of a chunk of an array to be written: the caller's, or the default ones.
+///
+/// # Errors
+/// `Invalid` where they do not fit the array; `Limit` for chunks that are too large.
+pub(crate) fn chunk_shape_of(spec: &ArraySpec) -> Result<Vec<u64>> {
+    Layout::new(spec, ArrayData::Fixed(&[])).map(|layout| layout.chunk_shape)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ mod blocks;
 mod check;
 mod layout;
 mod origins;
+mod parts;
 mod pieces;
 mod ranges;
 mod read;
@@ -26,12 +27,14 @@ use crate::error::Result;
 use crate::limits::Limits;
 use crate::metadata::{ArrayMetadata, Attributes, checked_product};
 
+pub(crate) use layout::chunk_shape_of;
 pub use layout::table_chunk_rows;
 pub use ranges::ChunkRange;
 pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;
 pub use write::Observer;
 
+pub(crate) use parts::{Part, Shards, copy_common};
 pub(crate) use remote::fetch_rows;
 pub(crate) use source::declared;
 pub(crate) use write::{Prepared, empty_entry, entries};

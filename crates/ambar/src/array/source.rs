@@ -68,13 +68,32 @@ impl<'a> Source<'a> {
         let mut source = Self::cut(name, metadata, layout, region, data)?;
         match spec {
             Some(spec) => source.choose(spec, true)?,
-            None => {
-                if let Some(bound) = source.metadata.chain.error_bound() {
-                    source.tune(bound, false)?;
-                }
-            }
+            None => source.tune_to_chain()?,
         }
         Ok(source)
+    }
+
+    /// A region of the array that `metadata` describes, by its codecs; of unit blocks at `origins`.
+    pub fn part(
+        name: &'a str,
+        metadata: ArrayMetadata,
+        origins: Option<&[[i64; 3]]>,
+        region: Region,
+        data: ArrayData<'a>,
+    ) -> Result<Self> {
+        let layout = Layout::of(&metadata);
+        let mut source = Self::cut(name, metadata, layout, region, data)?;
+        source.origins = origins.map(|origins| padded(origins, &source.layout));
+        source.tune_to_chain()?;
+        Ok(source)
+    }
+
+    /// Chooses the settings of the codec `ambar`, where it is the array's.
+    fn tune_to_chain(&mut self) -> Result<()> {
+        match self.metadata.chain.error_bound() {
+            Some(bound) => self.tune(bound, false),
+            None => Ok(()),
+        }
     }
 
     fn cut(
@@ -113,7 +132,12 @@ impl<'a> Source<'a> {
         let bound = spec.error_bound.filter(|bound| *bound > 0.0);
         let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
         let blocks = float && self.origins.is_some();
-        let predicted = float && spec.predict && spec.profile != Profile::Fast;
+        if let Some(codecs) = &spec.codecs {
+            self.metadata.chain = codecs.clone();
+            return self.tune_to_chain();
+        }
+        let predicted =
+            float && spec.predict && !matches!(spec.profile, Profile::Fast | Profile::Raw);
         if bound.is_some() || predicted || blocks && spec.profile == Profile::Small {
             self.tune(bound.unwrap_or(0.0), spec.profile == Profile::Fast)?;
         }
@@ -401,14 +425,12 @@ fn repeat(raw: &mut [u8], value: &[u8]) {
 /// `Invalid` where the spec contradicts itself.
 pub(crate) fn declared(spec: &ArraySpec) -> Result<ArrayMetadata> {
     super::check::check_spec(spec)?;
-    if spec.block_origins.is_some() {
-        let message = "unit blocks are written with all of their array, not in regions";
-        return Err(Error::invalid(message));
-    }
     let mut metadata = described(spec, &Layout::new(spec, ArrayData::Fixed(&[]))?);
-    metadata.chain = match spec.error_bound.filter(|bound| *bound > 0.0) {
-        Some(bound) => CodecChain::bounded(bound),
-        None => codec::usual(spec.profile, &spec.dtype),
+    let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+    metadata.chain = match (&spec.codecs, bound) {
+        (Some(codecs), _) => codecs.clone(),
+        (None, Some(bound)) => CodecChain::bounded(bound),
+        (None, None) => codec::usual(spec.profile, &spec.dtype),
     };
     Ok(metadata)
 }

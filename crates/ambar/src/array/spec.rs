@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Strings;
-use crate::codec::Profile;
+use crate::codec::{CodecChain, Profile};
 use crate::dtype::DataType;
 use crate::metadata::Attributes;
 
@@ -36,6 +36,8 @@ pub struct ArraySpec {
     pub profile: Profile,
     /// The absolute error bound that every value keeps; `None`: lossless.
     pub error_bound: Option<f64>,
+    /// The codecs; `None`: chosen by profile, error bound and values.
+    pub codecs: Option<CodecChain>,
     /// Whether the dimensions are those of a grid along which the codec `ambar` may predict values that
     /// have no error bound, too: smaller where fields are smooth, but readers need ambar then.
     pub predict: bool,
@@ -61,6 +63,7 @@ impl ArraySpec {
             shard_shape: None,
             profile: Profile::default(),
             error_bound: None,
+            codecs: None,
             predict: false,
             block_origins: None,
             fill_value: None,
@@ -100,6 +103,13 @@ impl ArraySpec {
     #[must_use]
     pub fn error_bound(mut self, error_bound: Option<f64>) -> Self {
         self.error_bound = error_bound;
+        self
+    }
+
+    /// Sets the codecs, whatever profile and error bound say.
+    #[must_use]
+    pub fn codecs(mut self, codecs: Option<CodecChain>) -> Self {
+        self.codecs = codecs;
         self
     }
 
@@ -146,6 +156,32 @@ impl Region {
     /// Behind the last index of dimension `d`.
     pub(super) fn stop(&self, d: usize) -> u64 {
         self.start[d] + self.shape[d]
+    }
+
+    /// Number of values.
+    pub fn values(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// What it has in common with another of as many dimensions; `None` where that is nothing.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let dimensions = 0..self.start.len();
+        let start: Vec<u64> = dimensions
+            .clone()
+            .map(|d| self.start[d].max(other.start[d]))
+            .collect();
+        let lengths = dimensions.map(|d| {
+            let stop = self.stop(d).min(other.stop(d));
+            stop.checked_sub(start[d]).filter(|length| *length > 0)
+        });
+        let shape = lengths.collect::<Option<Vec<u64>>>()?;
+        Some(Self { start, shape })
+    }
+
+    /// Whether all of another of as many dimensions lies in it.
+    pub fn holds(&self, other: &Self) -> bool {
+        (0..self.start.len())
+            .all(|d| self.start[d] <= other.start[d] && other.stop(d) <= self.stop(d))
     }
 
     /// Whether it lies in an array of `shape`.

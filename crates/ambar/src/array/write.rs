@@ -205,7 +205,10 @@ struct EncodedShard {
 }
 
 /// The parts of an entry: its chunks and, in a shard, the index.
-fn assemble(metadata: &ArrayMetadata, chunks: Vec<Option<Vec<u8>>>) -> Result<Vec<Vec<u8>>> {
+pub(super) fn assemble(
+    metadata: &ArrayMetadata,
+    chunks: Vec<Option<Vec<u8>>>,
+) -> Result<Vec<Vec<u8>>> {
     let Some(sharding) = &metadata.sharding else {
         return Ok(chunks.into_iter().flatten().collect());
     };

@@ -223,6 +223,7 @@ pub(super) fn candidates(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
     let (shuffle, bits) = (Shuffle::Bytes, Shuffle::Bits);
     let mut candidates = vec![plain(None, 0.0)];
     match profile {
+        Profile::Raw => {}
         Profile::Fast => candidates.push(plain(blosc(Compressor::Lz4, 5, shuffle), 0.25)),
         Profile::Balanced => {
             let blosc = |cname, level, shuffle| plain(blosc(cname, level, shuffle), 0.0);

@@ -41,4 +41,6 @@ pub enum Profile {
     Balanced,
     /// As small as it gets; fields on unit blocks with the codec `ambar`, which is not one of Zarr's.
     Small,
+    /// As they are, with their checksums: where the disk is faster than any codec.
+    Raw,
 }

@@ -32,6 +32,8 @@ use zip::{ZipReader, ZipWriter};
 pub use ahead::Ahead;
 pub(crate) use key::broken_rule;
 pub use key::validate_key;
+pub(crate) use zip::entry_bytes;
+pub use zip::{Foreign, Share, SharedFile};
 
 /// One commit of a container, to be read from any number of threads without a lock.
 ///
@@ -137,6 +139,24 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// `Busy` where a new container's name has been taken meanwhile; `Io`, which poisons. After an
     /// error the last commit, or this one, is what readers find.
     fn commit(&mut self) -> Result<()>;
+
+    /// What other processes need to write into the container, too, from its `end` on. Until their
+    /// entries are adopted nothing may be put.
+    ///
+    /// # Errors
+    /// `Unsupported` in a directory; `Io`.
+    fn share(&mut self) -> Result<Share> {
+        let message = "many processes write into a single file; choose a path that is no directory";
+        Err(Error::unsupported(message))
+    }
+
+    /// Takes entries that others have written over, to be visible from the next commit on.
+    ///
+    /// # Errors
+    /// `Invalid` for a key that is not valid; `Unsupported` in a directory; `Io`.
+    fn adopt(&mut self, _entries: Vec<Foreign>) -> Result<()> {
+        Err(Error::unsupported("a directory adopts no entries"))
+    }
 
     /// The last commit, to be read.
     ///

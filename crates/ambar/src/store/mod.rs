@@ -19,6 +19,6 @@ pub enum NodeKind {
 }
 
 /// A path as callers write it (`/amr/density`, `amr/density`, `/`) without its leading `/`.
-fn name_of(path: &str) -> &str {
+pub(crate) fn name_of(path: &str) -> &str {
     path.strip_prefix('/').unwrap_or(path)
 }

@@ -4,6 +4,7 @@ use super::NodeKind;
 use super::name_of;
 use super::writer::StoreWriter;
 use crate::array::{ArrayData, ArraySpec, Prepared, Region, declared, empty_entry, entries};
+use crate::container::{Foreign, Share};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::ArrayMetadata;
@@ -18,8 +19,21 @@ impl StoreWriter {
     /// `Invalid` where the spec contradicts itself, or the path is a group or runs through an array.
     pub fn declare(&mut self, path: &str, spec: &ArraySpec) -> Result<()> {
         let name = name_of(path);
-        self.check_place(name, NodeKind::Array)?;
+        if spec.block_origins.is_some() {
+            let message = "unit blocks are written with all of their array, not in regions";
+            return Err(Error::invalid(message).at_node(name));
+        }
         let metadata = declared(spec).map_err(|error| error.at_node(name))?;
+        self.declare_as(name, &metadata)?;
+        if let Some(node) = self.nodes.get_mut(name) {
+            node.spec = Some(spec.clone());
+        }
+        Ok(())
+    }
+
+    /// Makes an array that has its fill value everywhere, whose codecs are known.
+    pub(crate) fn declare_as(&mut self, name: &str, metadata: &ArrayMetadata) -> Result<()> {
+        self.check_place(name, NodeKind::Array)?;
         let document = metadata.to_json().map_err(|error| error.at_node(name))?;
         for key in self.keys_below(name) {
             self.container.remove(&key)?;
@@ -28,9 +42,21 @@ impl StoreWriter {
         self.make_parents(name);
         self.insert(name, NodeKind::Array, document.to_string());
         if let Some(node) = self.nodes.get_mut(name) {
-            node.spec = Some(spec.clone());
             node.sparse = true;
         }
+        Ok(())
+    }
+
+    /// What other processes need to write entries of declared arrays, too.
+    pub(crate) fn share(&mut self) -> Result<Share> {
+        self.container.share()
+    }
+
+    /// Takes entries that others have written over, to be visible from the next commit on.
+    pub(crate) fn adopt(&mut self, entries: Vec<Foreign>) -> Result<()> {
+        let keys: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
+        self.container.adopt(entries)?;
+        self.keys.extend(keys);
         Ok(())
     }
 

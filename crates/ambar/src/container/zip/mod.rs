@@ -9,9 +9,11 @@ mod parse;
 mod reader;
 mod records;
 mod repair;
+mod shared;
 mod slot;
 mod writer;
 
 pub use reader::ZipReader;
 pub use repair::{compact, repair};
+pub use shared::{Foreign, Share, SharedFile, entry_bytes};
 pub use writer::ZipWriter;

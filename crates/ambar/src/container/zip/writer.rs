@@ -14,6 +14,7 @@ use super::locate;
 use super::parse::Record;
 use super::reader::ZipReader;
 use super::records::{DirectoryEntry, LocalHeader};
+use super::shared::{Foreign, Share};
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -312,6 +313,49 @@ impl ContainerWriter for ZipWriter {
             return Ok(());
         }
         self.guarded(Self::write_commit)
+    }
+
+    fn share(&mut self) -> Result<Share> {
+        self.guarded(|writer| {
+            writer.out.flush()?;
+            let name = match &writer.new {
+                Some(new) => new.temporary.clone(),
+                None => writer.path.clone(),
+            };
+            let end = writer.out.position();
+            Share::new(
+                &writer.file,
+                name,
+                writer.path.clone(),
+                end,
+                writer.durability,
+            )
+        })
+    }
+
+    fn adopt(&mut self, entries: Vec<Foreign>) -> Result<()> {
+        for entry in &entries {
+            key::validate_key(&entry.key).map_err(|error| error.in_file(self.path.display()))?;
+        }
+        self.guarded(|writer| {
+            writer.out.flush()?;
+            let ends = entries.iter().map(|entry| entry.data_offset + entry.len);
+            let end = ends.max().unwrap_or(0).max(writer.out.position());
+            for entry in entries {
+                let record = Record {
+                    header_offset: entry.header_offset,
+                    data_offset: Some(entry.data_offset),
+                    len: entry.len,
+                    crc32: entry.crc32,
+                    streamed: false,
+                };
+                writer.live.insert(entry.key.into(), record);
+                writer.changed = true;
+            }
+            let (file, path) = (Arc::clone(&writer.file), writer.path.clone());
+            writer.out = Appender::new(file, path, writer.durability, end);
+            Ok(())
+        })
     }
 
     fn reader(&self) -> Result<Arc<dyn Container>> {

@@ -1,0 +1,135 @@
+//! The filter's options, `cd_values`: what a user gives, and what a dataset's type and chunk add.
+
+use std::ffi::c_uint;
+
+use ambar_codec::packet::Type;
+
+/// The version of the layout of the options.
+const VERSION: c_uint = 1;
+/// How far values may be off.
+const LOSSLESS: c_uint = 0;
+const ABSOLUTE: c_uint = 1;
+/// Options that a user gives: version, mode, the bound's lower and upper 32 bits.
+pub(super) const GIVEN: usize = 4;
+/// What comes before the lengths of a chunk.
+const BEFORE_LENGTHS: usize = 7;
+/// Dimensions of a chunk.
+pub(super) const RANK: usize = 32;
+/// All options.
+pub(super) const ALL: usize = BEFORE_LENGTHS + RANK;
+const BIG_ENDIAN: c_uint = 1 << 8;
+
+/// The options of a dataset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// How far values may be off; 0: not at all.
+    pub bound: f64,
+    /// What the dataset's type and chunk add; `None` before they are known.
+    pub local: Option<Local>,
+}
+
+/// The type of a dataset's values, and its chunk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Local {
+    /// The type of the values.
+    pub of: Type,
+    /// Whether they have their highest byte first.
+    pub big_endian: bool,
+    /// The chunk's length in each dimension.
+    pub shape: Vec<usize>,
+}
+
+impl Local {
+    /// The bytes of a chunk.
+    pub(super) fn bytes(&self) -> Option<usize> {
+        self.shape
+            .iter()
+            .try_fold(self.of.size(), |bytes, n| bytes.checked_mul(*n))
+    }
+}
+
+impl Options {
+    /// Reads options; none at all mean: without loss.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn parse(values: &[c_uint]) -> Result<Self, &'static str> {
+        let (bound, rest) = match values {
+            [] => {
+                return Ok(Self {
+                    bound: 0.0,
+                    local: None,
+                });
+            }
+            [VERSION, LOSSLESS, _, _, rest @ ..] => (0.0, rest),
+            [VERSION, ABSOLUTE, low, high, rest @ ..] => (
+                f64::from_bits(u64::from(*high) << 32 | u64::from(*low)),
+                rest,
+            ),
+            [VERSION, ..] => {
+                return Err(
+                    "the filter's options are 1, 0 (without loss) or 1 (absolute), and the \
+                            lower and upper 32 bits of the bound",
+                );
+            }
+            [_, ..] => return Err("the filter's options are those of a newer version of ambar"),
+        };
+        if !(bound >= 0.0 && bound.is_finite()) {
+            return Err("an error bound is a finite number from 0 on");
+        }
+        let local = match rest {
+            [] => None,
+            rest => Some(Self::local(rest).ok_or("the filter's options contradict each other")?),
+        };
+        Ok(Self { bound, local })
+    }
+
+    fn local(rest: &[c_uint]) -> Option<Local> {
+        let [kind, size, rank, lengths @ ..] = rest else {
+            return None;
+        };
+        let of = match (kind & !BIG_ENDIAN, *size) {
+            (0, 1..) => Type::Other(*size as usize),
+            (1, 4) => Type::Float32,
+            (2, 8) => Type::Float64,
+            _ => return None,
+        };
+        if lengths.len() != *rank as usize || lengths.contains(&0) {
+            return None;
+        }
+        let local = Local {
+            of,
+            big_endian: kind & BIG_ENDIAN != 0,
+            shape: lengths.iter().map(|n| *n as usize).collect(),
+        };
+        local.bytes().map(|_| local)
+    }
+
+    /// Options as HDF5 keeps them.
+    ///
+    /// # Errors
+    /// Where a number does not fit into 32 bits.
+    pub fn to_values(&self) -> Result<Vec<c_uint>, &'static str> {
+        let bits = self.bound.to_bits();
+        let mode = if self.bound > 0.0 { ABSOLUTE } else { LOSSLESS };
+        let mut values = vec![VERSION, mode, bits as c_uint, (bits >> 32) as c_uint];
+        let Some(local) = &self.local else {
+            return Ok(values);
+        };
+        let number = |n: usize| {
+            c_uint::try_from(n).map_err(|_| "the filter takes chunks of less than 2^32 values")
+        };
+        let kind = match local.of {
+            Type::Other(_) => 0,
+            Type::Float32 => 1,
+            Type::Float64 => 2,
+        };
+        values.push(kind | if local.big_endian { BIG_ENDIAN } else { 0 });
+        values.push(number(local.of.size())?);
+        values.push(number(local.shape.len())?);
+        for n in &local.shape {
+            values.push(number(*n)?);
+        }
+        Ok(values)
+    }
+}

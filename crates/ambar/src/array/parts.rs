@@ -1,0 +1,139 @@
+//! Parts of an array that come one by one: copied between regions, and encoded shard by shard.
+
+use super::blocks::Span;
+use super::layout::Layout;
+use super::pieces::Pieces;
+use super::source::Source;
+use super::spec::{ArrayData, Region};
+use super::write::assemble;
+use crate::error::{Error, Result};
+use crate::metadata::ArrayMetadata;
+use crate::parallel;
+
+/// How the entries of an array lie in it.
+pub(crate) struct Shards {
+    shape: Vec<u64>,
+    /// Lengths of an entry: a shard, or a chunk where there are none.
+    lengths: Vec<u64>,
+}
+
+impl Shards {
+    /// The entries of the array that `metadata` describes.
+    pub fn of(metadata: &ArrayMetadata) -> Self {
+        let layout = Layout::of(metadata);
+        Self {
+            lengths: layout.shard_shape.unwrap_or(layout.chunk_shape),
+            shape: metadata.shape.clone(),
+        }
+    }
+
+    /// The values of an entry that lie in the array.
+    pub fn region(&self, shard: &[u64]) -> Region {
+        let start: Vec<u64> = shard
+            .iter()
+            .zip(&self.lengths)
+            .map(|(i, n)| i * n)
+            .collect();
+        let ends = start.iter().zip(&self.lengths).zip(&self.shape);
+        let shape = ends.map(|((start, length), all)| (*length).min(all.saturating_sub(*start)));
+        Region {
+            shape: shape.collect(),
+            start,
+        }
+    }
+
+    /// Calls `f` with each entry that has values of `region`.
+    pub fn try_for_each(
+        &self,
+        region: &Region,
+        mut f: impl FnMut(&[u64]) -> Result<()>,
+    ) -> Result<()> {
+        if region.shape.contains(&0) {
+            return Ok(());
+        }
+        let first: Vec<u64> = (0..self.lengths.len())
+            .map(|d| region.start[d] / self.lengths[d])
+            .collect();
+        let counts: Vec<u64> = (0..self.lengths.len())
+            .map(|d| (region.stop(d) - 1) / self.lengths[d] - first[d] + 1)
+            .collect();
+        let mut inside = vec![0; counts.len()];
+        loop {
+            let shard: Vec<u64> = first.iter().zip(&inside).map(|(a, b)| a + b).collect();
+            f(&shard)?;
+            if !super::blocks::advance(&mut inside, &counts) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Copies what two regions of an array have in common; the values of both lie in C order.
+pub(crate) fn copy_common(
+    (from, values): (&Region, &[u8]),
+    (to, out): (&Region, &mut [u8]),
+    size: usize,
+) -> Result<()> {
+    let Some(common) = from.intersection(to) else {
+        return Ok(());
+    };
+    let spans: Vec<Span> = (0..common.start.len())
+        .map(|d| Span {
+            inside: (common.start[d] - to.start[d]) as usize,
+            count: common.shape[d] as usize,
+            outside: (common.start[d] - from.start[d]) as usize,
+            step: 1,
+        })
+        .collect();
+    Pieces::one(values).copy(out, &spans, &to.shape, &from.shape, size)
+}
+
+/// Values of an array that hold whole shards of it.
+pub(crate) struct Part<'a>(Source<'a>);
+
+impl<'a> Part<'a> {
+    /// The values of `region`, in C order; unit blocks lie at `origins`.
+    ///
+    /// # Errors
+    /// `Invalid` where data and region do not fit.
+    pub fn new(
+        name: &'a str,
+        metadata: &ArrayMetadata,
+        origins: Option<&[[i64; 3]]>,
+        region: Region,
+        values: &'a [u8],
+    ) -> Result<Self> {
+        let size = metadata.dtype.size().ok_or_else(|| {
+            let message = format!("values of {} are not written in parts", metadata.dtype);
+            Error::unsupported(message).at_node(name)
+        })?;
+        if region.values().checked_mul(size as u64) != Some(values.len() as u64) {
+            let message = format!(
+                "{} bytes of data for {:?} values of {size} bytes",
+                values.len(),
+                region.shape
+            );
+            return Err(Error::invalid(message).at_node(name));
+        }
+        let data = ArrayData::Fixed(values);
+        let source = Source::part(name, metadata.clone(), origins, region, data);
+        Ok(Self(source.map_err(|error| error.at_node(name))?))
+    }
+
+    /// Encodes a shard: its key, and its bytes in parts. Values that the part does not have are the
+    /// array's fill value. Chunks are encoded in parallel.
+    ///
+    /// # Errors
+    /// `Invalid` where a codec refuses a chunk.
+    pub fn encode(&self, shard: &[u64]) -> Result<(String, Vec<Vec<u8>>)> {
+        let source = &self.0;
+        let chunks = source.layout.chunks_of(shard);
+        let encoded = parallel::try_map(chunks.len(), |index| {
+            let chunk = chunks[index].as_ref().filter(|chunk| source.touches(chunk));
+            chunk.map(|chunk| source.encode(chunk, None)).transpose()
+        });
+        let encoded = encoded.map_err(|error| error.at_node(source.name))?;
+        let key = source.metadata.keys.key(source.name, shard);
+        Ok((key, assemble(&source.metadata, encoded)?))
+    }
+}

@@ -1,0 +1,231 @@
+//! One ZIP written by many processes: each writes entries into extents of its own.
+//!
+//! One of them holds the container's writer, and with it the lock; the others open the same file by
+//! its [`Share`]. Nobody sees what they write until the holder has adopted the entries and committed.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{Durability, file};
+use super::append::Appender;
+use super::records::LocalHeader;
+use crate::error::{Error, ErrorKind, Result};
+
+/// What another process needs to write into a container that is being written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The file, under the name that it has now.
+    file: PathBuf,
+    /// The name that it has, or will get with the first commit: for messages.
+    path: PathBuf,
+    /// The file's number, so that no other file of the same name is taken for it.
+    inode: u64,
+    /// The first byte that is free.
+    pub(crate) end: u64,
+    /// Whether what is written waits for the disk.
+    durable: bool,
+}
+
+/// An entry that was written into a shared file, to be adopted by the next commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foreign {
+    /// Its key.
+    pub key: String,
+    /// Where its local header begins.
+    pub header_offset: u64,
+    /// Where its bytes begin.
+    pub data_offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// CRC-32 of its bytes.
+    pub crc32: u32,
+}
+
+/// Entries that wait to be written at most, one in the making and one on its way to the file apart:
+/// encoding goes on while the file takes what is encoded.
+const WAITING: usize = 1;
+
+/// An entry on its way to the file.
+struct Job {
+    offset: u64,
+    key: String,
+    parts: Vec<Vec<u8>>,
+}
+
+/// A process' end of a shared file. What it writes goes through a thread of its own.
+pub struct SharedFile {
+    path: PathBuf,
+    file: Arc<File>,
+    durability: Durability,
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<Result<Vec<Foreign>>>>,
+}
+
+impl Share {
+    pub(super) fn new(
+        file: &File,
+        name: PathBuf,
+        path: PathBuf,
+        end: u64,
+        durability: Durability,
+    ) -> Result<Self> {
+        let metadata = file
+            .metadata()
+            .map_err(|source| Error::io(source, &name, "asking for the file's number"))?;
+        Ok(Self {
+            file: name,
+            path,
+            inode: metadata.ino(),
+            end,
+            durable: durability == Durability::Full,
+        })
+    }
+}
+
+/// Bytes that an entry takes in the file: its local header and content.
+pub fn entry_bytes(key: &str, len: u64) -> u64 {
+    header(key, len, 0).len() as u64 + len
+}
+
+fn header(key: &str, len: u64, crc32: u32) -> Vec<u8> {
+    let mut header = Vec::new();
+    LocalHeader {
+        name: key,
+        len,
+        crc32,
+    }
+    .encode(&mut header);
+    header
+}
+
+impl SharedFile {
+    /// Opens the file that another process writes, too.
+    ///
+    /// # Errors
+    /// `NotFound` where this machine does not see it; `Invalid` where another file has its name; `Io`.
+    pub fn open(share: &Share) -> Result<Self> {
+        let opened = OpenOptions::new().read(true).write(true).open(&share.file);
+        let file =
+            opened.map_err(|source| Error::io(source, &share.file, "opening for writing"))?;
+        let metadata = file
+            .metadata()
+            .map_err(|source| Error::io(source, &share.file, "asking for the file's number"))?;
+        if metadata.ino() != share.inode {
+            let message = "another file has the name of the one that is being written; all ranks \
+                           must see the same file system";
+            return Err(Error::invalid(message).in_file(share.path.display()));
+        }
+        Ok(Self {
+            path: share.path.clone(),
+            file: Arc::new(file),
+            durability: if share.durable {
+                Durability::Full
+            } else {
+                Durability::None
+            },
+            jobs: None,
+            thread: None,
+        })
+    }
+
+    /// The name that the file has, or will get.
+    pub fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// Has an entry written from `offset` on, where `entry_bytes` of it must be free. Waits while
+    /// others are on their way.
+    ///
+    /// # Errors
+    /// `Io`, of this entry or one before; nothing more can be written then.
+    pub fn write(&mut self, offset: u64, key: String, parts: Vec<Vec<u8>>) -> Result<()> {
+        let jobs = self.start()?;
+        if jobs.send(Job { offset, key, parts }).is_ok() {
+            return Ok(());
+        }
+        // The thread ends before its sender only with an error.
+        self.finish().map(|_| ())
+    }
+
+    /// What was written since the last call, once all of it is in the file and, if it has to be, on
+    /// the disk.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn finish(&mut self) -> Result<Vec<Foreign>> {
+        self.jobs = None;
+        let Some(thread) = self.thread.take() else {
+            return Ok(Vec::new());
+        };
+        let written = thread.join().map_err(|_| {
+            Error::new(ErrorKind::Io, "writing has panicked").in_file(self.path.display())
+        })??;
+        file::sync(&self.file, &self.path, self.durability)?;
+        Ok(written)
+    }
+
+    fn start(&mut self) -> Result<&SyncSender<Job>> {
+        if self.thread.is_none() {
+            let (sender, receiver) = sync_channel(WAITING);
+            let target = (Arc::clone(&self.file), self.path.clone(), self.durability);
+            let thread = std::thread::Builder::new()
+                .name("ambar-write".into())
+                .spawn(move || drain(&receiver, target))
+                .map_err(|source| Error::io(source, &self.path, "starting a thread"))?;
+            self.thread = Some(thread);
+            self.jobs = Some(sender);
+        }
+        self.jobs.as_ref().ok_or_else(|| {
+            Error::new(ErrorKind::Io, "writing has failed before").in_file(self.path.display())
+        })
+    }
+}
+
+/// Writes what comes, until nothing more can.
+fn drain(
+    jobs: &Receiver<Job>,
+    (file, path, durability): (Arc<File>, PathBuf, Durability),
+) -> Result<Vec<Foreign>> {
+    let mut written = Vec::new();
+    for Job { offset, key, parts } in jobs {
+        let mut hasher = crc32fast::Hasher::new();
+        parts.iter().for_each(|part| hasher.update(part));
+        let crc32 = hasher.finalize();
+        let len = parts.iter().map(|part| part.len() as u64).sum();
+        let header = header(&key, len, crc32);
+        let mut out = Appender::new(Arc::clone(&file), path.clone(), durability, offset);
+        out.write(&header)?;
+        parts.iter().try_for_each(|part| out.write(part))?;
+        out.flush()?;
+        written.push(Foreign {
+            key,
+            header_offset: offset,
+            data_offset: offset + header.len() as u64,
+            len,
+            crc32,
+        });
+    }
+    Ok(written)
+}
+
+impl Drop for SharedFile {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // Whoever drops it before the end wants nothing of what was written.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for SharedFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SharedFile({})", self.path.display())
+    }
+}

@@ -1,0 +1,140 @@
+//! Who holds what: the blocks into which an array is cut among the ranks.
+
+use crate::array::Region;
+use crate::error::{Error, Result};
+
+/// First bytes of a rank's blocks as bytes.
+const MAGIC: &[u8; 8] = b"ambarblk";
+
+/// Dimensions that an array may have.
+const MAX_DIMENSIONS: u64 = 64;
+
+/// The blocks of all ranks, for arrays of one shape. The same on every rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decomposition {
+    shape: Vec<u64>,
+    /// Who holds it, and the block; empty ones are left out.
+    blocks: Vec<(u32, Region)>,
+}
+
+impl Decomposition {
+    /// One rank's blocks as bytes, to be gathered from all.
+    ///
+    /// # Errors
+    /// `Invalid` for a block that does not lie in an array of `shape`.
+    pub fn encode(shape: &[u64], blocks: &[Region]) -> Result<Vec<u8>> {
+        let mut words = vec![shape.len() as u64, blocks.len() as u64];
+        words.extend(shape);
+        for block in blocks {
+            if !block.lies_in(shape) {
+                return Err(outside(block, shape));
+            }
+            words.extend(block.start.iter().chain(&block.shape));
+        }
+        let words = words.iter().flat_map(|word| word.to_le_bytes());
+        Ok(MAGIC.iter().copied().chain(words).collect())
+    }
+
+    /// The decomposition that all ranks' bytes say, in the order of the ranks.
+    ///
+    /// # Errors
+    /// `Invalid` where two ranks speak of different shapes, or bytes are none of `encode`.
+    pub fn gather(parts: &[&[u8]]) -> Result<Self> {
+        let mut all: Option<Self> = None;
+        for (rank, part) in parts.iter().enumerate() {
+            let (shape, blocks) = parse(part)?;
+            let all = all.get_or_insert_with(|| Self {
+                shape: shape.clone(),
+                blocks: Vec::new(),
+            });
+            if all.shape != shape {
+                let message = format!(
+                    "rank {rank} speaks of an array of {shape:?}, others of {:?}; all must say the \
+                     same",
+                    all.shape
+                );
+                return Err(Error::invalid(message));
+            }
+            let held = blocks.into_iter().filter(|block| block.values() > 0);
+            all.blocks.extend(held.map(|block| (rank as u32, block)));
+        }
+        all.ok_or_else(|| Error::invalid("blocks of no rank at all"))
+    }
+
+    /// All of an array, held by rank 0.
+    pub fn whole(shape: &[u64]) -> Self {
+        Self::new(shape, vec![(0, Region::all(shape))])
+    }
+
+    /// These blocks, which must lie in an array of `shape`.
+    pub(crate) fn new(shape: &[u64], mut blocks: Vec<(u32, Region)>) -> Self {
+        blocks.retain(|(_, block)| block.values() > 0);
+        Self {
+            shape: shape.to_vec(),
+            blocks,
+        }
+    }
+
+    /// The arrays' shape.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// All blocks, and the ranks that hold them.
+    pub fn blocks(&self) -> &[(u32, Region)] {
+        &self.blocks
+    }
+
+    /// Whether a region lies in one of a rank's blocks.
+    pub fn holds(&self, rank: u32, region: &Region) -> bool {
+        let own = self.blocks.iter().filter(|(owner, _)| *owner == rank);
+        region.values() == 0 || own.clone().any(|(_, block)| block.holds(region))
+    }
+}
+
+fn outside(block: &Region, shape: &[u64]) -> Error {
+    Error::invalid(format!(
+        "a block of {:?} from {:?} on does not lie in an array of {shape:?}",
+        block.shape, block.start
+    ))
+}
+
+/// The shape and the blocks that `bytes` say.
+fn parse(bytes: &[u8]) -> Result<(Vec<u64>, Vec<Region>)> {
+    let damaged = || Error::invalid("these bytes are no rank's blocks");
+    let words = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
+    let words: Vec<u64> = words
+        .chunks_exact(8)
+        .map(|word| {
+            word.iter()
+                .rev()
+                .fold(0, |all, byte| all << 8 | u64::from(*byte))
+        })
+        .collect();
+    let [dimensions, count, rest @ ..] = &words[..] else {
+        return Err(damaged());
+    };
+    let expected = (count.checked_mul(2)).and_then(|n| n.checked_add(1)?.checked_mul(*dimensions));
+    if *dimensions > MAX_DIMENSIONS
+        || expected != Some(rest.len() as u64)
+        || bytes.len() != MAGIC.len() + 8 * words.len()
+    {
+        return Err(damaged());
+    }
+    let dimensions = *dimensions as usize;
+    let (shape, rest) = rest.split_at(dimensions);
+    let mut blocks = Vec::new();
+    for index in 0..*count as usize {
+        let block = &rest[2 * dimensions * index..][..2 * dimensions];
+        let (start, lengths) = block.split_at(dimensions);
+        let block = Region {
+            start: start.to_vec(),
+            shape: lengths.to_vec(),
+        };
+        if !block.lies_in(shape) {
+            return Err(outside(&block, shape));
+        }
+        blocks.push(block);
+    }
+    Ok((shape.to_vec(), blocks))
+}

@@ -1,0 +1,157 @@
+//! What ranks tell each other, as bytes.
+
+use serde::{Deserialize, Serialize};
+
+use super::extents::Placement;
+use crate::array::Region;
+use crate::container::{Foreign, Share};
+use crate::error::{Error, ErrorKind, Result};
+
+/// What rank 0 tells those who are to write with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Invitation {
+    /// The version of the library: all ranks must cut arrays alike.
+    pub version: String,
+    pub ranks: u32,
+    pub share: Share,
+    pub alignment: u64,
+    pub extent: u64,
+    pub reserved: bool,
+    pub threads: usize,
+}
+
+impl Invitation {
+    pub fn placement(&self) -> Placement {
+        match self.reserved {
+            true => Placement::Reserved,
+            false => Placement::Counter,
+        }
+    }
+}
+
+/// What a rank tells rank 0: what it has written, or why it could not.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Index {
+    pub failure: Option<Failure>,
+    pub entries: Vec<Foreign>,
+}
+
+/// What rank 0 tells all: from where on the file is free, or why nothing was committed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub failure: Option<Failure>,
+    pub next: u64,
+}
+
+/// An error that crosses ranks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Failure {
+    kind: u8,
+    text: String,
+}
+
+const KINDS: [ErrorKind; 8] = [
+    ErrorKind::Corrupt,
+    ErrorKind::Unsupported,
+    ErrorKind::Invalid,
+    ErrorKind::NotFound,
+    ErrorKind::Busy,
+    ErrorKind::Limit,
+    ErrorKind::Interrupted,
+    ErrorKind::Io,
+];
+
+impl Failure {
+    pub fn new(error: &Error) -> Self {
+        let kind = KINDS.iter().position(|kind| *kind == error.kind());
+        Self {
+            kind: kind.unwrap_or(KINDS.len()) as u8,
+            text: error.to_string(),
+        }
+    }
+
+    /// The error, of a rank if it is known.
+    pub fn of_rank(mut self, rank: usize) -> Self {
+        self.text = format!("rank {rank}: {}", self.text);
+        self
+    }
+
+    pub fn error(&self) -> Error {
+        let kind = KINDS.get(usize::from(self.kind)).copied();
+        Error::new(kind.unwrap_or(ErrorKind::Io), self.text.clone())
+    }
+}
+
+pub(super) fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(message)
+        .map_err(|error| Error::invalid(format!("a message between ranks: {error}")))
+}
+
+pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Error::invalid(format!("these bytes are no {what}: {error}")))
+}
+
+/// Values of a shard that another rank owns.
+pub(super) struct Piece<'a> {
+    pub array: u32,
+    pub region: Region,
+    pub values: &'a [u8],
+}
+
+impl Piece<'_> {
+    /// Appends the piece to a message.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let lengths = [
+            u64::from(self.array),
+            self.region.start.len() as u64,
+            self.values.len() as u64,
+        ];
+        let words = lengths
+            .iter()
+            .chain(&self.region.start)
+            .chain(&self.region.shape);
+        out.extend(words.flat_map(|word| word.to_le_bytes()));
+        out.extend_from_slice(self.values);
+    }
+}
+
+/// The pieces of a message.
+pub(super) fn pieces(mut bytes: &[u8]) -> Result<Vec<Piece<'_>>> {
+    let mut pieces = Vec::new();
+    while !bytes.is_empty() {
+        let (piece, rest) = piece(bytes)
+            .ok_or_else(|| Error::invalid("these bytes are no values from another rank"))?;
+        pieces.push(piece);
+        bytes = rest;
+    }
+    Ok(pieces)
+}
+
+fn piece(bytes: &[u8]) -> Option<(Piece<'_>, &[u8])> {
+    let (array, bytes) = word(bytes)?;
+    let (dimensions, bytes) = word(bytes)?;
+    let (len, mut bytes) = word(bytes)?;
+    let mut words = Vec::new();
+    for _ in 0..dimensions.checked_mul(2)? {
+        let (next, rest) = word(bytes)?;
+        words.push(next);
+        bytes = rest;
+    }
+    let shape = words.split_off(dimensions as usize);
+    let (values, rest) = bytes.split_at_checked(len as usize)?;
+    let piece = Piece {
+        array: u32::try_from(array).ok()?,
+        region: Region {
+            start: words,
+            shape,
+        },
+        values,
+    };
+    Some((piece, rest))
+}
+
+fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (word, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_le_bytes(*word), rest))
+}

@@ -1,0 +1,35 @@
+//! One store written by many processes (ranks, as MPI calls them), into one file.
+//!
+//! Every step that needs others is bytes in, bytes out, so that nothing here knows how they travel:
+//!
+//! 1. Rank 0 makes a [`RankWriter`] with [`RankWriter::create`] or [`RankWriter::append`], and gives
+//!    its [`RankWriter::invitation`] to the others, who [`RankWriter::join`].
+//! 2. All declare the same arrays in the same order. Who holds what of them, their
+//!    [`Decomposition`], was gathered from all before. Chunks and shards are cut along it.
+//! 3. Each writes its blocks. Shards that it holds whole are encoded and go to extents of the file
+//!    that are its own; nobody waits for anybody. Of the others, one rank is the owner: pieces for
+//!    it wait in the [`RankWriter::outbox`].
+//! 4. Pieces are exchanged ([`RankWriter::inbox`]), the rest is encoded and made durable
+//!    ([`RankWriter::seal`]), and rank 0 commits what all have written ([`RankWriter::commit`]). Where
+//!    one has failed, nothing is committed, and all are told ([`RankWriter::conclude`]).
+//!
+//! `docs/decisions/0012-many-processes.md` says why.
+
+mod commit;
+mod declare;
+mod decomposition;
+mod division;
+mod extents;
+mod message;
+mod owners;
+mod pending;
+mod write;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use declare::ArrayId;
+pub use decomposition::Decomposition;
+pub use extents::{Placement, Reserve};
+pub use writer::{RankOptions, RankWriter};
