@@ -8,6 +8,10 @@ static void require(int code, const job *j) {
     if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_last_error());
 }
 
+static void require_all(int code, const job *j) {
+    if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_mpi_last_error());
+}
+
 static void write_by(const job *j, int profile, double bound) {
     ambar_options options = {0};
     ambar_mpi_writer writer;
@@ -21,12 +25,12 @@ static void write_by(const job *j, int profile, double bound) {
     spec.dimension_names = "x";
     spec.ndim = 1;
     spec.shape = &shape;
-    require(ambar_mpi_create(j->comm, j->path, &options, &writer), j);
-    require(ambar_mpi_blocks(j->comm, 1, &shape, 1, &start, &count, &blocks), j);
+    require_all(ambar_mpi_create(j->comm, j->path, &options, &writer), j);
+    require_all(ambar_mpi_blocks(j->comm, 1, &shape, 1, &start, &count, &blocks), j);
     require(ambar_define(writer.writer, "values", &spec, blocks, &array), j);
     require(ambar_write(writer.writer, array, &start, &count, j->values), j);
-    require(ambar_mpi_commit(&writer), j);
-    require(ambar_mpi_close(&writer), j);
+    require_all(ambar_mpi_commit(&writer), j);
+    require_all(ambar_mpi_close(&writer), j);
     ambar_blocks_free(blocks);
 }
 
