@@ -171,6 +171,28 @@ def test_arrays_that_do_not_fit_are_halved(tmp_path: Path, monkeypatch: pytest.M
     )
 
 
+@pytest.mark.parametrize("program", ["ambar", "rank"])
+def test_ambar_is_measured_from_c_and_python(program: str, tmp_path: Path) -> None:
+    if missing := building.build(tmp_path / "programs", {program}).missing:
+        pytest.skip(f"ambar's library for C: {missing[program]}")
+    if program == "rank":
+        pytest.importorskip("mpi4py")
+    keys = [version.key for version in VERSIONS.values() if version.program == program]
+    made = study.run_study(
+        tmp_path, doubles=DOUBLES, data=["smooth"], ranks=[2], readers=[3], keys=keys, rounds=1
+    )
+    assert made.left_out == {}
+    assert [row.version for row in made.rows] == keys
+    assert all(row.files == 1 for row in made.rows)
+    bounded = [key.endswith("bounded") for key in keys]
+    assert [row.error > 0 for row in made.rows] == bounded
+    assert max(row.error for row in made.rows) <= 1e-4
+    assert [back.differing > 0 for back in made.backs] == bounded
+    ratios = [row.length / (8 * DOUBLES) for row in made.rows]
+    assert 1 <= ratios[0] < 1.1  # raw
+    assert ratios[-1] < 0.3  # error-bounded
+
+
 def test_holes_take_no_room(tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file:
         file.seek(1 << 20)
