@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -94,7 +95,7 @@ def build(folder: Path, programs: set[str]) -> Programs:
 def _flags(program: str) -> list[list[str]]:
     """Return ways to tell the compiler where a library is, the likeliest first."""
     if program == "ambar":
-        return [_ambar(prefix) for prefix in _ambar_prefixes()]
+        return _ambar()
     if program == "adios2":
         return _adios2()
     if program not in PACKAGES:
@@ -121,16 +122,21 @@ def _adios2() -> list[list[str]]:
     return [[*flags, *(f"-Wl,-rpath,{flag[2:]}" for flag in flags if flag.startswith("-L"))]]
 
 
-def _ambar_prefixes() -> list[Path]:
-    """Return where ambar's header may be: `$AMBAR_DIR`, or the source tree of this package."""
-    given = os.environ.get("AMBAR_DIR")
-    return [Path(given)] if given else [SOURCES.parents[4]]
+def _ambar() -> list[list[str]]:
+    """Return how ambar's library is found: `$AMBAR_DIR`, installed, or built in the source tree."""
+    if given := os.environ.get("AMBAR_DIR"):
+        return [_at(Path(given) / "include", Path(given) / "lib", "ambar")]
+    tree = SOURCES.parents[4]
+    built = Path(os.environ.get("CARGO_TARGET_DIR", tree / "target")) / "release"
+    found = [_at(tree / "include", built, "ambar_capi")]
+    with contextlib.suppress(Failure):
+        installed = Path(_run(["pkg-config", "--variable=prefix", "ambar"]))
+        found.append(_at(installed / "include", installed / "lib", "ambar"))
+    return found
 
 
-def _ambar(prefix: Path) -> list[str]:
-    folders = [prefix / "lib", prefix / "target" / "release"]
-    libraries = [flag for path in folders for flag in (f"-L{path}", f"-Wl,-rpath,{path}")]
-    return [f"-I{prefix / 'include'}", *libraries, "-lambar"]
+def _at(include: Path, folder: Path, library: str) -> list[str]:
+    return [f"-I{include}", f"-L{folder}", f"-Wl,-rpath,{folder}", f"-l{library}"]
 
 
 def _run(command: list[str]) -> str:
