@@ -188,9 +188,9 @@ def test_ambar_is_measured_from_c_and_python(program: str, tmp_path: Path) -> No
     assert [row.error > 0 for row in made.rows] == bounded
     assert max(row.error for row in made.rows) <= 1e-4
     assert [back.differing > 0 for back in made.backs] == bounded
-    ratios = [row.length / (8 * DOUBLES) for row in made.rows]
-    assert 1 <= ratios[0] < 1.1  # raw
-    assert ratios[-1] < 0.3  # error-bounded
+    ratios = [row.ratio for row in made.rows]
+    assert 0.5 < ratios[0] <= 1  # raw
+    assert ratios[-1] > 2  # error-bounded
 
 
 def test_holes_take_no_room(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ambar.bench.process import Failure
 
 SOURCES = Path(__file__).with_name("native")
 # Without contraction every machine's multiplications and additions give the same doubles.
-FLAGS = ("-std=gnu11", "-O2", "-ffp-contract=off", "-Wall")
+FLAGS = ("-std=gnu11", "-O3", "-ffp-contract=off", "-Wall")
 PACKAGES = {
     "netcdf": ("netcdf-mpi", "netcdf"),
     "pnetcdf": ("pnetcdf",),
