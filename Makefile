@@ -56,7 +56,8 @@ peers: target/peers/adios2/bin/adios2-config
 target/peers/adios2/bin/adios2-config: | $(BIN)/maturin
 	apt-get install -qy --no-install-recommends $(PEERS)
 	rm -rf target/peers && mkdir -p target/peers/source
-	$(BIN)/python -m pip download --quiet --no-deps --no-binary adios2 --dest target/peers adios2
+	$(BIN)/python -m pip download --quiet --no-deps --no-binary adios2 --dest target/peers \
+		adios2==2.12.1.1001
 	tar -xzf target/peers/adios2-*.tar.gz --strip-components 1 -C target/peers/source
 	cmake -S target/peers/source -B target/peers/build -DCMAKE_BUILD_TYPE=Release \
 		-DCMAKE_INSTALL_PREFIX=$(CURDIR)/target/peers/adios2 -DADIOS2_USE_MPI=ON -DBUILD_TESTING=OFF \

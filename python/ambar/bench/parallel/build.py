@@ -13,6 +13,8 @@ from ambar import _core
 from ambar.bench.process import Failure
 
 SOURCES = Path(__file__).with_name("native")
+TREE = SOURCES.parents[4]
+"""The source tree, where this package lies in one."""
 # Without contraction every machine's multiplications and additions give the same doubles.
 FLAGS = ("-std=gnu11", "-O3", "-ffp-contract=off", "-Wall")
 PACKAGES = {
@@ -112,23 +114,26 @@ def _flags(program: str) -> list[list[str]]:
 
 
 def _adios2() -> list[list[str]]:
-    """Return the flags that ADIOS2 tells itself; `$ADIOS2_DIR` says where it was installed."""
-    folder = os.environ.get("ADIOS2_DIR", "")
-    command = str(Path(folder) / "bin" / "adios2-config") if folder else "adios2-config"
-    try:
-        flags = _run([command, "--c-flags", "--c-libs"]).split()
-    except Failure:
-        return []
-    return [[*flags, *(f"-Wl,-rpath,{flag[2:]}" for flag in flags if flag.startswith("-L"))]]
+    """Return the flags that ADIOS2 tells: of `$ADIOS2_DIR`, of make peers, of what is installed."""
+    commands: list[Path | str] = [TREE / "target" / "peers" / "adios2" / "bin" / "adios2-config"]
+    commands.append("adios2-config")
+    if given := os.environ.get("ADIOS2_DIR"):
+        commands = [Path(given) / "bin" / "adios2-config"]
+    found = []
+    for command in commands:
+        with contextlib.suppress(Failure):
+            flags = _run([str(command), "--c-flags", "--c-libs"]).split()
+            there = [f"-Wl,-rpath,{flag[2:]}" for flag in flags if flag.startswith("-L")]
+            found.append([*flags, *there])
+    return found
 
 
 def _ambar() -> list[list[str]]:
     """Return how ambar's library is found: `$AMBAR_DIR`, installed, or built in the source tree."""
     if given := os.environ.get("AMBAR_DIR"):
         return [_at(Path(given) / "include", Path(given) / "lib", "ambar")]
-    tree = SOURCES.parents[4]
-    built = Path(os.environ.get("CARGO_TARGET_DIR", tree / "target")) / "release"
-    found = [_at(tree / "include", built, "ambar_capi")]
+    built = Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target")) / "release"
+    found = [_at(TREE / "include", built, "ambar_capi")]
     with contextlib.suppress(Failure):
         installed = Path(_run(["pkg-config", "--variable=prefix", "ambar"]))
         found.append(_at(installed / "include", installed / "lib", "ambar"))
@@ -155,7 +160,8 @@ def _run(command: list[str]) -> str:
         raise Failure(str(error)) from error
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"{command[0]} failed"]
-        raise Failure(next((line for line in lines if "error" in line), lines[-1]))
+        telling = [line for line in lines if "error:" in line or "cannot find" in line]
+        raise Failure([*telling, lines[-1]][0])
     return done.stdout.strip()
 
 
