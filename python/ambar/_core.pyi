@@ -33,6 +33,10 @@ class Store:
     def __init__(self, location: _Path, storage_options: Mapping[str, str] | None = None) -> None:
         """At a path or URL; options are for URLs."""
 
+    @staticmethod
+    def of_bytes(data: Buffer, location: str) -> Store:
+        """In a C-contiguous buffer; messages call it `location`."""
+
     @property
     def location(self) -> str: ...
     def read_ahead(self, paths: list[str]) -> Ahead:

@@ -69,6 +69,7 @@ def convert(
     overwrite: bool = False,
     resume: bool = False,
     durability: Durability = "full",
+    reorder: bool = False,
 ) -> Conversion:
     """Convert a RAMSES output or a folder of them, a plotfile of AMReX, NetCDF files, or a mesh.
 
@@ -117,6 +118,8 @@ def convert(
         Of NetCDF: add the files that the collection of that name lacks; a series does so anyway.
     durability
         "full": survives a power cut. "none" leaves out the fsyncs.
+    reorder
+        Of a mesh: sort its cells along a curve, as `ambar.write_mesh` does.
 
     Raises
     ------
@@ -130,6 +133,8 @@ def convert(
     BusyError
         If there is a store of that name, or another writer is at it.
     """
+    if reorder and not is_mesh_file(path):
+        raise _core.InvalidError(f"{os.fspath(path)}: reorder is for files of meshes")
     if makes_collection([path]):
         _refuse_parts(path, "NetCDF files have", components, levels, covered)
         from ambar.collection.ingest import ingest
@@ -161,6 +166,7 @@ def convert(
             progress=progress,
             overwrite=overwrite,
             durability=durability,
+            reorder=reorder,
         )
     bounds = listed_bounds(error_bound)
     with shown(progress, f"converting {Path(path).name}") as report:

@@ -201,8 +201,8 @@ def mesh(
     points: Annotated[int, typer.Option(min=5, help="Points of the Delaunay mesh.")] = 1_000_000,
     data: Annotated[str, typer.Option(help="What grids hold: random, smooth.")] = "random,smooth",
     parts: Annotated[
-        str, typer.Option(help="Some of formats, levels, threads, array, meshes, series.")
-    ] = "formats,levels,threads,array,meshes,series",
+        str, typer.Option(help="Some of formats, levels, threads, array, box, meshes, series.")
+    ] = "formats,levels,threads,array,box,meshes,series",
     levels: Annotated[
         str, typer.Option(help="Levels of zstd, -22 to 22; A:B for all between.")
     ] = "-22,-10,-5,-1,1,3,5,7,9,12,15,19,22",

@@ -137,6 +137,13 @@ def convert(
         str | None, typer.Option(help="The engine of xarray to read with.", rich_help_panel=_NETCDF)
     ] = None,
     processes: Processes = None,
+    reorder: Annotated[
+        bool,
+        typer.Option(
+            "--reorder",
+            help="Of a mesh: sort the cells along a curve, so that parts of space are read alone.",
+        ),
+    ] = False,
     durability: Annotated[
         Durability, typer.Option(help="full: survives a power cut; none: leaves out the fsyncs.")
     ] = Durability.full,
@@ -172,7 +179,7 @@ def convert(
 
     ambar convert "2024/*.nc" "2025/*.zarr" fleet.ambar --resume
 
-    ambar convert wing.vtu wing.ambar --error-bound pressure=0.5
+    ambar convert wing.vtu wing.ambar --error-bound pressure=0.5 --reorder
     """
     from ambar import conversion
     from ambar.bounds import parse_bounds
@@ -195,10 +202,12 @@ def convert(
         "components": parse_list(components),
         "levels": parse_levels(levels),
         "covered": covered.value,
+        "reorder": reorder,
     }
     names = parse_list(fields)
     if conversion.makes_collection(paths):
-        _refuse("files of NetCDF", outputs | {"covered": None if covered == "auto" else covered})
+        outputs |= {"covered": None if covered == "auto" else covered, "reorder": reorder or None}
+        _refuse("files of NetCDF", outputs)
         from ambar.collection.ingest import ingest
 
         taken = ingest(paths, target, variables=names, resume=resume, **own, **common)

@@ -48,11 +48,13 @@ def convert_mesh(
     threads: int | None = None,
     overwrite: bool = False,
     durability: Durability = "full",
+    reorder: bool = False,
     progress: Progress | Literal[True] | None = None,
 ) -> Conversion:
     """Convert a file that PyVista (or meshio, through it) reads.
 
-    Arguments and errors are those of `ambar.convert`; UnsupportedError if PyVista is not installed,
+    Arguments and errors are those of `ambar.convert`, and `reorder` of `ambar.write_mesh`;
+    UnsupportedError if PyVista is not installed,
     CorruptError if it cannot read the file.
     """
     from ambar.conversion import Conversion, shown
@@ -69,6 +71,7 @@ def convert_mesh(
             threads=threads,
             overwrite=overwrite,
             durability=durability,
+            reorder=reorder,
         )
         if report is not None:
             report(size, size)

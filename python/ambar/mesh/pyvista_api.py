@@ -19,6 +19,7 @@ from ambar.mesh.mesh import Mesh
 from ambar.mesh.reading import Block
 from ambar.mesh.series import MeshSeries, is_mesh_series
 from ambar.mesh.writing import write_mesh
+from ambar.regions import Box
 from ambar.store import Store
 
 _ASSOCIATIONS = ("point", "cell", "field")
@@ -34,6 +35,8 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         self.step = 0
         self.status: dict[str, dict[str, bool]] = {}
         self.block: Block | None = None
+        self.region: Box | None = None
+        self.original_ids = False
         self.threads: int | None = None
 
     def SetFileName(self, filename: str) -> None:  # noqa: N802 - VTK's names, here and below
@@ -61,8 +64,15 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         """Return the mesh with the arrays that are enabled."""
         if self.mesh is None:
             raise _core.InvalidError("the reader has no file yet: set its path")
-        wanted = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
-        return self.mesh.read(block=self.block, threads=self.threads, **wanted)
+        return self.mesh.read(
+            point_data=self._wanted("point"),
+            cell_data=self._wanted("cell"),
+            field_data=self._wanted("field"),
+            block=self.block,
+            region=self.region,
+            original_ids=self.original_ids,
+            threads=self.threads,
+        )
 
     def choose(self, step: int) -> None:
         """Go to a time step; arrays that are disabled stay so."""
@@ -122,8 +132,9 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
 class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: ignore[misc]
     """Reads meshes of `.ambar` stores, all arrays or those enabled, and the steps of series.
 
-    ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`
-    and `threads` are as for `ambar.read_mesh`, and can be given to ``pyvista.read``.
+    ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`,
+    `region`, `original_ids` and `threads` are as for `ambar.read_mesh`, and can be given to
+    ``pyvista.read``.
     """
 
     _class_reader = _MeshSource
@@ -199,6 +210,25 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     @block.setter
     def block(self, block: Block | None) -> None:
         self.reader.block = block
+
+    @property
+    def region(self) -> Box | None:
+        """The box of which what touches it is read, None for all."""
+        region: Box | None = self.reader.region
+        return region
+
+    @region.setter
+    def region(self, region: Box | None) -> None:
+        self.reader.region = region
+
+    @property
+    def original_ids(self) -> bool:
+        """Whether there are to be arrays of the numbers that points and cells had."""
+        return bool(self.reader.original_ids)
+
+    @original_ids.setter
+    def original_ids(self, original_ids: bool) -> None:
+        self.reader.original_ids = original_ids
 
     @property
     def threads(self) -> int | None:

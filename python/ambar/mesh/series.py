@@ -37,6 +37,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._writer = writer
         self._shared = shared or Shared()
         self._error_bound: ErrorBound | None = None
+        self._reorder = False
         self._times: list[float | None] = []
         if store is not None:
             self._times = _times_of(store)
@@ -51,6 +52,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         threads: int | None = None,
         durability: Durability = "full",
         overwrite: bool = False,
+        reorder: bool = False,
     ) -> MeshSeries:
         """Return a new series without steps; arguments and errors are those of `ambar.write_mesh`.
 
@@ -61,6 +63,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         )
         series = cls(None, writer)
         series._error_bound = error_bound
+        series._reorder = reorder
         return series
 
     @classmethod
@@ -70,8 +73,12 @@ class MeshSeries(Sequence[Mesh], Closing):
         *,
         error_bound: ErrorBound | None = None,
         durability: Durability = "full",
+        reorder: bool = False,
     ) -> MeshSeries:
         """Return a series that steps can be added to, behind those that it has.
+
+        Arguments are as for `create`: give those that it was made with, or what did not change is
+        stored again.
 
         Raises
         ------
@@ -89,6 +96,7 @@ class MeshSeries(Sequence[Mesh], Closing):
             shared.know(_step(number), about.get("digests") or {})
         series = cls(store, append(path, durability=durability), shared)
         series._error_bound = error_bound
+        series._reorder = reorder
         return series
 
     def add(
@@ -135,6 +143,7 @@ class MeshSeries(Sequence[Mesh], Closing):
                 error_bound=self._error_bound,
                 user_dict=user_dict,
                 shared=self._shared,
+                reorder=self._reorder,
             )
         except BaseException:
             self._shared.forget()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,8 @@ class Sink:
         By name of an array how far its values may be off; "*" for all of float32 and float64.
     shared
         The arrays that the store has already, not to be written again.
+    reorder
+        Whether cells are to be sorted along a curve.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class Sink:
         base: str,
         error_bounds: Mapping[str, float | str] | None = None,
         shared: Shared | None = None,
+        *,
+        reorder: bool = False,
     ) -> None:
         self._writer = writer
         self._base = base.strip("/")
@@ -64,6 +69,17 @@ class Sink:
         self._packs: list[_Pack] = []
         self._pack_of: dict[tuple[str, str], int] = {}
         self._shared = shared
+        self.reorder = reorder
+        self._rows: int | None = None
+
+    @contextmanager
+    def chunks_of(self, rows: int) -> Iterator[None]:
+        """Have arrays of numbers cut into chunks of so many rows meanwhile."""
+        before, self._rows = self._rows, rows
+        try:
+            yield
+        finally:
+            self._rows = before
 
     def put(
         self,
@@ -95,7 +111,7 @@ class Sink:
             values,
             dims=dims,
             error_bound=bound,
-            chunks=_chunks(values, role),
+            chunks=_chunks(values, role, self._rows),
             predict=dims is not None and tuple(dims[:3]) == ("z", "y", "x"),
         )
         return {"at": path}
@@ -144,11 +160,13 @@ class Sink:
         return packs
 
 
-def _chunks(values: np.ndarray, role: str) -> tuple[int, int] | None:
+def _chunks(values: np.ndarray, role: str, rows: int | None) -> tuple[int, ...] | None:
     """Return the shape of a chunk of rows of few values, None for the writer's own choice.
 
     Corners of cells repeat each other's pattern: at 512 KiB they take a fifth of what 40 do.
     """
+    if rows is not None and values.ndim in (1, 2) and values.dtype.kind != "O" and values.size:
+        return (min(rows, len(values)), *values.shape[1:])
     if values.ndim != 2 or values.dtype.kind == "O" or not 0 < values.shape[1] <= 64:
         return None
     size = (1 << 19) if role == "corners" else (1 << 18)

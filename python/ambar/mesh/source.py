@@ -10,6 +10,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.array import Array
+from ambar.mesh.parts import Given, Part
 from ambar.mesh.sink import NUMBERS, inline_values
 from ambar.store import Store
 
@@ -57,11 +58,15 @@ class Source:
     def shape_of(self, reference: Any) -> tuple[int, ...]:
         """Return the shape of an array that is not read yet."""
         at = self._at(reference)
+        if isinstance(at, Given):
+            return at.values.shape
+        if isinstance(at, Part):
+            return self._part(at).shape
         return tuple(at[2:]) if isinstance(at, list) else self._array(at).shape
 
     def dtype_of(self, reference: Any) -> str:
         """Return the dtype of an array that is not read yet; "string" and "bytes" for texts."""
-        at = self._at(reference)
+        at = self.stored_at(reference)
         if isinstance(at, str):
             return self._array(at).type_name
         pack = self._pack(at[0])
@@ -77,8 +82,10 @@ class Source:
             at = self._at(reference)
             if isinstance(at, str):
                 arrays[at] = None
-            else:
+            elif isinstance(at, list):
                 slices.setdefault(at[0], []).append(at)
+            elif isinstance(at, Part) and isinstance(at.at, list):
+                slices.setdefault(at.at[0], []).append(at.at)
         whole = []
         for number, wanted in slices.items():
             pack = self._pack(number)
@@ -135,12 +142,36 @@ class Source:
             If the description, or the array, is not what it must be.
         """
         at = self._at(reference)
-        values = self._node(at) if isinstance(at, str) else self._slice(at)
+        if isinstance(at, Given):
+            values = at.values
+        elif isinstance(at, Part):
+            values = self._part(at)
+        else:
+            values = self._stored(at)
         if values.dtype.kind not in kinds or values.ndim not in ndim:
             raise self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
         if values.dtype not in _KNOWN:
             raise self.damaged(f"{what} has dtype {values.dtype}, which VTK has not")
         return values
+
+    def _stored(self, at: str | list[int]) -> np.ndarray:
+        return self._node(at) if isinstance(at, str) else self._slice(at)
+
+    def _part(self, part: Part) -> np.ndarray:
+        """Read some of the tuples of an array, and no others where it lies as they do."""
+        shape, dims = part.shape, len(part.shape)
+        if isinstance(part.at, str):
+            array = self._array(part.at)
+            if array.shape[:dims] == shape:
+                values = array.read(part.key, threads=self._threads)
+                return values.reshape(-1, *array.shape[dims:])
+        values = self._stored(part.at)
+        rest = values.shape[dims:]
+        if values.shape[:dims] != shape:
+            rest = values.shape[1:]
+            if values.ndim == 0 or len(values) != math.prod(shape):
+                raise self.damaged(f"an array has shape {values.shape}, and not {shape} tuples")
+        return values.reshape(*shape, *rest)[part.key].reshape(-1, *rest)
 
     def _node(self, at: str) -> np.ndarray:
         if at not in self._values:
@@ -168,10 +199,19 @@ class Source:
             raise self.damaged(f"there is no pack {number} of small arrays")
         return self._packs[number]
 
-    def _at(self, reference: Any) -> str | list[int]:
-        """Return where an array is: a path, or [pack, start, shape...] of whole numbers."""
+    def stored_at(self, reference: Any) -> str | list[int]:
+        """Return where a stored array is: a path, or [pack, start, shape...] of whole numbers.
+
+        Raises CorruptError if the object of the description refers to none.
+        """
+        at = self._at(reference)
+        if isinstance(at, (str, list)):
+            return at
+        raise self.damaged(f"{reference!r:.80} refers to no stored array")
+
+    def _at(self, reference: Any) -> str | list[int] | Given | Part:
         at = reference.get("at") if isinstance(reference, dict) else None
-        if isinstance(at, str):
+        if isinstance(at, (str, Given, Part)):
             return at
         if isinstance(at, list) and len(at) >= 3 and all(type(n) is int and n >= 0 for n in at):
             return at

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -22,7 +25,7 @@ LEVELS = range(-22, 23)
 
 def write_mesh(
     mesh: Any,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | BinaryIO,
     *,
     profile: Profile = "balanced",
     level: int | None = None,
@@ -31,6 +34,7 @@ def write_mesh(
     durability: Durability = "full",
     overwrite: bool = False,
     user_dict: Mapping[str, Any] | None = None,
+    reorder: bool = False,
 ) -> None:
     """Write a VTK object to a new store; `ambar.read_mesh` and `pyvista.read` give it back.
 
@@ -40,7 +44,8 @@ def write_mesh(
         A data set, table, hyper-tree grid, or multi-block, partitioned or AMR data, of VTK or
         PyVista.
     path
-        Where to write it.
+        Where to write it; or a binary file object, such as `io.BytesIO`, that the bytes of the
+        file are written to, by way of a temporary file.
     profile
         How to choose codecs: "fast" to read, "balanced", or "small".
     level
@@ -58,6 +63,10 @@ def write_mesh(
         Replace what is there; by default that is an error.
     user_dict
         What else to keep with it: anything JSON can hold.
+    reorder
+        Whether to sort the cells of surfaces and unstructured grids along a Morton curve, and their
+        points by first use, so that ``region=`` reads little. The mesh that is read then is in that
+        order; ``original_ids=True`` tells the one before.
 
     Raises
     ------
@@ -73,10 +82,26 @@ def write_mesh(
     """
     if level is not None:
         profile = _profile_of(level, profile)
+    if not isinstance(path, (str, os.PathLike)):
+        with TemporaryDirectory(prefix="ambar.") as folder:
+            file = Path(folder) / "mesh.ambar"
+            write_mesh(
+                mesh,
+                file,
+                profile=profile,
+                error_bound=error_bound,
+                threads=threads,
+                durability="none",
+                user_dict=user_dict,
+                reorder=reorder,
+            )
+            with file.open("rb") as written:
+                shutil.copyfileobj(written, path, 1 << 20)
+        return
     with create(
         path, overwrite=overwrite, durability=durability, profile=profile, threads=threads
     ) as writer:
-        put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict)
+        put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
 
 
 def put_mesh(
@@ -87,6 +112,7 @@ def put_mesh(
     error_bound: ErrorBound | None = None,
     user_dict: Mapping[str, Any] | None = None,
     shared: Shared | None = None,
+    reorder: bool = False,
 ) -> None:
     """Write a VTK object into the group `path` of a store; arguments are as for `write_mesh`.
 
@@ -95,7 +121,7 @@ def put_mesh(
     from ambar.mesh.objects import describe
     from ambar.mesh.sink import Sink
 
-    sink = Sink(writer, path, _bounds(error_bound), shared)
+    sink = Sink(writer, path, _bounds(error_bound), shared, reorder=reorder)
     described = describe(mesh, sink)
     if described is None:
         raise _core.InvalidError("a mesh is a VTK object, not None")
