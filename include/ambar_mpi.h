@@ -39,6 +39,10 @@ typedef struct {
 /* Messages are sent in pieces of this many bytes at most: MPI counts with int. */
 enum { AMBAR_MPI_PIECE = 1 << 30, AMBAR_MPI_TEXT = 1024, AMBAR_MPI_TAG = 1 };
 
+static inline uint64_t ambar_mpi_pieces(uint64_t bytes) { return (bytes + AMBAR_MPI_PIECE - 1) / AMBAR_MPI_PIECE; }
+
+static inline int ambar_mpi_length(uint64_t left) { return left < AMBAR_MPI_PIECE ? (int)left : (int)AMBAR_MPI_PIECE; }
+
 /* What a rank says of an attempt: whether it failed and why; for rank 0, how many bytes follow. */
 typedef struct {
     int32_t status, counts;
@@ -47,15 +51,23 @@ typedef struct {
 } ambar_mpi_word;
 
 static inline char *ambar_mpi_text(void) {
-    static char text[AMBAR_MPI_TEXT + 32];
+    static char text[AMBAR_MPI_TEXT];
     return text;
+}
+
+/* Copies as much of a text as there is room for. */
+static inline void ambar_mpi_copy(char *to, size_t room, const char *from) {
+    size_t length = strlen(from);
+    if (length >= room) length = room - 1;
+    memmove(to, from, length);
+    to[length] = 0;
 }
 
 /* Why the last ambar_mpi_ function that failed did so, as far as it was called from this source file. */
 static inline const char *ambar_mpi_last_error(void) { return ambar_mpi_text(); }
 
 static inline int ambar_mpi_fail(int status, const char *text) {
-    snprintf(ambar_mpi_text(), AMBAR_MPI_TEXT, "%s", text ? text : "unknown");
+    ambar_mpi_copy(ambar_mpi_text(), AMBAR_MPI_TEXT, text);
     return status;
 }
 
@@ -72,20 +84,21 @@ static inline ambar_mpi_word ambar_mpi_say(int status) {
     ambar_mpi_word word;
     memset(&word, 0, sizeof word);
     word.status = status;
-    if (status != AMBAR_OK) snprintf(word.text, sizeof word.text, "%s", ambar_mpi_text());
+    if (status != AMBAR_OK) ambar_mpi_copy(word.text, sizeof word.text, ambar_mpi_text());
     return word;
 }
 
 /* All ranks learn whether any has failed, and the first such rank's reason. Collective. */
 static inline int ambar_mpi_agree(MPI_Comm comm, int status) {
-    int rank, first, code;
+    int rank, first, code, length;
     ambar_mpi_word word = ambar_mpi_say(status);
     MPI_Comm_rank(comm, &rank);
     first = status == AMBAR_OK ? INT_MAX : rank;
     if ((code = ambar_mpi_checked(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm)))) return code;
     if (first == INT_MAX) return AMBAR_OK;
     if ((code = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, first, comm)))) return code;
-    snprintf(ambar_mpi_text(), AMBAR_MPI_TEXT + 32, "rank %d: %s", first, word.text);
+    length = snprintf(ambar_mpi_text(), AMBAR_MPI_TEXT, "rank %d: ", first);
+    ambar_mpi_copy(ambar_mpi_text() + length, (size_t)(AMBAR_MPI_TEXT - length), word.text);
     return word.status;
 }
 
@@ -98,9 +111,7 @@ static inline int ambar_mpi_spread(MPI_Comm comm, int rank, const ambar_mpi_word
     code = *bytes || word->bytes == 0 ? AMBAR_OK : ambar_mpi_fail(AMBAR_LIMIT, "no memory for what rank 0 says");
     if ((code = ambar_mpi_agree(comm, code))) goto failed;
     for (done = 0; done < word->bytes; done += AMBAR_MPI_PIECE) {
-        uint64_t left = word->bytes - done;
-        int count = (int)(left < AMBAR_MPI_PIECE ? left : AMBAR_MPI_PIECE);
-        if ((code = ambar_mpi_checked(MPI_Bcast(*bytes + done, count, MPI_BYTE, 0, comm)))) goto failed;
+        if ((code = ambar_mpi_checked(MPI_Bcast(*bytes + done, ambar_mpi_length(word->bytes - done), MPI_BYTE, 0, comm)))) goto failed;
     }
     return AMBAR_OK;
 failed:
@@ -311,13 +322,13 @@ static inline int ambar_mpi_begin_step(ambar_mpi_writer *w, const char *series, 
     word = ambar_mpi_say(status);
     if (w->rank == 0 && !status) {
         word.bytes = strlen(path);
-        snprintf(word.text, sizeof word.text, "%s", path);
+        ambar_mpi_copy(word.text, sizeof word.text, path);
     }
     if ((status = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, 0, w->comm)))) return status;
     if (word.status) return ambar_mpi_fail(word.status, word.text);
     if (word.bytes >= sizeof word.text) status = ambar_mpi_fail(AMBAR_LIMIT, "the path of a step is 1023 bytes long at most");
     if (word.bytes >= room) status = ambar_mpi_fail(AMBAR_INVALID, "no room for the path of the step");
-    if (!status) snprintf(path, room, "%s", word.text);
+    if (!status) ambar_mpi_copy(path, room, word.text);
     return ambar_mpi_agree(w->comm, status);
 }
 
@@ -326,8 +337,7 @@ static inline int ambar_mpi_move(MPI_Comm comm, int to_send, int peer, uint8_t *
                                  MPI_Request *requests, int *count) {
     uint64_t done;
     for (done = 0; done < bytes; done += AMBAR_MPI_PIECE) {
-        uint64_t left = bytes - done;
-        int length = (int)(left < AMBAR_MPI_PIECE ? left : AMBAR_MPI_PIECE);
+        int length = ambar_mpi_length(bytes - done);
         MPI_Request *request = requests + (*count)++;
         int code = to_send ? MPI_Isend(data + done, length, MPI_BYTE, peer, AMBAR_MPI_TAG, comm, request)
                            : MPI_Irecv(data + done, length, MPI_BYTE, peer, AMBAR_MPI_TAG, comm, request);
@@ -339,7 +349,12 @@ static inline int ambar_mpi_move(MPI_Comm comm, int to_send, int peer, uint8_t *
     return AMBAR_OK;
 }
 
-static inline uint64_t ambar_mpi_pieces(uint64_t bytes) { return (bytes + AMBAR_MPI_PIECE - 1) / AMBAR_MPI_PIECE; }
+/* Waits for all of a list; some headers have compilers warn of MPI_Waitall with MPI_STATUSES_IGNORE. */
+static inline int ambar_mpi_wait(int count, MPI_Request *requests) {
+    int at, status = AMBAR_OK;
+    for (at = 0; at < count && !status; at++) status = ambar_mpi_checked(MPI_Wait(requests + at, MPI_STATUS_IGNORE));
+    return status;
+}
 
 /* Gives every rank what the others have for it: outboxes of `sizes[ranks..]` bytes go out, `sizes[..ranks]` come in. */
 static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxes, const uint64_t *sizes) {
@@ -359,7 +374,7 @@ static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxe
         status = ambar_mpi_move(w->comm, 0, peer, data + place, sizes[peer], requests, &count);
     for (peer = 0; peer < w->ranks && !status; peer++)
         status = ambar_mpi_move(w->comm, 1, peer, boxes[peer].data, boxes[peer].len, requests, &count);
-    if (!status) status = ambar_mpi_checked(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
+    if (!status) status = ambar_mpi_wait(count, requests);
     /* What a box is refused for is remembered by the writer, which then refuses to seal. */
     for (peer = 0, place = 0; peer < w->ranks && !status; place += sizes[peer], peer++)
         if (sizes[peer]) (void)ambar_ranks_inbox(w->writer, (uint32_t)peer, data + place, (size_t)sizes[peer]);
@@ -415,7 +430,7 @@ static inline int ambar_mpi_gather(ambar_mpi_writer *w, ambar_bytes own, size_t 
     for (rank = 0; w->rank == 0 && rank < w->ranks && !status; place += sizes[rank], rank++)
         status = ambar_mpi_move(w->comm, 0, rank, *all + place, sizes[rank], requests, &count);
     if (!status) status = ambar_mpi_move(w->comm, 1, 0, own.data, size, requests, &count);
-    if (!status) status = ambar_mpi_checked(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE));
+    if (!status) status = ambar_mpi_wait(count, requests);
 end:
     free(sizes), free(requests);
     return status;

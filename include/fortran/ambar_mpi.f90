@@ -7,6 +7,7 @@ module ambar_mpi
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use ambar
+    use ambar_c, only: c_options, concluded, reversed, text_of
     implicit none
     private
 
