@@ -11,7 +11,7 @@ module ambar
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     use ambar_c
     use ambar_reading
-    implicit none
+    implicit none (type, external)
     private
 
     public :: ambar_writer, ambar_array, ambar_blocks, ambar_settings

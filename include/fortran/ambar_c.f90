@@ -2,9 +2,9 @@
 module ambar_c
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: error_unit, int64
-    implicit none
+    implicit none (type, external)
     public
-    private :: last_error, ended
+    private :: last_error
 
     integer, parameter :: MAX_DIMENSIONS = 8
     integer, parameter :: AMBAR_OK = 0, AMBAR_CORRUPT = 1, AMBAR_UNSUPPORTED = 2, AMBAR_INVALID = 3, &

@@ -8,7 +8,7 @@ module ambar_mpi
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use ambar
     use ambar_c, only: c_options, concluded, reversed, text_of
-    implicit none
+    implicit none (type, external)
     private
 
     public :: ambar_mpi_create, ambar_mpi_append, ambar_mpi_blocks, ambar_mpi_begin_step, ambar_mpi_commit, ambar_mpi_close

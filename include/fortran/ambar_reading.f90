@@ -3,7 +3,7 @@ module ambar_reading
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     use ambar_c
-    implicit none
+    implicit none (type, external)
     private
 
     public :: ambar_store, ambar_open, ambar_free, ambar_shape, ambar_read, ambar_attributes
