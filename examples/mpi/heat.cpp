@@ -16,9 +16,10 @@ namespace {
 const int ITERATIONS = 20;   // between two steps that are written
 const double RATE = 0.2;     // of diffusion, in units of cells and iterations
 
-void check(int status, const char *why) {
+// `why` is asked after the call, whose text it gives.
+void check(int status, const char *(*why)()) {
     if (status == AMBAR_OK) return;
-    std::fprintf(stderr, "ambar: %s\n", why);
+    std::fprintf(stderr, "ambar: %s\n", why());
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -70,7 +71,7 @@ int resume(const char *path, Rows &rows) {
         std::snprintf(name, sizeof name, "step_%06d/temperature", steps - 1);
         const uint64_t start[] = {rows.first, 0}, count[] = {rows.count, rows.n};
         std::vector<double> own(rows.count * rows.n);
-        check(ambar_read(store, name, start, count, own.data(), own.size() * sizeof(double), 1), ambar_last_error());
+        check(ambar_read(store, name, start, count, own.data(), own.size() * sizeof(double), 1), ambar_last_error);
         for (uint64_t row = 0; row < rows.count; row++)
             for (uint64_t column = 0; column < rows.n; column++) *rows.cell(row, column) = own[row * rows.n + column];
     }
@@ -80,7 +81,7 @@ int resume(const char *path, Rows &rows) {
 
 void write_step(ambar_mpi_writer &writer, Rows &rows, double time) {
     char group[256];
-    check(ambar_mpi_begin_step(&writer, "", time, group, sizeof group), ambar_mpi_last_error());
+    check(ambar_mpi_begin_step(&writer, "", time, group, sizeof group), ambar_mpi_last_error);
     const uint64_t shape[] = {rows.n, rows.n}, start[] = {rows.first, 0}, count[] = {rows.count, rows.n};
     ambar_spec spec = {};
     spec.type = AMBAR_FLOAT64;
@@ -90,11 +91,11 @@ void write_step(ambar_mpi_writer &writer, Rows &rows, double time) {
     spec.shape = shape;
     ambar_array temperature;
     const std::string name = std::string(group) + "/temperature";
-    check(ambar_mpi_define(&writer, name.c_str(), &spec, start, count, &temperature), ambar_mpi_last_error());
+    check(ambar_mpi_define(&writer, name.c_str(), &spec, start, count, &temperature), ambar_mpi_last_error);
     // Without the ghost cells: rows lie n + 2 values apart.
     const int64_t strides[] = {static_cast<int64_t>((rows.n + 2) * sizeof(double)), sizeof(double)};
-    check(ambar_write_strided(writer.writer, temperature, start, count, rows.cell(0, 0), strides), ambar_last_error());
-    check(ambar_mpi_commit(&writer), ambar_mpi_last_error());
+    check(ambar_write_strided(writer.writer, temperature, start, count, rows.cell(0, 0), strides), ambar_last_error);
+    check(ambar_mpi_commit(&writer), ambar_mpi_last_error);
 }
 
 }  // namespace
@@ -115,11 +116,11 @@ int main(int argc, char **argv) {
     ambar_mpi_writer writer;
     check(step == 0 ? ambar_mpi_create(MPI_COMM_WORLD, argv[1], nullptr, &writer)
                     : ambar_mpi_append(MPI_COMM_WORLD, argv[1], nullptr, &writer),
-          ambar_mpi_last_error());
+          ambar_mpi_last_error);
     for (const int last = step + std::atoi(argv[2]); step < last; step++) {
         for (int iteration = 0; iteration < ITERATIONS; iteration++) rows.iterate();
         write_step(writer, rows, ITERATIONS * (step + 1.0));
     }
-    check(ambar_mpi_close(&writer), ambar_mpi_last_error());
+    check(ambar_mpi_close(&writer), ambar_mpi_last_error);
     MPI_Finalize();
 }

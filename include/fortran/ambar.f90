@@ -72,7 +72,7 @@ contains
         character(*), intent(in) :: path
         type(ambar_settings), intent(in), optional :: settings
         integer, intent(out), optional :: ierr
-        call concluded(c_create(trim(path) // c_null_char, settled(settings), writer%handle), c_last_error(), ierr)
+        call concluded(c_create(trim(path) // c_null_char, settled(settings), writer%handle), ierr)
     end subroutine
 
     ! Goes on with a store. What a killed writer left behind the last commit is cut off.
@@ -81,7 +81,7 @@ contains
         character(*), intent(in) :: path
         type(ambar_settings), intent(in), optional :: settings
         integer, intent(out), optional :: ierr
-        call concluded(c_append(trim(path) // c_null_char, settled(settings), writer%handle), c_last_error(), ierr)
+        call concluded(c_append(trim(path) // c_null_char, settled(settings), writer%handle), ierr)
     end subroutine
 
     ! Makes a group, and those above it; attributes are a JSON object. Of many ranks, rank 0 does it.
@@ -93,7 +93,7 @@ contains
         character(:), allocatable :: json
         json = "{}"
         if (present(attributes)) json = trim(attributes)
-        call concluded(c_group(writer%handle, trim(path) // c_null_char, json // c_null_char), c_last_error(), ierr)
+        call concluded(c_group(writer%handle, trim(path) // c_null_char, json // c_null_char), ierr)
     end subroutine
 
     ! Begins the next step of the series at `series` ("": the root) and returns the path of its group; the next commit
@@ -113,7 +113,7 @@ contains
             if (room(n) == c_null_char) exit
             group = group // room(n)
         end do
-        call concluded(status, c_last_error(), ierr)
+        call concluded(status, ierr)
     end subroutine
 
     ! Defines an array, to be written before the next commit; many ranks define the same ones in the same order.
@@ -136,7 +136,7 @@ contains
         integer(c_int64_t), target :: lengths(MAX_DIMENSIONS + 1), pieces(MAX_DIMENSIONS + 1)
         character(:, kind=c_char), allocatable, target :: names, json, chain
         if (size(shape) > MAX_DIMENSIONS) then
-            call refused("an array of more than 8 dimensions", ierr)
+            call refused(AMBAR_INVALID, "an array of more than 8 dimensions", ierr)
             return
         end if
         spec%type = type
@@ -150,7 +150,7 @@ contains
         spec%chunks = c_null_ptr
         if (present(chunks)) then
             if (size(chunks) /= size(shape)) then
-                call refused("chunks of another number of dimensions than the array", ierr)
+                call refused(AMBAR_INVALID, "chunks of another number of dimensions than the array", ierr)
                 return
             end if
             pieces(:size(chunks)) = reversed(chunks)
@@ -175,14 +175,14 @@ contains
         if (present(blocks)) held = blocks%handle
         array%type = type
         array%ndim = size(shape)
-        call concluded(c_define(writer%handle, trim(path) // c_null_char, spec, held, array%id), c_last_error(), ierr)
+        call concluded(c_define(writer%handle, trim(path) // c_null_char, spec, held, array%id), ierr)
     end subroutine
 
     ! Makes visible and durable what was written since the last commit. Many ranks call ambar_mpi_commit.
     subroutine ambar_commit(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr
-        call concluded(c_commit(writer%handle), c_last_error(), ierr)
+        call concluded(c_commit(writer%handle), ierr)
     end subroutine
 
     ! Frees the writer; what was not committed is lost. Many ranks call ambar_mpi_close.
@@ -192,7 +192,7 @@ contains
         type(c_ptr) :: handle
         handle = writer%handle
         writer%handle = c_null_ptr
-        call concluded(c_close(handle), c_last_error(), ierr)
+        call concluded(c_close(handle), ierr)
     end subroutine
 
     subroutine free_blocks(blocks)
@@ -209,12 +209,11 @@ contains
         type(c_ptr), intent(in) :: values
         integer, intent(out), optional :: ierr
         if (type /= array%type) then
-            call refused("values of another type than the array's", ierr)
+            call refused(AMBAR_INVALID, "values of another type than the array's", ierr)
         else if (size(start) /= array%ndim .or. size(count) /= array%ndim) then
-            call refused("start or values have another number of dimensions than the array", ierr)
+            call refused(AMBAR_INVALID, "start or values have another number of dimensions than the array", ierr)
         else
-            call concluded(c_write(writer%handle, array%id, reversed(start - 1), reversed(count), values), &
-                           c_last_error(), ierr)
+            call concluded(c_write(writer%handle, array%id, reversed(start - 1), reversed(count), values), ierr)
         end if
     end subroutine
 

@@ -163,19 +163,19 @@ contains
         end do
     end function
 
-    subroutine refused(why, ierr)
+    subroutine refused(status, why, ierr)
+        integer, intent(in) :: status
         character(*), intent(in) :: why
         integer, intent(out), optional :: ierr
-        last_error = why
-        call ended(AMBAR_INVALID, ierr)
+        if (status /= AMBAR_OK) last_error = why
+        call ended(status, ierr)
     end subroutine
 
     ! Hands a status on; without ierr an error ends the program.
-    subroutine concluded(status, why, ierr)
+    subroutine concluded(status, ierr)
         integer(c_int), intent(in) :: status
-        type(c_ptr), intent(in) :: why
         integer, intent(out), optional :: ierr
-        if (status /= AMBAR_OK) last_error = text_of(why)
+        if (status /= AMBAR_OK) last_error = text_of(c_last_error())
         call ended(status, ierr)
     end subroutine
 

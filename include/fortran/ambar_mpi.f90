@@ -7,7 +7,7 @@ module ambar_mpi
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use ambar
-    use ambar_c, only: c_options, concluded, reversed, text_of
+    use ambar_c, only: c_options, refused, reversed, text_of
     implicit none (type, external)
     private
 
@@ -60,8 +60,8 @@ contains
         character(*), intent(in) :: path
         type(ambar_settings), intent(in), optional :: settings
         integer, intent(out), optional :: ierr
-        call concluded(c_start(comm, trim(path) // c_null_char, settled(settings), 0_c_int, writer%ranks, &
-                               writer%handle), c_last_error(), ierr)
+        call told(c_start(comm, trim(path) // c_null_char, settled(settings), 0_c_int, writer%ranks, &
+                               writer%handle), ierr)
     end subroutine
 
     ! Goes on with a store, on any number of ranks.
@@ -71,8 +71,8 @@ contains
         character(*), intent(in) :: path
         type(ambar_settings), intent(in), optional :: settings
         integer, intent(out), optional :: ierr
-        call concluded(c_start(comm, trim(path) // c_null_char, settled(settings), 1_c_int, writer%ranks, &
-                               writer%handle), c_last_error(), ierr)
+        call told(c_start(comm, trim(path) // c_null_char, settled(settings), 1_c_int, writer%ranks, &
+                               writer%handle), ierr)
     end subroutine
 
     ! Says who holds what of arrays of one shape: column n of starts and counts is this rank's block n. No blocks,
@@ -90,8 +90,8 @@ contains
             c_starts(at + 1:at + size(shape)) = reversed(starts(:, n) - 1)
             c_counts(at + 1:at + size(shape)) = reversed(counts(:, n))
         end do
-        call concluded(c_blocks(comm, size(shape, kind=c_int32_t), reversed(shape), size(starts, 2, c_int32_t), c_starts, &
-                                c_counts, blocks%handle), c_last_error(), ierr)
+        call told(c_blocks(comm, size(shape, kind=c_int32_t), reversed(shape), size(starts, 2, c_int32_t), c_starts, &
+                                c_counts, blocks%handle), ierr)
     end subroutine
 
     ! Begins the next step of the series at `series` ("": the root); returns the path of its group.
@@ -106,14 +106,14 @@ contains
         room = c_null_char
         status = c_begin_step(writer%ranks, trim(series) // c_null_char, time, room, size(room, kind=c_size_t))
         group = text_of(c_loc(room))
-        call concluded(status, c_last_error(), ierr)
+        call told(status, ierr)
     end subroutine
 
     ! Makes visible and durable what all ranks have written: all of it or, where a rank has failed, nothing.
     subroutine ambar_mpi_commit(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr
-        call concluded(c_commit(writer%ranks), c_last_error(), ierr)
+        call told(c_commit(writer%ranks), ierr)
     end subroutine
 
     ! Frees the writer; what was not committed is lost.
@@ -124,6 +124,12 @@ contains
         ranks = writer%ranks
         writer%ranks = c_null_ptr
         writer%handle = c_null_ptr
-        call concluded(c_close(ranks), c_last_error(), ierr)
+        call told(c_close(ranks), ierr)
+    end subroutine
+
+    subroutine told(status, ierr)
+        integer(c_int), intent(in) :: status
+        integer, intent(out), optional :: ierr
+        call refused(status, text_of(c_last_error()), ierr)
     end subroutine
 end module

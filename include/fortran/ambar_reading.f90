@@ -30,7 +30,7 @@ contains
         type(ambar_store), intent(out) :: store
         character(*), intent(in) :: path
         integer, intent(out), optional :: ierr
-        call concluded(c_open(trim(path) // c_null_char, store%handle), c_last_error(), ierr)
+        call concluded(c_open(trim(path) // c_null_char, store%handle), ierr)
     end subroutine
 
     ! The shape of an array, and its type.
@@ -46,7 +46,7 @@ contains
         status = c_array_info(store%handle, trim(path) // c_null_char, info)
         shape = reversed(info%shape(:info%ndim))
         if (present(type)) type = info%type
-        call concluded(status, c_last_error(), ierr)
+        call concluded(status, ierr)
     end subroutine
 
     ! The attributes of a group or an array: JSON.
@@ -59,16 +59,16 @@ contains
         character(kind=c_char), pointer :: text(:)
         integer :: status, n
         status = c_attributes(store%handle, trim(path) // c_null_char, bytes)
-        json = ""
+        if (status /= AMBAR_OK) bytes%len = 0
+        allocate (character(bytes%len) :: json)
         if (status == AMBAR_OK) then
             call c_f_pointer(bytes%data, text, [bytes%len])
-            allocate (character(bytes%len) :: json)
             do n = 1, size(text)
                 json(n:n) = text(n)
             end do
             call c_bytes_free(bytes)
         end if
-        call concluded(status, c_last_error(), ierr)
+        call concluded(status, ierr)
     end subroutine
 
     subroutine free_store(store)
@@ -90,12 +90,12 @@ contains
         if (status /= AMBAR_OK) then
             call ended(status, ierr)
         else if (type /= found) then
-            call refused(trim(path) // ": values of another type than the array's", ierr)
+            call refused(AMBAR_INVALID, trim(path) // ": values of another type than the array's", ierr)
         else if (size(start) /= size(shape) .or. size(count) /= size(shape)) then
-            call refused(trim(path) // ": start or values have another number of dimensions than the array", ierr)
+            call refused(AMBAR_INVALID, trim(path) // ": start or values have another number of dimensions than the array", ierr)
         else
             call concluded(c_read(store%handle, trim(path) // c_null_char, reversed(start - 1), reversed(count), values, &
-                                  product(int(count, c_size_t)) * bytes, 1_c_int32_t), c_last_error(), ierr)
+                                  product(int(count, c_size_t)) * bytes, 1_c_int32_t), ierr)
         end if
     end subroutine
 

@@ -5,9 +5,11 @@
  * cut: rows, uneven (rank 2 has nothing), grid, stripes (several blocks a rank). Exits with 1 where values are wrong,
  * with 10 + status where ambar refuses.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "ambar_mpi.h"
 
@@ -20,9 +22,9 @@ typedef struct {
 static int rank, ranks, ndim;
 static uint64_t shape[MAX];
 
-static int refused(int status, const char *why) {
+static int refused(int status, const char *(*why)(void)) {
     if (status == 0) return 0;
-    fprintf(stderr, "rank %d: status %d: %s\n", rank, status, why);
+    fprintf(stderr, "rank %d: status %d: %s\n", rank, status, why());
     return 10 + status;
 }
 
@@ -87,6 +89,15 @@ static void fill(const block *own, double *reals, int32_t *integers) {
     }
 }
 
+/* From here on the disk is full for the rank that the environment names. */
+static void fill_disk(void) {
+    const char *full = getenv("DISK_IS_FULL_ON");
+    struct rlimit limit = {4096, 4096};
+    if (!full || atoi(full) != rank) return;
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit)) exit(2);
+}
+
 static int write_all(ambar_mpi_writer *w, const char *cut, uint64_t most) {
     block own[MAX_BLOCKS];
     uint64_t starts[MAX_BLOCKS * MAX], counts[MAX_BLOCKS * MAX];
@@ -100,15 +111,15 @@ static int write_all(ambar_mpi_writer *w, const char *cut, uint64_t most) {
     spec.shape = shape;
     for (i = 0; i < n; i++)
         for (d = 0; d < ndim; d++) starts[i * ndim + d] = own[i].start[d], counts[i * ndim + d] = own[i].count[d];
-    if ((status = ambar_mpi_begin_step(w, "run", 0.5, group, sizeof group))) return refused(status, ambar_mpi_last_error());
+    if ((status = ambar_mpi_begin_step(w, "run", 0.5, group, sizeof group))) return refused(status, ambar_mpi_last_error);
     status = ambar_mpi_blocks(w->comm, ndim, shape, n, starts, counts, &blocks);
-    if (status) return refused(status, ambar_mpi_last_error());
+    if (status) return refused(status, ambar_mpi_last_error);
     spec.type = AMBAR_FLOAT64;
     snprintf(name, sizeof name, "%s/reals", group);
-    if ((status = ambar_define(w->writer, name, &spec, blocks, &reals))) return refused(status, ambar_last_error());
+    if ((status = ambar_define(w->writer, name, &spec, blocks, &reals))) return refused(status, ambar_last_error);
     spec.type = AMBAR_INT32;
     snprintf(name, sizeof name, "%s/integers", group);
-    if ((status = ambar_define(w->writer, name, &spec, blocks, &integers))) return refused(status, ambar_last_error());
+    if ((status = ambar_define(w->writer, name, &spec, blocks, &integers))) return refused(status, ambar_last_error);
     ambar_blocks_free(blocks);
     for (i = 0; i < n; i++) {
         uint64_t all = volume(own + i), row = own[i].count[0] ? all / own[i].count[0] : 0, at, rows_at_once;
@@ -122,28 +133,28 @@ static int write_all(ambar_mpi_writer *w, const char *cut, uint64_t most) {
             piece.start[0] += at;
             piece.count[0] = left < rows_at_once ? left : rows_at_once;
             /* A failure here is remembered, and keeps all from committing. */
-            refused(ambar_write(w->writer, reals, piece.start, piece.count, r + at * row), ambar_last_error());
-            refused(ambar_write(w->writer, integers, piece.start, piece.count, k + at * row), ambar_last_error());
+            refused(ambar_write(w->writer, reals, piece.start, piece.count, r + at * row), ambar_last_error);
+            refused(ambar_write(w->writer, integers, piece.start, piece.count, k + at * row), ambar_last_error);
         }
         free(r), free(k);
     }
-    return refused(ambar_mpi_commit(w), ambar_mpi_last_error());
+    return refused(ambar_mpi_commit(w), ambar_mpi_last_error);
 }
 
 static int read_all(const char *path, const char *cut) {
     block own[MAX_BLOCKS];
     int n = cut_up(cut, own), i, status;
     ambar_store *store;
-    if ((status = ambar_open(path, &store))) return refused(status, ambar_last_error());
+    if ((status = ambar_open(path, &store))) return refused(status, ambar_last_error);
     for (i = 0; i < n; i++) {
         size_t all = volume(own + i);
         double *r = malloc(2 * all * sizeof *r + 1), *expected_r = r + all;
         int32_t *k = malloc(2 * all * sizeof *k + 1), *expected_k = k + all;
         fill(own + i, expected_r, expected_k);
         status = ambar_read(store, "run/step_000000/reals", own[i].start, own[i].count, r, all * sizeof *r, 1);
-        if (status) return refused(status, ambar_last_error());
+        if (status) return refused(status, ambar_last_error);
         status = ambar_read(store, "run/step_000000/integers", own[i].start, own[i].count, k, all * sizeof *k, 1);
-        if (status) return refused(status, ambar_last_error());
+        if (status) return refused(status, ambar_last_error);
         if (memcmp(r, expected_r, all * sizeof *r) || memcmp(k, expected_k, all * sizeof *k)) {
             fprintf(stderr, "rank %d: wrong values\n", rank);
             return 1;
@@ -170,7 +181,8 @@ int main(int argc, char **argv) {
         options.placement = strcmp(argv[4], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
         status = strcmp(argv[1], "append") == 0 ? ambar_mpi_append(MPI_COMM_WORLD, argv[2], &options, &w)
                                                 : ambar_mpi_create(MPI_COMM_WORLD, argv[2], &options, &w);
-        status = refused(status, ambar_mpi_last_error());
+        status = refused(status, ambar_mpi_last_error);
+        fill_disk();
         if (!status) status = write_all(&w, argv[3], strtoull(argv[5], NULL, 10));
         ambar_mpi_close(&w);
     }

@@ -74,7 +74,8 @@ program columns
     call ambar_open(store, path)
     call ambar_shape(store, "run/all", shape)
     if (any(shape /= [nx, ny, nz, nt])) error stop "another shape"
-    allocate (read_u(count, ny, nz, nt), read_p(0:count + 1, ny), source=-1.0_real64)
+    allocate (read_u(count, ny, nz, nt), read_p(0:count + 1, ny))
+    read_p = -1
     call ambar_read(store, "run/all", [first, 1_int64, 1_int64, 1_int64], read_u)
     if (any(abs(read_u - u(first:first + count - 1, 1:ny, :, :)) > 0)) error stop "other values"
     call ambar_read(store, "run/plane", [first, 1_int64], read_p(1:count, :))

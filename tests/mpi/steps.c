@@ -8,9 +8,9 @@
 
 #include "ambar_mpi.h"
 
-static void check(int status, const char *why) {
+static void check(int status, const char *(*why)(void)) {
     if (status == 0) return;
-    fprintf(stderr, "status %d: %s\n", status, why);
+    fprintf(stderr, "status %d: %s\n", status, why());
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
     values = malloc(count[0] * sizeof *values + 1);
     check(steps ? ambar_mpi_append(MPI_COMM_WORLD, argv[1], &options, &w)
                 : ambar_mpi_create(MPI_COMM_WORLD, argv[1], &options, &w),
-          ambar_mpi_last_error());
+          ambar_mpi_last_error);
     if (rank == 0) printf("from %d\n", steps), fflush(stdout);
     for (last = steps + atoi(argv[2]); steps < last; steps++) {
         char group[64], name[80];
@@ -60,18 +60,18 @@ int main(int argc, char **argv) {
         spec.type = AMBAR_FLOAT64;
         spec.ndim = 1;
         spec.shape = &n;
-        check(ambar_mpi_begin_step(&w, "", steps, group, sizeof group), ambar_mpi_last_error());
+        check(ambar_mpi_begin_step(&w, "", steps, group, sizeof group), ambar_mpi_last_error);
         snprintf(name, sizeof name, "%s/u", group);
-        check(ambar_mpi_define(&w, name, &spec, start, count, &array), ambar_mpi_last_error());
+        check(ambar_mpi_define(&w, name, &spec, start, count, &array), ambar_mpi_last_error);
         for (at = 0; at < count[0]; at++) {
             uint64_t place = start[0] + at;
             values[at] = (double)(steps * 1000003) + (double)(place * 7919u % 104729u);
         }
-        check(ambar_write(w.writer, array, start, count, values), ambar_last_error());
-        check(ambar_mpi_commit(&w), ambar_mpi_last_error());
+        check(ambar_write(w.writer, array, start, count, values), ambar_last_error);
+        check(ambar_mpi_commit(&w), ambar_mpi_last_error);
         if (rank == 0) printf("committed %d\n", steps), fflush(stdout);
     }
-    check(ambar_mpi_close(&w), ambar_mpi_last_error());
+    check(ambar_mpi_close(&w), ambar_mpi_last_error);
     free(values);
     MPI_Finalize();
     return 0;
