@@ -5,11 +5,14 @@
 #   make lint       formatting, lints, types
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
 #   make campaign   the long tests: crashes, damage, random inputs
+#   make install    the library for C, C++ and Fortran: make install PREFIX=$HOME/.local
 
 SHELL := /bin/bash
 PYTHON ?= python3
+PREFIX ?= /usr/local
 RAMSES ?= tests/data/ramses/gravpart_small/output_00002
 BIN := .venv/bin
+HDF5_PLUGIN := python/ambar/plugins/libh5z_ambar.so
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_CONSTRAINT := constraints.txt
@@ -17,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 
-.PHONY: demo test lint bench campaign clean
+.PHONY: demo test lint bench campaign install clean
 .DELETE_ON_ERROR:
 
 demo: EXTRAS := plot
@@ -49,6 +52,9 @@ campaign: build
 .PHONY: build
 build: $(BIN)/maturin
 	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
+	cargo rustc --release --locked -p ambar-capi --lib --crate-type cdylib \
+		--no-default-features --features hdf5-plugin -- -C strip=symbols
+	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/libambar_capi.so $(HDF5_PLUGIN)
 	$(BIN)/maturin develop --release --locked --extras $(EXTRAS)
 
 $(BIN)/maturin: constraints.txt
@@ -57,6 +63,24 @@ $(BIN)/maturin: constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet maturin
 	@touch $@
+
+# The library, its headers, and what pkg-config and CMake find it by; DESTDIR as usual.
+install: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+install: TO = $(DESTDIR)$(PREFIX)
+install: BUILT = $${CARGO_TARGET_DIR:-target}/release
+install:
+	cargo build --release --locked -p ambar-capi
+	install -D -m 755 -s $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
+	ln -sf libambar.so.0 $(TO)/lib/libambar.so
+	install -D -m 644 $(BUILT)/libambar_capi.a $(TO)/lib/libambar.a
+	strip -g $(TO)/lib/libambar.a
+	install -d $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/ambar
+	cp -R include/. $(TO)/include
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' packaging/ambar.pc.in \
+		> $(TO)/lib/pkgconfig/ambar.pc
+	for file in ambar-config ambar-config-version; do \
+		sed 's|@VERSION@|$(VERSION)|' packaging/$$file.cmake.in > $(TO)/lib/cmake/ambar/$$file.cmake; \
+	done
 
 clean:
 	rm -rf .venv out target

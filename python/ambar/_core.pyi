@@ -235,6 +235,9 @@ class Amr:
     def boxes(self, level: int) -> _Array:
         """Return int64 (boxes, 2, ndim): first cell, and behind the last; ValueError for a tree."""
 
+    def read_box(self, level: int, index: int, field: str) -> _Array:
+        """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""
+
     @property
     def fields(self) -> list[str]: ...
     @property
@@ -434,6 +437,14 @@ def export_amrex(
     store: Store, path: str, target: _Path, threads: int | None, progress: Progress | None
 ) -> None:
     """Write the snapshot at `path` of a store as a native plotfile."""
+
+def hdf5_boxes(values: _Array, boxes: _Array, bound: float) -> bytes | None:
+    """Encode a chunk as the HDF5 filter would, boxes of cells in it being predicted where they lie.
+
+    The chunk, 1-D, begins with the boxes' values, x fastest, one behind the other. `boxes` is
+    int64 (n, 2, 3): first cells and numbers of cells (z, y, x). None where they consist of no unit
+    blocks.
+    """
 
 def is_plotfile(path: _Path) -> bool: ...
 def repair(path: _Path) -> None: ...

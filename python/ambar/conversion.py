@@ -292,6 +292,8 @@ def export(
     format: Literal["netcdf", "zarr"] | None = None,  # noqa: A002 - as xarray calls it
     datasets: Any = None,
     processes: int | None = None,
+    amrex_hdf5: bool = False,
+    error_bound: ErrorBound | None = None,
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
 ) -> Export | None:
@@ -311,6 +313,11 @@ def export(
     format, datasets, processes
         Of a collection: "netcdf" (by default) or "zarr"; which datasets, as for `Collection.read`;
         and how many processes write, by default one a core.
+    amrex_hdf5
+        Write a plotfile's cells as AMReX's plotfile in HDF5, a file, compressed by ambar's filter,
+        with which every program reads it whose HDF5 finds the plugin (docs/howto/hdf5-filter.md).
+    error_bound
+        With `amrex_hdf5`: how far values may be off, as for `convert`; by default not at all.
     threads
         Threads to use for a plotfile; all cores by default.
     progress
@@ -333,6 +340,16 @@ def export(
     CorruptError
         If a checksum differs.
     """
+    if amrex_hdf5:
+        if format is not None or datasets is not None or processes is not None:
+            raise _core.InvalidError("format, datasets and processes are for collections")
+        from ambar.amrex_hdf5_export import export_hdf5
+
+        with shown(progress, f"exporting {Path(store).name}") as report:
+            export_hdf5(store, target, error_bound=error_bound, threads=threads, progress=report)
+        return None
+    if error_bound is not None:
+        raise _core.InvalidError("error_bound is for plotfiles in HDF5: give amrex_hdf5=True")
     core = _core.Store(os.fspath(store))
     about = Store(core).ambar_attributes()
     kind = about.get("kind")

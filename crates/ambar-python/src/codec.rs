@@ -31,7 +31,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct CodecPlan(Plan);
 
 /// A codec's result as the library's, whose errors become exceptions.
-fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
+pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
     result
         .map_err(|error| match error {
             ambar_codec::Error::Corrupt(message) => ambar::Error::corrupt(message),

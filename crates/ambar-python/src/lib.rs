@@ -5,6 +5,7 @@ mod arrow;
 mod cells;
 mod codec;
 mod errors;
+mod hdf5;
 mod kinds;
 mod memory;
 mod progress;
@@ -36,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kinds::Table>()?;
     module.add_class::<ramses::Ramses>()?;
     codec::register(module)?;
+    module.add_function(wrap_pyfunction!(hdf5::hdf5_boxes, module)?)?;
     module.add_class::<amrex::Amrex>()?;
     module.add_class::<amrex::Patches>()?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;

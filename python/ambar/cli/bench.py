@@ -256,6 +256,34 @@ def mesh(
     _finish(found, report, output, json)
 
 
+@app.command()
+def hdf5(
+    side: Annotated[int, typer.Option(min=16, help="Values a side of the field.")] = 128,
+    chunks: Annotated[str, typer.Option(help="Values a side of the chunks.")] = "32,64,128",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of which the fastest counts.")] = 15,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure what the filter of HDF5 costs over the bare codec, writing and reading.
+
+    [bold]Examples[/bold]
+
+    ambar bench hdf5 -o results
+
+    ambar bench hdf5 --side 64 --chunks 32,64
+    """
+    from ambar.bench.hdf5 import report
+    from ambar.bench.hdf5.study import run_study
+
+    with _folder(scratch) as folder, errors.status("measuring") as status:
+        found = run_study(
+            folder, side=side, sides=_counts(chunks), rounds=rounds, report=status.update
+        )
+    _finish(found, report, output, json)
+
+
 @contextmanager
 def _folder(scratch: Path | None) -> Iterator[Path]:
     """Yield a temporary folder, below `scratch` where that is given."""
@@ -283,7 +311,7 @@ def _finish(found: Any, report: Any, output: Path | None, json: bool, *last: str
 def _counts(text: str) -> list[int]:
     parts = parse_list(text) or []
     if not parts or not all(part.isdecimal() and int(part) for part in parts):
-        raise typer.BadParameter(f"{text!r} is no list of numbers of datasets, such as 100,1000")
+        raise typer.BadParameter(f"{text!r} is no list of numbers, such as 100,1000")
     return [int(part) for part in parts]
 
 

@@ -244,6 +244,14 @@ def export(
         ),
     ] = None,
     processes: Processes = None,
+    amrex_hdf5: Annotated[
+        bool,
+        typer.Option("--amrex-hdf5", help="Write a plotfile as AMReX's in HDF5."),
+    ] = False,
+    error_bound: Annotated[
+        str | None,
+        typer.Option(help="With --amrex-hdf5, how far values may be off: as for convert."),
+    ] = None,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -261,6 +269,8 @@ def export(
 
     ambar export plt.ambar plt00200
 
+    ambar export plt.ambar plt00200.h5 --amrex-hdf5 --error-bound '1e-3 of range'
+
     ambar export fleet.ambar profiles
 
     ambar export fleet.ambar argo --format zarr --where 'platform == "argo"'
@@ -268,6 +278,7 @@ def export(
     ambar export wing.ambar wing.vtkhdf
     """
     from ambar import conversion
+    from ambar.bounds import parse_bounds
 
     done = conversion.export(
         store,
@@ -275,6 +286,8 @@ def export(
         format=None if format is None else format.value,
         datasets=where,
         processes=processes,
+        amrex_hdf5=amrex_hdf5,
+        error_bound=parse_bounds(error_bound),
         threads=threads,
         progress=True if progress else None,
     )
