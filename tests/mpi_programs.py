@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from c_programs import ROOT, installed
+
 PROGRAMS = Path(__file__).parent / "mpi"
 FORTRAN = ROOT / "include" / "fortran"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
@@ -35,17 +36,18 @@ class Mpi:
             options += ["--allow-run-as-root", "--oversubscribe"]
         return [self.command("mpirun"), *options]
 
-    def library(self) -> str | None:
-        """Return the MPI library that mpirun is of, for wheels of mpi4py."""
-        found = subprocess.run(
-            [self.command("mpicc"), "-show"], check=True, capture_output=True, text=True
-        )
-        folders = [part[2:] for part in found.stdout.split() if part.startswith("-L")]
-        names = {"openmpi": "libmpi.so*", "mpich": "libmpich.so*"}
-        for folder in [*folders, "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"]:
-            if libraries := sorted(Path(folder).glob(names[self.name])):
-                return str(libraries[-1])
-        return None
+    def for_mpi4py(self, folder: Path) -> dict[str, str]:
+        """Return variables with which a wheel of mpi4py loads the library that mpirun is of."""
+        if self.name == "openmpi":
+            return {"MPI4PY_MPIABI": "openmpi"}
+        # Wheels ask for MPICH by the name that all of its kin agreed upon; Debian has another.
+        places = sorted(Path("/usr/lib").glob("*/libmpich.so.12"))
+        if not places:
+            return {"MPI4PY_MPIABI": "mpich"}
+        link = folder / "libmpi.so.12"
+        if not link.is_symlink():
+            link.symlink_to(places[0])
+        return {"MPI4PY_MPIABI": "mpich", "LD_LIBRARY_PATH": str(folder)}
 
 
 def found_mpis() -> list[Mpi]:
@@ -72,19 +74,6 @@ each_mpi = pytest.mark.parametrize(
 )
 
 
-def library() -> Path:
-    """Return the folder of libambar.so, as the Makefile and the build of the tests leave it."""
-    made = ROOT / "target" / "release" / "libambar_capi.so"
-    if not made.exists():
-        pytest.skip(f"{made} is not built: cargo build --release -p ambar-capi")
-    folder = ROOT / "target" / "tests" / "lib"
-    folder.mkdir(parents=True, exist_ok=True)
-    link = folder / "libambar.so"
-    if not link.is_symlink():
-        link.symlink_to(made)
-    return folder
-
-
 def compile_program(mpi: Mpi, source: Path, folder: Path) -> Path:
     """Compile a program in C, C++ or Fortran with one MPI, with warnings as errors; return it."""
     tool = {".c": "mpicc", ".cpp": "mpicxx", ".f90": "mpifort"}[source.suffix]
@@ -101,13 +90,13 @@ def compile_program(mpi: Mpi, source: Path, folder: Path) -> Path:
             [mpi.command("mpicc"), *WARNINGS, "-O2", "-c", f"{FORTRAN}/ambar_mpi.c", "-o", shim]
         )
         sources = [*modules, f"{FORTRAN}/ambar_mpi.f90", *sources, str(shim)]
-    lib = library()
+    prefix = installed()
     # The directories of some MPIs' headers are no system headers: their warnings are not ours.
     quiet = ["-Wno-cast-function-type"] if tool == "mpicxx" else []
     compiled(
         [
-            *(mpi.command(tool), *WARNINGS, *quiet, "-O2", f"-I{ROOT}/include", *sources),
-            *("-o", program, f"-L{lib}", "-lambar", f"-Wl,-rpath,{lib}", "-lm"),
+            *(mpi.command(tool), *WARNINGS, *quiet, "-O2", f"-I{prefix}/include", *sources),
+            *("-o", program, f"-L{prefix}/lib", "-lambar", f"-Wl,-rpath,{prefix}/lib", "-lm"),
         ],
         folder,
     )
@@ -155,13 +144,8 @@ def variables(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def python_run(
-    mpi: Mpi, ranks: int, program: Path, *arguments: str | Path, expect: int | None = 0
+    mpi: Mpi, ranks: int, folder: Path, *command: str | Path
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python program on some ranks, with mpi4py using the library of this MPI."""
     pytest.importorskip("mpi4py")
-    environment = {}
-    if found := mpi.library():
-        environment["MPI4PY_LIBMPI"] = found
-    return run(
-        mpi, ranks, sys.executable, program, *arguments, environment=environment, expect=expect
-    )
+    return run(mpi, ranks, sys.executable, *command, environment=mpi.for_mpi4py(folder))

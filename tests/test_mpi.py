@@ -11,7 +11,8 @@ import pytest
 
 import ambar
 from ambar import _core
-from mpi_programs import FORTRAN, PROGRAMS, ROOT, Mpi, compile_program, compiled, each_mpi, library
+from c_programs import ROOT, installed
+from mpi_programs import FORTRAN, MPIS, PROGRAMS, Mpi, compile_program, compiled, each_mpi
 from mpi_programs import run as run_ranks
 
 SHAPES = {1: (30_011,), 2: (211, 97), 3: (40, 33, 21), 4: (12, 9, 10, 11)}
@@ -153,8 +154,6 @@ def test_singletons_are_refused(mpi: Mpi, folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_program_under_another_mpirun_is_refused(folder: Path, tmp_path: Path) -> None:
-    from mpi_programs import MPIS
-
     if len(MPIS) < 2:
         pytest.skip("there are no two MPIs here")
     one, other = MPIS[:2]
@@ -191,7 +190,7 @@ def test_fortran_without_mpi(tmp_path: Path) -> None:
     gfortran = shutil.which("gfortran")
     if gfortran is None:
         pytest.skip("no gfortran here")
-    program, lib = tmp_path / "alone", library()
+    program, lib = tmp_path / "alone", installed() / "lib"
     modules = [FORTRAN / f"{name}.f90" for name in ("ambar_c", "ambar_reading", "ambar")]
     sources = [*modules, PROGRAMS / "alone.f90"]
     flags = ["-std=f2018", "-Wall", "-Wextra", "-Werror"]
@@ -226,5 +225,3 @@ def test_the_example_goes_on_where_it_ended(
         np.testing.assert_allclose(array.read(), u[1:-1, 1:-1], rtol=0, atol=1e-13)
         assert array.dims == ("y", "x")
         assert store.attributes(f"step_{step:06d}")["time"] == 20 * (step + 1)
-
-

@@ -8,13 +8,14 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ambar
-from mpi_programs import LIMIT, PROGRAMS, Mpi, compile_program, each_mpi, variables
+from mpi_programs import LIMIT, MPIS, PROGRAMS, Mpi, compile_program, each_mpi, variables
 from mpi_programs import run as run_ranks
 
 LENGTH = 200_003
@@ -29,7 +30,7 @@ def ranks_of(program: Path, ranks: int) -> list[int]:
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            if os.readlink(entry / "exe") == str(program):
+            if (entry / "exe").readlink() == program:
                 found.append(int(entry.name))
     return found if len(found) >= ranks else []
 
@@ -65,7 +66,9 @@ def killed_run(mpi: Mpi, ranks: int, program: Path, arguments: list[str], seed: 
     while ranks_of(program, 1):
         assert time.monotonic() < gone, "a rank outlived mpirun"
         time.sleep(0.01)
-    return max([int(line.split()[1]) + 1 for line in lines if line.startswith("committed")], default=0)
+    return max(
+        [int(line.split()[1]) + 1 for line in lines if line.startswith("committed")], default=0
+    )
 
 
 def checked(path: Path, at_least: int) -> int:
@@ -91,10 +94,8 @@ def checked(path: Path, at_least: int) -> int:
 @pytest.mark.timeout(7200)
 @each_mpi
 def test_killed_ranks_leave_the_last_commit(
-    mpi: Mpi, tmp_path: Path, record_property: pytest.RecordProperty
+    mpi: Mpi, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    from mpi_programs import MPIS
-
     program = compile_program(mpi, PROGRAMS / "steps.c", tmp_path)
     runs, cut_short, began, found = RUNS // len(MPIS), 0, 0, 0
     for run in range(runs):
@@ -110,8 +111,8 @@ def test_killed_ranks_leave_the_last_commit(
     # Most are to be killed while they write, not before or behind.
     assert cut_short > runs // 2
     assert began > runs // 10
-    record_property("runs", runs)
-    print(f"{mpi.name}: {runs} runs, {cut_short} killed before their end, {began} had committed")
+    for name, count in [("runs", runs), ("killed", cut_short), ("committed before", began)]:
+        record_property(f"{mpi.name}: {name}", count)
     # And the last store goes on to be written in peace.
     run_ranks(mpi, 4, program, str(path), "2", "counter", "fsync", str(LENGTH))
     checked(path, found + 2)

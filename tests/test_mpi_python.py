@@ -36,10 +36,10 @@ def check(path: Path, step: int) -> None:
 @pytest.mark.parametrize("placement", ["counter", "reserved"])
 def test_ranks_write_and_go_on(mpi: Mpi, placement: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    done = python_run(mpi, 4, PROGRAM, "write", path, placement)
+    done = python_run(mpi, 4, tmp_path, PROGRAM, "write", path, placement)
     assert not done.stdout
     check(path, 0)
-    done = python_run(mpi, 3, PROGRAM, "append", path, placement)
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "append", path, placement)
     assert not done.stdout
     check(path, 0)
     check(path, 1)
@@ -48,7 +48,7 @@ def test_ranks_write_and_go_on(mpi: Mpi, placement: str, tmp_path: Path) -> None
 @each_mpi
 def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
-    done = python_run(mpi, 3, PROGRAM, "fail", path, "counter")
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "fail", path, "counter")
     lines = sorted(done.stdout.splitlines())
     assert lines[-1] == "refused"
     for rank in range(3):
@@ -58,15 +58,16 @@ def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
     check(path, 0)
 
     path = tmp_path / "y.ambar"
-    lines = sorted(python_run(mpi, 3, PROGRAM, "leave", path, "counter").stdout.splitlines())
-    assert lines == [
+    done = python_run(mpi, 3, tmp_path, PROGRAM, "leave", path, "counter")
+    assert sorted(done.stdout.splitlines()) == [
         "rank 0: AmbarError: rank 1: rank 1 has had enough",
         "rank 1: RuntimeError: rank 1 has had enough",
         "rank 2: AmbarError: rank 1: rank 1 has had enough",
     ]
     assert list(tmp_path.glob("*y.ambar*")) == []
 
-    lines = python_run(mpi, 3, PROGRAM, "write", tmp_path / "x.ambar", "counter").stdout
+    path = tmp_path / "x.ambar"
+    lines = python_run(mpi, 3, tmp_path, PROGRAM, "write", path, "counter").stdout
     assert sorted(line.split(": ")[1] for line in lines.splitlines()) == ["BusyError"] * 3
 
 
@@ -81,7 +82,7 @@ def test_singletons_are_refused(mpi: Mpi, tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             timeout=120,
-            env=variables({name: str(started), "MPI4PY_LIBMPI": mpi.library() or ""}),
+            env=variables({name: str(started), **mpi.for_mpi4py(tmp_path)}),
         )
         assert "InvalidError: MPI.COMM_WORLD has 1 rank, but the launcher started" in done.stdout
         assert f"started {started} ({name})" in done.stdout

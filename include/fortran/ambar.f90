@@ -208,10 +208,11 @@ contains
         integer(int64), intent(in) :: start(:), count(:)
         type(c_ptr), intent(in) :: values
         integer, intent(out), optional :: ierr
-        if (type /= array%type) then
-            call refused(AMBAR_INVALID, "values of another type than the array's", ierr)
-        else if (size(start) /= array%ndim .or. size(count) /= array%ndim) then
-            call refused(AMBAR_INVALID, "start or values have another number of dimensions than the array", ierr)
+        integer(c_int) :: status
+        if (type /= array%type .or. size(start) /= array%ndim .or. size(count) /= array%ndim) then
+            ! So that nothing is committed without these values.
+            status = c_write(writer%handle, -1_c_int32_t, [0_c_int64_t], [0_c_int64_t], c_null_ptr)
+            call refused(status, "values of another type or number of dimensions than the array's", ierr)
         else
             call concluded(c_write(writer%handle, array%id, reversed(start - 1), reversed(count), values), ierr)
         end if

@@ -33,8 +33,8 @@ def mpi() -> Any:
 def check_launched() -> None:
     """Refuse many processes each of which takes itself for the only one.
 
-    That is what becomes of a program of one MPI under the mpirun of another, such as mpi4py with the
-    wrong library: every process would write the file by itself.
+    That is what becomes of a program of one MPI under the mpirun of another, such as mpi4py with
+    the wrong library: every process would write the file by itself.
 
     Raises
     ------
@@ -51,9 +51,10 @@ def check_launched() -> None:
         if number > 1:
             version = library.Get_library_version().splitlines()[0].strip("\0 ")
             raise _core.InvalidError(
-                f"MPI.COMM_WORLD has 1 rank, but the launcher started {number} ({name}): mpi4py uses "
-                f"{version}, mpirun is another's, and every process would write the file by itself; "
-                "use one MPI for both (MPI4PY_LIBMPI names the library for wheels of mpi4py)"
+                f"MPI.COMM_WORLD has 1 rank, but the launcher started {number} ({name}): mpi4py "
+                f"uses {version}, mpirun is another's, and every process would write the file by "
+                "itself; use one MPI for both (MPI4PY_LIBMPI names the library for wheels of "
+                "mpi4py)"
             )
 
 

@@ -28,9 +28,9 @@ class MpiWriter(Closing):
     """One rank's end of a store that all ranks of a communicator write.
 
     Leaving its ``with`` block commits, on all ranks together; an exception on any rank keeps all
-    from committing, and is raised on the others as an error that names the rank. What is called by
-    all ranks, in the same order: `blocks`, `declare`, `group`, `step`, `commit` and `close`. What is
-    called by each for itself: `write`.
+    from committing, and is raised on the others as an error that names the rank. All ranks call,
+    in the same order, `blocks`, `declare`, `group`, `step`, `commit` and `close`; each calls
+    `write` by itself.
     """
 
     def __init__(self, core: _core.RankWriter, ranks: Ranks, profile: Profile) -> None:
@@ -41,7 +41,7 @@ class MpiWriter(Closing):
 
     @property
     def rank(self) -> int:
-        """This rank's number."""
+        """The number of this rank."""
         return self._ranks.rank
 
     def blocks(
@@ -143,7 +143,7 @@ class MpiWriter(Closing):
         InvalidError
             If the array was not declared, or data and blocks do not fit.
         OSError
-            If the file system refuses, such as when the disk is full. Nothing can be committed then.
+            If the file system refuses, such as when the disk is full; nothing is committed then.
         """
         path = absolute(path)
         if path not in self._arrays:
@@ -265,9 +265,9 @@ def create(
     profile
         How arrays are compressed: "fast" to read, "balanced", "small", or "raw".
     placement
-        How ranks get their extents of the file: "counter", a fetch-and-add on a counter in the memory
-        of rank 0, or "reserved" when an array is declared, without communication, with holes in the
-        file.
+        How ranks get their extents of the file: "counter", a fetch-and-add on a counter in the
+        memory of rank 0, or "reserved" when an array is declared, without communication, with holes
+        in the file.
     alignment
         Extents begin at multiples of it, in bytes: the file system's block or stripe.
     extent

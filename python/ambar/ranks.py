@@ -97,7 +97,7 @@ class Ranks:
 
         return reserve
 
-    def exchange(self, boxes: list[bytes]) -> list[tuple[int, Any]]:
+    def exchange(self, boxes: list[bytes]) -> list[tuple[int, bytearray]]:
         """Send the box at each place to that rank; return senders and boxes for this one.
 
         Nothing is sent where all boxes are empty.
@@ -108,13 +108,8 @@ class Ranks:
         incoming = np.empty_like(sizes)
         self.comm.Alltoall(sizes, incoming)
         with self.together():
-            received = [(sender, bytearray(int(n))) for sender, n in enumerate(incoming) if n]
-        requests = []
-        for sender, box in received:
-            requests += [self.comm.Irecv([piece, self._mpi.BYTE], sender) for piece in _pieces(box)]
-        for to, box in enumerate(boxes):
-            requests += [self.comm.Isend([piece, self._mpi.BYTE], to) for piece in _pieces(box)]
-        self._mpi.Request.Waitall(requests)
+            received = [(rank, bytearray(int(n))) for rank, n in enumerate(incoming) if n]
+        self._move(received, list(enumerate(boxes)))
         return received
 
     def gather(self, own: bytes) -> list[bytes]:
@@ -123,12 +118,21 @@ class Ranks:
         boxes: list[bytearray] = []
         with self.together():
             boxes = [bytearray(size) for size in sizes or []]
-        requests = []
-        for sender, box in enumerate(boxes):
-            requests += [self.comm.Irecv([piece, self._mpi.BYTE], sender) for piece in _pieces(box)]
-        requests += [self.comm.Isend([piece, self._mpi.BYTE], 0) for piece in _pieces(own)]
-        self._mpi.Request.Waitall(requests)
+        self._move(list(enumerate(boxes)), [(0, own)])
         return [bytes(box) for box in boxes]
+
+    def _move(
+        self, incoming: list[tuple[int, bytearray]], outgoing: list[tuple[int, bytes]]
+    ) -> None:
+        """Fill the boxes of senders, and send others' theirs."""
+        kind, comm = self._mpi.BYTE, self.comm
+        requests = [
+            comm.Irecv([piece, kind], sender) for sender, box in incoming for piece in _pieces(box)
+        ]
+        requests += [
+            comm.Isend([piece, kind], to) for to, box in outgoing for piece in _pieces(box)
+        ]
+        self._mpi.Request.Waitall(requests)
 
     def close(self) -> None:
         """Free what MPI keeps; all ranks together."""

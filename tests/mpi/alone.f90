@@ -22,6 +22,12 @@ program alone
         call ambar_write(writer, array, [1_int64, 2_int64], u(:, 2:2))
         call ambar_commit(writer)
     end do
+    ! What could not be written is missing to the commit.
+    call ambar_define(writer, "late", AMBAR_FLOAT32, [3_int64], array)
+    call ambar_write(writer, array, [1_int64], u(:, 1), status)
+    if (status /= AMBAR_INVALID .or. index(ambar_last_error(), "another type") == 0) error stop "another type"
+    call ambar_commit(writer, status)
+    if (status /= AMBAR_INVALID) error stop "a commit without values"
     call ambar_close(writer)
     call ambar_create(writer, path, ierr=status)
     if (status /= AMBAR_BUSY) error stop "a file was replaced"

@@ -16,6 +16,12 @@ import ambar.mpi
 SHAPE = (60, 41, 7)
 
 
+def say(text: str) -> None:
+    """Print a line at once: those of several ranks are not to be mixed."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def truth() -> np.ndarray:
     return np.sqrt(np.arange(np.prod(SHAPE), dtype="f8")).reshape(SHAPE)
 
@@ -27,7 +33,12 @@ def write(writer: ambar.mpi.MpiWriter, cuts: list[slice]) -> None:
     with writer.step(2.5) as group:
         blocks = writer.blocks(SHAPE, own)
         writer.declare(
-            f"{group}/a", "f8", SHAPE, blocks=blocks, dims=("z", "y", "x"), attributes={"units": "m"}
+            f"{group}/a",
+            "f8",
+            SHAPE,
+            blocks=blocks,
+            dims=("z", "y", "x"),
+            attributes={"units": "m"},
         )
         writer.declare(f"{group}/b", "i2", SHAPE, blocks=blocks, profile="raw")
         writer.declare(f"{group}/c", "f4", SHAPE, blocks=blocks, error_bound=0.01, fill_value=-1)
@@ -70,11 +81,11 @@ def main() -> None:
                 try:
                     writer.write("twice", np.zeros(8), (0,))
                 except ambar.InvalidError:
-                    print("refused", flush=True)
+                    say("refused")
 
 
 if __name__ == "__main__":
     try:
         main()
-    except Exception as error:  # noqa: BLE001 - all ranks say theirs, and end
-        print(f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}", flush=True)
+    except Exception as error:
+        say(f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}")

@@ -62,9 +62,6 @@ program columns
     call ambar_write(writer, all, [1_int64, first, 1_int64, 1_int64], u(1:nx, first:first + count - 1, :, :))
     call ambar_free(blocks)
 
-    ! What is refused before anything is written does not keep the others from committing.
-    call ambar_write(writer, all, [1_int64], p, status)
-    if (status /= AMBAR_INVALID) error stop "values of another type were taken"
     call ambar_mpi_commit(writer)
     call ambar_mpi_close(writer)
 
