@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +133,17 @@ def run(
     return done
 
 
+@functools.cache
+def scratch() -> str:
+    """Return a folder for what Open MPI's mpirun keeps, which others on the machine do not share.
+
+    Its path is short: sockets lie in it.
+    """
+    folder = tempfile.mkdtemp(prefix="ompi")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def variables(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a run, without what another launcher left in ours."""
     ours = {
@@ -139,7 +153,11 @@ def variables(more: Mapping[str, str] | None = None) -> dict[str, str]:
     }
     python = f"{ROOT / 'python'}{os.pathsep}{ours.get('PYTHONPATH', '')}".rstrip(os.pathsep)
     # Ranks wait for each other on cores that they share.
-    calm = {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+    calm = {
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+        "OMPI_MCA_orte_tmpdir_base": scratch(),
+    }
     return {**ours, **calm, "PYTHONPATH": python, **(more or {})}
 
 

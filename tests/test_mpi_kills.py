@@ -23,8 +23,8 @@ RUNS = 240  # of all MPIs together
 NEW = 12  # runs in one store, before the next is begun
 
 
-def ranks_of(program: Path, ranks: int) -> list[int]:
-    """Return the processes that run a program now; it has a name of its own."""
+def ranks_of(program: Path) -> list[int]:
+    """Return the processes that run a program now."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -32,7 +32,7 @@ def ranks_of(program: Path, ranks: int) -> list[int]:
         with contextlib.suppress(OSError):
             if (entry / "exe").readlink() == program:
                 found.append(int(entry.name))
-    return found if len(found) >= ranks else []
+    return found
 
 
 def killed_run(mpi: Mpi, ranks: int, program: Path, arguments: list[str], seed: int) -> int:
@@ -48,24 +48,25 @@ def killed_run(mpi: Mpi, ranks: int, program: Path, arguments: list[str], seed: 
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        # From the first moments, when the store is made, to some steps later.
-        deadline = time.monotonic() + chance.choice([0.0, 0.05, 0.2, 0.6]) * chance.random()
-        pids: list[int] = []
-        while not pids and process.poll() is None:
-            pids = ranks_of(program, ranks)
-        started = time.monotonic()
-        while time.monotonic() < max(deadline, started + 0.4 * chance.random()):
-            time.sleep(0.001)
-        victims = pids if chance.random() < 0.3 else [chance.choice(pids)] if pids else []
+        # MPI itself is running: from here on the store is made, and written. After so many commits:
+        lines = [process.stdout.readline() for _ in range(1 + chance.randrange(5))]
+        pids = ranks_of(program)
+        time.sleep(chance.choice([0.0, 0.02, 0.1, 0.5]) * chance.random())
+        victims = pids if chance.random() < 0.3 else [chance.choice(pids)]
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        # No rank waits for a dead one for ever: mpirun ends them.
-        lines = process.communicate(timeout=LIMIT)[0].splitlines()
-    gone = time.monotonic() + LIMIT
-    while ranks_of(program, 1):
-        assert time.monotonic() < gone, "a rank outlived mpirun"
-        time.sleep(0.01)
+        # No rank waits for a dead one for ever: mpirun ends the others.
+        deadline = time.monotonic() + LIMIT
+        while ranks_of(program):
+            assert time.monotonic() < deadline, "a rank waits for ever"
+            time.sleep(0.01)
+        # Open MPI's mpirun does not always notice that its last rank is gone.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        lines += process.stdout.readlines()
     return max(
         [int(line.split()[1]) + 1 for line in lines if line.startswith("committed")], default=0
     )
@@ -94,7 +95,7 @@ def checked(path: Path, at_least: int) -> int:
 @pytest.mark.timeout(7200)
 @each_mpi
 def test_killed_ranks_leave_the_last_commit(
-    mpi: Mpi, tmp_path: Path, record_property: Callable[[str, object], None]
+    mpi: Mpi, tmp_path: Path, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     program = compile_program(mpi, PROGRAMS / "steps.c", tmp_path)
     runs, cut_short, began, found = RUNS // len(MPIS), 0, 0, 0
@@ -110,9 +111,9 @@ def test_killed_ranks_leave_the_last_commit(
         cut_short += found < before + 6
     # Most are to be killed while they write, not before or behind.
     assert cut_short > runs // 2
-    assert began > runs // 10
+    assert began > runs // 2
     for name, count in [("runs", runs), ("killed", cut_short), ("committed before", began)]:
-        record_property(f"{mpi.name}: {name}", count)
+        record_testsuite_property(f"{mpi.name}: {name}", count)
     # And the last store goes on to be written in peace.
     run_ranks(mpi, 4, program, str(path), "2", "counter", "fsync", str(LENGTH))
     checked(path, found + 2)
@@ -131,7 +132,7 @@ def test_a_killed_rank_leaves_the_last_commit(mpi: Mpi, tmp_path: Path) -> None:
         for line in process.stdout:
             if line == "committed 1\n":
                 break
-        os.kill(ranks_of(program, 3)[1], signal.SIGKILL)
+        os.kill(ranks_of(program)[1], signal.SIGKILL)
         lines = process.communicate(timeout=LIMIT)[0].splitlines()
     committed = max([1, *(int(line.split()[1]) for line in lines if line.startswith("comm"))]) + 1
     found = checked(path, committed)

@@ -39,6 +39,8 @@ int main(int argc, char **argv) {
     if (argc != 6) return 2;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) printf("begun\n"), fflush(stdout);
     memset(&options, 0, sizeof options);
     options.placement = strcmp(argv[3], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
     options.no_fsync = strcmp(argv[4], "fsync") != 0;
@@ -51,7 +53,6 @@ int main(int argc, char **argv) {
     check(steps ? ambar_mpi_append(MPI_COMM_WORLD, argv[1], &options, &w)
                 : ambar_mpi_create(MPI_COMM_WORLD, argv[1], &options, &w),
           ambar_mpi_last_error);
-    if (rank == 0) printf("from %d\n", steps), fflush(stdout);
     for (last = steps + atoi(argv[2]); steps < last; steps++) {
         char group[64], name[80];
         ambar_array array;
