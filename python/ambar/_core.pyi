@@ -173,6 +173,59 @@ class Writer:
     def commit(self) -> None: ...
     def close(self) -> None: ...
 
+class Blocks:
+    """Who holds which blocks of arrays of one shape; the same on all ranks."""
+
+    @staticmethod
+    def encode(
+        shape: Sequence[int], blocks: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> bytes:
+        """Start and shape of each of one rank's blocks, to be gathered."""
+
+    @staticmethod
+    def gather(parts: Sequence[bytes]) -> Blocks: ...
+    @property
+    def shape(self) -> list[int]: ...
+    def of(self, rank: int) -> list[tuple[list[int], list[int]]]:
+        """Start and shape of each block that a rank holds."""
+
+class RankWriter:
+    """One rank's end of a store that many write: every exchange is bytes in, bytes out."""
+
+    @staticmethod
+    def first(
+        path: _Path,
+        mode: Literal["create", "overwrite", "append"],
+        durability: str,
+        how: tuple[int, str, int, int, int],
+    ) -> RankWriter:
+        """Rank 0's end; `how`: number of ranks, placement, alignment, extent, threads."""
+
+    @staticmethod
+    def join(invitation: bytes, rank: int) -> RankWriter: ...
+    def invitation(self) -> bytes: ...
+    @property
+    def counts(self) -> bool:
+        """Whether places come from a counter that the ranks share."""
+
+    def count_with(self, reserve: Callable[[int], int]) -> None:
+        """Have places come from a counter: add a number to it, and return what it was."""
+
+    def group(self, path: str, attributes: str) -> None: ...
+    def begin_step(self, series: str, time: float) -> str:
+        """Make the next step's group, on rank 0, and return its path."""
+
+    def declare(
+        self, path: str, about: _About, error_bound: float | None, blocks: Blocks | None
+    ) -> int: ...
+    def write(self, array: int, data: Any, start: Sequence[int], shape: Sequence[int]) -> None: ...
+    def outbox(self, to: int) -> bytes: ...
+    def inbox(self, sender: int, box: Buffer) -> None: ...
+    def seal(self) -> bytes: ...
+    def commit(self, indices: Sequence[bytes]) -> bytes: ...
+    def conclude(self, outcome: bytes) -> None: ...
+    def close(self) -> None: ...
+
 class Amr:
     """The leaf cells of a hierarchy, in a store or in memory."""
 

@@ -10,6 +10,7 @@ mod kinds;
 mod memory;
 mod progress;
 mod ramses;
+mod ranks;
 mod store;
 mod threads;
 mod writer;
@@ -30,6 +31,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<store::Ahead>()?;
     module.add_class::<store::Array>()?;
     module.add_class::<writer::Writer>()?;
+    module.add_class::<ranks::Blocks>()?;
+    module.add_class::<ranks::RankWriter>()?;
     module.add_class::<cells::Amr>()?;
     module.add_class::<kinds::Table>()?;
     module.add_class::<ramses::Ramses>()?;

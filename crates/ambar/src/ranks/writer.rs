@@ -225,6 +225,11 @@ impl RankWriter {
         }
     }
 
+    /// Keeps all ranks from committing: something that was to be written was not.
+    pub fn fail(&mut self, error: &Error) {
+        self.failure.get_or_insert_with(|| Failure::new(error));
+    }
+
     /// Runs what encodes on this rank's threads. With one thread it stays on the caller's, as do calls of
     /// the counter always: MPI may not be called from others.
     pub(super) fn encoding<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
@@ -237,7 +242,7 @@ impl RankWriter {
     /// Remembers that something has failed, so that nothing is committed.
     pub(super) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
-            self.failure.get_or_insert_with(|| Failure::new(error));
+            self.fail(error);
         }
         result
     }
