@@ -102,7 +102,7 @@ def _opened(
         from ambar.mesh.series import MeshSeries
 
         return MeshSeries(store)
-    return Series(store) if kind == "series" else store
+    return Series(store) if kind == "series" and "of" not in attributes else store
 
 
 def is_ramses(path: str | os.PathLike[str]) -> bool:

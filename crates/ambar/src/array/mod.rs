@@ -32,7 +32,7 @@ pub use layout::table_chunk_rows;
 pub use ranges::ChunkRange;
 pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;
-pub use write::Observer;
+pub use write::{Observer, choose_codecs};
 
 pub(crate) use parts::{Part, Shards, copy_common};
 pub(crate) use remote::fetch_rows;

@@ -3,6 +3,7 @@
 use super::shard::{Old, encode_index};
 use super::source::Source;
 use super::spec::{ArrayData, ArraySpec, Region};
+use crate::codec::CodecChain;
 use crate::container::ContainerWriter;
 use crate::error::Result;
 use crate::limits::Limits;
@@ -215,6 +216,14 @@ pub(super) fn assemble(
     let places: Vec<Option<&[u8]>> = chunks.iter().map(Option::as_deref).collect();
     let index = encode_index(&sharding.index_chain, &places)?;
     Ok(chunks.into_iter().flatten().chain([index]).collect())
+}
+
+/// The codecs that would be chosen for an array by these values of it, of the shape `spec` says.
+///
+/// # Errors
+/// `Invalid` where data and spec do not fit.
+pub fn choose_codecs(spec: &ArraySpec, data: ArrayData<'_>) -> Result<CodecChain> {
+    Source::new("sample", spec, data).map(|source| source.metadata.chain)
 }
 
 /// The bytes of a shard (or chunk) of an array that `metadata` describes, none of which was written.

@@ -48,6 +48,16 @@ impl CodecChain {
         })
     }
 
+    /// The chain that a JSON list of codecs describes, as `codecs` in Zarr v3 metadata.
+    ///
+    /// # Errors
+    /// `Invalid` where the text is no such list; else as `from_metadata`.
+    pub fn parse(text: &str, dtype: &DataType, dimensions: usize) -> Result<Self> {
+        let codecs: Vec<MetadataV3> = serde_json::from_str(text)
+            .map_err(|error| Error::invalid(format!("this is no list of codecs: {error}")))?;
+        Self::from_metadata(&codecs, dtype, dimensions)
+    }
+
     /// `codecs` of Zarr v3 metadata.
     pub fn to_json(&self, dtype: &DataType) -> Value {
         let arrays = self.arrays.iter().map(|codec| match codec {

@@ -14,6 +14,7 @@ pub mod region;
 pub(crate) mod rows;
 pub mod select;
 pub mod source;
+pub mod steps;
 pub mod stored;
 pub mod table;
 pub mod write;

@@ -195,6 +195,27 @@ impl RankWriter {
         })
     }
 
+    /// Makes the group of the next step of a series, as [`begin_step`](crate::kinds::steps::begin_step):
+    /// rank 0 does it, and tells the others its path.
+    ///
+    /// # Errors
+    /// As that; `Invalid` on another rank.
+    pub fn begin_step(&mut self, series: &str, time: f64) -> Result<String> {
+        crate::kinds::steps::begin_step(self.store()?, series, time)
+    }
+
+    /// Replaces the attributes of a node, as [`StoreWriter::set_attributes`]; other ranks than 0 leave
+    /// it to that one.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn set_attributes(&mut self, path: &str, attributes: Attributes) -> Result<()> {
+        match &mut self.store {
+            Some(store) => store.set_attributes(path, attributes),
+            None => Ok(()),
+        }
+    }
+
     /// Makes a group with these attributes, as [`StoreWriter::group`]; other ranks than 0 leave it to
     /// that one.
     ///

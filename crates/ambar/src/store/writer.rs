@@ -139,6 +139,25 @@ impl StoreWriter {
         Ok(())
     }
 
+    /// The attributes of a node as they stand now; `None` where there is no such node.
+    ///
+    /// # Errors
+    /// `Corrupt` where the node's metadata makes no sense.
+    pub fn attributes(&self, path: &str) -> Result<Option<Attributes>> {
+        let name = name_of(path);
+        if name.is_empty() {
+            return Ok(Some(self.root.clone()));
+        }
+        let Some(node) = self.nodes.get(name) else {
+            return Ok(None);
+        };
+        let mut document = parsed(name, &node.document)?;
+        Ok(match document["attributes"].take() {
+            Value::Object(attributes) => Some(attributes),
+            _ => Some(Attributes::new()),
+        })
+    }
+
     /// Replaces the attributes of a group or an array.
     ///
     /// # Errors
@@ -152,8 +171,7 @@ impl StoreWriter {
         let Some(node) = self.nodes.get_mut(name) else {
             return Err(Error::not_found(format!("there is no node /{name}")));
         };
-        let mut document: Value = serde_json::from_str(&node.document)
-            .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))?;
+        let mut document = parsed(name, &node.document)?;
         document["attributes"] = Value::Object(attributes);
         node.document = document.to_string();
         node.changed = true;
@@ -323,6 +341,12 @@ impl StoreWriter {
             .cloned()
             .collect()
     }
+}
+
+/// A node's document as JSON.
+fn parsed(name: &str, document: &str) -> Result<Value> {
+    serde_json::from_str(document)
+        .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))
 }
 
 /// Names of the groups above `name`, the topmost first.

@@ -1,0 +1,19 @@
+//! The C API: `ambar.h`.
+//!
+//! Every function returns a status and leaves its results behind pointers; no panic crosses. Nothing
+//! is said twice: what a call does is told where the library does it.
+
+mod arguments;
+mod blocks;
+mod ranks;
+mod spec;
+mod status;
+mod store;
+mod writer;
+
+pub use blocks::*;
+pub use ranks::*;
+pub use spec::*;
+pub use status::*;
+pub use store::*;
+pub use writer::*;

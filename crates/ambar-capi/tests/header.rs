@@ -1,0 +1,80 @@
+//! `include/ambar.h` is what the sources say. `AMBAR_UPDATE=1 cargo test -p ambar-capi --test header` writes
+//! it anew.
+
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+
+use std::path::Path;
+
+const ABOVE: &str = "\
+/* ambar: one store for simulation output. The C API.
+ *
+ * Made from crates/ambar-capi; changes belong there.
+ *
+ * Every function returns AMBAR_OK or another status; ambar_last_error() says what was wrong. Shapes and
+ * regions are in C order, the slowest dimension first. docs/howto/mpi.md shows how it is used, and
+ * ambar_mpi.h does what takes many ranks. */
+";
+
+fn header() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut config = cbindgen::Config {
+        language: cbindgen::Language::C,
+        include_guard: Some("AMBAR_H".into()),
+        header: Some(ABOVE.into()),
+        cpp_compat: true,
+        usize_is_size_t: true,
+        style: cbindgen::Style::Type,
+        documentation_style: cbindgen::DocumentationStyle::C,
+        no_includes: true,
+        sys_includes: vec!["stddef.h".into(), "stdint.h".into()],
+        line_length: 100,
+        ..cbindgen::Config::default()
+    };
+    config.export.exclude.push("MAX_DIMENSIONS".into());
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    let mut sources: Vec<_> = std::fs::read_dir(root.join("src/api"))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    sources.sort_by_key(std::fs::DirEntry::file_name);
+    for source in sources {
+        builder = builder.with_src(source.path());
+    }
+    let mut text = Vec::new();
+    builder.generate().unwrap().write(&mut text);
+    without_safety(&String::from_utf8(text).unwrap())
+}
+
+/// Leaves out what is for readers of Rust.
+fn without_safety(text: &str) -> String {
+    let mut out: Vec<&str> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.trim() == "* # Safety" {
+            inside = true;
+            // The empty line before it.
+            if out.last().is_some_and(|last| last.trim() == "*") {
+                out.pop();
+            }
+        }
+        inside &= !line.trim_start().starts_with("*/");
+        if !inside {
+            out.push(line);
+        }
+    }
+    out.join("\n") + "\n"
+}
+
+#[test]
+fn the_header_is_what_the_sources_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include/ambar.h");
+    let made = header();
+    if std::env::var_os("AMBAR_UPDATE").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        made == found,
+        "include/ambar.h is not what the sources say: AMBAR_UPDATE=1 cargo test -p ambar-capi --test header"
+    );
+}

@@ -1,0 +1,99 @@
+//! Series of steps that a running program writes: one group a step, and the list of their times.
+
+use serde_json::{Value, json};
+
+use super::attributes::{self, KEY};
+use crate::error::{Error, Result};
+use crate::metadata::Attributes;
+use crate::store::StoreWriter;
+
+/// What the series is of, in its attributes.
+const OF: &str = "arrays";
+
+/// Makes the group of the next step of the series at `series` (empty or `/`: the root), which is made
+/// where there is none; it becomes visible with the next commit. Returns the group's path.
+///
+/// # Errors
+/// `Invalid` where the group is of another kind, or `time` is no number.
+pub fn begin_step(writer: &mut StoreWriter, series: &str, time: f64) -> Result<String> {
+    if !time.is_finite() {
+        return Err(Error::invalid(format!(
+            "a step's time is a number, not {time}"
+        )));
+    }
+    let series = series.trim_matches('/');
+    let mut all = writer.attributes(series)?.unwrap_or_default();
+    let mut times = match all.get(KEY).filter(|own| own.get("kind").is_some()) {
+        None => Vec::new(),
+        Some(own) => known_times(own).ok_or_else(|| {
+            Error::invalid("this group holds something else than a series of steps; choose another")
+                .at_node(format!("/{series}"))
+        })?,
+    };
+    let step = match series {
+        "" => format!("step_{:06}", times.len()),
+        _ => format!("{series}/step_{:06}", times.len()),
+    };
+    times.push(json!(time));
+    let mut own = Attributes::new();
+    own.insert("of".into(), json!(OF));
+    own.insert("times".into(), Value::Array(times));
+    all.extend(attributes::group("series", own));
+    writer.group(series, all)?;
+    let mut of_step = Attributes::new();
+    of_step.insert("time".into(), json!(time));
+    writer.group(&step, of_step)?;
+    Ok(step)
+}
+
+/// The times of a series of steps by its `ambar` attributes; `None` where it is none.
+fn known_times(own: &Value) -> Option<Vec<Value>> {
+    let is = |key: &str, value: &str| own.get(key).and_then(Value::as_str) == Some(value);
+    if !is("kind", "series") || !is("of", OF) {
+        return None;
+    }
+    own.get("times").and_then(Value::as_array).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::{CreateOptions, Durability};
+    use crate::store::Store;
+
+    #[test]
+    fn steps_are_counted_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ambar");
+        let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+        assert_eq!(
+            begin_step(&mut writer, "run", 0.0).unwrap(),
+            "run/step_000000"
+        );
+        assert_eq!(
+            begin_step(&mut writer, "/run/", 0.5).unwrap(),
+            "run/step_000001"
+        );
+        assert!(begin_step(&mut writer, "run", f64::NAN).is_err());
+        writer.commit().unwrap();
+        drop(writer);
+        let mut writer = StoreWriter::append(&path, Durability::Full).unwrap();
+        assert_eq!(
+            begin_step(&mut writer, "run", 1.0).unwrap(),
+            "run/step_000002"
+        );
+        writer
+            .group("other", attributes::group("table", Attributes::new()))
+            .unwrap();
+        assert!(begin_step(&mut writer, "other", 0.0).is_err());
+        assert_eq!(begin_step(&mut writer, "", 0.0).unwrap(), "step_000000");
+        writer.commit().unwrap();
+        let store = Store::open(&path).unwrap();
+        let group = store.group("run").unwrap();
+        assert_eq!(group.attributes()[KEY]["times"], json!([0.0, 0.5, 1.0]));
+        assert_eq!(
+            store.group("run/step_000002").unwrap().attributes()["time"],
+            json!(1.0)
+        );
+    }
+}
