@@ -5,9 +5,11 @@
 #   make lint       formatting, lints, types
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
 #   make campaign   the long tests: crashes, damage, random inputs
+#   make install    the library for C, C++ and Fortran: make install PREFIX=$HOME/.local
 
 SHELL := /bin/bash
 PYTHON ?= python3
+PREFIX ?= /usr/local
 RAMSES ?= tests/data/ramses/gravpart_small/output_00002
 BIN := .venv/bin
 
@@ -17,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 
-.PHONY: demo test lint bench campaign clean
+.PHONY: demo test lint bench campaign install clean
 .DELETE_ON_ERROR:
 
 demo: EXTRAS := plot
@@ -57,6 +59,23 @@ $(BIN)/maturin: constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet maturin
 	@touch $@
+
+# The library, its headers, and what pkg-config and CMake find it by; DESTDIR as usual.
+install: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+install: TO = $(DESTDIR)$(PREFIX)
+install: BUILT = $${CARGO_TARGET_DIR:-target}/release
+install:
+	cargo build --release --locked -p ambar-capi
+	install -D -m 755 $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
+	ln -sf libambar.so.0 $(TO)/lib/libambar.so
+	install -D -m 644 $(BUILT)/libambar_capi.a $(TO)/lib/libambar.a
+	install -d $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/ambar
+	cp -R include/. $(TO)/include
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' packaging/ambar.pc.in \
+		> $(TO)/lib/pkgconfig/ambar.pc
+	for file in ambar-config ambar-config-version; do \
+		sed 's|@VERSION@|$(VERSION)|' packaging/$$file.cmake.in > $(TO)/lib/cmake/ambar/$$file.cmake; \
+	done
 
 clean:
 	rm -rf .venv out target

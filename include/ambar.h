@@ -13,319 +13,185 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- Small where that costs little time in reading.
- */
+// Small where that costs little time in reading.
 #define AMBAR_BALANCED 0
 
-/*
- Reads at the speed of memory.
- */
+// Reads at the speed of memory.
 #define AMBAR_FAST 1
 
-/*
- As small as it gets.
- */
+// As small as it gets.
 #define AMBAR_SMALL 2
 
-/*
- As the values are, with checksums.
- */
+// As the values are, with checksums.
 #define AMBAR_RAW 3
 
-/*
- Extents from a counter that all ranks share.
- */
+// Extents from a counter that all ranks share.
 #define AMBAR_COUNTER 2
 
-/*
- Extents reserved when an array is defined, without communication; the file has holes.
- */
+// Extents reserved when an array is defined, without communication; the file has holes.
 #define AMBAR_RESERVED 1
 
-/*
- It went well.
- */
+// It went well.
 #define AMBAR_OK 0
 
-/*
- The bytes are damaged, cut short or hostile: restore them from a copy.
- */
+// The bytes are damaged, cut short or hostile: restore them from a copy.
 #define AMBAR_CORRUPT 1
 
-/*
- The file is sound but needs something this version lacks.
- */
+// The file is sound but needs something this version lacks.
 #define AMBAR_UNSUPPORTED 2
 
-/*
- The call makes no sense: change it.
- */
+// The call makes no sense: change it.
 #define AMBAR_INVALID 3
 
-/*
- There is no such file, node or step.
- */
+// There is no such file, node or step.
 #define AMBAR_NOT_FOUND 4
 
-/*
- The file exists already, or another writer has it.
- */
+// The file exists already, or another writer has it.
 #define AMBAR_BUSY 5
 
-/*
- A limit on memory or size was passed.
- */
+// A limit on memory or size was passed.
 #define AMBAR_LIMIT 6
 
-/*
- Somebody asked to stop.
- */
+// Somebody asked to stop.
 #define AMBAR_INTERRUPTED 7
 
-/*
- The operating system refused.
- */
+// The operating system refused.
 #define AMBAR_IO 8
 
-/*
- A mistake in ambar itself; the object that was used is of no further use.
- */
+// A mistake in ambar itself; the object that was used is of no further use.
 #define AMBAR_PANIC 9
 
-/*
- Who holds which part of arrays of one shape; the same on all ranks. Nothing changes it: threads may
- share it.
- */
+// Who holds which part of arrays of one shape; the same on all ranks. Nothing changes it: threads may
+// share it.
 typedef struct ambar_blocks ambar_blocks;
 
-/*
- A store open for reading: its last commit. Any number of threads may use it.
- */
+// A store open for reading: its last commit. Any number of threads may use it.
 typedef struct ambar_store ambar_store;
 
-/*
- A store open for writing: one rank's end of it. One thread at a time may use it.
- */
+// A store open for writing: one rank's end of it. One thread at a time may use it.
 typedef struct ambar_writer ambar_writer;
 
-/*
- Bytes that ambar has allocated; to be given back with `ambar_bytes_free`.
- */
+// Bytes that ambar has allocated; to be given back with `ambar_bytes_free`.
 typedef struct {
-  /*
-   The first byte; null where there are none.
-   */
+  // The first byte; null where there are none.
   uint8_t *data;
-  /*
-   How many there are.
-   */
+  // How many there are.
   size_t len;
 } ambar_bytes;
 
-/*
- How a store is written. All zeros are the defaults.
- */
+// How a store is written. All zeros are the defaults.
 typedef struct {
-  /*
-   Whether a file of that name is replaced, at the first commit.
-   */
+  // Whether a file of that name is replaced, at the first commit.
   int32_t overwrite;
-  /*
-   Whether a commit does not wait for the disk: for scratch files.
-   */
+  // Whether a commit does not wait for the disk: for scratch files.
   int32_t no_fsync;
-  /*
-   Extents of different ranks begin at multiples of it: the file system's block or stripe in bytes; 0
-   for 4096.
-   */
+  // Extents of different ranks begin at multiples of it: the file system's block or stripe in bytes; 0
+  // for 4096.
   uint64_t alignment;
-  /*
-   Bytes that a rank takes from the shared counter at least; 0 for 1 MiB.
-   */
+  // Bytes that a rank takes from the shared counter at least; 0 for 1 MiB.
   uint64_t extent;
-  /*
-   Threads that each rank encodes with; 0 for 1.
-   */
+  // Threads that each rank encodes with; 0 for 1.
   int32_t threads;
-  /*
-   `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default, which is the counter.
-   */
+  // `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default, which is the counter.
   int32_t placement;
 } ambar_options;
 
-/*
- Adds `bytes` to the counter that all ranks share, which was 0 when they came together, and puts what it
- was before into `offset`. Returns 0 where that went well. It is called on the thread that writes.
- */
+// Adds `bytes` to the counter that all ranks share, which was 0 when they came together, and puts what it
+// was before into `offset`. Returns 0 where that went well. It is called on the thread that writes.
 typedef int32_t (*ambar_reserve)(void *context, uint64_t bytes, uint64_t *offset);
 
-/*
- A type of values: one of `AMBAR_BOOL` to `AMBAR_COMPLEX128`.
- */
+// A type of values: one of `AMBAR_BOOL` to `AMBAR_COMPLEX128`.
 typedef int32_t ambar_type;
 
-/*
- An array to be written. All zeros but `type`, `ndim` and `shape` are defaults.
- */
+// An array to be written. All zeros but `type`, `ndim` and `shape` are defaults.
 typedef struct {
-  /*
-   The type of the values.
-   */
+  // The type of the values.
   ambar_type type;
-  /*
-   How they are compressed: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
-   */
+  // How they are compressed: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
   int32_t profile;
-  /*
-   The absolute error bound that every value keeps; 0: lossless.
-   */
+  // The absolute error bound that every value keeps; 0: lossless.
   double error_bound;
-  /*
-   Names of the dimensions, separated by commas; or null.
-   */
+  // Names of the dimensions, separated by commas; or null.
   const char *dimension_names;
-  /*
-   The attributes, a JSON object; or null.
-   */
+  // The attributes, a JSON object; or null.
   const char *attributes;
-  /*
-   The codecs, a JSON list as `ambar_choose_codecs` gives it; null: by profile and type.
-   */
+  // The codecs, a JSON list as `ambar_choose_codecs` gives it; null: by profile and type.
   const char *codecs;
-  /*
-   Number of dimensions, at most 8.
-   */
+  // Number of dimensions, at most 8.
   int32_t ndim;
-  /*
-   Length of each dimension, the slowest first.
-   */
+  // Length of each dimension, the slowest first.
   const uint64_t *shape;
-  /*
-   Length of a chunk in each dimension; or null: chosen to suit the ranks' blocks.
-   */
+  // Length of a chunk in each dimension; or null: chosen to suit the ranks' blocks.
   const uint64_t *chunks;
 } ambar_spec;
 
-/*
- What is known of an array without reading it.
- */
+// What is known of an array without reading it.
 typedef struct {
-  /*
-   The type of the values.
-   */
+  // The type of the values.
   ambar_type type;
-  /*
-   Number of dimensions.
-   */
+  // Number of dimensions.
   int32_t ndim;
-  /*
-   Length of each dimension.
-   */
+  // Length of each dimension.
   uint64_t shape[8];
-  /*
-   Length of a chunk, the unit of decoding, in each dimension.
-   */
+  // Length of a chunk, the unit of decoding, in each dimension.
   uint64_t chunks[8];
-  /*
-   The absolute error bound of the values; 0 where nothing was lost.
-   */
+  // The absolute error bound of the values; 0 where nothing was lost.
   double error_bound;
-  /*
-   Bytes that the values take in the store.
-   */
+  // Bytes that the values take in the store.
   uint64_t stored_bytes;
 } ambar_array_info;
 
-/*
- An array that was defined since the last commit.
- */
+// An array that was defined since the last commit.
 typedef int32_t ambar_array;
 
-/*
- One byte, 0 or 1.
- */
+// One byte, 0 or 1.
 #define AMBAR_BOOL 0
 
-/*
- 8-bit signed integer.
- */
+// 8-bit signed integer.
 #define AMBAR_INT8 1
 
-/*
- 16-bit signed integer.
- */
+// 16-bit signed integer.
 #define AMBAR_INT16 2
 
-/*
- 32-bit signed integer.
- */
+// 32-bit signed integer.
 #define AMBAR_INT32 3
 
-/*
- 64-bit signed integer.
- */
+// 64-bit signed integer.
 #define AMBAR_INT64 4
 
-/*
- 8-bit unsigned integer.
- */
+// 8-bit unsigned integer.
 #define AMBAR_UINT8 5
 
-/*
- 16-bit unsigned integer.
- */
+// 16-bit unsigned integer.
 #define AMBAR_UINT16 6
 
-/*
- 32-bit unsigned integer.
- */
+// 32-bit unsigned integer.
 #define AMBAR_UINT32 7
 
-/*
- 64-bit unsigned integer.
- */
+// 64-bit unsigned integer.
 #define AMBAR_UINT64 8
 
-/*
- IEEE 754 single precision.
- */
+// IEEE 754 single precision.
 #define AMBAR_FLOAT32 9
 
-/*
- IEEE 754 double precision.
- */
+// IEEE 754 double precision.
 #define AMBAR_FLOAT64 10
 
-/*
- Two single-precision numbers: real, imaginary.
- */
+// Two single-precision numbers: real, imaginary.
 #define AMBAR_COMPLEX64 11
 
-/*
- Two double-precision numbers: real, imaginary.
- */
+// Two double-precision numbers: real, imaginary.
 #define AMBAR_COMPLEX128 12
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-/*
- Gives bytes back.
-
- # Safety
- They are from ambar, and are given back once.
- */
+// Gives bytes back.
 void ambar_bytes_free(ambar_bytes bytes);
 
-/*
- One rank's blocks of arrays of `shape` as bytes, to be gathered from all ranks. There are `count` blocks,
- and of each `ndim` numbers at `starts` and at `lengths`; a rank may have none.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// One rank's blocks of arrays of `shape` as bytes, to be gathered from all ranks. There are `count` blocks,
+// and of each `ndim` numbers at `starts` and at `lengths`; a rank may have none.
 int32_t ambar_blocks_make(int32_t ndim,
                           const uint64_t *shape,
                           int32_t count,
@@ -333,212 +199,87 @@ int32_t ambar_blocks_make(int32_t ndim,
                           const uint64_t *lengths,
                           ambar_bytes *own);
 
-/*
- Puts together what all ranks have made, in the order of the ranks.
-
- # Safety
- `parts` and `lens` point to one number of bytes for each of `ranks`.
- */
+// Puts together what all ranks have made, in the order of the ranks.
 int32_t ambar_blocks_gather(uint32_t ranks,
                             const uint8_t *const *parts,
                             const size_t *lens,
                             ambar_blocks **blocks);
 
-/*
- Frees what `ambar_blocks_gather` has made; null is nothing.
-
- # Safety
- It is null or from there, and freed once.
- */
+// Frees what `ambar_blocks_gather` has made; null is nothing.
 void ambar_blocks_free(ambar_blocks *blocks);
 
-/*
- Gives bytes back.
-
- # Safety
- They are from ambar, and are given back once.
- */
-void ambar_bytes_free(ambar_bytes bytes);
-
-/*
- One rank's blocks of arrays of `shape` as bytes, to be gathered from all ranks. There are `count` blocks,
- and of each `ndim` numbers at `starts` and at `lengths`; a rank may have none.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_blocks_make(int32_t ndim,
-                          const uint64_t *shape,
-                          int32_t count,
-                          const uint64_t *starts,
-                          const uint64_t *lengths,
-                          ambar_bytes *own);
-
-/*
- Puts together what all ranks have made, in the order of the ranks.
-
- # Safety
- `parts` and `lens` point to one number of bytes for each of `ranks`.
- */
-int32_t ambar_blocks_gather(uint32_t ranks,
-                            const uint8_t *const *parts,
-                            const size_t *lens,
-                            ambar_blocks **blocks);
-
-/*
- Frees what `ambar_blocks_gather` has made; null is nothing.
-
- # Safety
- It is null or from there, and freed once.
- */
-void ambar_blocks_free(ambar_blocks *blocks);
-
-/*
- Creates a store that `ranks` write: rank 0's end of it, and the bytes that the others join with.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Creates a store that `ranks` write: rank 0's end of it, and the bytes that the others join with.
 int32_t ambar_ranks_create(const char *path,
                            const ambar_options *options,
                            uint32_t ranks,
                            ambar_writer **writer,
                            ambar_bytes *invitation);
 
-/*
- Opens a store that is there so that `ranks` add to it; as `ambar_ranks_create`.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Opens a store that is there so that `ranks` add to it; as `ambar_ranks_create`.
 int32_t ambar_ranks_append(const char *path,
                            const ambar_options *options,
                            uint32_t ranks,
                            ambar_writer **writer,
                            ambar_bytes *invitation);
 
-/*
- Another rank's end of a store, by rank 0's bytes.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Another rank's end of a store, by rank 0's bytes.
 int32_t ambar_ranks_join(const uint8_t *invitation,
                          size_t len,
                          uint32_t rank,
                          ambar_writer **writer);
 
-/*
- Has extents come from a counter that all ranks share.
-
- # Safety
- `reserve` can be called with `context` as long as the writer is used.
- */
+// Has extents come from a counter that all ranks share.
 int32_t ambar_ranks_counter(ambar_writer *writer, ambar_reserve reserve, void *context);
 
-/*
- What rank `to` must get once this rank has written all of the step; often nothing.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// What rank `to` must get once this rank has written all of the step; often nothing.
 int32_t ambar_ranks_outbox(ambar_writer *writer, uint32_t to, ambar_bytes *bytes);
 
-/*
- Takes what rank `from` had in its outbox for this one. After an error, the seal tells the others.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Takes what rank `from` had in its outbox for this one. After an error, the seal tells the others.
 int32_t ambar_ranks_inbox(ambar_writer *writer, uint32_t from, const uint8_t *bytes, size_t len);
 
-/*
- Ends this rank's part of the step: encodes what is left, brings all to the disk, and gives the bytes that
- rank 0 commits with. That something has failed is in the bytes, too: they are to be gathered anyway.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Ends this rank's part of the step: encodes what is left, brings all to the disk, and gives the bytes that
+// rank 0 commits with. That something has failed is in the bytes, too: they are to be gathered anyway.
 int32_t ambar_ranks_seal(ambar_writer *writer,
                          ambar_bytes *index);
 
-/*
- Commits on rank 0 what all ranks have sealed, or nothing where one has failed: gives the bytes that all
- ranks conclude with.
-
- # Safety
- `indices` and `lens` point to one number of bytes for each rank.
- */
+// Commits on rank 0 what all ranks have sealed, or nothing where one has failed: gives the bytes that all
+// ranks conclude with.
 int32_t ambar_ranks_commit(ambar_writer *writer,
                            const uint8_t *const *indices,
                            const size_t *lens,
                            ambar_bytes *outcome);
 
-/*
- Learns what became of the commit; rank 0 does so, too. It fails where any rank has failed: nothing was
- committed then, and the writer can only be closed.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Learns what became of the commit; rank 0 does so, too. It fails where any rank has failed: nothing was
+// committed then, and the writer can only be closed.
 int32_t ambar_ranks_conclude(ambar_writer *writer,
                              const uint8_t *outcome,
                              size_t len);
 
-/*
- Chooses codecs for an array by a sample of its values, of `sample_shape` (as many dimensions as
- `spec`): gives them as text for `ambar_spec.codecs`. All ranks must define an array with the same codecs.
-
- # Safety
- Pointers are null or point to what they say; `sample` to as many values as `sample_shape` says.
- */
+// Chooses codecs for an array by a sample of its values, of `sample_shape` (as many dimensions as
+// `spec`): gives them as text for `ambar_spec.codecs`. All ranks must define an array with the same codecs.
 int32_t ambar_choose_codecs(const ambar_spec *spec,
                             const void *sample,
                             const uint64_t *sample_shape,
                             ambar_bytes *json);
 
-/*
- The version of the library, such as `0.1.0`.
- */
+// The version of the library, such as `0.1.0`.
 const char *ambar_version(void);
 
-/*
- What went wrong in the last call of this thread that did not return `AMBAR_OK`: file, node, what was
- expected and found, and what to do. Valid until the thread's next such call; empty before the first.
- */
+// What went wrong in the last call of this thread that did not return `AMBAR_OK`: file, node, what was
+// expected and found, and what to do. Valid until the thread's next such call; empty before the first.
 const char *ambar_last_error(void);
 
-/*
- Opens the last commit of the store at `path`: a file or a directory.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Opens the last commit of the store at `path`: a file or a directory.
 int32_t ambar_open(const char *path, ambar_store **store);
 
-/*
- Frees a store; null is nothing.
-
- # Safety
- It is null or from `ambar_open`, and freed once.
- */
+// Frees a store; null is nothing.
 void ambar_store_free(ambar_store *store);
 
-/*
- Says what an array is.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Says what an array is.
 int32_t ambar_info(const ambar_store *store, const char *path, ambar_array_info *info);
 
-/*
- Reads the region of `count` values from `start` on into `out`, which has just `out_bytes` of room. Only
- the chunks that have values of it are read and decoded, on `threads` threads; 0: all that the process has.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Reads the region of `count` values from `start` on into `out`, which has just `out_bytes` of room. Only
+// the chunks that have values of it are read and decoded, on `threads` threads; 0: all that the process has.
 int32_t ambar_read(const ambar_store *store,
                    const char *path,
                    const uint64_t *start,
@@ -547,111 +288,61 @@ int32_t ambar_read(const ambar_store *store,
                    size_t out_bytes,
                    int32_t threads);
 
-/*
- The attributes of a group (empty path: the root) or an array as JSON text, without a zero behind it.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// The attributes of a group (empty path: the root) or an array as JSON text, without a zero behind it.
 int32_t ambar_attributes(const ambar_store *store,
                          const char *path,
                          ambar_bytes *json);
 
-/*
- What lies right below a group (empty path: the root), as JSON text without a zero behind it:
- `[{"name": "density", "kind": "array"}, ...]`.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// What lies right below a group (empty path: the root), as JSON text without a zero behind it:
+// `[{"name": "density", "kind": "array"}, ...]`.
 int32_t ambar_list(const ambar_store *store, const char *path, ambar_bytes *json);
 
-/*
- Creates a store that one process writes; it appears at `path` with the first commit.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Creates a store that one process writes; it appears at `path` with the first commit.
 int32_t ambar_create(const char *path, const ambar_options *options, ambar_writer **writer);
 
-/*
- Opens a store that is there, to add to it with one process. What a killed writer left behind the last
- commit is cut off.
-
- # Safety
- As `ambar_create`.
- */
+// Opens a store that is there, to add to it with one process. What a killed writer left behind the last
+// commit is cut off.
 int32_t ambar_append(const char *path,
                      const ambar_options *options,
                      ambar_writer **writer);
 
-/*
- Makes a group, and those above it; `attributes_json` is a JSON object or null. Of many ranks, rank 0
- does it, for the others it is nothing.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Makes a group, and those above it; `attributes_json` is a JSON object or null. Of many ranks, rank 0
+// does it, for the others it is nothing.
 int32_t ambar_group(ambar_writer *writer,
                     const char *path,
                     const char *attributes_json);
 
-/*
- Replaces the attributes of a group or an array. Of many ranks, rank 0 does it.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Replaces the attributes of a group or an array. Of many ranks, rank 0 does it.
 int32_t ambar_set_attributes(ambar_writer *writer, const char *path, const char *attributes_json);
 
-/*
- Makes the group of the next step of the series at `series` (empty: the root), and puts its path, such as
- `run/step_000000`, with a zero behind it into `path`, which has room for `room` bytes. Of many ranks,
- rank 0 does it, and tells the others the path. The next commit ends the step.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Makes the group of the next step of the series at `series` (empty: the root), and puts its path, such as
+// `run/step_000000`, with a zero behind it into `path`, which has room for `room` bytes. Of many ranks,
+// rank 0 does it, and tells the others the path. The next commit ends the step.
 int32_t ambar_begin_step(ambar_writer *writer,
                          const char *series,
                          double time,
                          char *path,
                          size_t room);
 
-/*
- Defines an array, to be written before the next commit. Of many ranks, all define the same ones in the
- same order; nothing is communicated. `blocks` says who writes what; null: this rank where it is alone,
- else rank 0, writes all of it. What nobody writes is zero.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Defines an array, to be written before the next commit. Of many ranks, all define the same ones in the
+// same order; nothing is communicated. `blocks` says who writes what; null: this rank where it is alone,
+// else rank 0, writes all of it. What nobody writes is zero.
 int32_t ambar_define(ambar_writer *writer,
                      const char *path,
                      const ambar_spec *spec,
                      const ambar_blocks *blocks,
                      ambar_array *array);
 
-/*
- Writes the region of `count` values from `start` on, in C order; it lies in one of the rank's blocks. Each
- value is written once before a commit. The data are the caller's again when the function returns.
-
- # Safety
- Pointers are null or point to what they say.
- */
+// Writes the region of `count` values from `start` on, in C order; it lies in one of the rank's blocks. Each
+// value is written once before a commit. The data are the caller's again when the function returns.
 int32_t ambar_write(ambar_writer *writer,
                     ambar_array array,
                     const uint64_t *start,
                     const uint64_t *count,
                     const void *data);
 
-/*
- As `ambar_write`, of values that lie `strides` bytes apart in each dimension, `first` being the first
- of them: such as the inner cells of an array with ghost cells. Strides may be negative.
-
- # Safety
- Pointers are null or point to what they say; all values that the strides lead to can be read.
- */
+// As `ambar_write`, of values that lie `strides` bytes apart in each dimension, `first` being the first
+// of them: such as the inner cells of an array with ghost cells. Strides may be negative.
 int32_t ambar_write_strided(ambar_writer *writer,
                             ambar_array array,
                             const uint64_t *start,
@@ -659,304 +350,11 @@ int32_t ambar_write_strided(ambar_writer *writer,
                             const void *first,
                             const int64_t *strides);
 
-/*
- Makes all that was written since the last commit visible, at once and durably. One process alone calls
- it; many use the functions of `ambar_mpi.h`.
-
- # Safety
- It is null or a writer.
- */
+// Makes all that was written since the last commit visible, at once and durably. One process alone calls
+// it; many use the functions of `ambar_mpi.h`.
 int32_t ambar_commit(ambar_writer *writer);
 
-/*
- Frees a writer, whatever has happened; null is nothing. What was not committed is lost.
-
- # Safety
- It is null or a writer, and freed once.
- */
-int32_t ambar_close(ambar_writer *writer);
-
-/*
- Creates a store that `ranks` write: rank 0's end of it, and the bytes that the others join with.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_ranks_create(const char *path,
-                           const ambar_options *options,
-                           uint32_t ranks,
-                           ambar_writer **writer,
-                           ambar_bytes *invitation);
-
-/*
- Opens a store that is there so that `ranks` add to it; as `ambar_ranks_create`.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_ranks_append(const char *path,
-                           const ambar_options *options,
-                           uint32_t ranks,
-                           ambar_writer **writer,
-                           ambar_bytes *invitation);
-
-/*
- Another rank's end of a store, by rank 0's bytes.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_ranks_join(const uint8_t *invitation,
-                         size_t len,
-                         uint32_t rank,
-                         ambar_writer **writer);
-
-/*
- Has extents come from a counter that all ranks share.
-
- # Safety
- `reserve` can be called with `context` as long as the writer is used.
- */
-int32_t ambar_ranks_counter(ambar_writer *writer, ambar_reserve reserve, void *context);
-
-/*
- What rank `to` must get once this rank has written all of the step; often nothing.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_ranks_outbox(ambar_writer *writer, uint32_t to, ambar_bytes *bytes);
-
-/*
- Takes what rank `from` had in its outbox for this one. After an error, the seal tells the others.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_ranks_inbox(ambar_writer *writer, uint32_t from, const uint8_t *bytes, size_t len);
-
-/*
- Ends this rank's part of the step: encodes what is left, brings all to the disk, and gives the bytes that
- rank 0 commits with. That something has failed is in the bytes, too: they are to be gathered anyway.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_ranks_seal(ambar_writer *writer,
-                         ambar_bytes *index);
-
-/*
- Commits on rank 0 what all ranks have sealed, or nothing where one has failed: gives the bytes that all
- ranks conclude with.
-
- # Safety
- `indices` and `lens` point to one number of bytes for each rank.
- */
-int32_t ambar_ranks_commit(ambar_writer *writer,
-                           const uint8_t *const *indices,
-                           const size_t *lens,
-                           ambar_bytes *outcome);
-
-/*
- Learns what became of the commit; rank 0 does so, too. It fails where any rank has failed: nothing was
- committed then, and the writer can only be closed.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_ranks_conclude(ambar_writer *writer,
-                             const uint8_t *outcome,
-                             size_t len);
-
-/*
- Chooses codecs for an array by a sample of its values, of `sample_shape` (as many dimensions as
- `spec`): gives them as text for `ambar_spec.codecs`. All ranks must define an array with the same codecs.
-
- # Safety
- Pointers are null or point to what they say; `sample` to as many values as `sample_shape` says.
- */
-int32_t ambar_choose_codecs(const ambar_spec *spec,
-                            const void *sample,
-                            const uint64_t *sample_shape,
-                            ambar_bytes *json);
-
-/*
- The version of the library, such as `0.1.0`.
- */
-const char *ambar_version(void);
-
-/*
- What went wrong in the last call of this thread that did not return `AMBAR_OK`: file, node, what was
- expected and found, and what to do. Valid until the thread's next such call; empty before the first.
- */
-const char *ambar_last_error(void);
-
-/*
- Opens the last commit of the store at `path`: a file or a directory.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_open(const char *path, ambar_store **store);
-
-/*
- Frees a store; null is nothing.
-
- # Safety
- It is null or from `ambar_open`, and freed once.
- */
-void ambar_store_free(ambar_store *store);
-
-/*
- Says what an array is.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_info(const ambar_store *store, const char *path, ambar_array_info *info);
-
-/*
- Reads the region of `count` values from `start` on into `out`, which has just `out_bytes` of room. Only
- the chunks that have values of it are read and decoded, on `threads` threads; 0: all that the process has.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_read(const ambar_store *store,
-                   const char *path,
-                   const uint64_t *start,
-                   const uint64_t *count,
-                   void *out,
-                   size_t out_bytes,
-                   int32_t threads);
-
-/*
- The attributes of a group (empty path: the root) or an array as JSON text, without a zero behind it.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_attributes(const ambar_store *store,
-                         const char *path,
-                         ambar_bytes *json);
-
-/*
- What lies right below a group (empty path: the root), as JSON text without a zero behind it:
- `[{"name": "density", "kind": "array"}, ...]`.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_list(const ambar_store *store, const char *path, ambar_bytes *json);
-
-/*
- Creates a store that one process writes; it appears at `path` with the first commit.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_create(const char *path, const ambar_options *options, ambar_writer **writer);
-
-/*
- Opens a store that is there, to add to it with one process. What a killed writer left behind the last
- commit is cut off.
-
- # Safety
- As `ambar_create`.
- */
-int32_t ambar_append(const char *path,
-                     const ambar_options *options,
-                     ambar_writer **writer);
-
-/*
- Makes a group, and those above it; `attributes_json` is a JSON object or null. Of many ranks, rank 0
- does it, for the others it is nothing.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_group(ambar_writer *writer,
-                    const char *path,
-                    const char *attributes_json);
-
-/*
- Replaces the attributes of a group or an array. Of many ranks, rank 0 does it.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_set_attributes(ambar_writer *writer, const char *path, const char *attributes_json);
-
-/*
- Makes the group of the next step of the series at `series` (empty: the root), and puts its path, such as
- `run/step_000000`, with a zero behind it into `path`, which has room for `room` bytes. Of many ranks,
- rank 0 does it, and tells the others the path. The next commit ends the step.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_begin_step(ambar_writer *writer,
-                         const char *series,
-                         double time,
-                         char *path,
-                         size_t room);
-
-/*
- Defines an array, to be written before the next commit. Of many ranks, all define the same ones in the
- same order; nothing is communicated. `blocks` says who writes what; null: this rank where it is alone,
- else rank 0, writes all of it. What nobody writes is zero.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_define(ambar_writer *writer,
-                     const char *path,
-                     const ambar_spec *spec,
-                     const ambar_blocks *blocks,
-                     ambar_array *array);
-
-/*
- Writes the region of `count` values from `start` on, in C order; it lies in one of the rank's blocks. Each
- value is written once before a commit. The data are the caller's again when the function returns.
-
- # Safety
- Pointers are null or point to what they say.
- */
-int32_t ambar_write(ambar_writer *writer,
-                    ambar_array array,
-                    const uint64_t *start,
-                    const uint64_t *count,
-                    const void *data);
-
-/*
- As `ambar_write`, of values that lie `strides` bytes apart in each dimension, `first` being the first
- of them: such as the inner cells of an array with ghost cells. Strides may be negative.
-
- # Safety
- Pointers are null or point to what they say; all values that the strides lead to can be read.
- */
-int32_t ambar_write_strided(ambar_writer *writer,
-                            ambar_array array,
-                            const uint64_t *start,
-                            const uint64_t *count,
-                            const void *first,
-                            const int64_t *strides);
-
-/*
- Makes all that was written since the last commit visible, at once and durably. One process alone calls
- it; many use the functions of `ambar_mpi.h`.
-
- # Safety
- It is null or a writer.
- */
-int32_t ambar_commit(ambar_writer *writer);
-
-/*
- Frees a writer, whatever has happened; null is nothing. What was not committed is lost.
-
- # Safety
- It is null or a writer, and freed once.
- */
+// Frees a writer, whatever has happened; null is nothing. What was not committed is lost.
 int32_t ambar_close(ambar_writer *writer);
 
 #ifdef __cplusplus

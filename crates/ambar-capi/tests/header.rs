@@ -24,22 +24,16 @@ fn header() -> String {
         cpp_compat: true,
         usize_is_size_t: true,
         style: cbindgen::Style::Type,
-        documentation_style: cbindgen::DocumentationStyle::C,
+        documentation_style: cbindgen::DocumentationStyle::C99,
         no_includes: true,
         sys_includes: vec!["stddef.h".into(), "stdint.h".into()],
         line_length: 100,
         ..cbindgen::Config::default()
     };
     config.export.exclude.push("MAX_DIMENSIONS".into());
-    let mut builder = cbindgen::Builder::new().with_config(config);
-    let mut sources: Vec<_> = std::fs::read_dir(root.join("src/api"))
-        .unwrap()
-        .collect::<Result<_, _>>()
-        .unwrap();
-    sources.sort_by_key(std::fs::DirEntry::file_name);
-    for source in sources {
-        builder = builder.with_src(source.path());
-    }
+    let builder = cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(root.join("src/api/mod.rs"));
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
     without_safety(&String::from_utf8(text).unwrap())
@@ -50,14 +44,14 @@ fn without_safety(text: &str) -> String {
     let mut out: Vec<&str> = Vec::new();
     let mut inside = false;
     for line in text.lines() {
-        if line.trim() == "* # Safety" {
+        if line.trim() == "// # Safety" {
             inside = true;
             // The empty line before it.
-            if out.last().is_some_and(|last| last.trim() == "*") {
+            if out.last().is_some_and(|last| last.trim() == "//") {
                 out.pop();
             }
         }
-        inside &= !line.trim_start().starts_with("*/");
+        inside &= line.trim_start().starts_with("//");
         if !inside {
             out.push(line);
         }
