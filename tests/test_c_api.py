@@ -58,7 +58,7 @@ def test_the_header_is_c_plus_plus_too(tmp_path: Path) -> None:
     assert run_program(program).strip() == ambar.__version__
 
 
-def test_pkg_config_finds_it(tmp_path: Path) -> None:
+def test_pkg_config_finds_it() -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is missing")
     folder = installed() / "lib" / "pkgconfig"

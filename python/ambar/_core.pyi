@@ -33,6 +33,10 @@ class Store:
     def __init__(self, location: _Path, storage_options: Mapping[str, str] | None = None) -> None:
         """At a path or URL; options are for URLs."""
 
+    @staticmethod
+    def of_bytes(data: Buffer, location: str) -> Store:
+        """In a C-contiguous buffer; messages call it `location`."""
+
     @property
     def location(self) -> str: ...
     def read_ahead(self, paths: list[str]) -> Ahead:
@@ -141,7 +145,13 @@ class Writer:
     def group(self, path: str, attributes: str) -> None: ...
     def set_attributes(self, path: str, attributes: str) -> None: ...
     def array(
-        self, path: str, data: Any, about: _About, error_bound: str | None, predict: bool
+        self,
+        path: str,
+        data: Any,
+        about: _About,
+        error_bound: str | None,
+        predict: bool,
+        whole: bool,
     ) -> None:
         """Write an array.
 
@@ -396,6 +406,12 @@ def codec_encode(
     No value will differ by more than `bound`; 0 is lossless. Origins are int64 (z, y, x), multiples
     of the blocks' sides, sorted along the Morton curve.
     """
+
+def encode_alone(values: _Array, dtype: str, shape: list[int], predict: bool) -> tuple[str, bytes]:
+    """Names of the codecs of a small array, and its bytes; `dtype` is JSON text."""
+
+def decode_alone(codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array) -> None:
+    """Fill `out` with what `encode_alone` made bytes of."""
 
 def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float]:
     """Return type and number of a stream's values, and its bound."""

@@ -55,6 +55,7 @@ class Writer(Closing):
         profile: Profile | None = None,
         error_bound: float | str | None = None,
         predict: bool = False,
+        whole: bool = False,
     ) -> None:
         """Write an array, in place of the one that was there.
 
@@ -85,6 +86,9 @@ class Writer(Closing):
             codec ambar is tried without an error bound too, and readers may need ambar. Components
             of vectors come last. Profile "fast" and types other than float32 and float64 take no
             notice.
+        whole
+            Whether it is mostly read as a whole: chunks may then be up to 4 MiB long, where its
+            values repeat themselves far away.
 
         Raises
         ------
@@ -106,7 +110,7 @@ class Writer(Closing):
             profile,
         )
         bound = None if error_bound is None else as_text(error_bound)
-        self._core.array(absolute(path), native, about, bound, predict)
+        self._core.array(absolute(path), native, about, bound, predict, whole)
 
     def declare(
         self,

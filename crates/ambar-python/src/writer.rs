@@ -80,7 +80,7 @@ pub type About = (
 );
 
 /// The type that the JSON text of a Zarr data type says.
-fn data_type(json: &str) -> PyResult<DataType> {
+pub fn data_type(json: &str) -> PyResult<DataType> {
     let json: Value =
         serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))?;
     DataType::from_json(&json).or_raise()
@@ -197,7 +197,8 @@ impl Writer {
 
     /// Writes an array. `data`: a C-contiguous buffer of the values' bytes, or, for text and byte
     /// strings, a list of `bytes`.
-    #[pyo3(signature = (path, data, about, error_bound, predict))]
+    #[pyo3(signature = (path, data, about, error_bound, predict, whole))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument of Python's")]
     fn array(
         &self,
         py: Python<'_>,
@@ -206,8 +207,9 @@ impl Writer {
         about: About,
         error_bound: Option<&str>,
         predict: bool,
+        whole: bool,
     ) -> PyResult<()> {
-        let mut spec = spec(about, self.profile)?.predict(predict);
+        let mut spec = spec(about, self.profile)?.predict(predict).whole(whole);
         let values = Given::new(data, &spec.dtype)?;
         if let (Some(text), Given::Fixed(pieces)) = (error_bound, &values) {
             let bound = ErrorBound::parse(text).or_raise()?;

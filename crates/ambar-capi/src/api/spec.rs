@@ -174,6 +174,17 @@ pub(super) fn number(dtype: &DataType) -> Result<ambar_type> {
         .ok_or_else(|| Error::unsupported(format!("values of {dtype} have no type in C")))
 }
 
+/// The profile that a number stands for.
+pub(super) fn profile(number: i32) -> Result<Profile> {
+    match number {
+        AMBAR_BALANCED => Ok(Profile::Balanced),
+        AMBAR_FAST => Ok(Profile::Fast),
+        AMBAR_SMALL => Ok(Profile::Small),
+        AMBAR_RAW => Ok(Profile::Raw),
+        other => Err(Error::invalid(format!("there is no profile {other}"))),
+    }
+}
+
 /// What `spec` says.
 ///
 /// # Safety
@@ -182,13 +193,7 @@ pub(super) unsafe fn read_spec(spec: &ambar_spec) -> Result<ArraySpec> {
     let ndim = dimensions(spec.ndim)?;
     // SAFETY: the caller says so, here and below.
     let shape = unsafe { list(spec.shape, ndim, "the shape") }?;
-    let mut made = ArraySpec::new(dtype(spec.r#type)?, shape).profile(match spec.profile {
-        AMBAR_BALANCED => Profile::Balanced,
-        AMBAR_FAST => Profile::Fast,
-        AMBAR_SMALL => Profile::Small,
-        AMBAR_RAW => Profile::Raw,
-        other => return Err(Error::invalid(format!("there is no profile {other}"))),
-    });
+    let mut made = ArraySpec::new(dtype(spec.r#type)?, shape).profile(profile(spec.profile)?);
     if !(spec.error_bound.is_finite() && spec.error_bound >= 0.0) {
         let message = format!(
             "an error bound of {}; it is a number from 0 on",

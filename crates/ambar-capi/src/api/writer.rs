@@ -18,7 +18,8 @@ use super::status::guard;
 pub struct ambar_writer {
     pub(super) ranks: RankWriter,
     /// Type and dimensions of the arrays that were defined since the last commit.
-    arrays: Vec<(DataType, usize)>,
+    /// `None` for those of a hierarchy or of particles.
+    arrays: Vec<Option<(DataType, usize)>>,
 }
 
 /// An array that was defined since the last commit.
@@ -46,11 +47,16 @@ impl ambar_writer {
         done
     }
 
+    /// Counts arrays that were defined in other ways.
+    pub(super) fn skip_arrays(&mut self, count: usize) {
+        self.arrays.resize(self.arrays.len() + count, None);
+    }
+
     fn array(&self, array: ambar_array) -> Result<(ArrayId, DataType, usize)> {
         let known = usize::try_from(array)
             .ok()
-            .and_then(|place| self.arrays.get(place));
-        let (dtype, ndim) = known.cloned().ok_or_else(|| {
+            .and_then(|place| self.arrays.get(place).cloned().flatten());
+        let (dtype, ndim) = known.ok_or_else(|| {
             let message = format!("array {array} was not defined since the last commit");
             Error::invalid(message)
         })?;
@@ -211,7 +217,7 @@ pub unsafe extern "C" fn ambar_define(
             // SAFETY: as above.
             let held = unsafe { blocks.as_ref() }.map(|blocks| &blocks.0);
             let id = writer.ranks.declare(path, &spec, held)?;
-            writer.arrays.push((spec.dtype, spec.shape.len()));
+            writer.arrays.push(Some((spec.dtype, spec.shape.len())));
             // SAFETY: as above.
             unsafe { give(array, id.0 as ambar_array, "the place of the array") }
         })

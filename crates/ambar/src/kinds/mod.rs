@@ -9,6 +9,7 @@ pub mod morton;
 pub(crate) mod numbers;
 pub mod particles;
 pub mod predicate;
+pub mod rank_particles;
 pub mod region;
 pub(crate) mod rows;
 pub mod select;

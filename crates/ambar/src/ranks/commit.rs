@@ -4,6 +4,7 @@ use super::message::{self, Failure, Index, Outcome};
 use super::writer::RankWriter;
 use crate::container::{Foreign, entry_bytes};
 use crate::error::{Error, Result};
+use crate::parallel;
 
 impl RankWriter {
     /// Encodes what is left, brings all of this rank's data to the disk, and says what was written:
@@ -16,14 +17,17 @@ impl RankWriter {
             Some(failure) => Err(failure.error()),
             None => self.seal_here(),
         };
+        let ranges = self.told();
         let index = match self.noting(sealed) {
             Ok(entries) => Index {
                 failure: None,
                 entries,
+                ranges,
             },
             Err(error) => Index {
                 failure: Some(Failure::new(&error)),
                 entries: Vec::new(),
+                ranges: Vec::new(),
             },
         };
         message::encode(&index)
@@ -80,18 +84,27 @@ impl RankWriter {
             let (found, ranks) = (indices.len(), self.options.ranks);
             return Err(Error::invalid(format!("{found} indices of {ranks} ranks")));
         }
-        let mut all = Vec::new();
+        let (mut all, mut told) = (Vec::new(), Vec::new());
         for (rank, bytes) in indices.iter().enumerate() {
             let index: Index = message::decode(bytes, "index of a rank")?;
             if let Some(failure) = index.failure {
                 return Err(failure.of_rank(rank).error());
             }
             all.extend(index.entries);
+            told.push(index.ranges);
         }
+        let gathered = std::mem::take(&mut self.gathered);
+        let threads = self.options.threads;
         let store = self.store()?;
         store.adopt(all)?;
-        store.commit()?;
-        let end = store.share()?.end;
+        let end = parallel::with_threads(Some(threads), || {
+            for (number, gathered) in gathered.into_iter().enumerate() {
+                let of_ranks = told.iter().filter_map(|ranges| ranges.get(number));
+                gathered.finish(store, of_ranks.map(Vec::as_slice))?;
+            }
+            store.commit()?;
+            Ok(store.share()?.end)
+        })?;
         self.extents.next_base(end)
     }
 
@@ -107,6 +120,7 @@ impl RankWriter {
             None => Ok(outcome.next),
         });
         let next = self.noting(next)?;
+        self.gathered.clear();
         self.extents.rebase(next);
         self.longest = 0;
         Ok(())

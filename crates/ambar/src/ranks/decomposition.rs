@@ -13,7 +13,7 @@ const MAX_DIMENSIONS: u64 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decomposition {
     shape: Vec<u64>,
-    /// Who holds it, and the block; empty ones are left out.
+    /// Who holds it, and the block, by rank; empty ones are left out.
     blocks: Vec<(u32, Region)>,
 }
 
@@ -69,6 +69,7 @@ impl Decomposition {
     /// These blocks, which must lie in an array of `shape`.
     pub(crate) fn new(shape: &[u64], mut blocks: Vec<(u32, Region)>) -> Self {
         blocks.retain(|(_, block)| block.values() > 0);
+        blocks.sort_by_key(|(rank, _)| *rank);
         Self {
             shape: shape.to_vec(),
             blocks,
@@ -87,8 +88,10 @@ impl Decomposition {
 
     /// Whether a region lies in one of a rank's blocks.
     pub fn holds(&self, rank: u32, region: &Region) -> bool {
-        let own = self.blocks.iter().filter(|(owner, _)| *owner == rank);
-        region.values() == 0 || own.clone().any(|(_, block)| block.holds(region))
+        let first = self.blocks.partition_point(|(owner, _)| *owner < rank);
+        let own = self.blocks[first..].iter();
+        let mut own = own.take_while(|(owner, _)| *owner == rank);
+        region.values() == 0 || own.any(|(_, block)| block.holds(region))
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::extents::Placement;
+use super::gathered::Told;
 use crate::array::Region;
 use crate::container::{Foreign, Share};
 use crate::error::{Error, ErrorKind, Result};
@@ -34,6 +35,8 @@ impl Invitation {
 pub(super) struct Index {
     pub failure: Option<Failure>,
     pub entries: Vec<Foreign>,
+    /// Ranges of its values, by declaration.
+    pub ranges: Vec<Vec<Told>>,
 }
 
 /// What rank 0 tells all: from where on the file is free, or why nothing was committed.

@@ -20,6 +20,7 @@ mod declare;
 mod decomposition;
 mod division;
 mod extents;
+mod gathered;
 mod message;
 mod owners;
 mod pending;
@@ -27,9 +28,12 @@ mod write;
 mod writer;
 
 #[cfg(test)]
+pub(crate) mod team;
+#[cfg(test)]
 mod tests;
 
 pub use declare::ArrayId;
 pub use decomposition::Decomposition;
 pub use extents::{Placement, Reserve};
+pub(crate) use gathered::RangesId;
 pub use writer::{RankOptions, RankWriter};

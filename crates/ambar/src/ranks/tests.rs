@@ -3,83 +3,29 @@
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::team::Team;
 use super::*;
 use crate::array::{ArraySpec, Region, Slice};
 use crate::codec::Profile;
-use crate::container::{CreateOptions, Durability};
+use crate::container::CreateOptions;
 use crate::dtype::DataType;
-use crate::error::{ErrorKind, Result};
+use crate::error::ErrorKind;
 use crate::metadata::Attributes;
 use crate::store::Store;
 
-/// Ranks in one process, and what stands for their network.
-struct Team(Vec<RankWriter>);
-
-impl Team {
-    fn create(path: &Path, options: RankOptions) -> Self {
-        let create = CreateOptions::default();
-        Self::joined(RankWriter::create(path, &create, options).unwrap())
+#[test]
+fn a_text_is_rank_0s() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ranks.ambar");
+    let mut team = Team::create(&path, options(3, Placement::Counter));
+    for rank in &mut team.0 {
+        rank.write_text("/source/run", "a run");
     }
-
-    fn append(path: &Path, options: RankOptions) -> Self {
-        Self::joined(RankWriter::append(path, Durability::Full, options).unwrap())
-    }
-
-    fn joined(mut first: RankWriter) -> Self {
-        let invitation = first.invitation().unwrap();
-        let ranks = first.options().ranks;
-        let others = (1..ranks).map(|rank| RankWriter::join(&invitation, rank).unwrap());
-        let mut team: Vec<_> = [first].into_iter().chain(others).collect();
-        let counter = Arc::new(AtomicU64::new(0));
-        for rank in &mut team {
-            let counter = Arc::clone(&counter);
-            rank.count_with(Box::new(move |bytes| {
-                Ok(counter.fetch_add(bytes, Ordering::SeqCst))
-            }));
-        }
-        Self(team)
-    }
-
-    fn gather(&self, shape: &[u64], blocks: &[Vec<Region>]) -> Arc<Decomposition> {
-        let parts: Vec<Vec<u8>> = blocks
-            .iter()
-            .map(|own| Decomposition::encode(shape, own).unwrap())
-            .collect();
-        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        Arc::new(Decomposition::gather(&parts).unwrap())
-    }
-
-    fn declare(&mut self, path: &str, spec: &ArraySpec, held: &Arc<Decomposition>) -> ArrayId {
-        let ids: Vec<ArrayId> = (self.0.iter_mut())
-            .map(|rank| rank.declare(path, spec, Some(held)).unwrap())
-            .collect();
-        ids[0]
-    }
-
-    fn commit(&mut self) -> Result<()> {
-        let ranks = self.0.len();
-        for from in 0..ranks {
-            for to in 0..ranks {
-                let bytes = self.0[from].outbox(to as u32);
-                if !bytes.is_empty() {
-                    assert_ne!(from, to);
-                    let _ = self.0[to].inbox(from as u32, &bytes);
-                }
-            }
-        }
-        let indices: Vec<Vec<u8>> = self.0.iter_mut().map(|rank| rank.seal().unwrap()).collect();
-        let indices: Vec<&[u8]> = indices.iter().map(Vec::as_slice).collect();
-        let outcome = self.0[0].commit(&indices).unwrap();
-        let ends: Vec<Result<()>> = self
-            .0
-            .iter_mut()
-            .map(|rank| rank.conclude(&outcome))
-            .collect();
-        ends.into_iter().collect()
-    }
+    team.commit().unwrap();
+    let array = Store::open(&path).unwrap().array("/source/run").unwrap();
+    let texts = array.read_strings(&[(0..1).into()]).unwrap();
+    assert_eq!(texts.get(0), Some(&b"a run"[..]));
 }
 
 fn options(ranks: u32, placement: Placement) -> RankOptions {

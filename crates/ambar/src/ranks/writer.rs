@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::declare::Declared;
 use super::decomposition::Decomposition;
 use super::extents::{Extents, Placement, Reserve};
+use super::gathered::Gathered;
 use super::message::{self, Failure, Invitation};
 use super::owners::Owners;
 use crate::container::{CreateOptions, Durability, SharedFile};
@@ -57,6 +58,7 @@ pub struct RankWriter {
     pub(super) late: Vec<(String, Vec<Vec<u8>>)>,
     pub(super) longest: u64,
     pub(super) known: Vec<(Arc<Decomposition>, Vec<u64>, Arc<Owners>)>,
+    pub(super) gathered: Vec<Gathered>,
     pub(super) failure: Option<Failure>,
 }
 
@@ -112,6 +114,7 @@ impl RankWriter {
             late: Vec::new(),
             longest: 0,
             known: Vec::new(),
+            gathered: Vec::new(),
             failure: None,
         }
     }
@@ -230,6 +233,11 @@ impl RankWriter {
         self.failure.get_or_insert_with(|| Failure::new(error));
     }
 
+    /// Runs what takes long, but asks nobody, on as many threads as this rank has.
+    pub(crate) fn working<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        parallel::with_threads(Some(self.options.threads), f)
+    }
+
     /// Runs what encodes on this rank's threads. With one thread it stays on the caller's, as do calls of
     /// the counter always: MPI may not be called from others.
     pub(super) fn encoding<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
@@ -240,7 +248,7 @@ impl RankWriter {
     }
 
     /// Remembers that something has failed, so that nothing is committed.
-    pub(super) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
+    pub(crate) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.fail(error);
         }

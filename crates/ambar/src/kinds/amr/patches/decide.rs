@@ -10,7 +10,8 @@ use super::gather::Field;
 use super::nest::{Cells, Nest};
 use super::write::PatchOptions;
 use crate::dtype::DataType;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::kinds::bound::{Compression, ErrorBound};
 use crate::kinds::numbers;
 use crate::memory::Column;
 
@@ -83,6 +84,52 @@ impl Decided {
             };
         }
         Ok(decided)
+    }
+}
+
+impl Decided {
+    /// Decides about a field whose values no one process has: by what the caller says alone.
+    ///
+    /// # Errors
+    /// `Unsupported` for a bound relative to the range, and where values would have to decide whether
+    /// covered cells are kept; `Invalid` for an error bound of values that are no floats.
+    pub fn given(
+        nest: &Nest,
+        field: &Field,
+        covered: Option<Covered>,
+        compression: &Compression,
+    ) -> Result<Self> {
+        let bound = match compression.bound(&field.name, &field.dtype)? {
+            None => 0.0,
+            Some(ErrorBound::Absolute(bound)) => bound,
+            Some(ErrorBound::OfRange(_)) => {
+                return Err(Error::unsupported(format!(
+                    "an error bound relative to the range of {:?}, which no one rank knows: find \
+                     the range together (MPI_Allreduce), and give an absolute bound",
+                    field.name
+                )));
+            }
+        };
+        let covered = covered.unwrap_or(match bound > 0.0 {
+            true => Covered::Drop,
+            false => Covered::Keep,
+        });
+        if covered == Covered::Auto {
+            return Err(Error::unsupported(
+                "covered cells cannot be left out by what many ranks hold (\"auto\"): say \
+                 \"keep\" or \"drop\"",
+            ));
+        }
+        let drops = |level: usize| {
+            covered == Covered::Drop
+                && can_average(&field.dtype)
+                && nest.cells(level, Cells::Leaves) != nest.cells(level, Cells::All)
+        };
+        Ok(Self {
+            bound,
+            bounds: vec![bound; nest.levels()],
+            dropped: (0..nest.levels()).map(drops).collect(),
+        })
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn spec(blocks: &Blocks, field: &Field, ndim: usize) -> ArraySpec {
 }
 
 /// What cells hold that were not kept: NaN, or 0 where there is none.
-fn fill_value(field: &Field) -> Vec<u8> {
+pub(super) fn fill_value(field: &Field) -> Vec<u8> {
     match field.dtype {
         DataType::Float64 => f64::NAN.to_ne_bytes().to_vec(),
         DataType::Float32 => f32::NAN.to_ne_bytes().to_vec(),

@@ -18,7 +18,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
-use crate::kinds::write::{in_one_chunk, index};
+use crate::kinds::write::in_one_chunk;
 use crate::metadata::{Attributes, broken_rule_of_names};
 use crate::store::StoreWriter;
 
@@ -111,13 +111,29 @@ fn chosen_fields(
     options: &PatchOptions,
 ) -> Result<Vec<Field>> {
     let names = options.fields.as_deref().unwrap_or(source.fields());
+    let dtypes = names.iter().map(|name| source.dtype(name));
+    named_fields(
+        nest,
+        names,
+        &dtypes.collect::<Result<Vec<_>>>()?,
+        &options.compression,
+    )
+}
+
+/// Fields of these names and types, once nothing speaks against them.
+pub(super) fn named_fields(
+    nest: &Nest,
+    names: &[String],
+    dtypes: &[DataType],
+    compression: &Compression,
+) -> Result<Vec<Field>> {
     check_names(nest, names)?;
-    options.compression.check_names(names)?;
+    compression.check_names(names)?;
     names
         .iter()
+        .zip(dtypes)
         .enumerate()
-        .map(|(i, name)| {
-            let dtype = source.dtype(name)?;
+        .map(|(i, (name, dtype))| {
             let size = dtype.size().ok_or_else(|| {
                 Error::unsupported(format!(
                     "the field {name:?} holds {dtype} values, which differ in length"
@@ -126,7 +142,7 @@ fn chosen_fields(
             Ok(Field {
                 name: name.clone(),
                 array: array_name(i, names),
-                dtype,
+                dtype: dtype.clone(),
                 size,
             })
         })
@@ -148,17 +164,17 @@ fn array_name(place: usize, names: &[String]) -> String {
 }
 
 /// All that is decided before anything is written.
-struct Plan<'a> {
-    nest: &'a Nest,
-    fields: Vec<Field>,
+pub(super) struct Plan {
+    pub nest: Arc<Nest>,
+    pub fields: Vec<Field>,
     /// By field: what was decided of it.
-    decided: Vec<Decided>,
-    blocks: Vec<Blocks>,
+    pub decided: Vec<Decided>,
+    pub blocks: Vec<Blocks>,
 }
 
-impl<'a> Plan<'a> {
+impl Plan {
     fn new(
-        nest: &'a Arc<Nest>,
+        nest: &Arc<Nest>,
         source: &dyn PatchSource,
         fields: Vec<Field>,
         options: &PatchOptions,
@@ -167,14 +183,24 @@ impl<'a> Plan<'a> {
             .iter()
             .map(|field| Decided::new(nest, source, field, options))
             .collect::<Result<Vec<_>>>()?;
+        Self::of(nest, fields, decided, options.chunk_cells)
+    }
+
+    /// The plan for fields of which all is decided.
+    pub fn of(
+        nest: &Arc<Nest>,
+        fields: Vec<Field>,
+        decided: Vec<Decided>,
+        chunk_cells: Option<usize>,
+    ) -> Result<Self> {
         let blocks = (0..nest.levels()).map(|level| {
             let every = !decided.is_empty() && decided.iter().all(|field| field.dropped[level]);
             let cells = if every { Cells::Leaves } else { Cells::All };
-            Blocks::choose(nest, level, cells, options.chunk_cells)
+            Blocks::choose(nest, level, cells, chunk_cells)
         });
         Ok(Self {
             blocks: blocks.collect::<Result<_>>()?,
-            nest,
+            nest: Arc::clone(nest),
             fields,
             decided,
         })
@@ -190,8 +216,9 @@ impl<'a> Plan<'a> {
             .sum()
     }
 
-    fn attributes(&self, more: &Attributes) -> Attributes {
-        let (nest, ndim) = (self.nest, self.nest.ndim());
+    /// The group's own attributes, and more.
+    pub fn attributes(&self, more: &Attributes) -> Attributes {
+        let (nest, ndim) = (&self.nest, self.nest.ndim());
         let hierarchy = nest.hierarchy();
         let leaves = (0..nest.levels()).map(|level| nest.cells(level, Cells::Leaves));
         let leaves: Vec<u64> = leaves.collect();
@@ -258,38 +285,15 @@ impl<'a> Plan<'a> {
         level: usize,
         options: &PatchOptions,
     ) -> Result<()> {
+        let (boxes, origins) = self.places(level);
+        boxes.write(writer, path)?;
+        origins.write(writer, path)?;
         let ndim = self.nest.ndim();
         let blocks = &self.blocks[level];
-        let boxes = &self.nest.level(level).boxes;
-        let place = (
-            &[boxes.len() as u64, 2, ndim as u64][..],
-            &["box", "bound", "axis"][..],
-        );
-        let corners = corners(boxes, ndim);
-        let bytes = bytemuck::cast_slice(&corners);
-        in_one_chunk(
-            writer,
-            &format!("{path}/box"),
-            DataType::Int64,
-            place,
-            bytes,
-        )?;
-        let count = blocks.origins().len() as u64;
-        let place = (&[count, ndim as u64][..], &["block", "axis"][..]);
-        let origins = blocks.origins().iter().flat_map(|origin| &origin[..ndim]);
-        let origins: Vec<i64> = origins.copied().collect();
-        let bytes = bytemuck::cast_slice(&origins);
-        in_one_chunk(
-            writer,
-            &format!("{path}/origin"),
-            DataType::Int64,
-            place,
-            bytes,
-        )?;
         let mut ranges = Vec::new();
         for (field, decided) in self.fields.iter().zip(&self.decided) {
             let (dropped, bound) = (decided.dropped[level], decided.bounds[level]);
-            let values = gather(self.nest, source, blocks, field, dropped)?;
+            let values = gather(&self.nest, source, blocks, field, dropped)?;
             let spec = spec(blocks, field, ndim).profile(options.compression.profile);
             let spec = spec.error_bound(Some(bound));
             let data = ArrayData::Fixed(values.bytes());
@@ -297,18 +301,80 @@ impl<'a> Plan<'a> {
             let known = chunk_ranges(blocks, field, dropped, &values);
             ranges.extend(known.into_iter().map(|[lo, hi]| [lo - bound, hi + bound]));
         }
-        let chunks = blocks.chunks() as u64;
-        let shape = [self.fields.len() as u64, chunks, 2];
-        let place = (&shape[..], &["field", "chunk", "bound"][..]);
-        let bytes = bytemuck::cast_slice(&ranges);
-        index(writer, path, "range", DataType::Float64, place, bytes)?;
+        self.ranges(level, &ranges).write(writer, path)?;
+        self.extents(level).write(writer, path)
+    }
+
+    /// Where the boxes of a level lie, and its unit blocks.
+    pub fn places(&self, level: usize) -> (Small, Small) {
+        let ndim = self.nest.ndim();
+        let boxes = &self.nest.level(level).boxes;
+        let origins = self.blocks[level].origins();
+        let places = origins.iter().flat_map(|origin| &origin[..ndim]);
+        (
+            Small {
+                name: "box",
+                shape: vec![boxes.len() as u64, 2, ndim as u64],
+                dimensions: &["box", "bound", "axis"],
+                values: SmallValues::Integers(corners(boxes, ndim)),
+            },
+            Small {
+                name: "origin",
+                shape: vec![origins.len() as u64, ndim as u64],
+                dimensions: &["block", "axis"],
+                values: SmallValues::Integers(places.copied().collect()),
+            },
+        )
+    }
+
+    /// The index of the ranges of a level's chunks, by field.
+    pub fn ranges(&self, level: usize, ranges: &[[f64; 2]]) -> Small {
+        let chunks = self.blocks[level].chunks() as u64;
+        Small {
+            name: "index/range",
+            shape: vec![self.fields.len() as u64, chunks, 2],
+            dimensions: &["field", "chunk", "bound"],
+            values: SmallValues::Floats(ranges.concat()),
+        }
+    }
+
+    /// The index of the boxes around the cells of a level's chunks.
+    pub fn extents(&self, level: usize) -> Small {
+        let ndim = self.nest.ndim();
+        let blocks = &self.blocks[level];
         let every = self.decided.iter().all(|decided| decided.dropped[level]);
         let kept = if every { Cells::Leaves } else { Cells::All };
-        let corners = self::corners(&blocks.extents(kept), ndim);
-        let shape = [chunks, 2, ndim as u64];
-        let place = (&shape[..], &["chunk", "bound", "axis"][..]);
-        let bytes = bytemuck::cast_slice(&corners);
-        index(writer, path, "box", DataType::Int64, place, bytes)
+        Small {
+            name: "index/box",
+            shape: vec![blocks.chunks() as u64, 2, ndim as u64],
+            dimensions: &["chunk", "bound", "axis"],
+            values: SmallValues::Integers(corners(&blocks.extents(kept), ndim)),
+        }
+    }
+}
+
+/// An array beside the fields of a level, always read as a whole.
+pub(super) struct Small {
+    name: &'static str,
+    shape: Vec<u64>,
+    dimensions: &'static [&'static str],
+    values: SmallValues,
+}
+
+enum SmallValues {
+    Integers(Vec<i64>),
+    Floats(Vec<f64>),
+}
+
+impl Small {
+    /// Writes it into the group of its level.
+    pub fn write(&self, writer: &mut StoreWriter, group: &str) -> Result<()> {
+        let path = format!("{group}/{}", self.name);
+        let (dtype, bytes): (_, &[u8]) = match &self.values {
+            SmallValues::Integers(values) => (DataType::Int64, bytemuck::cast_slice(values)),
+            SmallValues::Floats(values) => (DataType::Float64, bytemuck::cast_slice(values)),
+        };
+        in_one_chunk(writer, &path, dtype, (&self.shape, self.dimensions), bytes)
     }
 }
 

@@ -4,6 +4,7 @@ mod bounds;
 mod boxes;
 mod hostile;
 mod images;
+mod ranks;
 mod selections;
 mod stores;
 

@@ -1,0 +1,129 @@
+//! A rank's values of one field on one level, box after box, until all are there.
+
+use super::super::blocks::Blocks;
+use super::super::frame::rows;
+use super::super::gather::{Field, fill_value};
+use super::super::nest::Nest;
+use super::share::Share;
+use crate::error::{Error, Result};
+use crate::kinds::numbers;
+use crate::memory::Column;
+
+/// Copies a row of a box's cells along x into bytes of exactly their size: the one that begins so many
+/// cells above the box's lower corner in x, y and z.
+pub type ReadRow<'a> = dyn FnMut([usize; 3], &mut [u8]) + 'a;
+
+/// The local blocks of one field. What no box has filled is the fill value.
+pub(super) struct Filling {
+    pub values: Column,
+    /// Ranges of values that have no NaN to stand for what is missing, by chunk.
+    pub ranges: Vec<(usize, [f64; 2])>,
+    given: Vec<bool>,
+}
+
+/// What a field's values are put into.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub nest: &'a Nest,
+    pub blocks: &'a Blocks,
+    pub share: &'a Share,
+    pub field: &'a Field,
+    /// Whether covered cells are left out.
+    pub dropped: bool,
+}
+
+impl Filling {
+    /// No values yet, of a rank with so many boxes.
+    pub fn new(place: Place<'_>, boxes: usize) -> Result<Self> {
+        let cells = place.share.local.len() * place.blocks.block_cells();
+        let column = Column::allocate(std::slice::from_ref(&place.field.dtype), cells)?.pop();
+        let mut values = column.ok_or_else(|| Error::limit("no memory for a level"))?;
+        let fill = fill_value(place.field);
+        if fill.iter().any(|byte| *byte != 0) {
+            let each = values.bytes_mut().chunks_exact_mut(fill.len());
+            each.for_each(|to| to.copy_from_slice(&fill));
+        }
+        Ok(Self {
+            values,
+            ranges: Vec::new(),
+            given: vec![false; boxes],
+        })
+    }
+
+    /// Whether every box has given its values.
+    pub fn is_complete(&self) -> bool {
+        self.given.iter().all(|given| *given)
+    }
+
+    /// Puts the values of the rank's box number `own`, which is box `index` of the level.
+    ///
+    /// # Errors
+    /// `Invalid` where they were put before.
+    pub fn put(
+        &mut self,
+        place: Place<'_>,
+        (own, index): (usize, usize),
+        read: &mut ReadRow<'_>,
+    ) -> Result<()> {
+        if std::mem::replace(&mut self.given[own], true) {
+            return Err(Error::invalid("the values of this box were given before"));
+        }
+        let Place { nest, blocks, .. } = place;
+        let size = place.field.size;
+        let frame = nest.level(blocks.level()).boxes[index];
+        let numbers_only = !numbers::has_nan(&place.field.dtype);
+        for block in blocks.meeting(&frame) {
+            let Ok(local) = place.share.local.binary_search(&block) else {
+                continue;
+            };
+            let first = local * blocks.block_cells();
+            let extent = blocks.extent(block);
+            let part = extent.intersection(&frame);
+            let shape = part.shape();
+            let mut row = 0;
+            rows(&part, [&extent], |[to], len| {
+                let inside = [0, row % shape[1], row / shape[1]];
+                row += 1;
+                let from = std::array::from_fn(|d| (part.lo[d] - frame.lo[d]) as usize + inside[d]);
+                let to = (first + to) * size..(first + to + len) * size;
+                let to = &mut self.values.bytes_mut()[to];
+                read(from, to);
+                if numbers_only {
+                    let range = numbers::range(&place.field.dtype, to);
+                    self.ranges.push((block / blocks.per_chunk(), range));
+                }
+            });
+            if place.dropped {
+                let fill = fill_value(place.field);
+                nest.covered_in(blocks.level(), &part, |_, covered| {
+                    rows(&covered, [&extent], |[to], len| {
+                        let to = (first + to) * size..(first + to + len) * size;
+                        let cells = self.values.bytes_mut()[to].chunks_exact_mut(size);
+                        cells.for_each(|to| to.copy_from_slice(&fill));
+                    });
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The ranges of the values, by chunk.
+    pub fn all_ranges(&self, place: Place<'_>) -> Vec<(usize, [f64; 2])> {
+        if !numbers::has_nan(&place.field.dtype) {
+            return self.ranges.clone();
+        }
+        let block_bytes = place.blocks.block_cells() * place.field.size;
+        let per_chunk = place.blocks.per_chunk();
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        let same = |a: &usize, b: &usize| a / per_chunk == b / per_chunk;
+        for blocks in place.share.local.chunk_by(same) {
+            let end = start + blocks.len();
+            let bytes = &self.values.bytes()[start * block_bytes..end * block_bytes];
+            let range = numbers::range(&place.field.dtype, bytes);
+            ranges.push((blocks[0] / per_chunk, range));
+            start = end;
+        }
+        ranges
+    }
+}

@@ -1,0 +1,395 @@
+//! Patches that many ranks write together: each hands over the values of its own boxes.
+
+mod fill;
+mod share;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::decide::Decided;
+use super::frame::rows;
+use super::gather::spec;
+use super::nest::Nest;
+use super::write::{Plan, named_fields};
+use super::{Covered, IndexBox, PatchHierarchy, PatchLevel};
+use crate::array::{ArrayData, choose_codecs};
+use crate::codec::{CodecChain, Profile};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::attributes;
+use crate::kinds::bound::Compression;
+use crate::metadata::Attributes;
+use crate::ranks::{ArrayId, RangesId, RankWriter};
+use fill::{Filling, Place};
+use share::{Piece, Share, part_of, whole};
+
+pub use fill::ReadRow;
+
+/// Most chunks of a shard: few enough that ranks seldom share one, and that a level is many shards.
+const SHARD_CHUNKS: usize = 16;
+
+/// Shards of a level for each rank, if it has so many chunks.
+const SHARDS_A_RANK: usize = 4;
+
+/// How many ranks are to write patches together. The same on all of them.
+#[derive(Clone, Debug, Default)]
+pub struct RankPatchOptions {
+    /// What becomes of cells that the next finer level covers; not [`Covered::Auto`]. `None`: those of
+    /// fields with an error bound are left out, others kept.
+    pub covered: Option<Covered>,
+    /// How the arrays are compressed. Error bounds are absolute.
+    pub compression: Compression,
+    /// The codecs of fields by name, as chosen by some of their values; else by their types.
+    pub codecs: BTreeMap<String, CodecChain>,
+    /// Cells of a chunk, padding among them; `None`: chosen by the number of cells of a level.
+    pub chunk_cells: Option<usize>,
+    /// Added to the `ambar` attributes of the group.
+    pub more: Attributes,
+}
+
+/// One rank's end of a group of kind `amr`, layout `patches`, that many ranks write together: the same
+/// group that one process would write.
+///
+/// All declare it alike ([`RankPatches::declare`]), each gives the values of its own boxes
+/// ([`RankPatches::put`]), all end it ([`RankPatches::finish`]), and commit as with any other arrays.
+/// What a rank needs for it beyond its own values are the boxes of all, and who has which.
+pub struct RankPatches {
+    plan: Arc<Plan>,
+    levels: Vec<Level>,
+}
+
+struct Level {
+    share: Share,
+    /// The rank's boxes, by their places in the level's list.
+    boxes: Vec<usize>,
+    arrays: Vec<ArrayId>,
+    ranges: RangesId,
+    fields: Vec<Progress>,
+}
+
+/// How far a field of a level is.
+enum Progress {
+    Waiting,
+    Filling(Filling),
+    Written,
+}
+
+impl RankPatches {
+    /// Declares the group at `path`: box `i` of level `l` is that of rank `owners[l][i]`.
+    ///
+    /// # Errors
+    /// `Invalid` where the hierarchy contradicts itself, a field's name is taken, or a box has no
+    /// owner; `Unsupported` for what needs values of all ranks, as [`Covered::Auto`] does; `NotFound`
+    /// for an error bound of a field that is not there; `Limit`.
+    pub fn declare(
+        writer: &mut RankWriter,
+        path: &str,
+        (hierarchy, owners): (&PatchHierarchy, &[Vec<u32>]),
+        fields: &[(String, DataType)],
+        options: &RankPatchOptions,
+    ) -> Result<Self> {
+        let path = path.trim_end_matches('/');
+        let declared = Self::declare_here(writer, path, (hierarchy, owners), fields, options)
+            .map_err(|error| error.at_node(path));
+        writer.noting(declared)
+    }
+
+    fn declare_here(
+        writer: &mut RankWriter,
+        path: &str,
+        (hierarchy, owners): (&PatchHierarchy, &[Vec<u32>]),
+        fields: &[(String, DataType)],
+        options: &RankPatchOptions,
+    ) -> Result<Self> {
+        let (rank, ranks) = (writer.rank(), writer.options().ranks);
+        check_owners(hierarchy, owners, ranks)?;
+        let (plan, shares) = writer.working(|| {
+            let plan = plan(hierarchy, fields, options)?;
+            let shares = (plan.blocks.iter().zip(owners))
+                .map(|(blocks, owners)| Share::new(&plan.nest, blocks, owners, rank));
+            let shares = shares.collect::<Vec<_>>();
+            Ok((plan, shares))
+        })?;
+        let plan = Arc::new(plan);
+        let own = plan.attributes(&options.more);
+        writer.group(path, attributes::group("amr", own))?;
+        let mut levels = Vec::with_capacity(shares.len());
+        for (level, share) in shares.into_iter().enumerate() {
+            let boxes = owners[level].iter().enumerate();
+            let boxes = boxes.filter(|(_, owner)| **owner == rank);
+            let boxes = boxes.map(|(place, _)| place).collect();
+            let group = format!("{path}/level_{level}");
+            let arrays = declare_fields(writer, &group, (&plan, level), &share, options)?;
+            levels.push(Level {
+                ranges: declare_rest(writer, group, &plan, level),
+                share,
+                boxes,
+                arrays,
+                fields: plan.fields.iter().map(|_| Progress::Waiting).collect(),
+            });
+        }
+        Ok(Self { plan, levels })
+    }
+
+    /// The codecs that suit a field without an error bound, by its values on one box of this many cells
+    /// in each dimension; for [`RankPatchOptions::codecs`], once the other ranks have been told.
+    ///
+    /// # Errors
+    /// `Invalid` for a box without cells; `Limit`.
+    pub fn choose(
+        (ndim, cells): (usize, [usize; 3]),
+        dtype: &DataType,
+        profile: Profile,
+        read: &mut ReadRow<'_>,
+    ) -> Result<CodecChain> {
+        let whole = IndexBox {
+            lo: [0; 3],
+            hi: cells.map(|n| n as i64),
+        };
+        let level = PatchLevel {
+            domain: whole,
+            boxes: vec![whole],
+            cell_size: std::array::from_fn(|d| if d < ndim { 1.0 } else { 0.0 }),
+            ratio: [1; 3],
+        };
+        let hierarchy = PatchHierarchy {
+            ndim,
+            lower: [0.0; 3],
+            upper: std::array::from_fn(|d| if d < ndim { cells[d] as f64 } else { 0.0 }),
+            levels: vec![level],
+        };
+        let fields = [("sample".to_owned(), dtype.clone())];
+        let plan = plan(&hierarchy, &fields, &RankPatchOptions::default())?;
+        let blocks = &plan.blocks[0];
+        let share = Share::new(&plan.nest, blocks, &[0], 0);
+        let place = Place {
+            nest: &plan.nest,
+            blocks,
+            share: &share,
+            field: &plan.fields[0],
+            dropped: false,
+        };
+        let mut filling = Filling::new(place, 1)?;
+        filling.put(place, (0, 0), read)?;
+        let spec = spec(blocks, place.field, ndim).profile(profile);
+        choose_codecs(&spec, ArrayData::Fixed(filling.values.bytes()))
+    }
+
+    /// Gives the values of a field on all cells of box `index` of `level`, which is one of this rank's:
+    /// `read` copies its rows. Where a field's last box of a level was given, it is encoded, so that
+    /// giving field by field takes least memory.
+    ///
+    /// # Errors
+    /// `Invalid` for a box that is not this rank's, or was given before; as [`RankWriter::write`].
+    pub fn put(
+        &mut self,
+        writer: &mut RankWriter,
+        (level, index, field): (usize, usize, &str),
+        read: &mut ReadRow<'_>,
+    ) -> Result<()> {
+        let put = self.put_here(writer, (level, index, field), read);
+        let put = put.map_err(|error| error.at_node(format!("{field}, box {index} of {level}")));
+        writer.noting(put)
+    }
+
+    fn put_here(
+        &mut self,
+        writer: &mut RankWriter,
+        (level, index, name): (usize, usize, &str),
+        read: &mut ReadRow<'_>,
+    ) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        let field = plan.fields.iter().position(|field| field.name == name);
+        let field = field.ok_or_else(|| {
+            let names: Vec<&str> = plan.fields.iter().map(|field| &field.name[..]).collect();
+            Error::not_found(format!(
+                "there is no such field; there are: {}",
+                names.join(", ")
+            ))
+        })?;
+        let levels = self.levels.len();
+        let there = self.levels.get_mut(level).ok_or_else(|| {
+            Error::not_found(format!("there is no level {level}, there are {levels}"))
+        })?;
+        let own = there.boxes.binary_search(&index).map_err(|_| {
+            Error::invalid(format!("this box is not one of rank {}", writer.rank()))
+        })?;
+        let place = Place {
+            nest: &plan.nest,
+            blocks: &plan.blocks[level],
+            share: &there.share,
+            field: &plan.fields[field],
+            dropped: plan.decided[field].dropped[level],
+        };
+        let mut filling = match std::mem::replace(&mut there.fields[field], Progress::Written) {
+            Progress::Waiting => Filling::new(place, there.boxes.len())?,
+            Progress::Filling(filling) => filling,
+            Progress::Written => {
+                return Err(Error::invalid("the values of this box were given before"));
+            }
+        };
+        filling.put(place, (own, index), read)?;
+        if !filling.is_complete() {
+            there.fields[field] = Progress::Filling(filling);
+            return Ok(());
+        }
+        let chunks = place.blocks.chunks();
+        let bound = plan.decided[field].bounds[level];
+        for (chunk, [lo, hi]) in filling.all_ranges(place) {
+            writer.tell_range(
+                there.ranges,
+                field * chunks + chunk,
+                [lo - bound, hi + bound],
+            );
+        }
+        write(writer, there.arrays[field], place, &filling)
+    }
+
+    /// Ends the group: all of this rank's values must have been given.
+    ///
+    /// # Errors
+    /// `Invalid`, naming a field and a level that lacks some. Then nothing can be committed.
+    pub fn finish(self, writer: &mut RankWriter) -> Result<()> {
+        let mut missing = Vec::new();
+        for (number, level) in self.levels.iter().enumerate() {
+            let fields = self.plan.fields.iter().zip(&level.fields);
+            let lacking = |progress: &Progress| {
+                !level.boxes.is_empty() && !matches!(progress, Progress::Written)
+            };
+            let lacking = fields.filter(|(_, progress)| lacking(progress));
+            missing.extend(lacking.map(|(field, _)| format!("{:?} on {number}", field.name)));
+        }
+        let finished = match missing.is_empty() {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "rank {} has not given the values of all of its boxes: of the fields and levels {}",
+                writer.rank(),
+                missing.join(", ")
+            ))),
+        };
+        writer.noting(finished)
+    }
+}
+
+fn check_owners(hierarchy: &PatchHierarchy, owners: &[Vec<u32>], ranks: u32) -> Result<()> {
+    let boxes = hierarchy.levels.iter().map(|level| level.boxes.len());
+    if !boxes.eq(owners.iter().map(Vec::len)) {
+        return Err(Error::invalid(
+            "every box of every level needs a rank that has its values, and no other",
+        ));
+    }
+    match owners.iter().flatten().find(|owner| **owner >= ranks) {
+        None => Ok(()),
+        Some(owner) => Err(Error::invalid(format!(
+            "a box of rank {owner}, of {ranks} ranks: they count from 0"
+        ))),
+    }
+}
+
+fn plan(
+    hierarchy: &PatchHierarchy,
+    fields: &[(String, DataType)],
+    options: &RankPatchOptions,
+) -> Result<Plan> {
+    let nest = Arc::new(Nest::new(hierarchy.clone())?);
+    let (names, dtypes): (Vec<String>, Vec<DataType>) = fields.iter().cloned().unzip();
+    let fields = named_fields(&nest, &names, &dtypes, &options.compression)?;
+    let decided = fields
+        .iter()
+        .map(|field| Decided::given(&nest, field, options.covered, &options.compression));
+    let decided = decided.collect::<Result<Vec<_>>>()?;
+    Plan::of(&nest, fields, decided, options.chunk_cells)
+}
+
+/// Declares the arrays of the fields on a level.
+fn declare_fields(
+    writer: &mut RankWriter,
+    group: &str,
+    (plan, level): (&Plan, usize),
+    share: &Share,
+    options: &RankPatchOptions,
+) -> Result<Vec<ArrayId>> {
+    let blocks = &plan.blocks[level];
+    let wanted = blocks.chunks() / (SHARDS_A_RANK * writer.options().ranks as usize);
+    let ids = plan
+        .fields
+        .iter()
+        .zip(&plan.decided)
+        .map(|(field, decided)| {
+            let mut spec =
+                spec(blocks, field, plan.nest.ndim()).profile(options.compression.profile);
+            spec = spec.error_bound(Some(decided.bounds[level]));
+            if decided.bounds[level] == 0.0 {
+                spec = spec.codecs(options.codecs.get(&field.name).cloned());
+            }
+            if let Some(mut shard) = spec.chunk_shape.clone().filter(|_| blocks.chunks() > 1) {
+                shard[0] *= wanted.clamp(1, SHARD_CHUNKS) as u64;
+                spec = spec.shards(&shard);
+            }
+            writer.declare(
+                &format!("{group}/{}", field.array),
+                &spec,
+                Some(&share.held),
+            )
+        });
+    ids.collect()
+}
+
+/// Has rank 0 write what all know of a level, and the ranges they tell.
+fn declare_rest(
+    writer: &mut RankWriter,
+    group: String,
+    plan: &Arc<Plan>,
+    level: usize,
+) -> RangesId {
+    let places = plan.fields.len() * plan.blocks[level].chunks();
+    let plan = Arc::clone(plan);
+    writer.declare_ranges(
+        places,
+        Box::new(move |store, ranges| {
+            let (boxes, origins) = plan.places(level);
+            boxes.write(store, &group)?;
+            origins.write(store, &group)?;
+            plan.ranges(level, ranges).write(store, &group)?;
+            plan.extents(level).write(store, &group)
+        }),
+    )
+}
+
+/// Writes the local blocks of a field.
+fn write(
+    writer: &mut RankWriter,
+    array: ArrayId,
+    place: Place<'_>,
+    filling: &Filling,
+) -> Result<()> {
+    let Place {
+        nest,
+        blocks,
+        share,
+        field,
+        ..
+    } = place;
+    let block_bytes = blocks.block_cells() * field.size;
+    let values = filling.values.bytes();
+    for piece in &share.pieces {
+        match piece {
+            Piece::Whole(places) => {
+                let first = share.local[places.start];
+                let region = whole(nest, blocks, first..first + places.len());
+                let bytes = &values[places.start * block_bytes..places.end * block_bytes];
+                writer.write(array, &region, bytes)?;
+            }
+            Piece::Part(at, part) => {
+                let block = share.local[*at];
+                let from = &values[at * block_bytes..(at + 1) * block_bytes];
+                let mut bytes = Vec::with_capacity(part.cells() * field.size);
+                rows(part, [&blocks.extent(block)], |[first], len| {
+                    bytes.extend_from_slice(&from[first * field.size..(first + len) * field.size]);
+                });
+                writer.write(array, &part_of(nest, blocks, block, part), &bytes)?;
+            }
+        }
+    }
+    Ok(())
+}

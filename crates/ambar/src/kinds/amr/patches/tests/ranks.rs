@@ -1,0 +1,219 @@
+//! Patches written by many ranks, against what one process writes.
+
+#![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
+
+use super::stores::{boxes, read};
+use super::*;
+use crate::error::ErrorKind;
+use crate::kinds::bound::{Compression, ErrorBound};
+use crate::ranks::team::Team;
+use crate::ranks::{Placement, RankOptions, RankWriter};
+
+/// Any ranks for the boxes.
+fn owners(sample: &Sample, ranks: u32, seed: u64) -> Vec<Vec<u32>> {
+    let mut random = Random(seed);
+    let levels = sample.hierarchy.levels.iter();
+    levels
+        .map(|level| {
+            let boxes = level.boxes.iter();
+            boxes
+                .map(|_| random.below(u64::from(ranks)) as u32)
+                .collect()
+        })
+        .collect()
+}
+
+fn fields(sample: &Sample) -> Vec<(String, DataType)> {
+    let names = sample.fields.iter();
+    names
+        .map(|name| (name.clone(), sample.dtype(name).unwrap()))
+        .collect()
+}
+
+fn team(ranks: u32, placement: Placement, folder: &tempfile::TempDir) -> Team {
+    let options = RankOptions {
+        ranks,
+        placement,
+        ..RankOptions::default()
+    };
+    Team::create(&folder.path().join("ranks.ambar"), options)
+}
+
+fn declare(
+    team: &mut Team,
+    sample: &Sample,
+    owners: &[Vec<u32>],
+    options: &RankPatchOptions,
+) -> Result<Vec<RankPatches>> {
+    let hierarchy = (&sample.hierarchy, owners);
+    let ranks = team.0.iter_mut();
+    ranks
+        .map(|rank| RankPatches::declare(rank, "/amr", hierarchy, &fields(sample), options))
+        .collect()
+}
+
+/// Gives the values of one box.
+fn put(
+    (writer, patches): (&mut RankWriter, &mut RankPatches),
+    sample: &Sample,
+    b: (usize, usize, IndexBox),
+    field: &str,
+) -> Result<()> {
+    let values = read(sample, b, field);
+    let size = sample.dtype(field).unwrap().size().unwrap();
+    let [width, height, _] = b.2.shape();
+    patches.put(writer, (b.0, b.1, field), &mut |[x, y, z], row| {
+        let first = ((z * height + y) * width + x) * size;
+        row.copy_from_slice(&values[first..first + row.len()]);
+    })
+}
+
+/// Writes all of a sample.
+fn written(
+    sample: &Sample,
+    (ranks, placement, seed): (u32, Placement, u64),
+    options: &RankPatchOptions,
+) -> (PatchAmr, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut team = team(ranks, placement, &folder);
+    let owners = owners(sample, ranks, seed);
+    let all = declare(&mut team, sample, &owners, options).unwrap();
+    for (rank, mut patches) in all.into_iter().enumerate() {
+        for field in FIELDS {
+            for b in boxes(sample) {
+                if owners[b.0][b.1] as usize == rank {
+                    put((&mut team.0[rank], &mut patches), sample, b, field).unwrap();
+                }
+            }
+        }
+        patches.finish(&mut team.0[rank]).unwrap();
+    }
+    team.commit().unwrap();
+    let store = Store::open(&folder.path().join("ranks.ambar")).unwrap();
+    let report = store.verify(&|_, _| true).unwrap();
+    assert!(report.damage.is_empty(), "{:?}", report.damage);
+    (PatchAmr::open(&store, "/amr").unwrap(), folder)
+}
+
+fn options(covered: Option<Covered>, chunk: usize, bound: Option<f64>) -> RankPatchOptions {
+    let bounds = bound.map(|bound| ("*".to_owned(), ErrorBound::Absolute(bound)));
+    RankPatchOptions {
+        covered,
+        compression: Compression {
+            profile: Profile::Fast,
+            error_bounds: bounds.into_iter().collect(),
+        },
+        chunk_cells: Some(chunk),
+        ..RankPatchOptions::default()
+    }
+}
+
+fn alone(sample: &Sample, options: &RankPatchOptions) -> (PatchAmr, tempfile::TempDir) {
+    sample.stored_with(&PatchOptions {
+        covered: options.covered.unwrap(),
+        compression: options.compression.clone(),
+        chunk_cells: options.chunk_cells,
+        ..PatchOptions::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn many_ranks_write_what_one_process_does(
+        recipe in recipes(), chunk in 1usize..3000, ranks in 1u32..6, seed: u64, reserved: bool,
+        drop: bool,
+    ) {
+        let sample = Sample::new(&recipe);
+        let covered = Some(if drop { Covered::Drop } else { Covered::Keep });
+        let placement = if reserved { Placement::Reserved } else { Placement::Counter };
+        let options = options(covered, chunk, None);
+        let (many, _folder) = written(&sample, (ranks, placement, seed), &options);
+        let (one, _other) = alone(&sample, &options);
+        prop_assert_eq!(many.attributes(), one.attributes());
+        for level in 0..recipe.levels {
+            let (blocks, same) = (many.blocks(level).unwrap(), one.blocks(level).unwrap());
+            prop_assert_eq!(blocks.origins(), same.origins());
+            prop_assert_eq!(blocks.per_chunk(), same.per_chunk());
+            prop_assert_eq!(many.extents(level).unwrap(), one.extents(level).unwrap());
+            for field in 0..FIELDS.len() {
+                let ranges = many.values.ranges(blocks, field).unwrap();
+                prop_assert_eq!(ranges, one.values.ranges(same, field).unwrap());
+            }
+        }
+        for field in FIELDS {
+            for b in boxes(&sample) {
+                prop_assert!(read(&many, b, field) == read(&one, b, field), "{} {:?}", field, b);
+                if !drop {
+                    prop_assert!(read(&many, b, field) == read(&sample, b, field));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_hold_for_many_ranks(recipe in recipes(), ranks in 1u32..6, seed: u64) {
+        let sample = Sample::new(&recipe);
+        let options = options(Some(Covered::Keep), 2000, Some(0.5));
+        let (many, _folder) = written(&sample, (ranks, Placement::Counter, seed), &options);
+        let (one, _other) = alone(&sample, &options);
+        prop_assert_eq!(many.attributes(), one.attributes());
+        for b in boxes(&sample) {
+            let found = read(&many, b, "smooth");
+            for (cell, found) in cells_of(&b.2).zip(found.as_chunks().0) {
+                let off = f64::from_ne_bytes(*found) - sample.value("smooth", (b.0, cell));
+                prop_assert!(off.abs() <= 0.5, "{:?} is off by {}", cell, off);
+            }
+            prop_assert!(read(&many, b, "count") == read(&sample, b, "count"));
+        }
+    }
+}
+
+fn small() -> Sample {
+    Sample::new(&Recipe {
+        seed: 7,
+        ndim: 3,
+        levels: 2,
+    })
+}
+
+#[test]
+fn what_is_missing_or_given_twice_keeps_all_from_committing() {
+    let sample = small();
+    let folder = tempfile::tempdir().unwrap();
+    let mut team = team(2, Placement::Counter, &folder);
+    let owners = owners(&sample, 2, 3);
+    let options = options(None, 2000, None);
+    let mut all = declare(&mut team, &sample, &owners, &options).unwrap();
+    let b = boxes(&sample)[0];
+    let rank = owners[b.0][b.1] as usize;
+    let end = (&mut team.0[rank], &mut all[rank]);
+    put(end, &sample, b, "density").unwrap();
+    let again = put((&mut team.0[rank], &mut all[rank]), &sample, b, "density").unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Invalid);
+    let other = 1 - rank;
+    let strange = put((&mut team.0[other], &mut all[other]), &sample, b, "density").unwrap_err();
+    assert!(strange.to_string().contains("not one of rank"), "{strange}");
+    let missing = all.remove(rank).finish(&mut team.0[rank]).unwrap_err();
+    assert!(missing.to_string().contains("\"smooth\" on 0"), "{missing}");
+    assert!(team.commit().is_err());
+}
+
+#[test]
+fn what_needs_all_values_is_refused() {
+    let sample = small();
+    let folder = tempfile::tempdir().unwrap();
+    let boxes = owners(&sample, 2, 3);
+    let refused = |owners: &[Vec<u32>], options: &RankPatchOptions| {
+        let mut team = team(2, Placement::Counter, &folder);
+        declare(&mut team, &sample, owners, options).err().unwrap()
+    };
+    let auto = refused(&boxes, &options(Some(Covered::Auto), 2000, None));
+    assert_eq!(auto.kind(), ErrorKind::Unsupported);
+    let mut relative = options(None, 2000, Some(1.0));
+    relative.compression.error_bounds[0].1 = ErrorBound::OfRange(1e-3);
+    assert_eq!(refused(&boxes, &relative).kind(), ErrorKind::Unsupported);
+    let nobody = vec![vec![2; sample.hierarchy.levels[0].boxes.len()], Vec::new()];
+    let fitting = options(None, 2000, None);
+    assert_eq!(refused(&nobody, &fitting).kind(), ErrorKind::Invalid);
+}

@@ -1,0 +1,151 @@
+"""Cells and particles that many ranks write from memory: what a converted plotfile has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ambar
+from ambar import _core
+from amrex_plotfiles import BOXES_3D, write_plotfile
+from conftest import amrex_sample
+from mpi_programs import PROGRAMS, Mpi, compile_program, each_mpi
+from mpi_programs import run as run_ranks
+
+KEEP, DROP = "1", "2"
+# Boxes that share unit blocks of 16 cells a side, among them.
+BOXES = [
+    BOXES_3D[0],
+    [((8, 8, 8), (23, 23, 23)), ((24, 8, 8), (39, 15, 23)), ((24, 16, 8), (31, 23, 15))],
+]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("in_situ")
+
+
+@pytest.fixture(scope="session", params=["small", "nyx64_plt00040"])
+def plotfile(request: pytest.FixtureRequest, folder: Path) -> Path:
+    if request.param == "small":
+        return write_plotfile(folder / "small", boxes=BOXES)
+    return amrex_sample(request.param)
+
+
+def describe(plotfile: Path, folder: Path) -> Path:
+    """Write what boxes.c needs to know of a plotfile, and its values."""
+    path = folder / f"{plotfile.name}.bin"
+    if path.exists():
+        return path
+    core = _core.Amrex(plotfile)
+    info, levels = json.loads(core.info), json.loads(core.levels)
+    boxes = [np.array(level["boxes"], dtype="i8").reshape(-1, 6) for level in levels]
+    with path.open("wb") as file:
+
+        def put(values: object, dtype: str) -> None:
+            file.write(np.ascontiguousarray(values, dtype=dtype).tobytes())
+
+        put([len(levels), len(info["fields"])], "i8")
+        put([info["lower"], info["upper"]], "f8")
+        for level in info["levels"]:
+            put([level["domain"]["lo"], np.array(level["domain"]["hi"]) + 1], "i8")
+        put([level["cell_size"] for level in info["levels"]], "f8")
+        put([level["ratio"] for level in info["levels"]], "i4")
+        put([len(own) for own in boxes], "i4")
+        put(np.concatenate(boxes), "i8")
+        put([np.bytes_(name) for name in info["fields"]], "S64")
+        for level, own in enumerate(boxes):
+            for index in range(len(own)):
+                for name in info["fields"]:
+                    put(core.read_box(level, index, name), "f8")
+    return path
+
+
+def same_boxes(store: Path, plotfile: Path, folder: Path, bound: float) -> None:
+    """Check all cells of all boxes, covered ones too, by writing a plotfile of the store."""
+    exported = folder / "again"
+    ambar.export(store, exported)
+    ours, theirs = _core.Amrex(exported), _core.Amrex(plotfile)
+    info, told = json.loads(theirs.info), json.loads(ours.info)
+    for key in ("ndim", "lower", "upper", "fields"):
+        assert told[key] == info[key]
+    for level, there in enumerate(json.loads(theirs.levels)):
+        assert json.loads(ours.levels)[level]["boxes"] == there["boxes"]
+        for index in range(len(there["boxes"])):
+            for name in info["fields"]:
+                a, b = (side.read_box(level, index, name) for side in (ours, theirs))
+                if bound:
+                    assert np.abs(a - b).max() <= bound
+                else:
+                    np.testing.assert_array_equal(a.view("u8"), b.view("u8"))
+
+
+@each_mpi
+@pytest.mark.parametrize(("ranks", "deal"), [(1, "0"), (2, "1"), (3, "2"), (5, "0")])
+def test_ranks_write_what_converting_the_plotfile_does(
+    mpi: Mpi, ranks: int, deal: str, plotfile: Path, folder: Path, tmp_path: Path
+) -> None:
+    program = compile_program(mpi, PROGRAMS / "boxes.c", folder)
+    path = tmp_path / "x.ambar"
+    run_ranks(mpi, ranks, program, describe(plotfile, folder), path, deal, KEEP, "0", "0")
+    same_boxes(path, plotfile, tmp_path, 0.0)
+    snapshot = ambar.open(path)
+    assert isinstance(snapshot, ambar.Snapshot)
+    assert snapshot.info.time == 0.25
+    assert ambar.compare(path, plotfile).held
+    alone = tmp_path / "alone.ambar"
+    ambar.convert(plotfile, alone, covered="keep", components=["cells"])
+    ours, theirs = (_core.Store(store).attributes("/amr") for store in (path, alone))
+    assert json.loads(ours) == json.loads(theirs)
+
+
+@each_mpi
+def test_a_bound_holds_and_covered_cells_are_left_out(
+    mpi: Mpi, plotfile: Path, folder: Path, tmp_path: Path
+) -> None:
+    program = compile_program(mpi, PROGRAMS / "boxes.c", folder)
+    description = describe(plotfile, folder)
+    kept, dropped = tmp_path / "kept.ambar", tmp_path / "dropped.ambar"
+    run_ranks(mpi, 3, program, description, kept, "2", KEEP, "0.5", "0")
+    same_boxes(kept, plotfile, tmp_path, 0.5)
+    run_ranks(mpi, 3, program, description, dropped, "2", "0", "0.5", "0")
+    found = ambar.compare(dropped, plotfile)
+    assert found.held
+    assert all(field.bound == 0.5 for field in found.fields)
+    assert dropped.stat().st_size < kept.stat().st_size
+
+
+@each_mpi
+def test_particles_of_all_ranks_are_there(mpi: Mpi, folder: Path, tmp_path: Path) -> None:
+    program = compile_program(mpi, PROGRAMS / "boxes.c", folder)
+    small = folder / "particles"
+    if not small.exists():
+        write_plotfile(small, boxes=BOXES)
+    path = tmp_path / "x.ambar"
+    run_ranks(mpi, 5, program, describe(small, folder), path, "0", KEEP, "0", "0")
+    rows = ambar.open(path).particles.read(["position_x", "position_z", "id"])
+    order = np.argsort(rows["id"])
+    ids = np.arange(4000.0)
+    np.testing.assert_array_equal(rows["id"][order], ids)
+    np.testing.assert_array_equal(rows["position_x"][order], np.fmod(0.618 * (ids + 1), 1.0))
+    np.testing.assert_array_equal(rows["position_z"][order], np.fmod(0.618 * 3 * (ids + 1), 1.0))
+
+
+@each_mpi
+def test_a_box_that_is_missing_keeps_all_from_committing(
+    mpi: Mpi, folder: Path, tmp_path: Path
+) -> None:
+    program = compile_program(mpi, PROGRAMS / "boxes.c", folder)
+    small = folder / "mistake"
+    if not small.exists():
+        write_plotfile(small, boxes=BOXES)
+    path = tmp_path / "x.ambar"
+    done = run_ranks(
+        mpi, 3, program, describe(small, folder), path, "0", KEEP, "0", "1", expect=None
+    )
+    assert done.returncode != 0
+    assert "has not given the values of all of its boxes" in done.stderr
+    assert not path.exists()
