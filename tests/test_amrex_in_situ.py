@@ -125,7 +125,7 @@ def test_particles_of_all_ranks_are_there(mpi: Mpi, folder: Path, tmp_path: Path
     if not small.exists():
         write_plotfile(small, boxes=BOXES)
     path = tmp_path / "x.ambar"
-    run_ranks(mpi, 5, program, describe(small, folder), path, "0", KEEP, "0", "0")
+    run_ranks(mpi, 5, program, describe(small, folder), path, "0", KEEP, "0", "2")
     rows = ambar.open(path).particles.read(["position_x", "position_z", "id"])
     order = np.argsort(rows["id"])
     ids = np.arange(4000.0)
