@@ -4,6 +4,7 @@
 #   make test       all tests
 #   make lint       formatting, lints, types
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
+#   make peers      what `ambar bench parallel` measures ambar against: by apt-get (root) and pip
 #   make campaign   the long tests: crashes, damage, random inputs
 #   make install    the library for C, C++ and Fortran: make install PREFIX=$HOME/.local
 
@@ -12,6 +13,7 @@ PYTHON ?= python3
 PREFIX ?= /usr/local
 RAMSES ?= tests/data/ramses/gravpart_small/output_00002
 BIN := .venv/bin
+HDF5_PLUGIN := python/ambar/plugins/libh5z_ambar.so
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_CONSTRAINT := constraints.txt
@@ -19,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 
-.PHONY: demo test lint bench campaign install clean
+.PHONY: demo test lint bench peers campaign install clean
 .DELETE_ON_ERROR:
 
 demo: EXTRAS := plot
@@ -43,14 +45,32 @@ bench: EXTRAS := bench
 bench: build
 	$(BIN)/ambar bench ramses $(RAMSES)
 
+PEERS := libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libnetcdf-mpi-dev libpnetcdf-dev pkg-config cmake
+# ADIOS2 with MPI and BP5, and without what needs other libraries.
+ADIOS2_WITHOUT := Python Fortran SST HDF5 DataMan BZip2 ZFP SZ MGARD PNG Blosc2 ZeroMQ Campaign \
+	Derived_Variable XRootD AWSSDK
+
+peers: target/peers/adios2/bin/adios2-config
+	$(BIN)/python -m pip install --quiet mpi4py hdf5plugin
+
+target/peers/adios2/bin/adios2-config: | $(BIN)/maturin
+	apt-get install -qy --no-install-recommends $(PEERS)
+	rm -rf target/peers && mkdir -p target/peers/source
+	$(BIN)/python -m pip download --quiet --no-deps --no-binary adios2 --dest target/peers \
+		adios2==2.12.1.1001
+	tar -xzf target/peers/adios2-*.tar.gz --strip-components 1 -C target/peers/source
+	cmake -S target/peers/source -B target/peers/build -DCMAKE_BUILD_TYPE=Release \
+		-DCMAKE_INSTALL_PREFIX=$(CURDIR)/target/peers/adios2 -DADIOS2_USE_MPI=ON -DBUILD_TESTING=OFF \
+		-DADIOS2_BUILD_EXAMPLES=OFF $(ADIOS2_WITHOUT:%=-DADIOS2_USE_%=OFF)
+	cmake --build target/peers/build --parallel --target install
+
 campaign: EXTRAS := test
 campaign: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store -- --include-ignored
 	$(BIN)/python -m pytest -m campaign
 
 .PHONY: build
-build: $(BIN)/maturin
-	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
+build: $(BIN)/maturin plugin
 	$(BIN)/maturin develop --release --locked --extras $(EXTRAS)
 
 $(BIN)/maturin: constraints.txt
@@ -60,15 +80,25 @@ $(BIN)/maturin: constraints.txt
 	$(BIN)/python -m pip install --quiet maturin
 	@touch $@
 
-# The library, its headers, and what pkg-config and CMake find it by; DESTDIR as usual.
+# The filter for HDF5: a library of its own, which exports no more than HDF5 looks for.
+.PHONY: plugin
+plugin:
+	@command -v cargo >/dev/null || { echo "Rust is missing: see https://rustup.rs"; exit 1; }
+	cargo rustc --release --locked -p ambar-capi --lib --crate-type cdylib \
+		--no-default-features --features hdf5-plugin -- -C strip=symbols
+	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/libambar_capi.so $(HDF5_PLUGIN)
+
+# The library, the filter for HDF5, headers, and what pkg-config and CMake find them by; DESTDIR as usual.
 install: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 install: TO = $(DESTDIR)$(PREFIX)
 install: BUILT = $${CARGO_TARGET_DIR:-target}/release
-install:
+install: plugin
+	install -D -m 755 $(HDF5_PLUGIN) $(TO)/lib/hdf5/plugin/libh5z_ambar.so
 	cargo build --release --locked -p ambar-capi
-	install -D -m 755 $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
+	install -D -m 755 -s $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
 	ln -sf libambar.so.0 $(TO)/lib/libambar.so
 	install -D -m 644 $(BUILT)/libambar_capi.a $(TO)/lib/libambar.a
+	strip -g $(TO)/lib/libambar.a
 	install -d $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/ambar
 	cp -R include/. $(TO)/include
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' packaging/ambar.pc.in \

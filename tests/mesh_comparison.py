@@ -97,9 +97,6 @@ def _same_amr(one: Any, two: Any, where: str) -> None:
             if overlapping:
                 boxes = [mesh.GetAMRBox(level, index) for mesh in (one, two)]
                 assert _corners(boxes[0]) == _corners(boxes[1]), at
-                assert one.GetAMRBlockSourceIndex(level, index) == two.GetAMRBlockSourceIndex(
-                    level, index
-                ), at
             assert_same(
                 one.GetDataSetAsCartesianGrid(level, index),
                 two.GetDataSetAsCartesianGrid(level, index),

@@ -325,7 +325,6 @@ def amr() -> Any:
     boxes = [(0, 0, [0, 0, 0, 7, 7, 7]), (1, 0, [2, 2, 2, 7, 7, 7]), (1, 1, [8, 8, 8, 11, 11, 11])]
     for level, index, box in boxes:
         mesh.SetAMRBox(level, index, vtkCommonDataModel.vtkAMRBox(*box))
-        mesh.SetAMRBlockSourceIndex(level, index, 10 * level + index)
         if (level, index) != (1, 1):
             grid = vtkCommonDataModel.vtkUniformGrid()
             spacing = (1.0, 0.5)[level]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ambar
-from amrex_plotfiles import BOXES_3D, write_plotfile
 from ambar import _core
+from amrex_plotfiles import BOXES_3D, write_plotfile
 from conftest import amrex_sample
 from mpi_programs import PROGRAMS, Mpi, compile_program, each_mpi
 from mpi_programs import run as run_ranks

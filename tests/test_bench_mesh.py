@@ -22,7 +22,7 @@ from ambar.bench.mesh.worker import Server
 from ambar.cli import app
 
 pv = pytest.importorskip("pyvista")
-KEYS = ["vtk-zlib", "pv-shuffle", "ambar"]
+KEYS = ["vtk-zlib", "pv-shuffle", "ambar", "ambar-reorder"]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def _installed() -> list[str]:
-    return [key for key in KEYS if not WAYS[key].lacking()]
+    """Return the ways of the study of whole meshes."""
+    return [key for key in KEYS if not WAYS[key].lacking() and not WAYS[key].box_only]
 
 
 def test_every_row_whose_library_is_there_is_measured(found: Study) -> None:
@@ -61,7 +62,8 @@ def test_every_row_whose_library_is_there_is_measured(found: Study) -> None:
     assert [row.way for row in found.series] == [key for key in keys if key != "vtk-zlib"]
     for mesh in ("Delaunay shuffled", "example ant"):
         assert [row.way for row in found.of(mesh) if row.level != 19] == keys
-    missing = {WAYS[key].name for key in set(KEYS) - set(keys)}
+    assert [row.way for row in found.boxes] == [*keys, "ambar-reorder"]
+    missing = {WAYS[key].name for key in KEYS if WAYS[key].lacking()}
     assert set(found.left_out) == missing
     assert all(why.endswith("not installed") for why in found.left_out.values())
 
@@ -77,6 +79,9 @@ def test_rows_hold_what_was_measured(found: Study) -> None:
     assert {row.type for row in found.of("example ant")} == {"PolyData"}
     assert {row.files for row in found.series if row.ours} == {1}
     assert {row.files for row in found.series if not row.ours} <= {3}
+    assert len({row.raw_bytes for row in found.boxes}) == 1
+    assert all(row.asked == row.bytes for row in found.boxes if not row.ours)
+    assert min(row.asked for row in found.boxes) > 1000
     for array in found.arrays:
         assert array.raw_bytes == 512 * 8
         # no double of random bits is packed to less than six bytes

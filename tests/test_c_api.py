@@ -52,13 +52,13 @@ def test_the_header_is_c_plus_plus_too(tmp_path: Path) -> None:
         pytest.skip("g++ is missing")
     source = tmp_path / "x.cpp"
     source.write_text(
-        '#include <ambar.h>\n#include <cstdio>\nint main() { std::puts(ambar_version()); }\n'
+        "#include <ambar.h>\n#include <cstdio>\nint main() { std::puts(ambar_version()); }\n"
     )
     program = compile_program(source, tmp_path / "x", "g++")
     assert run_program(program).strip() == ambar.__version__
 
 
-def test_pkg_config_finds_it(tmp_path: Path) -> None:
+def test_pkg_config_finds_it() -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is missing")
     folder = installed() / "lib" / "pkgconfig"

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ambar.collection.exporting import Export
     from ambar.collection.ingest import Ingest, ingest
     from ambar.comparison import Comparison, compare
-    from ambar.conversion import Conversion, convert, export, read_amrex, read_ramses
+    from ambar.conversion import convert, export, read_amrex, read_ramses
+    from ambar.converted import Conversion
     from ambar.info import Info
     from ambar.mesh import ArrayInfo, Frame, Mesh, MeshSeries, frames, read_mesh, write_mesh
     from ambar.opening import open  # noqa: A004
@@ -112,7 +113,7 @@ _HOMES = {
     "Bulk": "ambar.collection",
     "Collection": "ambar.collection",
     "Comparison": "ambar.comparison",
-    "Conversion": "ambar.conversion",
+    "Conversion": "ambar.converted",
     "Export": "ambar.collection.exporting",
     "Frame": "ambar.mesh",
     "Info": "ambar.info",

@@ -33,6 +33,10 @@ class Store:
     def __init__(self, location: _Path, storage_options: Mapping[str, str] | None = None) -> None:
         """At a path or URL; options are for URLs."""
 
+    @staticmethod
+    def of_bytes(data: Buffer, location: str) -> Store:
+        """In a C-contiguous buffer; messages call it `location`."""
+
     @property
     def location(self) -> str: ...
     def read_ahead(self, paths: list[str]) -> Ahead:
@@ -141,7 +145,13 @@ class Writer:
     def group(self, path: str, attributes: str) -> None: ...
     def set_attributes(self, path: str, attributes: str) -> None: ...
     def array(
-        self, path: str, data: Any, about: _About, error_bound: str | None, predict: bool
+        self,
+        path: str,
+        data: Any,
+        about: _About,
+        error_bound: str | None,
+        predict: bool,
+        whole: bool,
     ) -> None:
         """Write an array.
 
@@ -163,6 +173,59 @@ class Writer:
     def commit(self) -> None: ...
     def close(self) -> None: ...
 
+class Blocks:
+    """Who holds which blocks of arrays of one shape; the same on all ranks."""
+
+    @staticmethod
+    def encode(
+        shape: Sequence[int], blocks: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> bytes:
+        """Start and shape of each of one rank's blocks, to be gathered."""
+
+    @staticmethod
+    def gather(parts: Sequence[bytes]) -> Blocks: ...
+    @property
+    def shape(self) -> list[int]: ...
+    def of(self, rank: int) -> list[tuple[list[int], list[int]]]:
+        """Start and shape of each block that a rank holds."""
+
+class RankWriter:
+    """One rank's end of a store that many write: every exchange is bytes in, bytes out."""
+
+    @staticmethod
+    def first(
+        path: _Path,
+        mode: Literal["create", "overwrite", "append"],
+        durability: str,
+        how: tuple[int, str, int, int, int],
+    ) -> RankWriter:
+        """Rank 0's end; `how`: number of ranks, placement, alignment, extent, threads."""
+
+    @staticmethod
+    def join(invitation: bytes, rank: int) -> RankWriter: ...
+    def invitation(self) -> bytes: ...
+    @property
+    def counts(self) -> bool:
+        """Whether places come from a counter that the ranks share."""
+
+    def count_with(self, reserve: Callable[[int], int]) -> None:
+        """Have places come from a counter: add a number to it, and return what it was."""
+
+    def group(self, path: str, attributes: str) -> None: ...
+    def begin_step(self, series: str, time: float) -> str:
+        """Make the next step's group, on rank 0, and return its path."""
+
+    def declare(
+        self, path: str, about: _About, error_bound: float | None, blocks: Blocks | None
+    ) -> int: ...
+    def write(self, array: int, data: Any, start: Sequence[int], shape: Sequence[int]) -> None: ...
+    def outbox(self, to: int) -> bytes: ...
+    def inbox(self, sender: int, box: Buffer) -> None: ...
+    def seal(self) -> bytes: ...
+    def commit(self, indices: Sequence[bytes]) -> bytes: ...
+    def conclude(self, outcome: bytes) -> None: ...
+    def close(self) -> None: ...
+
 class Amr:
     """The leaf cells of a hierarchy, in a store or in memory."""
 
@@ -179,6 +242,9 @@ class Amr:
 
     def boxes(self, level: int) -> _Array:
         """Return int64 (boxes, 2, ndim): first cell, and behind the last; ValueError for a tree."""
+
+    def read_box(self, level: int, index: int, field: str) -> _Array:
+        """Return a field on all cells of a box, covered ones too: 1-D, x fastest."""
 
     @property
     def fields(self) -> list[str]: ...
@@ -341,6 +407,12 @@ def codec_encode(
     of the blocks' sides, sorted along the Morton curve.
     """
 
+def encode_alone(values: _Array, dtype: str, shape: list[int], predict: bool) -> tuple[str, bytes]:
+    """Names of the codecs of a small array, and its bytes; `dtype` is JSON text."""
+
+def decode_alone(codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array) -> None:
+    """Fill `out` with what `encode_alone` made bytes of."""
+
 def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float]:
     """Return type and number of a stream's values, and its bound."""
 
@@ -379,6 +451,14 @@ def export_amrex(
     store: Store, path: str, target: _Path, threads: int | None, progress: Progress | None
 ) -> None:
     """Write the snapshot at `path` of a store as a native plotfile."""
+
+def hdf5_boxes(values: _Array, boxes: _Array, bound: float) -> bytes | None:
+    """Encode a chunk as the HDF5 filter would, boxes of cells in it being predicted where they lie.
+
+    The chunk, 1-D, begins with the boxes' values, x fastest, one behind the other. `boxes` is
+    int64 (n, 2, 3): first cells and numbers of cells (z, y, x). None where they consist of no unit
+    blocks.
+    """
 
 def is_plotfile(path: _Path) -> bool: ...
 def repair(path: _Path) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,11 @@ class Amr:
         return self._info
 
     @property
+    def core(self) -> _core.Amr:
+        """What reads the cells."""
+        return self._core
+
+    @property
     def fields(self) -> list[str]:
         """Names of the fields, in the order of the file."""
         return list(self._core.fields)
@@ -64,6 +70,11 @@ class Amr:
     def boxlen(self) -> float:
         """Size of the box in x, code length."""
         return float(self._core.upper[0] - self._core.lower[0])
+
+    @property
+    def lower(self) -> tuple[float, ...]:
+        """Lower corner of the box, code length."""
+        return tuple(self._core.lower)
 
     @property
     def layout(self) -> str:
@@ -215,7 +226,7 @@ class Amr:
         xarray.DataArray
             float64, dimensions x, y, z (as many as there are), coordinates in code length.
         """
-        lo, hi = self._extent(region)
+        lo, hi = self.extent(region)
         level = self._fitting_level(level, lo, hi, _CUBE_SIDE)
         name = self._name(field)
         values, origin = self._core.grid(name, level, lo, hi, threads)
@@ -257,7 +268,7 @@ class Amr:
             float64, the other dimensions, coordinates in code length.
         """
         number, others = self._axis(axis)
-        lo, hi = self._extent(region)
+        lo, hi = self.extent(region)
         if at_unit == "box":
             start, end = self._core.lower[number], self._core.upper[number]
             place = start + at * (end - start)
@@ -302,7 +313,7 @@ class Amr:
             float64, the other dimensions, coordinates in code length.
         """
         number, others = self._axis(axis)
-        lo, hi = self._extent(region)
+        lo, hi = self.extent(region)
         level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
         name = self._name(field)
         weight = None if weight is None else self._name(weight)
@@ -319,6 +330,55 @@ class Amr:
         names = None if fields is None else [*self._tree_columns, *fields]
         dataset = self.cells(names).to_xarray()
         return dataset.set_coords([name for name in self._tree_columns if name in dataset])
+
+    def to_vtk(
+        self,
+        fields: Sequence[str] | str | None = None,
+        levels: tuple[int, int] | None = None,
+        region: Box | None = None,
+        *,
+        threads: int | None = None,
+    ) -> Any:
+        """Return the cells as VTK's overlapping AMR data, which ParaView draws and PyVista takes.
+
+        Patches are the boxes of the plotfile; a tree's cells are joined to boxes that hold them and
+        nothing else. Cells that a finer level covers are marked as refined, and not drawn.
+
+        Parameters
+        ----------
+        fields
+            Fields and derived columns (of patches, fields only); by default every field but
+            ``domain``.
+        levels
+            `(lowest, highest)` level; cells of the highest that are refined further are drawn, with
+            their own values or the mean of the finer ones. By default all.
+        region
+            A `Box`; the cells in it, rounded outward to cells of the lowest level.
+        threads
+            Threads to read boxes with; all cores by default.
+
+        Returns
+        -------
+        vtkmodules.vtkCommonDataModel.vtkOverlappingAMR
+            Lengths and values in code units; of a tree, level 0 is its lowest one.
+
+        Raises
+        ------
+        InvalidError
+            If there are no such levels, or the region is no box.
+        NotFoundError
+            If there is no field of a name, or no cell in the region.
+        UnsupportedError
+            If VTK is not installed, the cells have one dimension, or levels are refined by other
+            ratios in x than in y and z.
+        CorruptError
+            If a checksum differs.
+        """
+        if find_spec("vtkmodules") is None:
+            raise _core.UnsupportedError("VTK is not installed: pip install 'ambar[mesh]'")
+        from ambar.mesh.hierarchy import overlapping_amr
+
+        return overlapping_amr(self, fields, levels, region, threads)
 
     def to_yt(self, fields: list[str] | None = None) -> Any:
         """Return a yt octree dataset in memory; fields are ("stream", "density") and so on.
@@ -361,8 +421,11 @@ class Amr:
         number = axes.index(axis)
         return number, [other for other in range(self.ndim) if other != number]
 
-    def _extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return the corners of `region`, cut to the simulation's box, code length."""
+    def extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the corners of `region`, cut to the simulation's box, code length.
+
+        Raises InvalidError if it is no box, or has no part in common with the simulation's.
+        """
         start, end = self._core.lower, self._core.upper
         if region is None:
             return tuple(start), tuple(end)

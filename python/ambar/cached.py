@@ -8,8 +8,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from ambar import _core
+from ambar.places import Held, Place, taken
 from ambar.store import Store
 from ambar.urls import core_options, is_url
 
@@ -29,10 +31,12 @@ class Remote:
         return self.url
 
 
-def place_of(
-    place: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None
-) -> str | Remote:
-    """Return an absolute path, or a URL with its options, as lazy arrays keep them.
+Kept: TypeAlias = str | Remote | Held
+"""What lazy arrays keep of the place of a store."""
+
+
+def place_of(place: Place | Held, storage_options: Mapping[str, object] | None = None) -> Kept:
+    """Return an absolute path, a URL with its options, or bytes, as lazy arrays keep them.
 
     Raises
     ------
@@ -42,20 +46,23 @@ def place_of(
     options = core_options(storage_options) or {}
     if isinstance(place, str) and is_url(place):
         return Remote(place, tuple(sorted(options.items())), time.time_ns())
+    found = taken(place)
     if options:
         raise _core.InvalidError(
-            f"{place}: storage_options are for URLs (s3://..., https://...), not for paths"
+            f"{found}: storage_options are for URLs (s3://..., https://...), not for paths"
         )
-    return str(Path(place).expanduser().absolute())
+    return found if isinstance(found, Held) else str(Path(found).expanduser().absolute())
 
 
-def open_cached(place: str | Remote) -> Store:
+def open_cached(place: Kept) -> Store:
     """Return the store at `place`, opened once per state of the file and process.
 
     That an object has been replaced is noticed when it is read from.
     """
     if isinstance(place, Remote):
         return _opened_remote(place, os.getpid())
+    if isinstance(place, Held):
+        return place.open()
     # A folder's own time tells nothing: each commit renames its list.
     listed = Path(place) / ".ambar" / "commit"
     status = (listed if listed.exists() else Path(place)).stat()

@@ -1,4 +1,4 @@
-"""Opening whatever there is at a path: a store of any kind, or a code's own output."""
+"""Opening whatever there is at a path or in memory: a store, or a code's own output."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex
 from ambar.cached import place_of
+from ambar.places import Held, Place, open_store, taken
 from ambar.series import Series
 from ambar.snapshot import RamsesSource, Snapshot, StoredSource
 from ambar.store import Store
-from ambar.urls import core_options, is_url
+from ambar.urls import is_url
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def open(  # noqa: A001
-    path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
+    path: Place, *, storage_options: Mapping[str, object] | None = None
 ) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
@@ -31,7 +32,8 @@ def open(  # noqa: A001
     path
         A store (a file, a folder, or a URL: ``s3://bucket/key``, ``https://...``, of a folder with
         a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
-        or a file of HDF5).
+        or a file of HDF5). Or the bytes of a store's file: `bytes`, a `memoryview`, or a binary
+        file object, all of which is read into memory.
     storage_options
         For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
         ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For
@@ -65,9 +67,16 @@ def open(  # noqa: A001
     AmbarError
         If the server cannot be reached, or refuses.
     """
-    if is_url(path) or storage_options:
-        store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
-        return _opened(store, storage_options)
+    place = taken(path)
+    if isinstance(place, Held) or is_url(place) or storage_options:
+        return _opened(open_store(place, storage_options), place, storage_options)
+    return _opened_path(place)
+
+
+def _opened_path(
+    path: str | os.PathLike[str],
+) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
+    """Return what there is at a path."""
     if is_ramses(path):
         return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
     if Path(path).is_dir() and (found := outputs(path)):
@@ -77,11 +86,13 @@ def open(  # noqa: A001
         )
     if is_amrex(path):
         return Snapshot(AmrexSource(path))
-    return _opened(Store(_core.Store(os.fspath(path))))
+    return _opened(open_store(path), path)
 
 
 def _opened(
-    store: Store, storage_options: Mapping[str, object] | None = None
+    store: Store,
+    place: str | os.PathLike[str] | Held,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Return what `store` holds, by its kind."""
     attributes = store.ambar_attributes()
@@ -92,8 +103,8 @@ def _opened(
         from ambar.collection.collection import Collection
         from ambar.collection.opening import settings_of
 
-        place = place_of(store.location, storage_options)
-        return Collection(place, store, None, settings_of(store))
+        kept = place_of(place, storage_options)
+        return Collection(kept, store, None, settings_of(store))
     if kind == "mesh":
         from ambar.mesh.mesh import Mesh
 

@@ -68,7 +68,7 @@ class Box:
         Corners, a number per dimension; None leaves that side open.
     unit
         Of all numbers: "box" (fractions of the box's size in x), "code", or a unit of length
-        ("cm", "m", "km", "Au", "ly", "pc", "kpc", "Mpc").
+        ("cm", "m", "km", "Au", "ly", "pc", "kpc", "Mpc"). Of meshes, numbers are coordinates.
     center
         Where `lo` and `hi` count from: if None the origin (for fractions of the box: its lower
         corner), the middle of the box if "bc" (also for
@@ -84,6 +84,29 @@ class Box:
         """Return the region in code length for data of `info`'s dimensions and units."""
         return ("box", *self.corners(info))
 
+    def coordinates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the corners as coordinates of a mesh, which has neither a box nor a unit.
+
+        Raises
+        ------
+        InvalidError
+            If they have a unit of length, are not three numbers each, or count from "bc".
+        """
+        center = (0.0, 0.0, 0.0) if self.center is None else self.center
+        if self.unit not in ("box", "code"):
+            raise InvalidError(
+                f"the coordinates of a mesh are in no unit, so not in {self.unit!r} either; leave "
+                "it out"
+            )
+        if not len(self.lo) == len(self.hi) == len(center) == 3:
+            raise InvalidError(f"a part of a mesh has corners of three numbers, not {self!r}")
+        if any(isinstance(part, str) for part in center):
+            raise InvalidError(f"a mesh has no box, so no middle of it: give numbers, not {center}")
+        origin = [_finite(float(part)) for part in center]
+        lo = _corner(self.lo, origin, 1.0, -math.inf)
+        hi = _corner(self.hi, origin, 1.0, math.inf)
+        return _in_order(self, lo, hi)
+
     def corners(self, info: RunInfo) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners in code length; infinite where a side is open."""
         scale = length_of_unit(info, self.unit)
@@ -98,9 +121,15 @@ class Box:
             origin = _center(self.center, info, self.unit)
         lo = _corner(self.lo, origin, scale, -math.inf)
         hi = _corner(self.hi, origin, scale, math.inf)
-        if any(low > high for low, high in zip(lo, hi, strict=True)):
-            raise InvalidError(f"the box's lower corner {self.lo} is above its upper one {self.hi}")
-        return lo, hi
+        return _in_order(self, lo, hi)
+
+
+def _in_order(
+    box: Box, lo: tuple[float, ...], hi: tuple[float, ...]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if any(low > high for low, high in zip(lo, hi, strict=True)):
+        raise InvalidError(f"the box's lower corner {box.lo} is above its upper one {box.hi}")
+    return lo, hi
 
 
 def _corner(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -14,6 +13,7 @@ from ambar import _core
 from ambar.bounds import as_text
 from ambar.closing import Closing
 from ambar.dtypes import describe, to_bytes, to_zarr
+from ambar.nodes import absolute, to_json
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
 Durability: TypeAlias = Literal["full", "none"]
@@ -36,11 +36,11 @@ class Writer(Closing):
 
     def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
         """Make a group, and those it lies in, and set its attributes (anything JSON can hold)."""
-        self._core.group(_absolute(path), _json(attributes))
+        self._core.group(absolute(path), to_json(attributes))
 
     def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
         """Replace the attributes of a group or an array; raises NotFoundError if there is none."""
-        self._core.set_attributes(_absolute(path), _json(attributes))
+        self._core.set_attributes(absolute(path), to_json(attributes))
 
     def array(
         self,
@@ -55,6 +55,7 @@ class Writer(Closing):
         profile: Profile | None = None,
         error_bound: float | str | None = None,
         predict: bool = False,
+        whole: bool = False,
     ) -> None:
         """Write an array, in place of the one that was there.
 
@@ -85,6 +86,9 @@ class Writer(Closing):
             codec ambar is tried without an error bound too, and readers may need ambar. Components
             of vectors come last. Profile "fast" and types other than float32 and float64 take no
             notice.
+        whole
+            Whether it is mostly read as a whole: chunks may then be up to 4 MiB long, where its
+            values repeat themselves far away.
 
         Raises
         ------
@@ -99,14 +103,14 @@ class Writer(Closing):
             dtype,
             list(values.shape),
             None if dims is None else list(dims),
-            _json(attributes),
+            to_json(attributes),
             None if fill_value is None else to_bytes(fill_value, values.dtype),
             None if chunks is None else list(chunks),
             None if shards is None else list(shards),
             profile,
         )
         bound = None if error_bound is None else as_text(error_bound)
-        self._core.array(_absolute(path), native, about, bound, predict)
+        self._core.array(absolute(path), native, about, bound, predict, whole)
 
     def declare(
         self,
@@ -140,13 +144,13 @@ class Writer(Closing):
             name,
             list(shape),
             None if dims is None else list(dims),
-            _json(attributes),
+            to_json(attributes),
             None if fill_value is None else to_bytes(fill_value, kind),
             None if chunks is None else list(chunks),
             None if shards is None else list(shards),
             profile,
         )
-        self._core.declare(_absolute(path), about, error_bound)
+        self._core.declare(absolute(path), about, error_bound)
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into an array of its dtype, from the index `start` on.
@@ -156,7 +160,7 @@ class Writer(Closing):
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
-        self._core.write_region(_absolute(path), native, dtype, list(start), list(values.shape))
+        self._core.write_region(absolute(path), native, dtype, list(start), list(values.shape))
 
     def append(self, path: str, *data: npt.ArrayLike) -> None:
         """Write rows behind the last of an array, along its first dimension.
@@ -176,11 +180,11 @@ class Writer(Closing):
             raise _core.InvalidError(f"{path}: rows of one dtype are appended, not of {found}")
         dtype, values = native[0]
         parts = values if isinstance(values, list) else [part for _, part in native]
-        self._core.append(_absolute(path), parts, dtype, rows)
+        self._core.append(absolute(path), parts, dtype, rows)
 
     def remove(self, path: str) -> None:
         """Remove a group with all in it, or an array; raises NotFoundError if there is none."""
-        self._core.remove(_absolute(path))
+        self._core.remove(absolute(path))
 
     def commit(self) -> None:
         """Make everything done so far visible to readers, all at once, and durable."""
@@ -245,21 +249,3 @@ def append(
     writer is at it.
     """
     return Writer(_core.Writer(os.fspath(path), "append", False, durability, profile, threads))
-
-
-def _absolute(path: str) -> str:
-    return "/" + path.strip("/")
-
-
-def _json(attributes: Mapping[str, Any] | None) -> str:
-    try:
-        return json.dumps(dict(attributes or {}), default=_plain, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise _core.InvalidError(f"attributes must be what JSON can hold: {error}") from error
-
-
-def _plain(value: object) -> Any:
-    """Turn NumPy's scalars and arrays into what JSON can hold."""
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not of JSON")

@@ -24,7 +24,7 @@ from xarray.core import indexing
 import ambar.xarray  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.array import Array
-from ambar.cached import Remote, open_cached, place_of
+from ambar.cached import Kept, open_cached, place_of
 from ambar.store import Store
 from ambar.urls import is_url
 
@@ -37,7 +37,7 @@ _VARIABLE_LENGTH = {"string": create_vlen_dtype(str), "bytes": create_vlen_dtype
 class LazyArray(BackendArray):
     """An array of a store that is read when indexed; pickles as the store's path."""
 
-    def __init__(self, path: str | Remote, node: str, array: Array) -> None:
+    def __init__(self, path: Kept, node: str, array: Array) -> None:
         self.path = path
         self.node = node
         self.shape = array.shape
@@ -64,7 +64,7 @@ class LazyArray(BackendArray):
 class GroupStore(AbstractDataStore):
     """The arrays of one group, as xarray's variables."""
 
-    def __init__(self, path: str | Remote, group: str, store: Store | None = None) -> None:
+    def __init__(self, path: Kept, group: str, store: Store | None = None) -> None:
         self.path = path
         self.group = group.strip("/")
         self._store = store
@@ -211,7 +211,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
 
 
 def _dataset(
-    path: str | Remote,
+    path: Kept,
     group: str,
     drop_variables: str | Iterable[str] | None,
     decoding: Mapping[str, Any],

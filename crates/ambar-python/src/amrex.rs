@@ -74,20 +74,7 @@ impl Amrex {
         index: usize,
         field: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let read = || {
-            let boxes = self.inner.hierarchy().levels.get(level);
-            let frame = boxes.and_then(|level| level.boxes.get(index));
-            let missing = || Error::not_found(format!("there is no box {index} on level {level}"));
-            let cells = frame.ok_or_else(missing)?.cells();
-            let mut column = Column::allocate(&[self.inner.dtype(field)?], cells)?;
-            let mut column = column
-                .pop()
-                .ok_or_else(|| Error::limit("no memory for a box"))?;
-            self.inner
-                .read_box(level, index, field, column.bytes_mut())?;
-            Ok(column)
-        };
-        to_numpy(py, detached(py, None, read)?)
+        read_box(py, &*self.inner, level, index, field)
     }
 
     #[pyo3(signature = (fields=None))]
@@ -146,6 +133,29 @@ fn index_box([lo, hi]: &[Vec<i64>; 2]) -> IndexBox {
         lo: point(lo, 0),
         hi: point(hi, 1),
     }
+}
+
+/// A field on all cells of a box, covered ones too: 1-D, x fastest.
+pub fn read_box<'py>(
+    py: Python<'py>,
+    source: &dyn PatchSource,
+    level: usize,
+    index: usize,
+    field: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let read = || {
+        let boxes = source.hierarchy().levels.get(level);
+        let frame = boxes.and_then(|level| level.boxes.get(index));
+        let missing = || Error::not_found(format!("there is no box {index} on level {level}"));
+        let cells = frame.ok_or_else(missing)?.cells();
+        let mut column = Column::allocate(&[source.dtype(field)?], cells)?;
+        let mut column = column
+            .pop()
+            .ok_or_else(|| Error::limit("no memory for a box"))?;
+        source.read_box(level, index, field, column.bytes_mut())?;
+        Ok(column)
+    };
+    to_numpy(py, detached(py, None, read)?)
 }
 
 /// Boxes that a Python callable reads, such as those of a plotfile in HDF5.

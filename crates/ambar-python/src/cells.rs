@@ -199,6 +199,17 @@ impl Amr {
         to_numpy(py, column)?.call_method1("reshape", ((boxes.len(), 2, ndim),))
     }
 
+    /// A field on all cells of a box of patches, covered ones too: 1-D, x fastest.
+    fn read_box<'py>(
+        &self,
+        py: Python<'py>,
+        level: usize,
+        index: usize,
+        field: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        crate::amrex::read_box(py, self.patches()?, level, index, field)
+    }
+
     /// Chunks of a field, on all levels.
     #[getter]
     fn chunks(&self, py: Python<'_>) -> PyResult<u64> {

@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors::OrRaise;
 use crate::memory::{Lent, to_numpy};
+use crate::writer::data_type;
 
 /// Values of the largest chunk whose workspace is kept for the next one.
 const KEPT: usize = 1 << 21;
@@ -22,6 +23,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(codec_encode, module)?)?;
     module.add_function(wrap_pyfunction!(codec_decode, module)?)?;
     module.add_function(wrap_pyfunction!(codec_inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(encode_alone, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_alone, module)?)?;
     module.add_function(wrap_pyfunction!(amric_encode, module)?)?;
     module.add_function(wrap_pyfunction!(amric_decode, module)?)
 }
@@ -31,7 +34,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 pub struct CodecPlan(Plan);
 
 /// A codec's result as the library's, whose errors become exceptions.
-fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
+pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
     result
         .map_err(|error| match error {
             ambar_codec::Error::Corrupt(message) => ambar::Error::corrupt(message),
@@ -247,6 +250,39 @@ fn decode<'py, T: Value>(
             ambar_codec::decode(stream, out, workspace)
         })
     })
+}
+
+/// Encodes a small array of the type that JSON text names: the names of its codecs, and its bytes.
+#[pyfunction]
+fn encode_alone<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    dtype: &str,
+    shape: Vec<u64>,
+    predict: bool,
+) -> PyResult<(String, Bound<'py, PyBytes>)> {
+    let (lent, dtype) = (Lent::new(values, false)?, data_type(dtype)?);
+    let alone = py
+        .detach(|| ambar::codec::encode_alone(&dtype, &shape, lent.bytes(), predict))
+        .or_raise()?;
+    Ok((alone.codecs, PyBytes::new(py, &alone.bytes)))
+}
+
+/// Decodes what `encode_alone` made into an array of its type and shape.
+#[pyfunction]
+fn decode_alone(
+    py: Python<'_>,
+    codecs: &str,
+    dtype: &str,
+    shape: Vec<u64>,
+    encoded: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let (lent, dtype) = (Lent::new(encoded, false)?, data_type(dtype)?);
+    let mut out = Lent::new(out, true)?;
+    let (stored, values) = (lent.bytes(), out.bytes_mut());
+    py.detach(|| ambar::codec::decode_alone(codecs, &dtype, &shape, stored, values))
+        .or_raise()
 }
 
 /// The scheme of this name.

@@ -155,3 +155,9 @@ impl Lent {
         self.buffer.item_count()
     }
 }
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ambar::array::{Indices, Slice};
-use ambar::container::is_url;
+use ambar::container::{Owner, is_url};
 use ambar::kinds::amr::{AmrTree, PatchAmr};
 use ambar::kinds::attributes::{kind, of_kind};
 use ambar::kinds::particles::Particles;
@@ -50,6 +50,15 @@ impl Store {
             )
             .in_file(location.display())),
         };
+        let inner = py.detach(open).or_raise()?;
+        Ok(Self { inner })
+    }
+
+    /// Opens the store whose file is in memory; messages call it `location`.
+    #[staticmethod]
+    fn of_bytes(py: Python<'_>, data: &Bound<'_, PyAny>, location: &str) -> PyResult<Self> {
+        let lent: Owner = Arc::new(Lent::new(data, false)?);
+        let open = || ambar::store::Store::open_bytes(lent, location);
         let inner = py.detach(open).or_raise()?;
         Ok(Self { inner })
     }

@@ -42,8 +42,9 @@ pub fn profile(name: &str) -> PyResult<Profile> {
         "fast" => Ok(Profile::Fast),
         "balanced" => Ok(Profile::Balanced),
         "small" => Ok(Profile::Small),
+        "raw" => Ok(Profile::Raw),
         other => Err(PyValueError::new_err(format!(
-            "no profile {other:?}; there are \"fast\", \"balanced\" and \"small\""
+            "no profile {other:?}; there are \"fast\", \"balanced\", \"small\" and \"raw\""
         ))),
     }
 }
@@ -67,7 +68,7 @@ pub fn object(text: &str) -> PyResult<Map<String, Value>> {
 
 /// What Python says of an array: JSON text of the Zarr data type, shape, names of the dimensions, JSON
 /// text of the attributes, fill value, chunks, shards, profile.
-type About = (
+pub type About = (
     String,
     Vec<u64>,
     Option<Vec<Option<String>>>,
@@ -79,10 +80,26 @@ type About = (
 );
 
 /// The type that the JSON text of a Zarr data type says.
-fn data_type(json: &str) -> PyResult<DataType> {
+pub fn data_type(json: &str) -> PyResult<DataType> {
     let json: Value =
         serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))?;
     DataType::from_json(&json).or_raise()
+}
+
+/// What Python says of an array, of `profile` where it says no other.
+pub fn spec(about: About, profile: Profile) -> PyResult<ArraySpec> {
+    let (dtype, shape, dims, attributes, fill_value, chunks, shards, named) = about;
+    let mut spec = ArraySpec::new(data_type(&dtype)?, &shape);
+    spec.dimension_names = dims.unwrap_or_default();
+    spec.attributes = object(&attributes)?;
+    spec.fill_value = fill_value;
+    spec.chunk_shape = chunks;
+    spec.shard_shape = shards;
+    spec.profile = match named {
+        Some(name) => self::profile(&name)?,
+        None => profile,
+    };
+    Ok(spec)
 }
 
 /// Values that Python gives.
@@ -180,7 +197,8 @@ impl Writer {
 
     /// Writes an array. `data`: a C-contiguous buffer of the values' bytes, or, for text and byte
     /// strings, a list of `bytes`.
-    #[pyo3(signature = (path, data, about, error_bound, predict))]
+    #[pyo3(signature = (path, data, about, error_bound, predict, whole))]
+    #[expect(clippy::too_many_arguments, reason = "each is an argument of Python's")]
     fn array(
         &self,
         py: Python<'_>,
@@ -189,8 +207,9 @@ impl Writer {
         about: About,
         error_bound: Option<&str>,
         predict: bool,
+        whole: bool,
     ) -> PyResult<()> {
-        let mut spec = self.spec(about)?.predict(predict);
+        let mut spec = spec(about, self.profile)?.predict(predict).whole(whole);
         let values = Given::new(data, &spec.dtype)?;
         if let (Some(text), Given::Fixed(pieces)) = (error_bound, &values) {
             let bound = ErrorBound::parse(text).or_raise()?;
@@ -211,7 +230,7 @@ impl Writer {
         about: About,
         error_bound: Option<f64>,
     ) -> PyResult<()> {
-        let mut spec = self.spec(about)?;
+        let mut spec = spec(about, self.profile)?;
         spec.error_bound = error_bound;
         self.with(py, |writer| writer.declare(path, &spec))
     }
@@ -278,21 +297,6 @@ impl Writer {
 }
 
 impl Writer {
-    fn spec(&self, about: About) -> PyResult<ArraySpec> {
-        let (dtype, shape, dims, attributes, fill_value, chunks, shards, profile) = about;
-        let mut spec = ArraySpec::new(data_type(&dtype)?, &shape);
-        spec.dimension_names = dims.unwrap_or_default();
-        spec.attributes = object(&attributes)?;
-        spec.fill_value = fill_value;
-        spec.chunk_shape = chunks;
-        spec.shard_shape = shards;
-        spec.profile = match profile {
-            Some(name) => self::profile(&name)?,
-            None => self.profile,
-        };
-        Ok(spec)
-    }
-
     fn with(
         &self,
         py: Python<'_>,

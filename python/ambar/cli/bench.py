@@ -201,8 +201,8 @@ def mesh(
     points: Annotated[int, typer.Option(min=5, help="Points of the Delaunay mesh.")] = 1_000_000,
     data: Annotated[str, typer.Option(help="What grids hold: random, smooth.")] = "random,smooth",
     parts: Annotated[
-        str, typer.Option(help="Some of formats, levels, threads, array, meshes, series.")
-    ] = "formats,levels,threads,array,meshes,series",
+        str, typer.Option(help="Some of formats, levels, threads, array, box, meshes, series.")
+    ] = "formats,levels,threads,array,box,meshes,series",
     levels: Annotated[
         str, typer.Option(help="Levels of zstd, -22 to 22; A:B for all between.")
     ] = "-22,-10,-5,-1,1,3,5,7,9,12,15,19,22",
@@ -256,6 +256,96 @@ def mesh(
     _finish(found, report, output, json)
 
 
+@app.command()
+def hdf5(
+    side: Annotated[int, typer.Option(min=16, help="Values a side of the field.")] = 128,
+    chunks: Annotated[str, typer.Option(help="Values a side of the chunks.")] = "32,64,128",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of which the fastest counts.")] = 15,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure what the filter of HDF5 costs over the bare codec, writing and reading.
+
+    [bold]Examples[/bold]
+
+    ambar bench hdf5 -o results
+
+    ambar bench hdf5 --side 64 --chunks 32,64
+    """
+    from ambar.bench.hdf5 import report
+    from ambar.bench.hdf5.study import run_study
+
+    with _folder(scratch) as folder, errors.status("measuring") as status:
+        found = run_study(
+            folder, side=side, sides=_counts(chunks), rounds=rounds, report=status.update
+        )
+    _finish(found, report, output, json)
+
+
+@app.command()
+def parallel(
+    doubles: Annotated[
+        int, typer.Option(min=1, help="Of the array; fewer where memory or disk have no room.")
+    ] = 480_000_000,
+    text_share: Annotated[float, typer.Option(help="How many of these are written as text.")] = 0.1,
+    data: Annotated[str, typer.Option(help="What it holds: random, smooth.")] = "random,smooth",
+    ranks: Annotated[str, typer.Option(help="Numbers of ranks; may exceed the cores.")] = "1,2,4",
+    readers: Annotated[
+        str, typer.Option(help="Numbers of ranks that read what 4 ranks wrote; '' for none.")
+    ] = "1,2,3,8",
+    versions: Annotated[
+        str | None, typer.Option(help="Some of the versions; a wrong name shows all there are.")
+    ] = None,
+    bound: Annotated[float, typer.Option(help="Error bound of ambar's lossy versions.")] = 1e-4,
+    bandwidth: Annotated[
+        str, typer.Option(help="GB/s of the model's file systems; '' for no model.")
+    ] = "10",
+    launcher: Annotated[
+        str | None, typer.Option(help="What starts ranks, before -n; mpirun by default.")
+    ] = None,
+    rounds: Rounds = 5,
+    patience: Patience = 120,
+    scratch: Scratch = None,
+    output: Output = None,
+    json: Json = False,
+    debug: Debug = False,  # noqa: ARG001 - the option's callback acts
+) -> None:
+    """Measure one array written and read by many ranks: time, CPU seconds, size.
+
+    All versions of the POP Centre of Excellence's study of parallel file I/O, PnetCDF, HDF5 with
+    filters and ADIOS2, against ambar from C and Python. They are compiled with mpicc; what every
+    version reads is compared with what was written.
+
+    [bold]Examples[/bold]
+
+    ambar bench parallel --doubles 48000000 -o results
+
+    ambar bench parallel --ranks 48,96 --launcher srun --scratch /gpfs/me --bandwidth 200
+    """
+    from ambar.bench.parallel import report
+    from ambar.bench.parallel.study import run_study
+
+    with _folder(scratch) as folder, errors.status("measuring") as status:
+        found = run_study(
+            folder,
+            doubles=doubles,
+            text_share=text_share,
+            data=parse_list(data) or [],
+            ranks=_counts(ranks),
+            readers=_counts(readers) if readers else [],
+            keys=parse_list(versions),
+            bound=bound,
+            bandwidths=_bandwidths(bandwidth) if bandwidth else [],
+            command=launcher,
+            rounds=rounds,
+            patience=patience,
+            report=status.update,
+        )
+    _finish(found, report, output, json)
+
+
 @contextmanager
 def _folder(scratch: Path | None) -> Iterator[Path]:
     """Yield a temporary folder, below `scratch` where that is given."""
@@ -283,7 +373,7 @@ def _finish(found: Any, report: Any, output: Path | None, json: bool, *last: str
 def _counts(text: str) -> list[int]:
     parts = parse_list(text) or []
     if not parts or not all(part.isdecimal() and int(part) for part in parts):
-        raise typer.BadParameter(f"{text!r} is no list of numbers of datasets, such as 100,1000")
+        raise typer.BadParameter(f"{text!r} is no list of numbers, such as 100,1000")
     return [int(part) for part in parts]
 
 
@@ -298,6 +388,13 @@ def _levels(text: str) -> list[int]:
     if not found:
         raise typer.BadParameter(f"{text!r} is no list of levels, such as -22,3,9 or -22:22")
     return found
+
+
+def _bandwidths(text: str) -> list[float]:
+    try:
+        return [float(part) for part in parse_list(text) or []]
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no list of GB/s, such as 10,100") from None
 
 
 def _numbers(text: str) -> list[float]:

@@ -78,7 +78,7 @@ def convert(
         list[Path],
         typer.Argument(
             help="A RAMSES output, a folder of them, or a plotfile; or files of NetCDF and Zarr "
-            "stores, folders of them, and globs; or a mesh.",
+            "stores, folders of them, and globs; or a mesh, or the files of its time steps.",
             metavar="PATH",
         ),
     ],
@@ -115,7 +115,9 @@ def convert(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Add the files that the collection lacks.", rich_help_panel=_NETCDF
+            "--resume",
+            help="Add the files that the collection lacks; of meshes, the time steps.",
+            rich_help_panel=_NETCDF,
         ),
     ] = False,
     ragged: Annotated[
@@ -137,6 +139,13 @@ def convert(
         str | None, typer.Option(help="The engine of xarray to read with.", rich_help_panel=_NETCDF)
     ] = None,
     processes: Processes = None,
+    reorder: Annotated[
+        bool,
+        typer.Option(
+            "--reorder",
+            help="Of a mesh: sort the cells along a curve, so that parts of space are read alone.",
+        ),
+    ] = False,
     durability: Annotated[
         Durability, typer.Option(help="full: survives a power cut; none: leaves out the fsyncs.")
     ] = Durability.full,
@@ -155,6 +164,8 @@ def convert(
     (exit code 1), all else is kept. --resume goes on where it was interrupted.
 
     A mesh is a file of any format that PyVista reads: .vtu, .vtk, .vtkhdf, .vtm, .stl, .msh, ...
+    One of several time steps becomes a series; so do a .pvd, a .series of ParaView, and several
+    files, in the order of their numbers.
 
     [bold]Examples[/bold]
 
@@ -172,10 +183,15 @@ def convert(
 
     ambar convert "2024/*.nc" "2025/*.zarr" fleet.ambar --resume
 
-    ambar convert wing.vtu wing.ambar --error-bound pressure=0.5
+    ambar convert wing.vtu wing.ambar --error-bound pressure=0.5 --reorder
+
+    ambar convert flow.pvd flow.ambar
+
+    ambar convert step_*.vtu flow.ambar --resume
     """
     from ambar import conversion
     from ambar.bounds import parse_bounds
+    from ambar.source_kinds import COLLECTION, MESH, MESH_STEPS, kind_of
 
     common: dict[str, Any] = {
         "profile": profile.value,
@@ -195,19 +211,21 @@ def convert(
         "components": parse_list(components),
         "levels": parse_levels(levels),
         "covered": covered.value,
+        "reorder": reorder,
     }
     names = parse_list(fields)
-    if conversion.makes_collection(paths):
-        _refuse("files of NetCDF", outputs | {"covered": None if covered == "auto" else covered})
+    kind = kind_of(paths)
+    if kind is COLLECTION:
+        outputs |= {"covered": None if covered == "auto" else covered, "reorder": reorder or None}
+        _refuse(COLLECTION.name, outputs)
         from ambar.collection.ingest import ingest
 
         taken = ingest(paths, target, variables=names, resume=resume, **own, **common)
         show_ingest(taken, as_json=json)
         return
-    _refuse("outputs", own | {"resume": resume or None})
-    if len(paths) > 1:
-        raise typer.BadParameter("outputs, plotfiles and meshes are converted one by one")
-    done = conversion.convert(paths[0], target, fields=names, **outputs, **common)
+    goes_on = kind in (MESH, MESH_STEPS)
+    _refuse("outputs", own | {"resume": None if goes_on else resume or None})
+    done = conversion.convert(paths, target, fields=names, resume=resume, **outputs, **common)
     if json:
         print_json(dataclasses.asdict(done) | {"ratio": done.ratio})
         return
@@ -244,6 +262,14 @@ def export(
         ),
     ] = None,
     processes: Processes = None,
+    amrex_hdf5: Annotated[
+        bool,
+        typer.Option("--amrex-hdf5", help="Write a plotfile as AMReX's in HDF5."),
+    ] = False,
+    error_bound: Annotated[
+        str | None,
+        typer.Option(help="With --amrex-hdf5, how far values may be off: as for convert."),
+    ] = None,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -256,18 +282,26 @@ def export(
     Each dataset of a collection becomes a file of NetCDF-4, or a Zarr store.
 
     A mesh becomes a file of the format that TARGET's suffix names: .vtkhdf, .vtu, .vtk, .stl, ...
+    A series of meshes becomes one .vtkhdf, or a .pvd with a file for each step.
+
+    Cells become AMR data for ParaView if TARGET ends in .vtkhdf.
 
     [bold]Examples[/bold]
 
     ambar export plt.ambar plt00200
+
+    ambar export plt.ambar plt00200.h5 --amrex-hdf5 --error-bound '1e-3 of range'
 
     ambar export fleet.ambar profiles
 
     ambar export fleet.ambar argo --format zarr --where 'platform == "argo"'
 
     ambar export wing.ambar wing.vtkhdf
+
+    ambar export plt.ambar plt.vtkhdf
     """
     from ambar import conversion
+    from ambar.bounds import parse_bounds
 
     done = conversion.export(
         store,
@@ -275,6 +309,8 @@ def export(
         format=None if format is None else format.value,
         datasets=where,
         processes=processes,
+        amrex_hdf5=amrex_hdf5,
+        error_bound=parse_bounds(error_bound),
         threads=threads,
         progress=True if progress else None,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ambar import _core
-from ambar.cached import Remote, open_cached, place_of
+from ambar.cached import Kept, Remote, open_cached, place_of
 from ambar.closing import Closing
 from ambar.collection.attributes import texts_of
 from ambar.collection.blocks import blocks_of
@@ -44,14 +44,14 @@ class Collection(Closing):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Remote,
+        path: str | os.PathLike[str] | Kept,
         store: Store | None,
         writer: Writer | None,
         settings: Mapping[str, Any],
         threads: int | None = None,
     ) -> None:
         # As lazy arrays keep it.
-        self.path = path if isinstance(path, Remote) else place_of(path)
+        self.path: Kept = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
         self.settings = settings
         """What it was made with: `ragged`, `encoding` and `on_mismatch`."""

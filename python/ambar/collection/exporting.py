@@ -18,7 +18,7 @@ from ambar import _core
 from ambar.collection.attributes import plain
 from ambar.collection.collection import Collection
 from ambar.collection.opening import open_collection
-from ambar.conversion import Progress, shown
+from ambar.converted import Progress, shown
 from ambar.workers import Failure, Workers, explained, processes_for
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ambar.collection.collection import Collection
 from ambar.collection.opening import open_collection
 from ambar.collection.records import Record
 from ambar.collection.sources import Paths, check_readable, find_sources, named, size_of
-from ambar.conversion import Conversion, Progress, shown
+from ambar.converted import Conversion, Progress, shown
 from ambar.store import Store
 from ambar.workers import Failure, Workers, explained, processes_for
 from ambar.writer import Durability, Profile

@@ -56,8 +56,8 @@ def open_collection(
     if mode == "a":
         writer = append(path, durability=durability, profile=profile, threads=threads)
     try:
-        store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
         place = place_of(path, storage_options)
+        store = Store(_core.Store(os.fspath(path), core_options(storage_options)))
         return Collection(place, store, writer, settings_of(store), threads)
     except BaseException:
         if writer is not None:

@@ -12,7 +12,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ambar import _core
-from ambar.cached import Remote, open_cached
+from ambar.cached import Kept, open_cached
 from ambar.collection.blocks import blocks_of
 from ambar.collection.family import Family
 from ambar.collection.records import ROW
@@ -31,7 +31,7 @@ class RowArray(BackendArray):
 
     def __init__(
         self,
-        path: str | Remote,
+        path: Kept,
         node: str,
         rows: int | slice | np.ndarray,
         shape: tuple[int, ...],

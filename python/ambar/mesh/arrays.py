@@ -61,6 +61,8 @@ _USUAL = {
     np.dtype("float32"): 10,
     np.dtype("float64"): 11,
 }
+_COPIED = 1 << 16
+"""Bytes up to which values are copied."""
 
 
 def values_of(array: Any, where: str) -> np.ndarray:
@@ -135,12 +137,15 @@ def adopted(values: np.ndarray, code: int) -> Any:
     """Return a VTK array of type number `code` over the memory of `values`, which it keeps alive.
 
     This is VTK's own `numpy_to_vtk` without its checks, which take longer than all else for the
-    small arrays of many blocks.
+    small arrays of many blocks. Those are copied: what keeps memory alive is looked through, by
+    VTK before 9.6, with every array that is made.
     """
     array: Any = vtkDataArray.CreateDataArray(code)
     array.SetNumberOfComponents(_components(values))
-    if values.size == 0:
+    if values.nbytes < _COPIED:
         array.SetNumberOfTuples(len(values))
+        if values.size:
+            np.frombuffer(array, values.dtype)[:] = values.reshape(-1)
         return array
     flat = np.ascontiguousarray(values).reshape(-1)
     array.SetVoidArray(flat, flat.size, 1)

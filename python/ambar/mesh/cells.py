@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from vtkmodules.vtkCommonDataModel import vtkCellArray
 
 from ambar import _core
 from ambar.mesh.arrays import adopted, values_of
+from ambar.mesh.parts import Runs, part_of
+from ambar.mesh.ragged import Ragged
 from ambar.mesh.sink import Sink
 from ambar.mesh.source import Source
 
-_MOST_SIZES = 16
+MOST_SIZES = 16
 """Of how many sizes cells may be for their corners to lie size by size."""
 _BLOCK = 1 << 16
 """Offsets that are looked at together, so that they stay in the cache."""
@@ -52,32 +55,18 @@ def describe_cells(
     """
     if is_usual(cells):
         return None
-    corners = values_of(cells.GetConnectivityArray(), path)
-    if corners.size and _largest(corners) >= points:
-        raise _core.InvalidError(
-            f"/{path}: a cell refers to {what} {_outlier(corners)} of {points}: repair the "
-            "mesh before it is written"
-        )
+    lists = lists_in(cells, path, points, what)
+    corners = lists.values
     described: dict[str, Any] = {} if corners.itemsize == 8 else {"storage": 32}
-    count = cells.GetNumberOfCells()
-    if count and hasattr(cells, "IsStorageFixedSize") and cells.IsStorageFixedSize():
+    if is_fixed(cells):
         described["fixed"] = True
-        return described | _put_corners(corners.reshape(count, -1), sink, path)
-    offsets = values_of(cells.GetOffsetsArray(), path)
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(corners):
-        raise _core.InvalidError(
-            f"/{path}: the offsets of the cells do not fit their {len(corners)} corners: repair "
-            "the mesh before it is written"
-        )
-    size = _one_size(offsets)
-    if size:
-        return described | _put_corners(corners.reshape(-1, size), sink, path)
-    sizes = np.diff(offsets)
-    if len(sizes) and sizes.min() < 0:
-        raise _core.InvalidError(f"/{path}: the offsets of the cells decrease: repair the mesh")
+    if lists.size:
+        at = sink.put(f"{path}/corners", lists.table, role="corners", dims=("cell", "corner"))
+        return described | {"corners": at}
+    offsets, sizes = lists.offsets, lists.sizes
     described["sizes"] = _put_sizes(sizes, types, sink, path)
-    different = _distinct(sizes)
-    if len(different) > _MOST_SIZES:
+    different = distinct(sizes)
+    if len(different) > MOST_SIZES:
         described["corners"] = sink.put(f"{path}/corners", corners, role="corners")
         return described
     starts = offsets[:-1]
@@ -104,9 +93,41 @@ def is_usual(cells: Any) -> bool:
     )
 
 
-def _put_corners(corners: np.ndarray, sink: Sink, path: str) -> dict[str, Any]:
-    at = sink.put(f"{path}/corners", corners, role="corners", dims=("cell", "corner"))
-    return {"corners": at}
+def lists_in(cells: Any, path: str, points: int, what: str = "point") -> Ragged:
+    """Return the corners of a vtkCellArray, in its memory; arguments as for `describe_cells`.
+
+    Raises InvalidError if a corner is no point, or offsets do not fit.
+    """
+    corners = values_of(cells.GetConnectivityArray(), path)
+    if corners.size and _largest(corners) >= points:
+        raise _core.InvalidError(
+            f"/{path}: a cell refers to {what} {_outlier(corners)} of {points}: repair the "
+            "mesh before it is written"
+        )
+    if is_fixed(cells):
+        return Ragged.of_table(corners.reshape(cells.GetNumberOfCells(), -1))
+    offsets = values_of(cells.GetOffsetsArray(), path)
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(corners):
+        raise _core.InvalidError(
+            f"/{path}: the offsets of the cells do not fit their {len(corners)} corners: repair "
+            "the mesh before it is written"
+        )
+    size = _one_size(offsets)
+    if size:
+        return Ragged.of_table(corners.reshape(-1, size))
+    lists = Ragged(corners, offsets)
+    if len(lists) and lists.sizes.min() < 0:
+        raise _core.InvalidError(f"/{path}: the offsets of the cells decrease: repair the mesh")
+    return lists
+
+
+def is_fixed(cells: Any) -> bool:
+    """Whether a vtkCellArray has cells of one size, for which VTK keeps no offsets."""
+    return bool(
+        cells.GetNumberOfCells()
+        and hasattr(cells, "IsStorageFixedSize")
+        and cells.IsStorageFixedSize()
+    )
 
 
 def _put_sizes(
@@ -138,7 +159,7 @@ def _one_size(offsets: np.ndarray) -> int:
     return size
 
 
-def _distinct(sizes: np.ndarray) -> list[int]:
+def distinct(sizes: np.ndarray) -> list[int]:
     """Return the different sizes, but 0, ascending."""
     largest = int(sizes.max(initial=0))
     if largest > 1 << 20:
@@ -162,6 +183,21 @@ def _outlier(corners: np.ndarray) -> int:
     return int(corners.min()) if corners.min() < 0 else int(corners.max())
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Some of the cells that a description has."""
+
+    count: int
+    """How many there are in all."""
+    runs: Runs
+    """Which of them."""
+    starts: np.ndarray | None
+    """Where the corners of each run begin (runs, arrays), as `starts_of` returns it.
+
+    None of cells of one size, and where there is one run from the first cell on.
+    """
+
+
 def cells_of(
     described: Any, source: Source, what: str, points: int, types: np.ndarray | None = None
 ) -> Any:
@@ -169,40 +205,78 @@ def cells_of(
 
     Raises CorruptError if a corner is not below `points`, or sizes and corners do not fit.
     """
-    cells = vtkCellArray()
     if described is None:
-        return cells
+        return vtkCellArray()
+    lists = lists_of(described, source, what, points, types)
+    return cell_array(lists, fixed=bool(described.get("fixed")))
+
+
+def cell_array(lists: Ragged, *, fixed: bool = False) -> Any:
+    """Return a vtkCellArray of corners of int64 or int32; with `fixed` without offsets."""
+    cells = vtkCellArray()
+    dtype = lists.values.dtype
+    code = VTK_LONG_LONG if dtype.itemsize == 8 else VTK_INT
+    flat = adopted(lists.values, code)
+    if fixed and lists.size:
+        cells.SetData(lists.size, flat)
+    else:
+        cells.SetData(adopted(lists.offsets.astype(dtype, copy=False), code), flat)
+    return cells
+
+
+def lists_of(
+    described: Any,
+    source: Source,
+    what: str,
+    points: int,
+    types: np.ndarray | None = None,
+    chosen: Chosen | None = None,
+) -> Ragged:
+    """Return the corners that `describe_cells` described: of all cells, or of those chosen.
+
+    `types` are those of the same cells. Raises CorruptError if a corner is not below `points`, or
+    sizes and corners do not fit.
+    """
     if not isinstance(described, dict):
         raise source.damaged(f"{what} are not described")
     dtype = np.dtype("int32" if described.get("storage") == 32 else "int64")
-    offsets, size = None, 0
     if "sizes" in described:
-        offsets, corners = _of_sizes(described, source, what, dtype, types)
+        lists = _of_sizes(described, source, what, dtype, types, chosen)
     else:
-        corners = source.get(described.get("corners"), f"{what} corners", ndim=(2,), kinds="i")
-        size = corners.shape[1]
-        if size == 0:
+        reference = _chosen_of(described.get("corners"), chosen, source)
+        lists = Ragged.of_table(source.get(reference, f"{what} corners", ndim=(2,), kinds="i"))
+        if lists.size == 0:
             raise source.damaged(f"{what}: cells without corners have sizes")
+    corners = lists.values
     if corners.dtype != dtype:
         raise source.damaged(f"{what}: corners have dtype {corners.dtype}, not {dtype}")
     if corners.size and _largest(corners) >= points:
         raise source.damaged(f"{what}: a cell refers to {_outlier(corners)} of {points}")
-    code = VTK_LONG_LONG if dtype.itemsize == 8 else VTK_INT
-    flat = adopted(corners.reshape(-1), code)
-    if described.get("fixed") and size:
-        cells.SetData(size, flat)
-        return cells
-    if offsets is None:
-        offsets = np.arange(0, corners.size + 1, size, dtype=dtype)
-    cells.SetData(adopted(offsets, code), flat)
-    return cells
+    return lists
 
 
-def _sizes_of(described: Any, source: Source, what: str, types: np.ndarray | None) -> np.ndarray:
-    """Return the size of each cell."""
+def _chosen_of(reference: Any, chosen: Chosen | None, source: Source) -> Any:
+    """Return a reference to what an array has for the cells that are chosen."""
+    if chosen is None:
+        return reference
+    return part_of(reference, (chosen.count,), chosen.runs.key, source)
+
+
+def sizes_of(
+    described: Any,
+    source: Source,
+    what: str,
+    types: np.ndarray | None = None,
+    chosen: Chosen | None = None,
+) -> np.ndarray:
+    """Return the size of each cell, of all or of those chosen, as the key `sizes` describes it.
+
+    Raises CorruptError if sizes are negative, or follow from types that there are not.
+    """
     table = described.get("of_types") if isinstance(described, dict) else None
     if table is None:
-        sizes = source.get(described, f"{what} sizes", ndim=(1,), kinds="iu")
+        reference = _chosen_of(described, chosen, source)
+        sizes = source.get(reference, f"{what} sizes", ndim=(1,), kinds="iu")
         if sizes.dtype == np.uint64 or sizes.min(initial=0) < 0:
             raise source.damaged(f"{what}: sizes are negative, or of uint64")
         return sizes
@@ -219,41 +293,97 @@ def _sizes_of(described: Any, source: Source, what: str, types: np.ndarray | Non
     return found
 
 
+def starts_of(sizes: np.ndarray, first: np.ndarray, widths: list[int] | None) -> np.ndarray:
+    """Return where the corners of cells of several sizes begin, from each cell of `first` on.
+
+    `sizes` are those of all cells. The result is (first, arrays) int64: for each of the arrays
+    `by_size`, which have `widths` corners a cell, its first row; or for `corners` (`widths` are
+    None) the first corner.
+    """
+    columns = [sizes] if widths is None else [sizes == width for width in widths]
+    starts = np.zeros((len(first), len(columns)), np.int64)
+    for number, column in enumerate(columns):
+        ends = np.concatenate([[0], np.cumsum(column, dtype=np.int64)])
+        starts[:, number] = ends[first]
+    return starts
+
+
 def _of_sizes(
     described: dict[str, Any],
     source: Source,
     what: str,
     dtype: np.dtype[Any],
     types: np.ndarray | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return offsets and corners of cells of several sizes."""
-    sizes = _sizes_of(described["sizes"], source, what, types)
+    chosen: Chosen | None,
+) -> Ragged:
+    """Return corners of cells of several sizes."""
+    sizes = sizes_of(described["sizes"], source, what, types, chosen)
     total = int(sizes.sum(dtype=np.float64))
-    offsets = np.zeros(len(sizes) + 1, dtype)
     if total > np.iinfo(dtype).max:
         raise source.damaged(f"{what}: sizes add up to {total}")
+    offsets = np.zeros(len(sizes) + 1, dtype)
     np.cumsum(sizes, dtype=dtype, out=offsets[1:])
     total = int(offsets[-1])
+    references: Any = described.get("by_size")
     if "corners" in described:
-        corners = source.get(described["corners"], f"{what} corners", ndim=(1,), kinds="i")
-        if len(corners) != total:
-            raise source.damaged(
-                f"{what}: sizes add up to {total}, there are {len(corners)} corners"
-            )
-        return offsets, corners
-    parts = described.get("by_size")
-    different = _distinct(sizes)
-    if not isinstance(parts, list) or len(parts) != len(different):
-        raise source.damaged(f"{what}: cells have {len(different)} sizes, and not as many arrays")
+        references, columns, ndim = [described["corners"]], [sizes], 1
+    elif isinstance(references, list):
+        widths = [source.shape_of(part)[-1] for part in references]
+        columns, ndim = [sizes == width for width in widths], 2
+        if any(size not in widths for size in distinct(sizes)) or 0 in widths:
+            raise source.damaged(f"{what}: cells of sizes {distinct(sizes)}, corners of {widths}")
+    else:
+        raise source.damaged(f"{what}: cells of several sizes have no arrays of corners")
     found = []
-    for part, size in zip(parts, different, strict=True):
-        values = source.get(part, f"{what} of {size} corners", ndim=(2,), kinds="i")
-        if values.shape != (int((sizes == size).sum()), size) or values.dtype != dtype:
-            raise source.damaged(
-                f"{what} of {size} corners: {values.dtype} of shape {values.shape}"
-            )
-        found.append(values)
+    for number, (part, column) in enumerate(zip(references, columns, strict=True)):
+        places = _places_of_runs(column, number, len(columns), chosen, source, what)
+        found.append(_corners_at(part, source, what, (ndim, dtype), places, chosen is None))
+    if ndim == 1:
+        return Ragged(found[0], offsets)
     corners = np.empty(total, dtype)
-    for values, size in zip(found, different, strict=True):
-        corners[_places(offsets[:-1][sizes == size], size)] = values
-    return offsets, corners
+    for values, column, width in zip(found, columns, widths, strict=True):
+        corners[_places(offsets[:-1][column], width)] = values
+    return Ragged(corners, offsets)
+
+
+def _places_of_runs(
+    column: np.ndarray, number: int, arrays: int, chosen: Chosen | None, source: Source, what: str
+) -> Runs:
+    """Return the places in an array of corners that cells have, `column` of them each."""
+    if chosen is None:
+        return Runs.all(int(column.sum(dtype=np.int64)))
+    runs, starts = chosen.runs, chosen.starts
+    if starts is None and np.array_equal(runs.first, [0]):
+        starts = np.zeros((1, arrays), np.int64)
+    if starts is None or starts.shape != (len(runs.first), arrays) or starts.min(initial=0) < 0:
+        raise source.damaged(f"{what}: {arrays} arrays of corners have no starts of their own")
+    bounds = np.concatenate([[0], np.cumsum(runs.counts)])
+    ends = np.concatenate([[0], np.cumsum(column, dtype=np.int64)])[bounds]
+    return Runs(starts[:, number], starts[:, number] + np.diff(ends))
+
+
+def _corners_at(
+    reference: Any,
+    source: Source,
+    what: str,
+    kind: tuple[int, np.dtype[Any]],
+    places: Runs,
+    whole: bool,
+) -> np.ndarray:
+    """Return the places of an array of corners that cells have.
+
+    `kind` is how many dimensions the array has, and its dtype. If `whole`, it must have no others.
+    """
+    ndim, dtype = kind
+    shape = source.shape_of(reference)
+    wanted, most = int(places.counts.sum()), int(places.stop.max(initial=0))
+    if len(shape) != ndim or most > shape[0] or (whole and wanted != shape[0]):
+        raise source.damaged(
+            f"{what}: sizes add up to {wanted} places of corners, of which there are {shape}"
+        )
+    if not whole:
+        reference = part_of(reference, shape[:1], places.key, source)
+    values = source.get(reference, f"{what} corners", ndim=(ndim,), kinds="i")
+    if values.dtype != dtype:
+        raise source.damaged(f"{what}: corners have dtype {values.dtype}, not {dtype}")
+    return values

@@ -86,9 +86,9 @@ def _describe_amr(mesh: Any, sink: Sink, path: str, describe: Describe) -> dict[
             where = below(path, f"levels/{level}/{index}")
             entry: dict[str, Any] = {"block": describe(block, sink, where)}
             if overlapping:
+                # Not the block's number in its source: VTK ends the process where none was set.
                 entry["box"] = [0] * 6
                 mesh.GetAMRBox(level, index).GetDimensions(entry["box"])
-                entry["source"] = int(mesh.GetAMRBlockSourceIndex(level, index))
             about["blocks"].append(entry)
         described["levels"].append(about)
     return described
@@ -195,7 +195,7 @@ def _set_box(
 ) -> None:
     box = whole_numbers(entry.get("box"), 6, source, f"{where}box")
     mesh.SetAMRBox(level, index, vtkAMRBox(*box[::2], *box[1::2]))
-    number = whole_numbers([entry.get("source")], 1, source, f"{where}source")[0]
+    number = whole_numbers([entry.get("source", -1)], 1, source, f"{where}source")[0]
     if number >= 0:
         mesh.SetAMRBlockSourceIndex(level, index, number)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,39 @@ def describe_dataset(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[s
     UnsupportedError
         If an array's values cannot be stored.
     """
+    if sink.reorder and type_name in _REORDERED:
+        return _describe_reordered(mesh, type_name, sink, path)
     described: dict[str, Any] = {"type": type_name}
     described |= _GEOMETRY[type_name](mesh, sink, path)
+    return described | _describe_arrays(mesh, described, sink, path)
+
+
+def _describe_reordered(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[str, Any]:
+    """Describe a data set with its cells along a curve, in chunks that can be read alone."""
+    from ambar.mesh.reordering import describe_order, reordered
+
+    unstructured = type_name == "UnstructuredGrid"
+    types = _types_of(mesh, path) if unstructured else None
+    kinds = {"cells": "Cells"} if unstructured else POLY_CELLS
+    found = reordered(mesh, kinds, types, path)
+    with sink.chunks_of(found.rows):
+        described: dict[str, Any] = {"type": type_name}
+        described |= _GEOMETRY[type_name](found.mesh, sink, path)
+        described |= describe_order(found, described, sink, path)
+        order = {"point_data": found.points, "cell_data": found.cells}
+        return described | _describe_arrays(mesh, described, sink, path, order)
+
+
+def _describe_arrays(
+    mesh: Any,
+    described: dict[str, Any],
+    sink: Sink,
+    path: str,
+    order: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, Any]:
+    """Put the arrays on points, cells, rows and the whole into the store; return their lists."""
+    type_name = described["type"]
+    described = dict(described)
     grid = described.get("extent") if type_name in STRUCTURED else None
     if type_name == "Table":
         described["row_data"] = describe_fields(
@@ -53,6 +84,7 @@ def describe_dataset(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[s
                 tuples=count,
                 grid=shape,
                 flags=pyvista_flags(mesh, key),
+                order=None if order is None else order[key],
             )
     return described | describe_object(mesh, sink, path)
 
@@ -184,8 +216,10 @@ def _unstructured(mesh: Any, sink: Sink, path: str) -> dict[str, Any]:
         return described
     types = _types_of(mesh, path)
     where = below(path, "cells")
-    described["cells"] = describe_cells(mesh.GetCells(), sink, where, count, types=types)
-    if len(types) and (types == types[0]).all():
+    same = bool(len(types)) and bool((types == types[0]).all())
+    of_types = None if same else types
+    described["cells"] = describe_cells(mesh.GetCells(), sink, where, count, types=of_types)
+    if same:
         described["types"] = int(types[0])
     else:
         described["types"] = sink.put(below(path, "types"), types, role="types", dims=("cell",))
@@ -215,6 +249,7 @@ def _table(_mesh: Any, _sink: Sink, _path: str) -> dict[str, Any]:
     return {}
 
 
+_REORDERED = ("PolyData", "UnstructuredGrid")
 STRUCTURED = ("ImageData", "UniformGrid", "StructuredPoints", "RectilinearGrid", "StructuredGrid")
 _GEOMETRY: dict[str, Callable[[Any, Sink, str], dict[str, Any]]] = {
     "ImageData": _image,

@@ -1,196 +1,127 @@
-"""Other programs' mesh files to stores, and back: read and written by PyVista."""
+"""Conversion of other programs' files of meshes to stores: one mesh, or time steps to a series."""
 
 from __future__ import annotations
 
-import logging
 import os
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
-from ambar.mesh.reading import read_mesh
+from ambar.converted import Conversion, Progress, Request, shown
+from ambar.mesh.foreign import MeshFile, size_of
+from ambar.mesh.series import MeshSeries
+from ambar.mesh.timed_files import FileStep, steps_in, time_of
 from ambar.mesh.writing import write_mesh
 
-if TYPE_CHECKING:
-    from ambar.bounds import ErrorBound
-    from ambar.conversion import Conversion, Progress
-    from ambar.writer import Durability, Profile
 
-# VTK's own, legacy, XML and HDF; in parallel pieces, and of many blocks.
-_VTK = ".vtk .vtu .vtp .vti .vtr .vts .vtkhdf .vtm .vtmb .vtpd .pvtk .pvtu .pvti .pvtr .pvts"
-# Other programs', which VTK reads, or meshio; pyvista-zstd's and zvtk's.
-_OTHERS = (
-    ".stl .ply .obj .cas .case .cgns .e .ex2 .exii .exo .g .foam .inp .msh .mesh .med .neu .xdmf "
-    ".bdf .fem .nas .off .su2 .ugrid .avs .grdecl .pv .zvtk"
-)
-SUFFIXES = frozenset([*_VTK.split(), *_OTHERS.split()])
-"""Of the files that are taken for meshes."""
+def convert_mesh(request: Request) -> Conversion:
+    """Convert a file that PyVista (or meshio, through it) reads; one of several times to a series.
 
-
-def is_mesh_file(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a file that is called like a mesh."""
-    place = Path(path)
-    return place.suffix.lower() in SUFFIXES and place.is_file()
-
-
-def convert_mesh(
-    path: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    *,
-    profile: Profile = "balanced",
-    error_bound: ErrorBound | None = None,
-    threads: int | None = None,
-    overwrite: bool = False,
-    durability: Durability = "full",
-    progress: Progress | Literal[True] | None = None,
-) -> Conversion:
-    """Convert a file that PyVista (or meshio, through it) reads.
-
-    Arguments and errors are those of `ambar.convert`; UnsupportedError if PyVista is not installed,
-    CorruptError if it cannot read the file.
+    Errors are those of `ambar.convert`; UnsupportedError if PyVista is not installed, CorruptError
+    if it cannot read the file.
     """
-    from ambar.conversion import Conversion, shown
-
     start = time.perf_counter()
-    size = _size(Path(path))
-    with shown(progress, f"converting {Path(path).name}") as report:
-        mesh = _read(Path(path))
+    path = Path(request.paths[0])
+    file = MeshFile(path)
+    if file.times:
+        share = size_of(path) // len(file.times)
+        steps = [FileStep([path], [None], at, number) for number, at in enumerate(file.times)]
+        return _convert_steps(request, steps, [share] * len(steps), file)
+    if request.resume:
+        raise _core.InvalidError(f"{path}: a mesh is converted as a whole")
+    size = size_of(path)
+    with shown(request.progress, f"converting {path.name}") as report:
         write_mesh(
-            mesh,
-            target,
-            profile=profile,
-            error_bound=error_bound,
-            threads=threads,
-            overwrite=overwrite,
-            durability=durability,
+            file.read(),
+            request.target,
+            profile=request.profile,
+            error_bound=request.error_bound,
+            threads=request.threads,
+            overwrite=request.overwrite,
+            durability=request.durability,
+            reorder=request.reorder,
         )
         if report is not None:
             report(size, size)
+    target = Path(request.target)
     return Conversion(
-        os.fspath(target),
-        size,
-        _size(Path(target)),
-        time.perf_counter() - start,
-        [Path(path).name],
+        os.fspath(target), size, size_of(target), time.perf_counter() - start, [path.name]
     )
 
 
-def export_mesh(
-    store: str | os.PathLike[str], target: str | os.PathLike[str], threads: int | None = None
-) -> None:
-    """Write a mesh as a file of the format that the suffix of `target` names.
+def convert_steps(request: Request) -> Conversion:
+    """Convert files of time steps: a .pvd, a .series, or numbered files, to a series of meshes.
 
-    PyVista writes ``.vtkhdf``, VTK's XML and legacy formats, ``.stl``, ``.ply`` and others, meshio
-    those that PyVista does not.
-
-    Raises
-    ------
-    BusyError
-        If there is something at `target`.
-    UnsupportedError
-        If PyVista is not installed, or writes no such objects in that format.
-    OSError
-        If the file system refuses; nothing is left then.
+    The meshes are read one by one. Errors are those of `ambar.convert`; where one cannot be read,
+    the steps before it are in the store, and `resume` goes on behind them.
     """
-    place = Path(target)
-    if place.exists():
-        raise _core.BusyError(f"{place} is there already; choose another name, or remove it")
-    pyvista = _pyvista()
-    mesh = read_mesh(store, threads=threads)
-    if not hasattr(mesh, "save"):
-        raise _core.UnsupportedError(
-            f"{os.fspath(store)} holds a {mesh.GetClassName()}, which PyVista does not write"
+    steps = steps_in(request.paths)
+    sizes = [sum(size_of(path) for path in step.paths) for step in steps]
+    return _convert_steps(request, steps, sizes, None)
+
+
+def _convert_steps(
+    request: Request, steps: list[FileStep], sizes: list[int], file: MeshFile | None
+) -> Conversion:
+    start = time.perf_counter()
+    with (
+        shown(request.progress, f"converting {Path(request.paths[0]).name}") as report,
+        closing(_series(request)) as series,
+    ):
+        there = len(series)
+        _check_known(request, series, steps)
+        for number in range(there, len(steps)):
+            mesh = steps[number].read(file)
+            at = steps[number].time
+            series.add(mesh, time_of(mesh) if at is None else at)
+            _tell(report, sum(sizes[: number + 1]), sum(sizes))
+    target = Path(request.target)
+    names = [step.name for step in steps]
+    return Conversion(
+        os.fspath(target),
+        sum(sizes),
+        size_of(target),
+        time.perf_counter() - start,
+        names[there:],
+        names[:there],
+    )
+
+
+def _tell(report: Progress | None, done: int, total: int) -> None:
+    if report is not None:
+        report(done, total)
+
+
+def _series(request: Request) -> MeshSeries:
+    """Return the series to add to: a new one, or the one that is there."""
+    if request.resume and Path(request.target).exists():
+        return MeshSeries.resume(
+            request.target,
+            profile=request.profile,
+            error_bound=request.error_bound,
+            threads=request.threads,
+            durability=request.durability,
+            reorder=request.reorder,
         )
-    # What an error leaves of a file, or of the folder of pieces beside it, goes with this folder.
-    with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
-        _save(pyvista, mesh, Path(folder) / place.name, place)
-        for made in sorted(Path(folder).iterdir()):
-            made.rename(place.parent / made.name)
+    return MeshSeries.create(
+        request.target,
+        profile=request.profile,
+        error_bound=request.error_bound,
+        threads=request.threads,
+        durability=request.durability,
+        overwrite=request.overwrite,
+        reorder=request.reorder,
+    )
 
 
-def _save(pyvista: Any, mesh: Any, path: Path, place: Path) -> None:
-    """Write a mesh to `path`, which is to be at `place`."""
-    known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
-    try:
-        with _strictly(pyvista):
-            if path.suffix.lower() in known:
-                mesh.save(path)
-            else:
-                pyvista.save_meshio(path, mesh)
-    except OSError:
-        raise
-    except pyvista.VTKExecutionError as error:
-        what = " ".join(str(error).split())
-        raise OSError(f"{place}: VTK could not write it: {what:.300}; is there room?") from error
-    except Exception as error:
-        # What goes wrong in either of them has no type of its own.
-        raise _core.UnsupportedError(
-            f"{place}: a {type(mesh).__name__} is not written as {path.suffix or 'a file'} "
-            f"({error}); there are {', '.join(known)}"
-        ) from error
-
-
-def _read(path: Path) -> Any:
-    pyvista = _pyvista()
-    try:
-        if path.suffix.lower() == ".zvtk":
-            return _zvtk().read(path)
-        with _strictly(pyvista):
-            return pyvista.read(path)
-    except (OSError, _core.AmbarError):
-        raise
-    except Exception as error:
-        what = " ".join(str(error).split())
-        raise _core.CorruptError(
-            f"{path}: PyVista cannot read it: {what:.300}; is it complete, and of that format?"
-        ) from error
-
-
-@contextmanager
-def _strictly(pyvista: Any) -> Iterator[None]:
-    """Have errors of VTK raised: it prints them, and goes on with what it has read of a file."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with (
-            warnings.catch_warnings(action="ignore"),
-            pyvista.vtk_verbosity("off"),
-            pyvista.VtkErrorCatcher(raise_errors=True, send_to_logging=False),
-        ):
-            yield
-    finally:
-        logging.disable(before)
-
-
-def _pyvista() -> Any:
-    if find_spec("pyvista") is None:
-        raise _core.UnsupportedError(
-            "files of meshes are read and written by PyVista: pip install 'ambar[mesh]'"
+def _check_known(request: Request, series: MeshSeries, steps: list[FileStep]) -> None:
+    """Raise InvalidError if the steps that a series has are not the first ones of the files."""
+    known = series.times
+    told = [step.time for step in steps[: len(known)]]
+    same = all(a is None or a == b for a, b in zip(told, known, strict=False))
+    if len(known) > len(steps) or not same:
+        raise _core.InvalidError(
+            f"{os.fspath(request.target)} has {len(known)} steps that are not the first ones of "
+            f"{request.name}: convert to another store, or overwrite it"
         )
-    import pyvista
-
-    return pyvista
-
-
-def _zvtk() -> Any:
-    if find_spec("zvtk") is None:
-        raise _core.UnsupportedError("files .zvtk are read by zvtk: pip install zvtk")
-    from importlib import import_module
-
-    return import_module("zvtk")
-
-
-def _size(path: Path) -> int:
-    """Return the bytes of a file, and of the folder of its name that pieces lie in."""
-    pieces = path.with_suffix("") if path.suffix in (".vtm", ".vtmb", ".vtpd") else None
-    inside = pieces.rglob("*") if pieces is not None and pieces.is_dir() else ()
-    if path.is_dir():
-        inside = path.rglob("*")
-    files = [path, *inside]
-    return sum(file.stat().st_size for file in files if file.is_file())

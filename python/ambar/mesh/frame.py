@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ambar import _core
 from ambar.mesh.mesh import entries_of
 from ambar.mesh.reading import description_of
+from ambar.places import Place, open_store
 from ambar.store import Store
-from ambar.urls import core_options
 
 
 class Frame(NamedTuple):
@@ -42,10 +40,10 @@ class Frame(NamedTuple):
         return self.raw_bytes / self.stored_bytes if self.stored_bytes else math.nan
 
 
-def frames(
-    path: str | os.PathLike[str], *, storage_options: Mapping[str, object] | None = None
-) -> list[Frame]:
+def frames(path: Place, *, storage_options: Mapping[str, object] | None = None) -> list[Frame]:
     """Return what each array of the store at `path` takes there, from metadata alone.
+
+    Arguments are as for `ambar.open`.
 
     Raises
     ------
@@ -54,8 +52,7 @@ def frames(
     FileNotFoundError
         If there is nothing at the path.
     """
-    options = core_options(storage_options) if storage_options else None
-    return frames_of(Store(_core.Store(os.fspath(path), options)))
+    return frames_of(open_store(path, storage_options))
 
 
 def frames_of(store: Store) -> list[Frame]:

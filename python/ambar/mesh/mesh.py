@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ambar.mesh.reading import Block, Names, blocks_of, description_of, get_mesh
-from ambar.mesh.source import Source
-from ambar.store import Store
+import numpy as np
 
-_ASSOCIATIONS = {
-    "point_data": "point",
-    "cell_data": "cell",
-    "row_data": "row",
-    "field_data": "field",
-}
+from ambar.mesh.array_rows import ASSOCIATIONS, Association, Rows, rows_of_array
+from ambar.mesh.reading import Block, Names, blocks_of, chosen_block, description_of, get_mesh
+from ambar.mesh.source import Source
+from ambar.regions import Box
+from ambar.store import Store
 
 
 class ArrayInfo(NamedTuple):
@@ -80,7 +77,7 @@ class Mesh:
         source = Source(self._store, self._path, self._about.get("packed"))
         return [
             ArrayInfo(
-                _ASSOCIATIONS[key],
+                ASSOCIATIONS[key],
                 entry.get("name"),
                 source.dtype_of(entry),
                 source.shape_of(entry),
@@ -96,9 +93,15 @@ class Mesh:
         cell_data: Names = None,
         field_data: Names = None,
         block: Block | None = None,
+        region: Box | None = None,
+        original_ids: bool = False,
         threads: int | None = None,
+        wrap: bool = True,
     ) -> Any:
-        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`."""
+        """Return the VTK object, or PyVista's; arguments and errors as of `ambar.read_mesh`.
+
+        With ``wrap=False`` it is VTK's own, even where PyVista is installed.
+        """
         return get_mesh(
             self._store,
             self._path,
@@ -106,8 +109,58 @@ class Mesh:
             cell_data=cell_data,
             field_data=field_data,
             block=block,
+            region=region,
+            original_ids=original_ids,
             threads=threads,
+            wrap=wrap,
         )
+
+    def read_array(
+        self,
+        name: str,
+        *,
+        association: Association | None = None,
+        rows: Rows | None = None,
+        block: Block | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Return an array, or some rows of it; of these only the chunks are read and decoded.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        association
+            What it is on: "point", "cell", "row" or "field"; needed where several have the name.
+        rows
+            Which tuples: a slice, a list of numbers, or a bool for each; all by default. Points and
+            cells are counted as VTK counts them, on grids x quickest; of a mesh that was written
+            with ``reorder=True``, in the order that it lies in then.
+        block
+            The block that has it, as for `ambar.read_mesh`.
+        threads
+            Threads to decode with; all cores by default.
+
+        Returns
+        -------
+        ndarray
+            The values (rows,), or (rows, components) of several components; bools and complex
+            numbers where PyVista has them, objects for texts.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such array or block.
+        InvalidError
+            If several arrays have the name, or `rows` are none.
+        IndexError
+            If a row in a list is outside of the array.
+        CorruptError
+            If a checksum differs.
+        """
+        source = Source(self._store, self._path, self._about.get("packed"), threads)
+        described = chosen_block(self._about, block, source.where)
+        return rows_of_array(described, source, name, association, rows)
 
     def __repr__(self) -> str:
         """Return a line for the mesh, one for each array."""
@@ -130,7 +183,7 @@ def entries_of(
     """Yield association, description and block of every array on points, cells, rows or a whole."""
     if not isinstance(described, dict):
         return
-    for key in _ASSOCIATIONS:
+    for key in ASSOCIATIONS:
         entries = described.get(key)
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict):

@@ -1,4 +1,4 @@
-"""ParaView's reader of meshes in ambar stores: a plugin of one file.
+"""ParaView's reader of meshes, and of AMR cells, in ambar stores: a plugin of one file.
 
 ParaView loads it in Tools > Manage Plugins, pvpython by ``LoadPlugin(file, ns=globals())``. `ambar
 paraview-plugin --install` makes a copy that finds ambar from another Python, too.
@@ -7,17 +7,15 @@ paraview-plugin --install` makes a copy that finds ambar from another Python, to
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 # Where ambar is installed, if not in ParaView's own Python; filled in when the plugin is installed.
 AMBAR_PATH = ""
 
-try:
-    import ambar
-except ImportError:
+if find_spec("ambar") is None:
     # Behind ParaView's own packages, of which there must not be two.
     sys.path.append(AMBAR_PATH)
-    import ambar
 
 from paraview.util.vtkAlgorithm import smdomain, smproperty, smproxy
 from vtkmodules.util.vtkAlgorithm import VTKPythonAlgorithmBase
@@ -25,8 +23,9 @@ from vtkmodules.vtkCommonCore import vtkCommand, vtkDataArraySelection
 from vtkmodules.vtkCommonDataModel import vtkDataObject
 from vtkmodules.vtkCommonExecutionModel import vtkStreamingDemandDrivenPipeline as Pipeline
 
+from ambar.mesh.amr_mesh import AmrMesh
 from ambar.mesh.building import new
-from ambar.mesh.reading import get_mesh
+from ambar.mesh.steps import AnyMesh, Steps, steps_of
 
 _ASSOCIATIONS = ("point", "cell", "field")
 
@@ -43,8 +42,8 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__(nInputPorts=0, nOutputPorts=1, outputType="vtkDataObject")
         self._path = ""
-        self._mesh: ambar.Mesh | None = None
-        self._series: ambar.MeshSeries | None = None
+        self._steps: Steps | None = None
+        self._finest = -1
         self._selections = {}
         for association in _ASSOCIATIONS:
             selection = vtkDataArraySelection()
@@ -56,7 +55,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
     def SetFileName(self, path: str) -> None:  # noqa: N802 - ParaView's names, here and below
         """Choose the store."""
         if path != self._path:
-            self._path, self._mesh = path, None
+            self._path, self._steps = path, None
             self.Modified()
 
     @smproperty.dataarrayselection(name="Point Arrays")  # type: ignore[untyped-decorator]
@@ -73,6 +72,13 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
     def GetFieldDataArraySelection(self) -> vtkDataArraySelection:  # noqa: N802
         """Return which arrays on the whole are read."""
         return self._selections["field"]
+
+    @smproperty.intvector(name="FinestLevel", default_values=-1)  # type: ignore[untyped-decorator]
+    def SetFinestLevel(self, level: int) -> None:  # noqa: N802
+        """Choose the highest level of AMR cells that is read, -1 for all."""
+        if level != self._finest:
+            self._finest = level
+            self.Modified()
 
     def FillOutputPortInformation(self, port: int, info: Any) -> int:  # noqa: ARG002, N802
         """Say that the output is of a type that the store tells."""
@@ -101,18 +107,14 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
         """Read the mesh."""
         mesh, time, times = self._opened(), None, self.GetTimestepValues()
         info = outputs.GetInformationObject(0)
-        if self._series is not None and times and info.Has(Pipeline.UPDATE_TIME_STEP()):
+        if times and info.Has(Pipeline.UPDATE_TIME_STEP()):
             asked = info.Get(Pipeline.UPDATE_TIME_STEP())
             number = max((n for n, known in enumerate(times) if known <= asked), default=0)
-            mesh, time = self._series[number], times[number]
-        read = get_mesh(
-            mesh.store,
-            mesh.path,
-            point_data=self._wanted("point"),
-            cell_data=self._wanted("cell"),
-            field_data=self._wanted("field"),
-            wrap=False,
-        )
+            mesh, time = self._opened(number), times[number]
+        options: dict[str, Any] = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
+        if isinstance(mesh, AmrMesh) and self._finest >= 0:
+            options["levels"] = (min(mesh.amr.levels[0], self._finest), self._finest)
+        read = mesh.read(wrap=False, **options)
         if time is not None:
             read.GetInformation().Set(vtkDataObject.DATA_TIME_STEP(), time)
         vtkDataObject.GetData(outputs, 0).ShallowCopy(read)
@@ -124,23 +126,16 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
     def GetTimestepValues(self) -> list[float]:  # noqa: N802
         """Return the times of the steps, their numbers where none was given."""
         self._opened()
-        known = [] if self._series is None else self._series.times
-        return [float(number) if time is None else time for number, time in enumerate(known)]
+        return [] if self._steps is None else self._steps.times
 
-    def _opened(self) -> ambar.Mesh:
-        """Return the mesh, or a series' first, opened once.
+    def _opened(self, number: int = 0) -> AnyMesh:
+        """Return the mesh, or a step of a series; the store is opened once.
 
         Raises InvalidError for a store of another kind.
         """
-        if self._mesh is None:
-            opened = ambar.open(self._path)
-            self._series = None
-            if isinstance(opened, ambar.MeshSeries):
-                self._series, opened = opened, opened[0]
-            if not isinstance(opened, ambar.Mesh):
-                raise ambar.InvalidError(f"{self._path} holds no mesh: it is {opened!r}")
-            self._mesh = opened
-        return self._mesh
+        if self._steps is None:
+            self._steps = steps_of(self._path)
+        return self._steps.meshes[number]
 
     def _wanted(self, association: str) -> list[str] | None:
         selection = self._selections[association]

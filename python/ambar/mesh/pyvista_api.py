@@ -15,11 +15,10 @@ from pyvista.core.utilities.reader import (
 
 from ambar import _core
 from ambar.mesh.building import new
-from ambar.mesh.mesh import Mesh
 from ambar.mesh.reading import Block
-from ambar.mesh.series import MeshSeries, is_mesh_series
+from ambar.mesh.steps import AnyMesh, Steps, steps_of
 from ambar.mesh.writing import write_mesh
-from ambar.store import Store
+from ambar.regions import Box
 
 _ASSOCIATIONS = ("point", "cell", "field")
 
@@ -29,11 +28,13 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.mesh: Mesh | None = None
-        self.series: MeshSeries | None = None
+        self.mesh: AnyMesh | None = None
+        self.steps = Steps([], [])
         self.step = 0
         self.status: dict[str, dict[str, bool]] = {}
         self.block: Block | None = None
+        self.region: Box | None = None
+        self.original_ids = False
         self.threads: int | None = None
 
     def SetFileName(self, filename: str) -> None:  # noqa: N802 - VTK's names, here and below
@@ -43,12 +44,9 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         self.SetFileName(name)
 
     def UpdateInformation(self) -> None:  # noqa: N802
-        store = Store(_core.Store(self._filename))
-        if is_mesh_series(store):
-            self.series = MeshSeries(store)
-            self.mesh = self.series[self.step]
-        else:
-            self.mesh = Mesh(store)
+        if not self.steps.meshes:
+            self.steps = steps_of(self._filename)
+        self.mesh = self.steps.meshes[self.step]
         self.status = {association: {} for association in _ASSOCIATIONS}
         for info in self.mesh.arrays:
             of = "cell" if info.association == "row" else info.association
@@ -61,13 +59,19 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         """Return the mesh with the arrays that are enabled."""
         if self.mesh is None:
             raise _core.InvalidError("the reader has no file yet: set its path")
-        wanted = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
-        return self.mesh.read(block=self.block, threads=self.threads, **wanted)
+        wanted: dict[str, Any] = {f"{of}_data": self._wanted(of) for of in _ASSOCIATIONS}
+        return self.mesh.read(
+            block=self.block,
+            region=self.region,
+            original_ids=self.original_ids,
+            threads=self.threads,
+            **wanted,
+        )
 
     def choose(self, step: int) -> None:
         """Go to a time step; arrays that are disabled stay so."""
-        if self.series is None or step not in range(len(self.series)):
-            count = 0 if self.series is None else len(self.series)
+        if step not in range(len(self.times)):
+            count = len(self.times)
             raise _core.NotFoundError(f"{self._filename}: no time step {step}; there are {count}")
         before, self.step = self.status, step
         self.UpdateInformation()
@@ -77,8 +81,7 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
     @property
     def times(self) -> list[float]:
         """The times of the steps, their numbers where none was given; none of a single mesh."""
-        known = [] if self.series is None else self.series.times
-        return [float(number) if time is None else time for number, time in enumerate(known)]
+        return list(self.steps.times)
 
     def _wanted(self, association: str) -> list[str] | None:
         status = self.status[association]
@@ -122,8 +125,11 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
 class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: ignore[misc]
     """Reads meshes of `.ambar` stores, all arrays or those enabled, and the steps of series.
 
-    ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`
-    and `threads` are as for `ambar.read_mesh`, and can be given to ``pyvista.read``.
+    The cells of an output, or a plotfile, are overlapping AMR data; their fields are cell arrays.
+
+    ``pyvista.get_reader("x.ambar")`` returns one. `point_data`, `cell_data`, `field_data`, `block`,
+    `region`, `original_ids` and `threads` are as for `ambar.read_mesh`, and can be given to
+    ``pyvista.read``.
     """
 
     _class_reader = _MeshSource
@@ -199,6 +205,25 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     @block.setter
     def block(self, block: Block | None) -> None:
         self.reader.block = block
+
+    @property
+    def region(self) -> Box | None:
+        """The box of which what touches it is read, None for all."""
+        region: Box | None = self.reader.region
+        return region
+
+    @region.setter
+    def region(self, region: Box | None) -> None:
+        self.reader.region = region
+
+    @property
+    def original_ids(self) -> bool:
+        """Whether there are to be arrays of the numbers that points and cells had."""
+        return bool(self.reader.original_ids)
+
+    @original_ids.setter
+    def original_ids(self, original_ids: bool) -> None:
+        self.reader.original_ids = original_ids
 
     @property
     def threads(self) -> int | None:

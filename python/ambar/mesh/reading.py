@@ -1,15 +1,21 @@
-"""Reading meshes: all of one, some of its arrays, or a block of it."""
+"""Reading meshes: all of one, some of its arrays, a block of it, or what touches a box."""
 
 from __future__ import annotations
 
+import base64
+import copy
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from ambar import _core
+from ambar.mesh.packs import parted
+from ambar.mesh.references import references_in
+from ambar.places import Place, open_store
+from ambar.regions import Box
 from ambar.store import Store
-from ambar.urls import core_options
 
 if TYPE_CHECKING:
     from ambar.mesh.source import Source
@@ -20,21 +26,27 @@ _ASSOCIATIONS = ("point_data", "cell_data", "row_data", "field_data")
 
 
 def read_mesh(
-    path: str | os.PathLike[str],
+    path: Place,
     *,
     point_data: Names = None,
     cell_data: Names = None,
     field_data: Names = None,
     block: Block | None = None,
+    region: Box | None = None,
+    original_ids: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> Any:
     """Return the VTK object in a store: PyVista's where PyVista is installed and has its type.
 
+    The cells of an output, or a plotfile, are one of VTK's type vtkOverlappingAMR; `Amr.to_vtk` has
+    more options for them.
+
     Parameters
     ----------
     path
-        The store: a file, a folder, or a URL.
+        The store: a file, a folder, or a URL; or the bytes of its file, in memory or in a binary
+        file object.
     point_data, cell_data, field_data
         Names of the arrays to read on points, on cells (or the rows of a table), and on the whole;
         all by default, none for an empty list. Only their bytes are read. Of several blocks, each
@@ -42,6 +54,14 @@ def read_mesh(
     block
         Which block of a multi-block or partitioned object to read: its number or name; a sequence
         of these for a block in a block. Of AMR data (level, block).
+    region
+        A `Box` in the mesh's coordinates: the cells whose bounds touch it are read, with their
+        points, numbered anew. Of images, rectilinear and structured grids the smallest extent that
+        has them all (of an image with a direction, one around them); of a point set the points
+        inside. Of a mesh written with ``reorder=True`` only chunks that touch are read.
+    original_ids
+        Whether to add arrays ``vtkOriginalPointIds`` and ``vtkOriginalCellIds``, of what numbers
+        points and cells had in the mesh that was written, where these are not 0, 1, 2, ...
     threads
         Threads to decode with; all cores by default.
     storage_options
@@ -52,14 +72,29 @@ def read_mesh(
     CorruptError
         If it is no store, or a damaged one.
     InvalidError
-        If it is a store of another kind.
+        If it is a store of another kind, or the box makes no sense.
+    UnsupportedError
+        If there is a region, and a part of the object's type cannot be read.
     NotFoundError
         If there is no such array or block, or nothing at a URL.
     FileNotFoundError
         If there is nothing at the path.
     """
-    options = core_options(storage_options) if storage_options else None
-    store = Store(_core.Store(os.fspath(path), options))
+    store = open_store(path, storage_options)
+    if store.ambar_attributes().get("kind") == "snapshot":
+        from ambar.mesh.amr_mesh import AmrMesh
+        from ambar.snapshot import Snapshot, StoredSource
+
+        cells = AmrMesh(Snapshot(StoredSource(store, "/", store.ambar_attributes())))
+        return cells.read(
+            point_data=point_data,
+            cell_data=cell_data,
+            field_data=field_data,
+            block=block,
+            region=region,
+            original_ids=original_ids,
+            threads=threads,
+        )
     return get_mesh(
         store,
         "",
@@ -67,6 +102,8 @@ def read_mesh(
         cell_data=cell_data,
         field_data=field_data,
         block=block,
+        region=region,
+        original_ids=original_ids,
         threads=threads,
     )
 
@@ -79,6 +116,8 @@ def get_mesh(
     cell_data: Names = None,
     field_data: Names = None,
     block: Block | None = None,
+    region: Box | None = None,
+    original_ids: bool = False,
     threads: int | None = None,
     wrap: bool = True,
 ) -> Any:
@@ -109,20 +148,28 @@ def get_mesh(
                 f"{source.where}: there is no array {', '.join(map(repr, missing))} in "
                 f"{key.replace('_', ' ')}; there are {', '.join(map(repr, sorted(found[key])))}"
             )
-    mesh = _built(kept, source)
-    return wrapped(mesh, kept, user_dict) if wrap else mesh
+    mesh, built = _built(kept, source, region, original_ids)
+    return wrapped(mesh, built, user_dict) if wrap else mesh
 
 
-def _built(described: Any, source: Source) -> Any:
+def _built(
+    described: Any, source: Source, region: Box | None, original_ids: bool
+) -> tuple[Any, Any]:
+    """Return the VTK object of a description, or of the part in a box, and the description then."""
     from ambar.mesh.objects import build
+    from ambar.mesh.region import chosen_part
+    from ambar.mesh.touching import Touching
 
+    touching = None if region is None else Touching(region)
     try:
+        described = chosen_part(described, source, touching, original_ids)
         source.load(described)
-        return build(described, source)
+        return build(described, source), described
     except _core.AmbarError:
         raise
     except (
         AttributeError,
+        IndexError,
         KeyError,
         OverflowError,
         RecursionError,
@@ -159,16 +206,48 @@ def _description(store: Store, path: str) -> dict[str, Any]:
         raise _core.UnsupportedError(
             f"{where} is a mesh of version {about.get('version')!r}; this version of ambar reads 1"
         )
-    if "description" not in about:
+    if "like" in about:
+        return _as_another(store, about, where)
+    if "description" not in about and "data" not in about:
         return about
     try:
-        (text,) = store[f"{path}/{about['description']}"].read()
-        return about | dict(json.loads(text))
-    except (_core.NotFoundError, TypeError, ValueError) as error:
+        if "data" in about:
+            described = parted(base64.b85decode(about["data"]))
+        else:
+            stored = store[f"{path}/{about['description']}"].read()
+            if stored.dtype == np.uint8:
+                described = parted(stored.tobytes())
+            else:
+                (text,) = stored
+                described = dict(json.loads(text))
+    except (_core.NotFoundError, RecursionError, TypeError, ValueError) as error:
         raise _core.CorruptError(
-            f"{where}: the description of the mesh is not in its array: {error}; restore the store "
-            "from a copy"
+            f"{where}: the description of the mesh is damaged, or not in its array: {error}; "
+            "restore the store from a copy"
         ) from error
+    return about | described
+
+
+def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the description of a step that is like an earlier one's but for its rows."""
+    like, rows = about["like"], about.get("rows")
+    own = store.ambar_attributes(like) if isinstance(like, str) and like in store.groups else {}
+    if own.get("kind") != "mesh" or "like" in own or not isinstance(rows, list):
+        raise _core.CorruptError(
+            f"{where}: the description of the mesh is to be like that of {like!r:.80}, which has "
+            "none; restore the store from a copy"
+        )
+    described = copy.deepcopy(description_of(store, like))
+    for key in ("user_dict", "digests"):
+        described.pop(key, None)
+    references = [each for each in references_in(described) if "row" in each]
+    if len(references) != len(rows):
+        raise _core.CorruptError(
+            f"{where}: {len(rows)} rows for {len(references)} arrays; restore the store from a copy"
+        )
+    for each, row in zip(references, rows, strict=True):
+        each["row"] = row
+    return described | about
 
 
 def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> Any:
@@ -178,7 +257,7 @@ def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> 
     """
     if block is None:
         kept = dict(described)
-        for key in ("kind", "version", "packed", "user_dict", "digests"):
+        for key in ("kind", "version", "packed", "user_dict", "digests", "like", "rows"):
             kept.pop(key, None)
         return kept
     steps = [block] if isinstance(block, (int, str)) else list(block)

@@ -12,6 +12,7 @@ import numpy as np
 from ambar import _core
 from ambar.bounds import ErrorBound
 from ambar.closing import Closing
+from ambar.mesh.changing import GROUP
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.shared import Shared
 from ambar.mesh.writing import put_mesh
@@ -37,6 +38,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._writer = writer
         self._shared = shared or Shared()
         self._error_bound: ErrorBound | None = None
+        self._reorder = False
         self._times: list[float | None] = []
         if store is not None:
             self._times = _times_of(store)
@@ -51,6 +53,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         threads: int | None = None,
         durability: Durability = "full",
         overwrite: bool = False,
+        reorder: bool = False,
     ) -> MeshSeries:
         """Return a new series without steps; arguments and errors are those of `ambar.write_mesh`.
 
@@ -61,6 +64,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         )
         series = cls(None, writer)
         series._error_bound = error_bound
+        series._reorder = reorder
         return series
 
     @classmethod
@@ -68,10 +72,16 @@ class MeshSeries(Sequence[Mesh], Closing):
         cls,
         path: str | os.PathLike[str],
         *,
+        profile: Profile = "balanced",
         error_bound: ErrorBound | None = None,
+        threads: int | None = None,
         durability: Durability = "full",
+        reorder: bool = False,
     ) -> MeshSeries:
         """Return a series that steps can be added to, behind those that it has.
+
+        Arguments are as for `create`: give those that it was made with, or what did not change is
+        stored again.
 
         Raises
         ------
@@ -87,8 +97,12 @@ class MeshSeries(Sequence[Mesh], Closing):
         for number in range(len(_times_of(store))):
             about = store.ambar_attributes(_step(number))
             shared.know(_step(number), about.get("digests") or {})
-        series = cls(store, append(path, durability=durability), shared)
+        group = f"/{GROUP}"
+        shared.number_from(len(store.core.children(group)) if store.core.kind(group) else 0)
+        writer = append(path, durability=durability, profile=profile, threads=threads)
+        series = cls(store, writer, shared)
         series._error_bound = error_bound
+        series._reorder = reorder
         return series
 
     def add(
@@ -135,6 +149,7 @@ class MeshSeries(Sequence[Mesh], Closing):
                 error_bound=self._error_bound,
                 user_dict=user_dict,
                 shared=self._shared,
+                reorder=self._reorder,
             )
         except BaseException:
             self._shared.forget()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ambar import _core
 from ambar.array import Array
-from ambar.mesh.sink import NUMBERS, inline_values
+from ambar.mesh.changing import read_row, row_dtype
+from ambar.mesh.packs import NUMBERS, pack_values
+from ambar.mesh.parts import Given, Part
+from ambar.mesh.references import references_in
 from ambar.store import Store
 
 _KNOWN = frozenset([np.dtype(object), *map(np.dtype, NUMBERS)])
@@ -57,12 +59,21 @@ class Source:
     def shape_of(self, reference: Any) -> tuple[int, ...]:
         """Return the shape of an array that is not read yet."""
         at = self._at(reference)
-        return tuple(at[2:]) if isinstance(at, list) else self._array(at).shape
+        if isinstance(at, Given):
+            return at.values.shape
+        row = self._row(reference)
+        if isinstance(at, Part):
+            return self._part(at, row).shape
+        if isinstance(at, list):
+            return tuple(at[2:])
+        return self._array(at).shape[0 if row is None else 1 :]
 
     def dtype_of(self, reference: Any) -> str:
         """Return the dtype of an array that is not read yet; "string" and "bytes" for texts."""
-        at = self._at(reference)
+        at = self.stored_at(reference)
         if isinstance(at, str):
+            if self._row(reference) is not None:
+                return row_dtype(self._store, self._array(at).path.strip("/"))
             return self._array(at).type_name
         pack = self._pack(at[0])
         if isinstance(pack, str):
@@ -76,14 +87,17 @@ class Source:
         for reference in references_in(description):
             at = self._at(reference)
             if isinstance(at, str):
-                arrays[at] = None
-            else:
+                if self._row(reference) is None:
+                    arrays[at] = None
+            elif isinstance(at, list):
                 slices.setdefault(at[0], []).append(at)
+            elif isinstance(at, Part) and isinstance(at.at, list):
+                slices.setdefault(at.at[0], []).append(at.at)
         whole = []
         for number, wanted in slices.items():
             pack = self._pack(number)
             if isinstance(pack, dict):
-                self._whole[number] = inline_values(pack, self.where)
+                self._whole[number] = pack_values(pack, self.where)
             elif self._worth(pack, wanted):
                 whole.append((number, pack))
         self._read([*arrays, *(pack for _, pack in whole)])
@@ -134,13 +148,41 @@ class Source:
         CorruptError
             If the description, or the array, is not what it must be.
         """
-        at = self._at(reference)
-        values = self._node(at) if isinstance(at, str) else self._slice(at)
+        at, row = self._at(reference), self._row(reference)
+        if isinstance(at, Given):
+            values = at.values
+        elif isinstance(at, Part):
+            values = self._part(at, row)
+        else:
+            values = self._stored(at, row)
         if values.dtype.kind not in kinds or values.ndim not in ndim:
             raise self.damaged(f"{what} has dtype {values.dtype} and shape {values.shape}")
         if values.dtype not in _KNOWN:
             raise self.damaged(f"{what} has dtype {values.dtype}, which VTK has not")
         return values
+
+    def _stored(self, at: str | list[int], row: int | None) -> np.ndarray:
+        if isinstance(at, list):
+            return self._slice(at)
+        if row is None:
+            return self._node(at)
+        return read_row(self._store, self._array(at).path.strip("/"), row, self._threads)
+
+    def _part(self, part: Part, row: int | None) -> np.ndarray:
+        """Read some of the tuples of an array, and no others where it lies as they do."""
+        shape, dims = part.shape, len(part.shape)
+        if isinstance(part.at, str) and row is None:
+            array = self._array(part.at)
+            if array.shape[:dims] == shape:
+                values = array.read(part.key, threads=self._threads)
+                return values.reshape(-1, *array.shape[dims:])
+        values = self._stored(part.at, row)
+        rest = values.shape[dims:]
+        if values.shape[:dims] != shape:
+            rest = values.shape[1:]
+            if values.ndim == 0 or len(values) != math.prod(shape):
+                raise self.damaged(f"an array has shape {values.shape}, and not {shape} tuples")
+        return values.reshape(*shape, *rest)[part.key].reshape(-1, *rest)
 
     def _node(self, at: str) -> np.ndarray:
         if at not in self._values:
@@ -153,7 +195,7 @@ class Source:
         whole = self._whole.get(number)
         pack = self._pack(number)
         if whole is None and isinstance(pack, dict):
-            whole = self._whole[number] = inline_values(pack, self.where)
+            whole = self._whole[number] = pack_values(pack, self.where)
         if whole is None:
             stored = self._array(str(pack))
             if stored.ndim != 1 or stop > stored.shape[0]:
@@ -168,25 +210,27 @@ class Source:
             raise self.damaged(f"there is no pack {number} of small arrays")
         return self._packs[number]
 
-    def _at(self, reference: Any) -> str | list[int]:
-        """Return where an array is: a path, or [pack, start, shape...] of whole numbers."""
+    def stored_at(self, reference: Any) -> str | list[int]:
+        """Return where a stored array is: a path, or [pack, start, shape...] of whole numbers.
+
+        Raises CorruptError if the object of the description refers to none.
+        """
+        at = self._at(reference)
+        if isinstance(at, (str, list)):
+            return at
+        raise self.damaged(f"{reference!r:.80} refers to no stored array")
+
+    def _row(self, reference: Any) -> int | None:
+        """Return which row of an array is meant, None for all of it."""
+        row = reference.get("row")
+        if row is not None and (type(row) is not int or row < 0):
+            raise self.damaged(f"{reference!r:.80} refers to no row")
+        return row
+
+    def _at(self, reference: Any) -> str | list[int] | Given | Part:
         at = reference.get("at") if isinstance(reference, dict) else None
-        if isinstance(at, str):
+        if isinstance(at, (str, Given, Part)):
             return at
         if isinstance(at, list) and len(at) >= 3 and all(type(n) is int and n >= 0 for n in at):
             return at
         raise self.damaged(f"{reference!r:.80} refers to no array")
-
-
-def references_in(description: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object of a description that refers to an array."""
-    if isinstance(description, dict):
-        if "at" in description:
-            yield description
-        for value in description.values():
-            if isinstance(value, (dict, list)):
-                yield from references_in(value)
-    elif isinstance(description, list):
-        for value in description:
-            if isinstance(value, (dict, list)):
-                yield from references_in(value)

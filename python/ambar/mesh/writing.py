@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import shutil
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ambar import _core
 from ambar.bounds import ErrorBound, as_text
+from ambar.mesh.packs import joined
+from ambar.mesh.references import references_in
 from ambar.mesh.shared import Shared
 from ambar.writer import Durability, Profile, Writer, create
 
-_LONG = 16384
-"""Characters of a description from which it is stored compressed, as an array."""
+_LONG = 4096
+"""Characters of a description from which it is stored compressed."""
+_INLINE = 3072
+"""Bytes of a compressed description up to which it is an attribute, a quarter longer there: an
+array takes 0.8 KB more."""
 LEVELS = range(-22, 23)
 """What `level` may be, as zstd has it."""
 
 
 def write_mesh(
     mesh: Any,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | BinaryIO,
     *,
     profile: Profile = "balanced",
     level: int | None = None,
@@ -31,6 +40,7 @@ def write_mesh(
     durability: Durability = "full",
     overwrite: bool = False,
     user_dict: Mapping[str, Any] | None = None,
+    reorder: bool = False,
 ) -> None:
     """Write a VTK object to a new store; `ambar.read_mesh` and `pyvista.read` give it back.
 
@@ -40,7 +50,8 @@ def write_mesh(
         A data set, table, hyper-tree grid, or multi-block, partitioned or AMR data, of VTK or
         PyVista.
     path
-        Where to write it.
+        Where to write it; or a binary file object, such as `io.BytesIO`, that the bytes of the
+        file are written to, by way of a temporary file.
     profile
         How to choose codecs: "fast" to read, "balanced", or "small".
     level
@@ -58,6 +69,10 @@ def write_mesh(
         Replace what is there; by default that is an error.
     user_dict
         What else to keep with it: anything JSON can hold.
+    reorder
+        Whether to sort the cells of surfaces and unstructured grids along a Morton curve, and their
+        points by first use, so that ``region=`` reads little. The mesh that is read then is in that
+        order; ``original_ids=True`` tells the one before.
 
     Raises
     ------
@@ -73,10 +88,26 @@ def write_mesh(
     """
     if level is not None:
         profile = _profile_of(level, profile)
+    if not isinstance(path, (str, os.PathLike)):
+        with TemporaryDirectory(prefix="ambar.") as folder:
+            file = Path(folder) / "mesh.ambar"
+            write_mesh(
+                mesh,
+                file,
+                profile=profile,
+                error_bound=error_bound,
+                threads=threads,
+                durability="none",
+                user_dict=user_dict,
+                reorder=reorder,
+            )
+            with file.open("rb") as written:
+                shutil.copyfileobj(written, path, 1 << 20)
+        return
     with create(
         path, overwrite=overwrite, durability=durability, profile=profile, threads=threads
     ) as writer:
-        put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict)
+        put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
 
 
 def put_mesh(
@@ -87,6 +118,7 @@ def put_mesh(
     error_bound: ErrorBound | None = None,
     user_dict: Mapping[str, Any] | None = None,
     shared: Shared | None = None,
+    reorder: bool = False,
 ) -> None:
     """Write a VTK object into the group `path` of a store; arguments are as for `write_mesh`.
 
@@ -95,21 +127,45 @@ def put_mesh(
     from ambar.mesh.objects import describe
     from ambar.mesh.sink import Sink
 
-    sink = Sink(writer, path, _bounds(error_bound), shared)
+    sink = Sink(writer, path, _bounds(error_bound), shared, reorder=reorder)
     described = describe(mesh, sink)
     if described is None:
         raise _core.InvalidError("a mesh is a VTK object, not None")
-    described["packed"] = sink.finish()
-    if user_dict is not None:
-        described["user_dict"] = dict(user_dict)
+    described["packed"], streams = sink.finish()
     about = _without_empty(described)
+    like = _like(about, path, shared) if shared is not None and not streams else None
+    if like is not None:
+        about = {"type": about["type"], **like}
+    if user_dict is not None:
+        about["user_dict"] = dict(user_dict)
     text = _as_json(about)
-    if len(text) > _LONG:
-        writer.array(f"{path}/description", np.array([text], dtype=object))
-        about = {"type": about["type"], "description": "description"}
+    if streams or len(text) > _LONG:
+        data = joined(text, streams)
+        about = {"type": about["type"], **_kept(writer, path, data)}
     if shared is not None and (digests := shared.new()):
         about["digests"] = digests
     writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
+
+
+def _like(about: dict[str, Any], path: str, shared: Shared) -> dict[str, Any] | None:
+    """Return how a description differs from an earlier step's, None if by more than rows."""
+    references = [each for each in references_in(about) if "row" in each]
+    rows = [each["row"] for each in references]
+    for each in references:
+        each["row"] = None
+    template = _as_json(about)
+    for each, row in zip(references, rows, strict=True):
+        each["row"] = row
+    known = shared.alike(template, path) if rows else None
+    return None if known is None else {"like": known, "rows": rows}
+
+
+def _kept(writer: Writer, path: str, data: bytes) -> dict[str, str]:
+    """Keep a description's bytes, and return the key that says where they are."""
+    if len(data) <= _INLINE:
+        return {"data": base64.b85encode(data).decode()}
+    writer.array(f"{path}/description", np.frombuffer(data, np.uint8), profile="fast")
+    return {"description": "description"}
 
 
 def _as_json(about: dict[str, Any]) -> str:

@@ -38,6 +38,15 @@ impl ambar_writer {
         self.arrays.clear();
     }
 
+    /// Runs what defines or writes an array; where it fails, nothing can be committed, on no rank.
+    fn noting(&mut self, act: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let done = act(self);
+        if let Err(error) = &done {
+            self.ranks.fail(error);
+        }
+        done
+    }
+
     /// Counts arrays that were defined in other ways.
     pub(super) fn skip_arrays(&mut self, count: usize) {
         self.arrays.resize(self.arrays.len() + count, None);
@@ -200,16 +209,18 @@ pub unsafe extern "C" fn ambar_define(
     guard(|| {
         // SAFETY: the caller says so, here and below.
         let writer = unsafe { exclusive(writer, "the writer") }?;
-        // SAFETY: as above.
-        let (path, spec) = unsafe { (text(path, "the path")?, reference(spec, "the spec")?) };
-        // SAFETY: as above.
-        let spec = unsafe { read_spec(spec) }?;
-        // SAFETY: as above.
-        let held = unsafe { blocks.as_ref() }.map(|blocks| &blocks.0);
-        let id = writer.ranks.declare(path, &spec, held)?;
-        writer.arrays.push(Some((spec.dtype, spec.shape.len())));
-        // SAFETY: as above.
-        unsafe { give(array, id.0 as ambar_array, "the place of the array") }
+        writer.noting(|writer| {
+            // SAFETY: as above.
+            let (path, spec) = unsafe { (text(path, "the path")?, reference(spec, "the spec")?) };
+            // SAFETY: as above.
+            let spec = unsafe { read_spec(spec) }?;
+            // SAFETY: as above.
+            let held = unsafe { blocks.as_ref() }.map(|blocks| &blocks.0);
+            let id = writer.ranks.declare(path, &spec, held)?;
+            writer.arrays.push(Some((spec.dtype, spec.shape.len())));
+            // SAFETY: as above.
+            unsafe { give(array, id.0 as ambar_array, "the place of the array") }
+        })
     })
 }
 
@@ -229,12 +240,14 @@ pub unsafe extern "C" fn ambar_write(
     guard(|| {
         // SAFETY: the caller says so, here and below.
         let writer = unsafe { exclusive(writer, "the writer") }?;
-        let (id, dtype, ndim) = writer.array(array)?;
-        // SAFETY: as above.
-        let region = unsafe { region(start, count, ndim) }?;
-        // SAFETY: as above.
-        let values = unsafe { values(data, &dtype, &region.shape) }?;
-        writer.ranks.write(id, &region, values)
+        writer.noting(|writer| {
+            let (id, dtype, ndim) = writer.array(array)?;
+            // SAFETY: as above.
+            let region = unsafe { region(start, count, ndim) }?;
+            // SAFETY: as above.
+            let values = unsafe { values(data, &dtype, &region.shape) }?;
+            writer.ranks.write(id, &region, values)
+        })
     })
 }
 
@@ -255,23 +268,25 @@ pub unsafe extern "C" fn ambar_write_strided(
     guard(|| {
         // SAFETY: the caller says so, here and below.
         let writer = unsafe { exclusive(writer, "the writer") }?;
-        let (id, dtype, ndim) = writer.array(array)?;
-        // SAFETY: as above.
-        let region = unsafe { region(start, count, ndim) }?;
-        // SAFETY: as above.
-        let strides = unsafe { list(strides, ndim, "the strides") }?;
-        let size = dtype.size().unwrap_or(1);
-        let mut values = Vec::new();
-        values
-            .try_reserve_exact(byte_count(&dtype, &region.shape)?)
-            .map_err(|_| Error::limit("there is no memory for the values"))?;
-        if region.values() > 0 {
-            // SAFETY: the caller says that the strides lead to values only.
-            unsafe { reference(first.cast::<u8>(), "the data") }?;
+        writer.noting(|writer| {
+            let (id, dtype, ndim) = writer.array(array)?;
             // SAFETY: as above.
-            unsafe { gather(&mut values, first.cast(), (&region.shape, strides), size) };
-        }
-        writer.ranks.write(id, &region, &values)
+            let region = unsafe { region(start, count, ndim) }?;
+            // SAFETY: as above.
+            let strides = unsafe { list(strides, ndim, "the strides") }?;
+            let size = dtype.size().unwrap_or(1);
+            let mut values = Vec::new();
+            values
+                .try_reserve_exact(byte_count(&dtype, &region.shape)?)
+                .map_err(|_| Error::limit("there is no memory for the values"))?;
+            if region.values() > 0 {
+                // SAFETY: the caller says that the strides lead to values only.
+                unsafe { reference(first.cast::<u8>(), "the data") }?;
+                // SAFETY: as above.
+                unsafe { gather(&mut values, first.cast(), (&region.shape, strides), size) };
+            }
+            writer.ranks.write(id, &region, &values)
+        })
     })
 }
 

@@ -38,10 +38,23 @@ pub(super) struct Hdf5 {
     pub get_chunk: unsafe extern "C" fn(Hid, c_int, *mut u64) -> c_int,
     /// `H5Tget_size(type)`
     pub type_size: unsafe extern "C" fn(Hid) -> usize,
-    /// `H5Tequal(a, b)`
-    pub types_equal: unsafe extern "C" fn(Hid, Hid) -> c_int,
-    /// `H5T_IEEE_F32LE`, `F32BE`, `F64LE`, `F64BE`
-    pub floats: [Hid; 4],
+    /// `H5Tget_class(type)`
+    pub type_class: unsafe extern "C" fn(Hid) -> c_int,
+    /// `H5Tget_order(type)`
+    pub type_order: unsafe extern "C" fn(Hid) -> c_int,
+    /// `H5Tget_precision(type)`
+    pub type_precision: unsafe extern "C" fn(Hid) -> usize,
+    /// `H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits)`
+    pub type_fields: unsafe extern "C" fn(
+        Hid,
+        *mut usize,
+        *mut usize,
+        *mut usize,
+        *mut usize,
+        *mut usize,
+    ) -> c_int,
+    /// `H5Tget_ebias(type)`
+    pub type_bias: unsafe extern "C" fn(Hid) -> usize,
     handle: *mut c_void,
 }
 
@@ -57,25 +70,27 @@ type Push = unsafe extern "C" fn(
     ...
 ) -> c_int;
 
-/// A function of a type from a symbol of the library.
-macro_rules! function {
-    ($handle:expr, $name:literal) => {{
-        // SAFETY: the handle is one that dlopen gave, or RTLD_DEFAULT; the name ends with a zero.
-        let symbol = unsafe { libc::dlsym($handle, $name.as_ptr()) };
-        if symbol.is_null() {
-            return None;
-        }
-        // SAFETY: HDF5 declares the function of this name so, since 1.10.
-        unsafe { std::mem::transmute(symbol) }
-    }};
+/// A function of the library.
+///
+/// # Safety
+/// The function of this name has the type `F`, that of a pointer to a function.
+unsafe fn function<F: Copy>(handle: *mut c_void, name: &CStr) -> Option<F> {
+    // SAFETY: the handle is one that dlopen gave, or RTLD_DEFAULT; the name ends with a zero.
+    let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    // SAFETY: pointers to functions are as large as others, and the caller promises the type.
+    (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
 }
 
 /// One of HDF5's variables that hold identifiers.
 fn variable(handle: *mut c_void, name: &CStr) -> Option<Hid> {
-    // SAFETY: as for functions.
-    let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    // SAFETY: HDF5 declares variables of these names as identifiers, and never removes them.
-    (!symbol.is_null()).then(|| unsafe { *symbol.cast::<Hid>() })
+    // Where the program itself names the variable, the library's is not used, but a copy of it.
+    [handle, libc::RTLD_DEFAULT].into_iter().find_map(|handle| {
+        // SAFETY: as for functions.
+        let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        // SAFETY: HDF5 declares variables of these names as identifiers, and never removes them.
+        let found = (!symbol.is_null()).then(|| unsafe { *symbol.cast::<Hid>() });
+        found.filter(|id| *id > 0)
+    })
 }
 
 impl Hdf5 {
@@ -89,26 +104,30 @@ impl Hdf5 {
     }
 
     fn of(handle: *mut c_void) -> Option<Self> {
-        Some(Self {
-            get_filter: function!(handle, c"H5Pget_filter_by_id2"),
-            filter_at: function!(handle, c"H5Pget_filter2"),
-            modify_filter: function!(handle, c"H5Pmodify_filter"),
-            get_chunk: function!(handle, c"H5Pget_chunk"),
-            type_size: function!(handle, c"H5Tget_size"),
-            types_equal: function!(handle, c"H5Tequal"),
-            floats: [
-                variable(handle, c"H5T_IEEE_F32LE_g")?,
-                variable(handle, c"H5T_IEEE_F32BE_g")?,
-                variable(handle, c"H5T_IEEE_F64LE_g")?,
-                variable(handle, c"H5T_IEEE_F64BE_g")?,
-            ],
-            handle,
-        })
+        // SAFETY: HDF5 declares the functions of these names so, since 1.10.
+        let found = unsafe {
+            Self {
+                get_filter: function(handle, c"H5Pget_filter_by_id2")?,
+                filter_at: function(handle, c"H5Pget_filter2")?,
+                modify_filter: function(handle, c"H5Pmodify_filter")?,
+                get_chunk: function(handle, c"H5Pget_chunk")?,
+                type_size: function(handle, c"H5Tget_size")?,
+                type_class: function(handle, c"H5Tget_class")?,
+                type_order: function(handle, c"H5Tget_order")?,
+                type_precision: function(handle, c"H5Tget_precision")?,
+                type_fields: function(handle, c"H5Tget_fields")?,
+                type_bias: function(handle, c"H5Tget_ebias")?,
+                handle,
+            }
+        };
+        Some(found)
     }
 
-    /// Puts a message where HDF5 keeps what went wrong, for the program to show.
+    /// Puts a message where HDF5 keeps what went wrong, for the program to show. From 2.0 on, HDF5
+    /// keeps none while a chunk is filtered, only of what was wrong with a new dataset.
     pub(super) fn tell(&self, message: &str) -> Option<()> {
-        let push: Push = function!(self.handle, c"H5Epush2");
+        // SAFETY: HDF5 declares it so.
+        let push: Push = unsafe { function(self.handle, c"H5Epush2")? };
         let [class, major, minor] = [c"H5E_ERR_CLS_g", c"H5E_PLINE_g", c"H5E_CALLBACK_g"]
             .map(|name| variable(self.handle, name));
         let text = std::ffi::CString::new(format!("ambar: {message}")).ok()?;

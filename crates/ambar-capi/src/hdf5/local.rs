@@ -12,6 +12,10 @@ use super::{FILTER_ID, Hid};
 
 const FAIL: c_int = -1;
 const OK: c_int = 0;
+/// HDF5's class of floats, and its orders of bytes.
+const FLOAT: c_int = 1;
+const LITTLE: c_int = 0;
+const BIG: c_int = 1;
 
 /// HDF5's callback.
 ///
@@ -90,17 +94,7 @@ fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
 }
 
 fn local(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<Local, &'static str> {
-    // SAFETY: the type is one, as the caller promises.
-    let size = unsafe { (hdf5.type_size)(of) };
-    // SAFETY: the others are HDF5's own.
-    let equal = |other: &Hid| unsafe { (hdf5.types_equal)(of, *other) } > 0;
-    let kind = hdf5.floats.iter().position(equal);
-    let of = match (kind, size) {
-        (_, 0) => return Err("the dataset's type has no size"),
-        (Some(0 | 1), _) => Type::Float32,
-        (Some(_), _) => Type::Float64,
-        (None, size) => Type::Other(size),
-    };
+    let (of, big_endian) = type_of(hdf5, of)?;
     let mut lengths = [0u64; RANK];
     // SAFETY: there is room for as many lengths as it is told.
     let rank = unsafe { (hdf5.get_chunk)(list, RANK as c_int, lengths.as_mut_ptr()) };
@@ -114,7 +108,42 @@ fn local(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<Local, &'static str> {
         .collect();
     Ok(Local {
         of,
-        big_endian: matches!(kind, Some(1 | 3)),
+        big_endian,
         shape: shape.ok_or("the chunk is too large for this machine")?,
+    })
+}
+
+/// The type of values, and whether they have their highest byte first.
+///
+/// It is asked for part by part: HDF5's own types are variables, of which programs have copies.
+fn type_of(hdf5: &Hdf5, of: Hid) -> Result<(Type, bool), &'static str> {
+    // SAFETY: the type is one, as the caller promises.
+    let (class, size) = unsafe { ((hdf5.type_class)(of), (hdf5.type_size)(of)) };
+    if size == 0 {
+        return Err("the dataset's type has no size");
+    }
+    let other = (Type::Other(size), false);
+    if class != FLOAT {
+        return Ok(other);
+    }
+    let mut fields = [0usize; 5];
+    let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut fields;
+    // SAFETY: as above, and the type is a float; what is filled in outlives the call.
+    let (order, precision, bias, known) = unsafe {
+        (
+            (hdf5.type_order)(of),
+            (hdf5.type_precision)(of),
+            (hdf5.type_bias)(of),
+            (hdf5.type_fields)(of, sign, exponent, exponent_bits, mantissa, mantissa_bits),
+        )
+    };
+    let found = match (size, fields, bias) {
+        (4, [31, 23, 8, 0, 23], 127) => Type::Float32,
+        (8, [63, 52, 11, 0, 52], 1023) => Type::Float64,
+        _ => return Ok(other),
+    };
+    Ok(match order {
+        LITTLE | BIG if known >= 0 && precision == 8 * size => (found, order == BIG),
+        _ => other,
     })
 }

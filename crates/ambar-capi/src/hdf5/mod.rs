@@ -56,8 +56,7 @@ pub static FILTER: FilterClass = FilterClass {
     id: FILTER_ID,
     encoder_present: 1,
     decoder_present: 1,
-    name: c"ambar: floats within an error bound or without loss, docs/howto/hdf5-filter.md"
-        .as_ptr(),
+    name: c"ambar: error-bounded floats".as_ptr(),
     // Whatever its type, a chunk can be encoded; what cannot, says `set_local`, and why.
     can_apply: None,
     set_local: Some(local::set_local),

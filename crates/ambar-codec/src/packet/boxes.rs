@@ -1,7 +1,7 @@
 //! Boxes of cells one behind the other in a chunk, as AMReX writes them: predicted where they lie.
 
 use super::padding::pad;
-use super::{BOXES, Type, Value, Workspaces, begin, finish, with_values};
+use super::{BOXES, Head, Type, Value, Workspaces, with_values};
 use crate::bits::{Cursor, write_number};
 use crate::blocks::{REACH, key_of};
 use crate::decode::decode as decode_stream;
@@ -77,18 +77,23 @@ fn encode_values<T: Value>(
             origins: &places.origins,
         };
         let stream = encode_stream(&sorted, &layout, bound, None, T::workspace(workspaces))?;
-        let mut packet = begin(BOXES, of, big_endian, bytes.len());
-        packet.extend_from_slice(&pad.to_le_bytes()[..T::SIZE]);
+        let mut content = Vec::new();
+        content.extend_from_slice(&pad.to_le_bytes()[..T::SIZE]);
         side.iter()
-            .for_each(|n| write_number(*n as u64, &mut packet));
-        write_number(boxes.len() as u64, &mut packet);
+            .for_each(|n| write_number(*n as u64, &mut content));
+        write_number(boxes.len() as u64, &mut content);
         for one in &boxes {
             for n in one.first.iter().chain(&one.lengths) {
-                write_number(*n as u64, &mut packet);
+                write_number(*n as u64, &mut content);
             }
         }
-        packet.extend_from_slice(&stream);
-        Ok(Some(finish(packet)))
+        let head = Head {
+            form: BOXES,
+            of,
+            big_endian,
+            length: bytes.len(),
+        };
+        Ok(Some(head.packet(&content, &stream)))
     })
 }
 
@@ -184,6 +189,7 @@ impl Places {
 /// Decodes a chunk of boxes.
 pub(super) fn decode<T: Value>(
     mut rest: Cursor<'_>,
+    stream: &[u8],
     out: &mut [T],
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
@@ -206,9 +212,12 @@ pub(super) fn decode<T: Value>(
             .ok_or(Corrupt("boxes have another number of cells"))?;
         boxes.push(Counted { first, lengths });
     }
+    if !rest.0.is_empty() {
+        return Err(Corrupt("the chunk goes on where it should end"));
+    }
     let places = Places::new(&boxes, side)?;
     let mut sorted = vec![T::default(); cells];
-    decode_stream(rest.0, &mut sorted, workspace)?;
+    decode_stream(stream, &mut sorted, workspace)?;
     places.for_each_row(|to, from, length| {
         out[to..to + length].copy_from_slice(&sorted[from..from + length]);
     });

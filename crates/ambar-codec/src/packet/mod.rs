@@ -123,9 +123,15 @@ pub fn encode(
         Type::Float32 => array::<f32>(bytes, chunk, workspaces)?,
         Type::Float64 => array::<f64>(bytes, chunk, workspaces)?,
         Type::Other(size) => {
-            let mut packet = begin(BYTES, chunk.of, false, bytes.len());
-            bytes::encode(bytes, size, &mut packet)?;
-            finish(packet)
+            let mut content = Vec::new();
+            bytes::encode(bytes, size, &mut content)?;
+            let head = Head {
+                form: BYTES,
+                of: chunk.of,
+                big_endian: false,
+                length: bytes.len(),
+            };
+            head.packet(&content, &[])
         }
     };
     Ok((packet.len() < bytes.len()).then_some(packet))
@@ -134,22 +140,39 @@ pub fn encode(
 /// A packet of bytes as they are, for a chunk that [`encode`] does not make smaller.
 #[must_use]
 pub fn store(bytes: &[u8]) -> Vec<u8> {
-    let mut packet = begin(RAW, Type::Other(1), false, bytes.len());
-    packet.extend_from_slice(bytes);
-    finish(packet)
+    let head = Head {
+        form: RAW,
+        of: Type::Other(1),
+        big_endian: false,
+        length: bytes.len(),
+    };
+    head.packet(bytes, &[])
 }
 
-fn begin(form: u8, of: Type, big_endian: bool, length: usize) -> Vec<u8> {
-    let flags = if big_endian { BIG_ENDIAN } else { 0 };
-    let mut packet = vec![VERSION, form, of.code(), flags];
-    write_number(length as u64, &mut packet);
-    packet
+/// What all packets begin with.
+struct Head {
+    form: u8,
+    of: Type,
+    big_endian: bool,
+    /// Bytes of the chunk.
+    length: usize,
 }
 
-fn finish(mut packet: Vec<u8>) -> Vec<u8> {
-    let checksum = crc32c::crc32c(&packet);
-    packet.extend_from_slice(&checksum.to_le_bytes());
-    packet
+impl Head {
+    /// The packet with this content and this stream.
+    fn packet(&self, content: &[u8], stream: &[u8]) -> Vec<u8> {
+        let mut packet = Vec::with_capacity(content.len() + stream.len() + 32);
+        let flags = if self.big_endian { BIG_ENDIAN } else { 0 };
+        packet.extend([VERSION, self.form, self.of.code(), flags]);
+        write_number(self.length as u64, &mut packet);
+        write_number(stream.len() as u64, &mut packet);
+        packet.extend_from_slice(content);
+        // A stream has a checksum of its own.
+        let checksum = crc32c::crc32c(&packet);
+        packet.extend_from_slice(stream);
+        packet.extend_from_slice(&checksum.to_le_bytes());
+        packet
+    }
 }
 
 fn array<T: Value>(
@@ -157,23 +180,29 @@ fn array<T: Value>(
     chunk: &Chunk<'_>,
     workspaces: &mut Workspaces,
 ) -> Result<Vec<u8>> {
+    let head = Head {
+        form: ARRAY,
+        of: chunk.of,
+        big_endian: chunk.big_endian,
+        length: bytes.len(),
+    };
     with_values::<T, _>(bytes, chunk.big_endian, |values| {
         let shape = folded(chunk.shape);
-        let mut packet = begin(ARRAY, chunk.of, chunk.big_endian, bytes.len());
-        write_numbers(&shape, &mut packet);
         let (kept, pad) = padding::find(values, &shape);
-        write_numbers(&kept, &mut packet);
+        let mut content = Vec::new();
+        write_numbers(&shape, &mut content);
+        write_numbers(&kept, &mut content);
         if kept != shape {
-            packet.extend_from_slice(&pad.to_le_bytes()[..T::SIZE]);
+            content.extend_from_slice(&pad.to_le_bytes()[..T::SIZE]);
         }
-        if volume_of(&kept) != Some(0) {
-            let part = padding::cut(values, &shape, &kept);
-            let layout = Layout::Array(&kept);
-            let workspace = T::workspace(workspaces);
-            let stream = encode_stream(&part, &layout, chunk.bound, None, workspace)?;
-            packet.extend_from_slice(&stream);
+        if volume_of(&kept) == Some(0) {
+            return Ok(head.packet(&content, &[]));
         }
-        Ok(finish(packet))
+        let part = padding::cut(values, &shape, &kept);
+        let layout = Layout::Array(&kept);
+        let workspace = T::workspace(workspaces);
+        let stream = encode_stream(&part, &layout, chunk.bound, None, workspace)?;
+        Ok(head.packet(&content, &stream))
     })
 }
 
@@ -225,16 +254,14 @@ struct Parts<'a> {
     code: u8,
     big_endian: bool,
     length: usize,
-    rest: Cursor<'a>,
+    content: Cursor<'a>,
+    stream: &'a [u8],
 }
 
 fn parse(packet: &[u8]) -> Result<Parts<'_>> {
     let (body, checksum) = packet
         .split_last_chunk::<4>()
         .ok_or(Corrupt("the chunk is cut short"))?;
-    if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
-        return Err(Corrupt("the chunk's checksum differs"));
-    }
     let mut rest = Cursor(body);
     let [version, form, code, flags] = [rest.byte()?, rest.byte()?, rest.byte()?, rest.byte()?];
     if version != VERSION || form > BYTES {
@@ -244,16 +271,25 @@ fn parse(packet: &[u8]) -> Result<Parts<'_>> {
         return Err(Corrupt("the chunk has flags that there are not"));
     }
     let length = rest.number_to(usize::MAX)?;
+    let of_stream = rest.number_to(body.len())?;
+    let content = rest.0.len().checked_sub(of_stream);
+    let content = content.ok_or(Corrupt("the chunk is cut short"))?;
+    let (checked, stream) = body.split_at(body.len() - of_stream);
+    if crc32c::crc32c(checked) != u32::from_le_bytes(*checksum) {
+        return Err(Corrupt("the chunk's checksum differs"));
+    }
     Ok(Parts {
         form,
         code,
         big_endian: flags & BIG_ENDIAN != 0,
         length,
-        rest,
+        content: Cursor(rest.bytes(content)?),
+        stream,
     })
 }
 
-/// How many bytes a packet decodes to, as it says itself. Its checksum is verified.
+/// How many bytes a packet decodes to, as it says itself. Of its checksums, that of the stream is not
+/// verified.
 ///
 /// # Errors
 /// `Corrupt`, `Unsupported`.
@@ -271,15 +307,18 @@ pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Res
     if parts.length != out.len() {
         return Err(Corrupt("the chunk holds another number of bytes"));
     }
+    if parts.form != ARRAY && parts.form != BOXES && !parts.stream.is_empty() {
+        return Err(Corrupt("the chunk has a stream that nothing needs"));
+    }
     match (parts.form, parts.code) {
         (RAW, 0) => {
-            if parts.rest.0.len() != out.len() {
+            if parts.content.0.len() != out.len() {
                 return Err(Corrupt("the chunk holds another number of bytes"));
             }
-            out.copy_from_slice(parts.rest.0);
+            out.copy_from_slice(parts.content.0);
             Ok(())
         }
-        (BYTES, 0) => bytes::decode(parts.rest, out),
+        (BYTES, 0) => bytes::decode(parts.content, out),
         (ARRAY | BOXES, f32::CODE) => decode_values::<f32>(parts, out, workspaces),
         (ARRAY | BOXES, f64::CODE) => decode_values::<f64>(parts, out, workspaces),
         _ => Err(Corrupt("the chunk holds values of no type that there is")),
@@ -294,13 +333,19 @@ fn decode_values<T: Value>(
     if !out.len().is_multiple_of(T::SIZE) {
         return Err(Corrupt("the chunk is no whole number of values"));
     }
-    let (form, big_endian, rest) = (parts.form, parts.big_endian, parts.rest);
+    let Parts {
+        form,
+        big_endian,
+        content,
+        stream,
+        ..
+    } = parts;
     let workspace = T::workspace(workspaces);
     let run = |values: &mut [T]| {
         if form == BOXES {
-            boxes::decode(rest, values, workspace)?;
+            boxes::decode(content, stream, values, workspace)?;
         } else {
-            padding::decode(rest, values, workspace)?;
+            padding::decode(content, stream, values, workspace)?;
         }
         to_native(values, big_endian);
         Ok(())

@@ -96,6 +96,7 @@ pub(super) fn cut<'a, T: Element>(
 /// Decodes an array, padding and all.
 pub(super) fn decode<T: Value>(
     mut rest: Cursor<'_>,
+    stream: &[u8],
     out: &mut [T],
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
@@ -111,18 +112,17 @@ pub(super) fn decode<T: Value>(
         out.fill(pad(&mut rest)?);
     }
     let count: usize = kept.iter().product();
+    if !rest.0.is_empty() || count == 0 && !stream.is_empty() {
+        return Err(Corrupt("the chunk goes on where it should end"));
+    }
     if count == 0 {
-        return if rest.0.is_empty() {
-            Ok(())
-        } else {
-            Err(Corrupt("the chunk goes on where it should end"))
-        };
+        return Ok(());
     }
     if is_first(&shape, &kept) {
-        return decode_stream(rest.0, &mut out[..count], workspace);
+        return decode_stream(stream, &mut out[..count], workspace);
     }
     let mut part = vec![T::default(); count];
-    decode_stream(rest.0, &mut part, workspace)?;
+    decode_stream(stream, &mut part, workspace)?;
     for_each_row(&shape, &kept, |to, from, length| {
         out[to..to + length].copy_from_slice(&part[from..from + length]);
     });

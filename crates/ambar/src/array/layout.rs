@@ -21,6 +21,9 @@ const SHORT_ROW: u64 = 32;
 /// from its neighbours.
 const BOUNDED_CHUNK: u64 = 512 << 10;
 
+/// Chunks of which the last one may hold a remainder.
+const MANY_CHUNKS: u64 = 8;
+
 /// Raw bytes of a shard at most.
 const SHARD: u64 = 64 << 20;
 
@@ -42,8 +45,11 @@ impl Layout {
             Some(chunk_shape) => chunk_shape.clone(),
             None => {
                 let bounded = spec.error_bound.is_some_and(|bound| bound > 0.0);
+                let planes = spec.whole && !bounded && spec.dtype.size().is_some();
                 let target = |lossless: u64| if bounded { BOUNDED_CHUNK } else { lossless };
                 match spec.shape[..] {
+                    [rows] if planes => vec![plane_chunk(rows, 1)],
+                    [rows, row @ 1..=SHORT_ROW] if planes => vec![plane_chunk(rows, row), row],
                     [rows] => vec![column_chunk(rows, size, target(COLUMN_CHUNK))],
                     [rows, row @ 1..=SHORT_ROW] => {
                         vec![column_chunk(rows, size * row, target(COLUMN_CHUNK)), row]
@@ -61,20 +67,42 @@ impl Layout {
         }
         let chunk_bytes = checked_product(&chunk_shape, size).unwrap_or(u64::MAX);
         Limits::check("a chunk", chunk_bytes, Limits::default().chunk_bytes)?;
-        let lengths = spec.shape.iter().zip(&chunk_shape);
+        let mut layout = Self::cut(&spec.shape, chunk_shape, size);
+        if let Some(shards) = &spec.shard_shape {
+            layout.shard_shape = Some(given_shards(shards, &layout.chunk_shape)?);
+        }
+        Ok(layout)
+    }
+
+    /// Chunks of so many bytes at most, of which each holds values that follow each other.
+    pub fn long(spec: &ArraySpec, bytes: u64) -> Self {
+        let size = spec.dtype.size().unwrap_or(1) as u64;
+        let mut room = (bytes / size.max(1)).max(1);
+        let mut chunk_shape = vec![1; spec.shape.len()];
+        for (chunk, length) in chunk_shape.iter_mut().zip(&spec.shape).rev() {
+            // Divided evenly, so that no chunk holds a mere remainder.
+            *chunk = length.div_ceil(length.div_ceil(room).max(1)).max(1);
+            room /= *length.max(&1);
+            if room == 0 {
+                break;
+            }
+        }
+        Self::cut(&spec.shape, chunk_shape, size)
+    }
+
+    /// Chunks of a shape, and shards where there are several.
+    fn cut(shape: &[u64], chunk_shape: Vec<u64>, size: u64) -> Self {
+        let chunk_bytes = checked_product(&chunk_shape, size).unwrap_or(u64::MAX);
+        let lengths = shape.iter().zip(&chunk_shape);
         let grid: Vec<u64> = lengths
             .map(|(length, chunk)| length.div_ceil(*chunk))
             .collect();
-        let shard_shape = match &spec.shard_shape {
-            Some(shards) => Some(given_shards(shards, &chunk_shape)?),
-            None => (checked_product(&grid, 1).unwrap_or(u64::MAX) > 1)
-                .then(|| shard_shape(&chunk_shape, &grid, chunk_bytes)),
-        };
-        Ok(Self {
+        let several = checked_product(&grid, 1).unwrap_or(u64::MAX) > 1;
+        Self {
+            shard_shape: several.then(|| shard_shape(&chunk_shape, &grid, chunk_bytes)),
             chunk_shape,
-            shard_shape,
             grid,
-        })
+        }
     }
 
     /// How an array that is there is cut.
@@ -192,6 +220,17 @@ fn column_chunk(rows: u64, size: u64, bytes: u64) -> u64 {
     }
 }
 
+/// Rows of a chunk whose values' first bytes, and second ones and so on, are a block of zstd's each.
+fn plane_chunk(rows: u64, row: u64) -> u64 {
+    let most = (crate::codec::PLANE / row).max(1);
+    if rows / most >= MANY_CHUNKS {
+        return most;
+    }
+    // Of a few chunks none should hold a mere remainder.
+    let chunks = (rows.saturating_add(most / 2) / most).max(1);
+    rows.div_ceil(chunks).max(1)
+}
+
 /// A block of chunks' size, made by halving the longest dimension again and again.
 fn block_chunk(shape: &[u64], size: u64, bytes: u64) -> Vec<u64> {
     let mut pieces = vec![1u64; shape.len()];
@@ -268,6 +307,24 @@ mod tests {
             assert_eq!(layout.shard_shape, None, "{shape:?}");
             assert!(layout.chunk_shape.iter().all(|length| *length > 0));
         }
+    }
+
+    #[test]
+    fn what_is_read_as_a_whole_has_chunks_of_planes_or_long_ones() {
+        let whole = |shape: &[u64]| ArraySpec::new(DataType::Float64, shape).whole(true);
+        let cut = |shape: &[u64]| Layout::new(&whole(shape), ArrayData::Fixed(&[])).unwrap();
+        assert_eq!(cut(&[1 << 20]).chunk_shape, [1 << 17]);
+        assert_eq!(cut(&[150_000]).chunk_shape, [150_000]);
+        assert_eq!(cut(&[200_000]).chunk_shape, [100_000]);
+        assert_eq!(cut(&[1 << 20, 3]).chunk_shape, [43_690, 3]);
+        assert_eq!(cut(&[200_000, 3]).chunk_shape, [40_000, 3]);
+        assert_eq!(cut(&[512, 512, 512]).chunk_shape, [16, 16, 32]);
+        let long = |shape: &[u64]| Layout::long(&whole(shape), 4 << 20).chunk_shape;
+        assert_eq!(long(&[100, 100, 100]), [50, 100, 100]);
+        assert_eq!(long(&[10, 1 << 20]), [1, 1 << 19]);
+        assert_eq!(long(&[7]), [7]);
+        let cut = Layout::long(&whole(&[400, 512, 512]), 4 << 20);
+        assert_eq!(cut.shard_shape.unwrap(), [32, 512, 512]);
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct ArraySpec {
     /// Whether the dimensions are those of a grid along which the codec `ambar` may predict values that
     /// have no error bound, too: smaller where fields are smooth, but readers need ambar then.
     pub predict: bool,
+    /// Whether it is mostly read as a whole: its chunks may be as long as makes it smaller.
+    pub whole: bool,
     /// Where the unit blocks lie that the first dimension counts: index of the first cell in z, y, x,
     /// along the Morton curve, multiples of the other dimensions' lengths. Codecs predict across
     /// blocks that touch. `None` for an array like any other.
@@ -65,6 +67,7 @@ impl ArraySpec {
             error_bound: None,
             codecs: None,
             predict: false,
+            whole: false,
             block_origins: None,
             fill_value: None,
             attributes: Attributes::new(),
@@ -117,6 +120,13 @@ impl ArraySpec {
     #[must_use]
     pub fn predict(mut self, predict: bool) -> Self {
         self.predict = predict;
+        self
+    }
+
+    /// Says that it is mostly read as a whole.
+    #[must_use]
+    pub fn whole(mut self, whole: bool) -> Self {
+        self.whole = whole;
         self
     }
 

@@ -15,7 +15,14 @@ const MOST_COMPONENTS: u64 = 9;
 /// Length of a dimension, from which on values are predicted along it.
 const LEAST_LENGTH: u64 = 9;
 
+/// Values of a chunk of a column that is read as a whole: as many as a block of zstd's has bytes.
+pub(crate) const PLANE: u64 = 128 << 10;
+
+/// Raw bytes of a long chunk at most.
+pub(crate) const LONG_CHUNK: u64 = 4 << 20;
+
 /// A chain to try, and what it counts for beside its bytes, for being slower to decode.
+#[derive(Clone)]
 pub(super) struct Candidate {
     pub chain: CodecChain,
     /// The part of its bytes that is added.
@@ -103,6 +110,11 @@ pub(super) fn shaped(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) ->
         candidates.push(Candidate::new(pcodec, None, 0.32).behind(&last));
     }
     if profile == Profile::Small {
+        if turned && integers && pcodec::takes(dtype) {
+            // Points come again in the cells around them.
+            let pcodec = ValueCodec::Pcodec(pcodec::Config::lookback(8));
+            candidates.push(Candidate::new(pcodec, None, 0.0));
+        }
         // Size alone counts.
         for candidate in &mut candidates {
             (candidate.penalty, candidate.per_value) = (0.0, 0.0);
@@ -132,6 +144,86 @@ pub(super) fn gridded(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -
         }
         _ => candidate,
     }]
+}
+
+/// What is changed for arrays that are read as a whole, often of few different values: what is weighed
+/// is the time of a byte, of which small values have few, and zstd without blosc is tried, which takes
+/// its time by what is left. Where the first bytes of all values are a block of zstd's, and so are the
+/// second ones, noise is copied, and no time is spent but on the bytes that are none.
+pub(super) fn whole(profile: Profile, dtype: &DataType, candidates: &mut Vec<Candidate>) {
+    let (Some(size), false) = (dtype.size(), profile == Profile::Fast) else {
+        return;
+    };
+    let small = profile == Profile::Small;
+    candidates.push(Candidate {
+        penalty: if small { 0.0 } else { 0.5 },
+        ..Candidate::new(
+            ValueCodec::Bytes(Endian::Little),
+            Some(zstd(if small { 9 } else { 3 })),
+            if small { 0.0 } else { 0.06 },
+        )
+    });
+    if size > 1 && size <= 8 {
+        let blosc = ByteCodec::Blosc(blosc::Config {
+            typesize: size,
+            cname: Compressor::Zstd,
+            clevel: 1,
+            shuffle: Shuffle::Bytes,
+            blocksize: size * PLANE as usize,
+        });
+        let per_value = if small { 0.0 } else { 0.15 };
+        candidates.push(Candidate::new(
+            ValueCodec::Bytes(Endian::Little),
+            Some(blosc),
+            per_value,
+        ));
+    }
+    for candidate in candidates {
+        candidate.per_value *= (size as f64 / 4.0).min(1.0);
+    }
+}
+
+/// The candidates for chunks of some MiB, in which zstd finds what repeats itself far away.
+///
+/// Blosc's blocks are as long as the chunks: each is compressed on its own.
+pub(super) fn long(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -> Vec<Candidate> {
+    let (Some(size), false) = (dtype.size(), profile == Profile::Fast) else {
+        return Vec::new();
+    };
+    let small = profile == Profile::Small;
+    let bytes = || ValueCodec::Bytes(Endian::Little);
+    // Blosc's levels 3 and 5 are zstd's 5 and 9.
+    let plain = Candidate::new(bytes(), Some(zstd(if small { 9 } else { 5 })), 0.06);
+    let mut candidates = vec![plain.clone()];
+    if size > 1 && size <= 255 {
+        let blosc = ByteCodec::Blosc(blosc::Config {
+            typesize: size,
+            cname: Compressor::Zstd,
+            clevel: if small { 5 } else { 3 },
+            shuffle: Shuffle::Bytes,
+            blocksize: LONG_CHUNK as usize,
+        });
+        candidates.push(Candidate::new(bytes(), Some(blosc), 0.15));
+    }
+    let last = [ArrayCodec::last_first(chunk_shape.len())];
+    if matches!(chunk_shape, [_, .., 2..=MOST_COLUMNS]) {
+        candidates.push(plain.clone().behind(&last));
+    }
+    for candidate in &mut candidates {
+        // Who reads a part of it reads more.
+        candidate.penalty = if small { 0.01 } else { 0.1 };
+        candidate.per_value *= if small {
+            0.0
+        } else {
+            (size as f64 / 4.0).min(1.0)
+        };
+    }
+    candidates
+}
+
+/// A chain that sees quickly whether values repeat themselves far away.
+pub(super) fn glance() -> Candidate {
+    Candidate::new(ValueCodec::Bytes(Endian::Little), Some(zstd(1)), 0.0)
 }
 
 /// Zstd without blosc.

@@ -87,6 +87,11 @@ impl CodecChain {
         Self::checksummed(ValueCodec::Ambar(ambar::Config { error_bound }), None)
     }
 
+    /// A chain that sees quickly whether values repeat themselves.
+    pub(crate) fn glance() -> Self {
+        super::candidates::glance().chain
+    }
+
     /// Whether its values go through pcodec.
     pub(super) fn is_pcodec(&self) -> bool {
         matches!(self.values, ValueCodec::Pcodec(_))
@@ -103,6 +108,19 @@ impl CodecChain {
                     config.clevel = config.clevel.min(1);
                 }
                 ByteCodec::Zstd(config) => config.level = config.level.min(1),
+                ByteCodec::Blosc(_) | ByteCodec::Crc32c => {}
+            }
+        }
+    }
+
+    /// Raises the levels of zstd to what takes about a millisecond for a small array.
+    pub(super) fn strengthen(&mut self) {
+        for codec in &mut self.bytes {
+            match codec {
+                ByteCodec::Zstd(config) => config.level = config.level.max(12),
+                ByteCodec::Blosc(config) if config.cname == blosc::Compressor::Zstd => {
+                    config.clevel = config.clevel.max(5);
+                }
                 ByteCodec::Blosc(_) | ByteCodec::Crc32c => {}
             }
         }

@@ -4,6 +4,7 @@
 //! anything, decodes straight into the caller's memory and allocates nothing per chunk.
 //! `docs/decisions/0003-codec-chain.md` says why.
 
+mod alone;
 mod ambar;
 mod arrays;
 mod blosc;
@@ -22,12 +23,13 @@ mod array_tests;
 #[cfg(test)]
 mod tests;
 
+pub use alone::{Alone, decode_alone, encode_alone};
 pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkPlace, tune};
-pub(crate) use candidates::usual;
+pub(crate) use candidates::{LONG_CHUNK, PLANE, usual};
 pub(crate) use checksum::check_crc32c;
-pub(crate) use choose::{Chosen, Purpose, choose};
+pub(crate) use choose::{Chosen, Purpose, choose, choose_long, samples};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
 /// How an array is to be compressed, where no error bound says more; all profiles are lossless.

@@ -41,9 +41,18 @@ impl Config {
         }
     }
 
+    /// Values less those some way before that they are most often equal to.
+    pub fn lookback(level: usize) -> Self {
+        Self {
+            delta_spec: "try_lookback".into(),
+            ..Self::new(level)
+        }
+    }
+
     fn chunk_config(&self) -> Result<ChunkConfig> {
         let specs = match (self.mode_spec.as_str(), self.delta_spec.as_str()) {
             ("auto", "auto") => Some((ModeSpec::Auto, DeltaSpec::Auto)),
+            ("auto", "try_lookback") => Some((ModeSpec::Auto, DeltaSpec::TryLookback)),
             ("classic", "none") => Some((ModeSpec::Classic, DeltaSpec::NoOp)),
             _ => None,
         };

@@ -243,6 +243,7 @@ fn whole(profile: Profile) -> Purpose {
         blocks: false,
         predict: false,
         streamed: false,
+        whole: false,
     }
 }
 

@@ -27,11 +27,13 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 
 use directory::{DirectoryReader, DirectoryWriter};
+use source::InMemory;
 use zip::{ZipReader, ZipWriter};
 
 pub use ahead::Ahead;
 pub(crate) use key::broken_rule;
 pub use key::validate_key;
+pub use source::Owner;
 pub(crate) use zip::entry_bytes;
 pub use zip::{Foreign, Share, SharedFile};
 
@@ -290,6 +292,15 @@ pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
         return Ok(Arc::new(DirectoryReader::open(path)?));
     }
     Ok(Arc::new(ZipReader::open(path)?))
+}
+
+/// Opens the last commit of the container whose file is in memory: a ZIP. Messages call it `location`.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_bytes(bytes: Owner, location: &str) -> Result<Arc<dyn Container>> {
+    let source = InMemory::new(bytes, location);
+    Ok(Arc::new(ZipReader::of(Arc::new(source))?))
 }
 
 /// Whether `location` is a URL (`s3://`, `https://`, ...) rather than a path.

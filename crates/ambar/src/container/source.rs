@@ -1,4 +1,4 @@
-//! Where the bytes of a ZIP come from: a file of this machine, or an object of an object store.
+//! Where the bytes of a ZIP come from: a file of this machine, memory, or an object of an object store.
 
 use std::fmt;
 use std::fs::File;
@@ -112,6 +112,52 @@ impl Source for LocalFile {
     }
 }
 
+/// What the bytes of a store in memory belong to.
+pub type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// A file's bytes, all of them in memory.
+pub struct InMemory {
+    owner: Owner,
+    location: String,
+}
+
+impl InMemory {
+    /// The bytes of `owner`, which messages call `location`.
+    pub fn new(owner: Owner, location: &str) -> Self {
+        let location = location.to_owned();
+        Self { owner, location }
+    }
+}
+
+impl fmt::Debug for InMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InMemory({})", self.location)
+    }
+}
+
+impl Source for InMemory {
+    fn location(&self) -> &str {
+        &self.location
+    }
+
+    fn length(&self) -> Result<u64> {
+        Ok((*self.owner).as_ref().len() as u64)
+    }
+
+    fn read_exact(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let end = offset.saturating_add(out.len() as u64);
+        let range = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
+        let found = range.and_then(|(start, end)| (*self.owner).as_ref().get(start..end));
+        out.copy_from_slice(found.ok_or_else(|| file::cut_short(end, &self.location))?);
+        Ok(())
+    }
+
+    /// There is nothing to be gained.
+    fn read_ahead(&self, _parts: &[Range<u64>]) -> Result<Ahead> {
+        Ok(Ahead::default())
+    }
+}
+
 /// Calls `take` with the `len` bytes of `source` from `start` on, piece by piece. Returns their CRC-32.
 ///
 /// # Errors
@@ -138,6 +184,41 @@ mod tests {
     use crate::array::{ArrayData, ArraySpec, Slice};
     use crate::container::CreateOptions;
     use crate::store::{Store, StoreWriter};
+
+    #[test]
+    fn bytes_in_memory_are_read_like_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ambar");
+        let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+        let values: Vec<u64> = (0..3000).collect();
+        let data = ArrayData::Fixed(bytemuck::cast_slice(&values));
+        let spec = ArraySpec::new(DataType::UInt64, &[3000]);
+        writer.write_array("a", &spec, data).unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+
+        let bytes = std::fs::read(&path).unwrap();
+        let owner: Owner = Arc::new(bytes.clone());
+        let store = Store::open_bytes(owner, "memory").unwrap();
+        let mut out = vec![0u64; 3000];
+        let array = store.array("a").unwrap();
+        array
+            .read(&[Slice::all(3000)], bytemuck::cast_slice_mut(&mut out))
+            .unwrap();
+        assert_eq!(out, values);
+        let cut: Owner = Arc::new(bytes[..bytes.len() - 1].to_vec());
+        let error = Store::open_bytes(cut, "memory").unwrap_err();
+        assert!(error.to_string().contains("memory"), "{error}");
+
+        let source = InMemory::new(Arc::new(vec![1, 2, 3]), "memory");
+        let mut out = [0; 2];
+        source.read_exact(1, &mut out).unwrap();
+        assert_eq!(out, [2, 3]);
+        for offset in [2, 3, 4, u64::MAX] {
+            let error = source.read_exact(offset, &mut out).unwrap_err();
+            assert_eq!(error.kind(), crate::error::ErrorKind::Corrupt, "{offset}");
+        }
+    }
 
     #[test]
     fn a_catalogue_takes_three_reads_with_opening() {

@@ -37,10 +37,15 @@ impl Waiting {
 }
 
 impl Pending {
-    /// Notes that a shard was written whole.
-    pub fn whole(&mut self, shard: &[u64]) {
-        self.shards.remove(shard);
-        self.done.insert(shard.to_vec());
+    /// Notes that a shard, `region` of the array, is written whole.
+    ///
+    /// # Errors
+    /// `Invalid` where some of the values were there already.
+    pub fn whole(&mut self, shard: &[u64], region: &Region) -> Result<()> {
+        if self.shards.contains_key(shard) || !self.done.insert(shard.to_vec()) {
+            return Err(written_before(region));
+        }
+        Ok(())
     }
 
     /// Adds what `region` has of a shard; gives the shard back once it is complete.
@@ -63,12 +68,7 @@ impl Pending {
             .entry(shard.to_vec())
             .or_insert_with(|| Waiting::new(shards.region(shard), metadata));
         if self.done.contains(shard) || waiting.pieces.iter().any(twice) {
-            let message = format!(
-                "values of {:?} from {:?} on were written before, by this rank or another; each is \
-                 written once before a commit",
-                piece.shape, piece.start
-            );
-            return Err(Error::invalid(message));
+            return Err(written_before(&piece));
         }
         copy_common(
             (region, values),
@@ -89,4 +89,12 @@ impl Pending {
         left.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         left
     }
+}
+
+fn written_before(region: &Region) -> Error {
+    Error::invalid(format!(
+        "values of {:?} from {:?} on were written before, by this rank or another; each is written \
+         once before a commit",
+        region.shape, region.start
+    ))
 }

@@ -299,6 +299,28 @@ fn mistakes_are_refused() {
 }
 
 #[test]
+fn values_are_written_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let shape = [10];
+    // All at once, and some of them before.
+    for first in [region(&[0], &[10]), region(&[3], &[2])] {
+        let path = folder.path().join(format!("{}.ambar", first.start[0]));
+        let mut alone =
+            RankWriter::create(&path, &CreateOptions::default(), RankOptions::default()).unwrap();
+        let spec = ArraySpec::new(DataType::Float64, &shape);
+        let array = alone.declare("a", &spec, None).unwrap();
+        let own = values(&first);
+        alone
+            .write(array, &first, bytemuck::cast_slice(&own))
+            .unwrap();
+        let all = Region::all(&shape);
+        let again = alone.write(array, &all, bytemuck::cast_slice(&values(&all)));
+        assert_eq!(again.unwrap_err().kind(), ErrorKind::Invalid);
+        assert!(alone.commit_alone().is_err());
+    }
+}
+
+#[test]
 fn another_file_of_the_name_is_not_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");

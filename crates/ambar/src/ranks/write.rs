@@ -55,6 +55,9 @@ impl RankWriter {
             if holds { &mut whole } else { &mut parts }.push(shard.to_vec());
             Ok(())
         })?;
+        for shard in &whole {
+            array.pending.whole(shard, &array.shards.region(shard))?;
+        }
         if !whole.is_empty() {
             let part = self.encoding(|| array.part(region.clone(), values))?;
             for shard in &whole {
@@ -62,7 +65,6 @@ impl RankWriter {
                 self.emit(key, bytes)?;
             }
         }
-        whole.iter().for_each(|shard| array.pending.whole(shard));
         for shard in &parts {
             let owners = array.owners.as_ref();
             let owner = owners.map_or(self.rank, |owners| owners.of(shard));

@@ -228,6 +228,11 @@ impl RankWriter {
         }
     }
 
+    /// Keeps all ranks from committing: something that was to be written was not.
+    pub fn fail(&mut self, error: &Error) {
+        self.failure.get_or_insert_with(|| Failure::new(error));
+    }
+
     /// Runs what takes long, but asks nobody, on as many threads as this rank has.
     pub(crate) fn working<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         parallel::with_threads(Some(self.options.threads), f)
@@ -245,7 +250,7 @@ impl RankWriter {
     /// Remembers that something has failed, so that nothing is committed.
     pub(crate) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
-            self.failure.get_or_insert_with(|| Failure::new(error));
+            self.fail(error);
         }
         result
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{NodeKind, name_of};
 use crate::array::Array;
-use crate::container::{self, Ahead, Container, Usage};
+use crate::container::{self, Ahead, Container, Owner, Usage};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, Hierarchy, Recent};
@@ -60,6 +60,14 @@ impl Store {
     /// As [`container::open_url`], and as `open`.
     pub fn open_url(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
         Self::from_container(container::open_url(url, options)?, Limits::default())
+    }
+
+    /// Opens the last commit of the store whose file is in memory; messages call it `location`.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_bytes(bytes: Owner, location: &str) -> Result<Self> {
+        Self::from_container(container::open_bytes(bytes, location)?, Limits::default())
     }
 
     /// Opens the store in `container`, which may take no more memory than `limits` allow.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,18 +51,16 @@ class Ambar(Way):
         for mesh in series:
             yield mesh.read(threads=threads)
 
+    def read_box(self, folder: Path, bounds: Sequence[float], threads: int) -> Any:
+        """Read the cells that touch a box."""
+        box = ambar.Box(tuple(bounds[::2]), tuple(bounds[1::2]))
+        return ambar.read_mesh(folder / FILE, region=box, threads=threads)
+
     def read_array(self, folder: Path, threads: int) -> tuple[Any, Any]:
-        """Read one array of the store, or the mesh without others where small ones share one."""
-        path, name = folder / FILE, NAMES["point"]
-        for frame in ambar.frames(path):
-            if (frame.association, frame.name) == ("point_data", name):
-                mesh: Any = ambar.open(path)
-                store = mesh.store
-                return store[frame.node].read(threads=threads), store
-        found = ambar.read_mesh(
-            path, point_data=[name], cell_data=[], field_data=[], threads=threads
-        )
-        return found.point_data[name], found
+        """Read one array of the store."""
+        mesh: Any = ambar.open(folder / FILE)
+        values = mesh.read_array(NAMES["point"], association="point", threads=threads)
+        return values, mesh
 
 
 class AmbarFast(Ambar):
@@ -83,3 +81,17 @@ class AmbarSmall(Ambar):
     leveled = False
     threaded = False
     profile = "small"
+
+
+class AmbarReorder(Ambar):
+    """The same with the cells sorted along a curve."""
+
+    key = "ambar-reorder"
+    name = "ambar, reorder"
+    leveled = False
+    threaded = False
+    box_only = True
+
+    def write(self, mesh: Any, folder: Path, level: int | None, threads: int) -> None:  # noqa: ARG002
+        """Write it reordered."""
+        ambar.write_mesh(mesh, folder / FILE, threads=threads, durability="none", reorder=True)

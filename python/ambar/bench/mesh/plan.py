@@ -18,6 +18,8 @@ REAL_WAYS = ("vtk-zlib", "zvtk", "pv", "pv-shuffle", "ambar-fast", "ambar", "amb
 """The ways that the meshes other than grids are kept in."""
 SERIES_WAYS = ("zvtk", "pv", "pv-shuffle", "ambar-fast", "ambar", "ambar-small")
 """The ways that time steps are kept in."""
+BOX_WAYS = ("vtk-zlib", "zvtk", "pv", "pv-shuffle", "ambar", "ambar-reorder")
+"""The ways that the cells in a box are read from."""
 HIGH = 19
 """A level at which the meshes other than grids are written by pyvista-zstd as well."""
 TOGETHER_BYTES = 1 << 30
@@ -80,13 +82,14 @@ class Plan:
     def settings(self, mesh: str) -> list[Setting]:
         """Return the settings in which a mesh is written, each once."""
         study, every = self.study, self.study.threads
+        whole = [way for way in self.ways if not way.box_only]
         if mesh not in study.grids:
-            ways = [way for way in self.ways if way.key in REAL_WAYS]
+            ways = [way for way in whole if way.key in REAL_WAYS]
             high = [Setting(way.key, HIGH, every) for way in ways if way.library == "pyvista-zstd"]
             return [Setting(way.key, way.level, every) for way in ways] + high
         found = []
         if "formats" in study.parts:
-            found += [Setting(way.key, way.level, every) for way in self.ways]
+            found += [Setting(way.key, way.level, every) for way in whole]
         if "levels" in study.parts:
             ways = [way for way in self.ways if way.leveled]
             found += [Setting(way.key, level, every) for way in ways for level in study.levels]
@@ -104,8 +107,19 @@ class Plan:
 
     def read_array(self, mesh: str, raw_bytes: int = 0) -> list[ArrayRow]:
         """Return the rows of one array's read; ways that cannot are noted."""
-        settings = [Setting(way.key, way.level, self.study.threads) for way in self.ways]
-        jobs = {setting: self._job("array", mesh, setting) for setting in settings}
+        return self._read_part(
+            "array", mesh, [way for way in self.ways if not way.box_only], raw_bytes
+        )
+
+    def read_box(self, mesh: str) -> list[ArrayRow]:
+        """Return the rows of reading the cells in a box; ways that cannot are noted."""
+        return self._read_part("box", mesh, [way for way in self.ways if way.key in BOX_WAYS], 0)
+
+    def _read_part(
+        self, do: str, mesh: str, ways: list[type[Way]], raw_bytes: int
+    ) -> list[ArrayRow]:
+        settings = [Setting(way.key, way.level, self.study.threads) for way in ways]
+        jobs = {setting: self._job(do, mesh, setting) for setting in settings}
         self._take_turns(mesh, jobs, raw_bytes)
         return [_array(mesh, setting, job.answers) for setting, job in jobs.items() if job.answers]
 
@@ -141,7 +155,9 @@ class Plan:
         for setting, job in jobs.items():
             if job.failed:
                 job.answers.clear()  # a way that fails at times has no figures
-                what = "one array of the " if job.request["do"] == "array" else ""
+                what = {"array": "one array of the ", "box": "a box of the "}.get(
+                    job.request["do"], ""
+                )
                 self.study.left_out[f"{setting.name}, {what}{mesh}"] = job.failed
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from ambar.cli.common import size
 
 COLUMNS = ("", "write s", "read s", "write MB/s", "read MB/s", "MB", "ratio")
 ARRAY_COLUMNS = ("", "ms", "read kB", "array kB", "files kB")
+BOX_COLUMNS = ("", "ms", "read kB", "part kB", "files kB")
 NINE = 9
 """The highest level that counts as one of those for daily use."""
 
@@ -54,6 +55,10 @@ def sections(study: Study) -> Iterator[Section]:
     if study.arrays:
         rows = [(_array(row), row.ours) for row in study.arrays]
         yield Section(f"one array of the {study.arrays[0].mesh}", ARRAY_COLUMNS, rows)
+    if study.boxes:
+        rows = [(_array(row), row.ours) for row in study.boxes]
+        title = f"cells in a box of the {study.boxes[0].mesh}"
+        yield Section(title, BOX_COLUMNS, rows)
     if real := [name for name in _meshes(study) if name not in study.grids]:
         yield _sizes(study, real)
         yield _times(study, real)
@@ -109,7 +114,7 @@ def _sizes(study: Study, names: list[str]) -> Section:
         "zvtk",
         "pv",
         f"pv {HIGH}",
-        *(way.name for way in WAYS.values() if way.ours),
+        *(way.name for way in WAYS.values() if way.ours and not way.box_only),
         "ambar / pv",
     )
     found = []
@@ -117,7 +122,8 @@ def _sizes(study: Study, names: list[str]) -> Section:
         rows = study.of(mesh)
         by_way = {row.way: row for row in rows if row.level == WAYS[row.way].level}
         low, high = _best(rows), _best(rows, level=HIGH)
-        ours = [by_way.get(key) for key, way in WAYS.items() if way.ours]
+        whole = [key for key, way in WAYS.items() if way.ours and not way.box_only]
+        ours = [by_way.get(key) for key in whole]
         peers = [by_way.get("vtk-zlib"), by_way.get("zvtk"), low, high]
         cells = [f"{row.bytes / 1e3:,.1f}" if row else "-" for row in (*peers, *ours)]
         own = by_way.get("ambar")

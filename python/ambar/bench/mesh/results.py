@@ -50,7 +50,7 @@ class Row:
 
 @dataclass
 class ArrayRow:
-    """What reading one array of a mesh took."""
+    """What reading one array of a mesh took, or the cells in a box."""
 
     mesh: str
     way: str
@@ -62,7 +62,7 @@ class ArrayRow:
     bytes: int
     """Of all files."""
     raw_bytes: int
-    """Of the array."""
+    """Of what was read."""
 
     @property
     def read_seconds(self) -> float:
@@ -86,6 +86,8 @@ class Study:
     machine: dict[str, str]
     rows: list[Row] = field(default_factory=list)
     arrays: list[ArrayRow] = field(default_factory=list)
+    boxes: list[ArrayRow] = field(default_factory=list)
+    """Of the cells in a box."""
     series: list[Row] = field(default_factory=list)
     """Of all time steps together."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -126,7 +128,8 @@ class Study:
             entry["write_seconds"] = row.write_seconds
             entry["read_seconds"] = row.read_seconds
             entry["ratio"] = row.ratio
-        for array, entry in zip(self.arrays, values["arrays"], strict=True):
+        parts = values["arrays"] + values["boxes"]
+        for array, entry in zip(self.arrays + self.boxes, parts, strict=True):
             entry["read_seconds"] = array.read_seconds
         return values
 

@@ -20,5 +20,6 @@ WAYS: dict[str, type[Way]] = {
         ambar_ways.AmbarFast,
         ambar_ways.Ambar,
         ambar_ways.AmbarSmall,
+        ambar_ways.AmbarReorder,
     )
 }

@@ -14,7 +14,7 @@ from ambar.bench.mesh.results import Study
 from ambar.bench.mesh.rows import WAYS
 from ambar.bench.mesh.ways import Way
 
-PARTS = ("formats", "levels", "threads", "array", "meshes", "series")
+PARTS = ("formats", "levels", "threads", "array", "box", "meshes", "series")
 LEVELS = (-22, -10, -5, -1, 1, 3, 5, 7, 9, 12, 15, 19, 22)
 PACKAGES = ("pyvista", "vtk", "pyvista-zstd", "zvtk", "zstandard", "meshio", "h5py", "blosc2")
 
@@ -51,7 +51,8 @@ def run_study(
         What the grids hold: some of "random" and "smooth".
     parts
         Some of "formats", "levels", "threads", "array" (the one alone, of the first grid), which
-        are of the grids, "meshes", those of other kinds, and "series", `steps` of one in time.
+        are of the grids, "box" (the cells in one of the Delaunay mesh), "meshes", those of other
+        kinds, and "series", `steps` of one in time.
     levels
         Levels of zstd, from -22 to 22.
     keys
@@ -104,6 +105,10 @@ def _measure(plan: Plan, only: Sequence[str] | None) -> None:
             study.rows += plan.write_and_read(mesh, raw_bytes)
     if "array" in study.parts:
         study.arrays += plan.read_array(study.grids[0], raw_bytes)
+    if "box" in study.parts:
+        meshes.prepare(plan.sizes)
+        study.boxes += plan.read_box(meshes.DELAUNAY[1])
+        meshes.forget(plan.sizes)
     if "meshes" in study.parts:
         there = meshes.real()
         _known("mesh", only or (), there)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,6 +34,8 @@ class Way(ABC):
     """Whether it takes part in the study of levels."""
     threaded: ClassVar[bool] = False
     """Whether it takes part in the study of threads."""
+    box_only: ClassVar[bool] = False
+    """Whether it takes part in the study of cells in a box alone."""
 
     @classmethod
     def lacking(cls) -> list[str]:
@@ -64,6 +66,13 @@ class Way(ABC):
         """Yield the meshes of all time steps."""
         for own in sorted(folder.iterdir()):
             yield self.read(own, threads)
+
+    def read_box(self, folder: Path, bounds: Sequence[float], threads: int) -> Any:
+        """Return the cells whose bounds touch a box (x, x, y, y, z, z): of all that is read."""
+        mesh = self.read(folder, threads)
+        if not hasattr(mesh, "find_cells_within_bounds"):
+            raise _core.UnsupportedError(f"{self.name} gives arrays, no cells")
+        return mesh.extract_cells(mesh.find_cells_within_bounds(bounds))
 
     def read_array(self, folder: Path, threads: int) -> tuple[Any, Any]:  # noqa: ARG002
         """Return the values of "pdata" alone, and what keeps their file open.

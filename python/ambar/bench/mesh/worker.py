@@ -1,4 +1,4 @@
-"""A process of the study: writes a mesh, reads it, compares; or counts the bytes of one array."""
+"""A process of the study: writes a mesh, reads it, compares; or counts the bytes of a part."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from ambar.bench.mesh.rows import WAYS
 from ambar.bench.mesh.ways import NAMES, Way
 from ambar.bench.process import serve
 
+BOX = (0.4, 0.6)
+"""Which part of the points lies below the sides of the box, in each dimension."""
 TURN_SECONDS = 0.3
 TURN_TIMES = 20
 """How long and how often short writes and reads are repeated in one turn; their median counts."""
@@ -46,7 +48,12 @@ class Server:
         try:
             way = self.way(request["way"])
             self.load(request["mesh"])
-            do = {"mesh": self.measure, "array": self.count, "series": self.steps}[request["do"]]
+            do = {
+                "mesh": self.measure,
+                "array": self.count,
+                "box": self.box,
+                "series": self.steps,
+            }[request["do"]]
             return do(way, request)
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}".strip().splitlines()[0]}
@@ -179,24 +186,58 @@ class Server:
         CorruptError
             If it differs from what was written.
         """
-        threads, begun = request["threads"], time.perf_counter()
-        self.write(way, self.mesh, request["level"], threads)
-        way.read_array(self.folder, threads)  # imports what it needs
-        gc.collect()
-        before, started = _read_calls(), time.perf_counter()
-        values, kept = way.read_array(self.folder, threads)
-        seconds = time.perf_counter() - started
-        asked = _read_calls() - before + _mapped(self.folder)
         truth = self.truth[f"point_data/{NAMES['point']}"]
+        threads = request["threads"]
+        (values, kept), answer = self.part(
+            way, request, lambda: way.read_array(self.folder, threads)
+        )
         if not np.array_equal(values, truth):
             raise _core.CorruptError("it reads other values")
         del kept
-        return {
+        return {**answer, "raw": truth.nbytes}
+
+    def box(self, way: Way, request: dict[str, Any]) -> dict[str, Any]:
+        """Read the cells in a box; return the seconds and the bytes that were read for it.
+
+        Raises
+        ------
+        CorruptError
+            If there are other cells in it.
+        """
+        sides = np.quantile(self.mesh.points, BOX, axis=0)
+        bounds = sides.T.ravel().tolist()
+        found, answer = self.part(
+            way, request, lambda: way.read_box(self.folder, bounds, request["threads"])
+        )
+        truth = self.mesh.extract_cells(self.mesh.find_cells_within_bounds(bounds))
+        for ids in ("vtkOriginalPointIds", "vtkOriginalCellIds"):
+            truth.point_data.pop(ids, None)
+            truth.cell_data.pop(ids, None)
+        name = truth.point_data.keys()[0]
+        if found.n_cells != truth.n_cells or not np.array_equal(
+            np.sort(found[name], axis=0), np.sort(truth[name], axis=0)
+        ):
+            raise _core.CorruptError("it reads other cells")
+        if type(way).read_box is Way.read_box:
+            answer["asked"] = answer["bytes"]  # all is read, and let go when it is cut
+        return {**answer, "raw": raw_bytes(contents(truth))}
+
+    def part(
+        self, way: Way, request: dict[str, Any], read: Callable[[], Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Write the mesh and read a part of it; return that, the seconds and the bytes."""
+        begun = time.perf_counter()
+        self.write(way, self.mesh, request["level"], request["threads"])
+        read()  # imports what it needs
+        gc.collect()
+        before, started = _read_calls(), time.perf_counter()
+        found = read()
+        seconds = time.perf_counter() - started
+        return found, {
             "seconds": time.perf_counter() - begun,
             "read": seconds,
-            "asked": asked,
+            "asked": _read_calls() - before + _mapped(self.folder),
             "bytes": size_and_files(self.folder)[0],
-            "raw": truth.nbytes,
         }
 
 

@@ -1,0 +1,69 @@
+//! Chunks for HDF5 that are encoded before HDF5 sees them.
+
+use ambar_codec::packet::{BoxOfCells, Type, Workspaces, encode_boxes};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::codec::told;
+use crate::memory::Lent;
+
+/// Encodes a chunk of boxes of cells, one behind the other, as the filter of HDF5 decodes it.
+#[pyfunction]
+#[pyo3(signature = (values, boxes, bound))]
+pub fn hdf5_boxes<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    boxes: &Bound<'py, PyAny>,
+    bound: f64,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let (values, boxes) = (Lent::new(values, false)?, Lent::new(boxes, false)?);
+    let of = match values.format() {
+        "f" | "<f" => Type::Float32,
+        "d" | "<d" => Type::Float64,
+        other => {
+            return Err(PyTypeError::new_err(format!(
+                "the values must be float32 or float64 in this machine's byte order, not {other:?}"
+            )));
+        }
+    };
+    let boxes = boxes_of(&boxes)?;
+    let encode = || {
+        let mut workspaces = Workspaces::default();
+        encode_boxes(values.bytes(), of, &boxes, bound, &mut workspaces)
+    };
+    let packet = told(py.detach(encode))?;
+    Ok(packet.map(|packet| PyBytes::new(py, &packet)))
+}
+
+/// Boxes from int64 (n, 2, 3): first cells and numbers of cells.
+fn boxes_of(lent: &Lent) -> PyResult<Vec<BoxOfCells>> {
+    let refused = || {
+        PyTypeError::new_err(
+            "boxes are int64 of shape (n, 2, 3), first cells and \
+                                           numbers of cells above 0",
+        )
+    };
+    if !matches!(
+        (lent.format(), lent.shape()),
+        ("l" | "q" | "<l" | "<q", [_, 2, 3])
+    ) {
+        return Err(refused());
+    }
+    let numbers: &[[[i64; 3]; 2]] =
+        bytemuck::try_cast_slice(lent.bytes()).map_err(|_| refused())?;
+    let boxed = |[first, lengths]: &[[i64; 3]; 2]| {
+        let mut cells = [0; 3];
+        for (to, n) in cells.iter_mut().zip(lengths) {
+            *to = usize::try_from(*n).ok().filter(|n| *n > 0)?;
+        }
+        Some(BoxOfCells {
+            first: *first,
+            lengths: cells,
+        })
+    };
+    numbers
+        .iter()
+        .map(|one| boxed(one).ok_or_else(refused))
+        .collect()
+}

@@ -1,0 +1,250 @@
+//! One rank's end of a store that many processes write together.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ambar::array::Region;
+use ambar::codec::Profile;
+use ambar::container::CreateOptions;
+use ambar::ranks::{self, ArrayId, Decomposition, Placement, RankOptions};
+use ambar::{Error, ErrorKind};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use crate::errors::OrRaise;
+use crate::memory::Lent;
+use crate::writer::{About, durability, object, spec};
+
+/// Who holds which blocks of arrays of one shape.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct Blocks(Arc<Decomposition>);
+
+#[pymethods]
+impl Blocks {
+    /// One rank's blocks, start and shape of each, as bytes to be gathered.
+    #[staticmethod]
+    fn encode(
+        py: Python<'_>,
+        shape: Vec<u64>,
+        blocks: Vec<(Vec<u64>, Vec<u64>)>,
+    ) -> PyResult<Bound<'_, PyBytes>> {
+        let blocks = blocks
+            .into_iter()
+            .map(|(start, shape)| Region { start, shape });
+        let blocks: Vec<Region> = blocks.collect();
+        let bytes = Decomposition::encode(&shape, &blocks).or_raise()?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The blocks of all ranks, by their bytes in the order of the ranks.
+    #[staticmethod]
+    fn gather(parts: Vec<PyBackedBytes>) -> PyResult<Self> {
+        let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
+        let held = Decomposition::gather(&parts).or_raise()?;
+        Ok(Self(Arc::new(held)))
+    }
+
+    #[getter]
+    fn shape(&self) -> Vec<u64> {
+        self.0.shape().to_vec()
+    }
+
+    /// Start and shape of each block that a rank holds.
+    fn of(&self, rank: u32) -> Vec<(Vec<u64>, Vec<u64>)> {
+        let own = self.0.blocks().iter().filter(|(owner, _)| *owner == rank);
+        own.map(|(_, block)| (block.start.clone(), block.shape.clone()))
+            .collect()
+    }
+}
+
+/// What Python says of how ranks write: number of ranks, placement, alignment, extent, threads.
+type How = (u32, String, u64, u64, usize);
+
+fn options((ranks, placement, alignment, extent, threads): How) -> PyResult<RankOptions> {
+    let placement = match placement.as_str() {
+        "counter" => Placement::Counter,
+        "reserved" => Placement::Reserved,
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "no placement {other:?}; there are \"counter\" and \"reserved\""
+            )));
+        }
+    };
+    Ok(RankOptions {
+        ranks,
+        placement,
+        alignment,
+        extent,
+        threads,
+    })
+}
+
+/// One rank's end of a store that many write.
+#[pyclass(frozen, module = "ambar._core")]
+pub struct RankWriter {
+    inner: Mutex<Option<ranks::RankWriter>>,
+}
+
+#[pymethods]
+impl RankWriter {
+    /// Rank 0's end of a new store, or of one that is added to.
+    #[staticmethod]
+    fn first(
+        py: Python<'_>,
+        path: PathBuf,
+        mode: &str,
+        durability: &str,
+        how: How,
+    ) -> PyResult<Self> {
+        let durability = self::durability(durability)?;
+        let options = options(how)?;
+        let create = CreateOptions {
+            durability,
+            overwrite: mode == "overwrite",
+            directory: false,
+        };
+        let writer = py.detach(|| match mode {
+            "append" => ranks::RankWriter::append(&path, durability, options),
+            _ => ranks::RankWriter::create(&path, &create, options),
+        });
+        Ok(Self::new(writer.or_raise()?))
+    }
+
+    /// Another rank's end, by rank 0's invitation.
+    #[staticmethod]
+    fn join(py: Python<'_>, invitation: PyBackedBytes, rank: u32) -> PyResult<Self> {
+        let writer = py.detach(|| ranks::RankWriter::join(&invitation, rank));
+        Ok(Self::new(writer.or_raise()?))
+    }
+
+    fn invitation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.with(py, ranks::RankWriter::invitation)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Whether places come from a counter that the ranks share.
+    #[getter]
+    fn counts(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |writer| {
+            let options = writer.options();
+            Ok(options.ranks > 1 && options.placement == Placement::Counter)
+        })
+    }
+
+    /// Has places come from a counter: `reserve` adds a number to it, and returns what it was.
+    fn count_with(&self, py: Python<'_>, reserve: Py<PyAny>) -> PyResult<()> {
+        let reserve = move |bytes: u64| {
+            Python::attach(|py| reserve.call1(py, (bytes,))?.extract(py)).map_err(|error: PyErr| {
+                Error::new(ErrorKind::Io, format!("the ranks' counter: {error}"))
+            })
+        };
+        self.with(py, |writer| {
+            writer.count_with(Box::new(reserve));
+            Ok(())
+        })
+    }
+
+    fn group(&self, py: Python<'_>, path: &str, attributes: &str) -> PyResult<()> {
+        let attributes = object(attributes)?;
+        self.with(py, |writer| writer.group(path, attributes))
+    }
+
+    fn begin_step(&self, py: Python<'_>, series: &str, time: f64) -> PyResult<String> {
+        self.with(py, |writer| writer.begin_step(series, time))
+    }
+
+    /// Declares an array; `error_bound` is absolute.
+    #[pyo3(signature = (path, about, error_bound, blocks))]
+    fn declare(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        about: About,
+        error_bound: Option<f64>,
+        blocks: Option<&Blocks>,
+    ) -> PyResult<u32> {
+        let mut spec = spec(about, Profile::default())?;
+        spec.error_bound = error_bound;
+        let held = blocks.map(|blocks| &blocks.0);
+        let array = self.with(py, |writer| writer.declare(path, &spec, held))?;
+        Ok(array.0)
+    }
+
+    /// Writes a C-contiguous buffer into a block from `start` on.
+    fn write(
+        &self,
+        py: Python<'_>,
+        array: u32,
+        data: &Bound<'_, PyAny>,
+        start: Vec<u64>,
+        shape: Vec<u64>,
+    ) -> PyResult<()> {
+        let values = Lent::new(data, false)?;
+        let region = Region { start, shape };
+        self.with(py, |writer| {
+            writer.write(ArrayId(array), &region, values.bytes())
+        })
+    }
+
+    fn outbox<'py>(&self, py: Python<'py>, to: u32) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.with(py, |writer| Ok(writer.outbox(to)))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn inbox(&self, py: Python<'_>, sender: u32, bytes: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = Lent::new(bytes, false)?;
+        self.with(py, |writer| writer.inbox(sender, bytes.bytes()))
+    }
+
+    fn seal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.with(py, ranks::RankWriter::seal)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn commit<'py>(
+        &self,
+        py: Python<'py>,
+        indices: Vec<PyBackedBytes>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let indices: Vec<&[u8]> = indices.iter().map(AsRef::as_ref).collect();
+        let bytes = self.with(py, |writer| writer.commit(&indices))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn conclude(&self, py: Python<'_>, outcome: PyBackedBytes) -> PyResult<()> {
+        self.with(py, |writer| writer.conclude(&outcome))
+    }
+
+    /// Lets go of the file. What was not committed is lost.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            *inner = None;
+        });
+    }
+}
+
+impl RankWriter {
+    fn new(writer: ranks::RankWriter) -> Self {
+        Self {
+            inner: Mutex::new(Some(writer)),
+        }
+    }
+
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut ranks::RankWriter) -> ambar::Result<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let writer = inner
+                .as_mut()
+                .ok_or_else(|| Error::invalid("the writer is closed; open another"))?;
+            act(writer)
+        })
+        .or_raise()
+    }
+}

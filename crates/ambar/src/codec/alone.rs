@@ -1,0 +1,189 @@
+//! Small arrays encoded one by one, without a node around them.
+
+use serde_json::{Value, json};
+use zarrs_metadata::v3::MetadataV3;
+
+use super::ambar::ChunkPlace;
+use super::arrays::{self, ArrayCodec};
+use super::candidates::{candidates, gridded, shaped, whole};
+use super::chain::{ByteCodec, CodecChain, ValueCodec};
+use super::scratch::with_scratch;
+use super::{Profile, pcodec};
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::metadata::checked_product;
+use crate::parallel;
+
+/// Bytes of a chain's JSON for which a byte counts: it lies beside others like it, compressed.
+const TEXT_BYTES: usize = 4;
+
+/// A small array, encoded.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    /// The names of its codecs, a space between them; decoding needs no configuration.
+    pub codecs: String,
+    /// Its bytes, with no checksum of their own.
+    pub bytes: Vec<u8>,
+}
+
+/// Encodes the values of an array of a fixed-size `dtype` (native byte order, C order) in the chain in
+/// which they take least; `predict` as in an [`crate::array::ArraySpec`].
+///
+/// # Errors
+/// `Invalid` where shape and bytes do not fit.
+pub fn encode_alone(dtype: &DataType, shape: &[u64], raw: &[u8], predict: bool) -> Result<Alone> {
+    check(dtype, shape, raw.len()).map_err(Error::invalid)?;
+    let mut candidates = candidates(Profile::Small, dtype);
+    candidates.extend(shaped(Profile::Small, dtype, shape));
+    whole(Profile::Small, dtype, &mut candidates);
+    if predict {
+        candidates.extend(gridded(Profile::Small, dtype, shape));
+    }
+    let tried = parallel::try_map(candidates.len(), |index| {
+        let mut chain = candidates[index].chain.clone();
+        chain.strengthen();
+        // What holds the bytes has a checksum.
+        chain.bytes.retain(|codec| *codec != ByteCodec::Crc32c);
+        let place = ChunkPlace {
+            shape,
+            origins: None,
+            plan: None,
+        };
+        let bytes = with_scratch(|scratch| chain.encode(dtype, raw, &place, &mut scratch.codecs))?;
+        Ok(Alone {
+            codecs: names(&chain),
+            bytes,
+        })
+    })?;
+    tried
+        .into_iter()
+        .min_by_key(|alone| alone.bytes.len() + alone.codecs.len() / TEXT_BYTES)
+        .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
+}
+
+/// Decodes what `encode_alone` made into `out`, native byte order.
+///
+/// # Errors
+/// `Corrupt` where the bytes, or the codecs, are not those of such an array; `Unsupported`; `Limit`.
+pub fn decode_alone(
+    codecs: &str,
+    dtype: &DataType,
+    shape: &[u64],
+    encoded: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
+    check(dtype, shape, out.len()).map_err(Error::corrupt)?;
+    Limits::check("a chunk", out.len() as u64, Limits::default().chunk_bytes)?;
+    let chain = chain_of(codecs, dtype, shape.len())?;
+    with_scratch(|scratch| chain.decode(dtype, shape, encoded, out, &mut scratch.codecs))
+}
+
+/// The names of a chain's codecs.
+fn names(chain: &CodecChain) -> String {
+    let arrays = chain.arrays.iter().map(|codec| match codec {
+        ArrayCodec::Transpose(_) => "transpose",
+        ArrayCodec::Delta => "delta",
+    });
+    let values = match chain.values {
+        ValueCodec::Pcodec(_) => "pcodec",
+        ValueCodec::Ambar(_) => "ambar",
+        ValueCodec::Bytes(_) | ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => "bytes",
+    };
+    let bytes = chain.bytes.iter().map(|codec| match codec {
+        ByteCodec::Zstd(_) => "zstd",
+        ByteCodec::Blosc(_) => "blosc",
+        ByteCodec::Crc32c => "crc32c",
+    });
+    let names: Vec<&str> = arrays.chain([values]).chain(bytes).collect();
+    names.join(" ")
+}
+
+/// The chain of these names, as far as decoding needs it.
+fn chain_of(names: &str, dtype: &DataType, dimensions: usize) -> Result<CodecChain> {
+    let codec = |name: &str| {
+        Ok(match name {
+            "transpose" => {
+                let last = dimensions.saturating_sub(1);
+                let order: Vec<usize> = [last].into_iter().chain(0..last).collect();
+                json!({"name": name, "configuration": {"order": order}})
+            }
+            "delta" => {
+                let name = arrays::numpy_name(dtype);
+                json!({"name": "numcodecs.delta", "configuration": {"dtype": name}})
+            }
+            "pcodec" => {
+                json!({"name": name, "configuration": pcodec::Config::new(0)})
+            }
+            "ambar" => json!({"name": name, "configuration": {"error_bound": 0.0}}),
+            "bytes" => json!({"name": name, "configuration": {"endian": "little"}}),
+            "zstd" => json!({"name": name, "configuration": {"level": 0}}),
+            "blosc" => json!({"name": name, "configuration":
+                {"cname": "zstd", "clevel": 1, "shuffle": "shuffle"}}),
+            _ => {
+                return Err(Error::unsupported(format!(
+                    "codec {name:.80?} of a small array"
+                )));
+            }
+        })
+    };
+    let codecs = names.split(' ').map(codec).collect::<Result<Vec<_>>>()?;
+    let codecs: Vec<MetadataV3> = serde_json::from_value(Value::Array(codecs))
+        .map_err(|error| Error::corrupt(format!("no codecs: {error}")))?;
+    CodecChain::from_metadata(&codecs, dtype, dimensions)
+}
+
+fn check(dtype: &DataType, shape: &[u64], bytes: usize) -> std::result::Result<(), String> {
+    let size = dtype.size().unwrap_or(0) as u64;
+    if size > 0 && checked_product(shape, size) == Some(bytes as u64) {
+        return Ok(());
+    }
+    Err(format!(
+        "{shape:?} values of {dtype} do not have {bytes} bytes"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_comes_back() {
+        let corners: Vec<i64> = (0..300).flat_map(|i| [i, i + 1, i + 20]).collect();
+        let raw: &[u8] = bytemuck::cast_slice(&corners);
+        let alone = encode_alone(&DataType::Int64, &[300, 3], raw, false).unwrap();
+        assert!(alone.bytes.len() < 200, "{} bytes", alone.bytes.len());
+        assert_eq!(alone.codecs, "transpose delta bytes zstd");
+        let codecs = alone.codecs;
+        let mut out = vec![0; raw.len()];
+        decode_alone(&codecs, &DataType::Int64, &[300, 3], &alone.bytes, &mut out).unwrap();
+        assert_eq!(out, raw);
+        for (codecs, shape, bytes) in [
+            (&codecs[..], &[300, 4][..], &alone.bytes[..]),
+            (&codecs, &[300, 3], b"no"),
+            ("bytes gzip", &[300, 3], &alone.bytes),
+            ("", &[300, 3], &alone.bytes),
+        ] {
+            let error = decode_alone(codecs, &DataType::Int64, shape, bytes, &mut out);
+            assert!(error.is_err(), "{codecs} {shape:?}");
+        }
+    }
+
+    #[test]
+    fn empty_arrays_and_values_of_any_type_come_back() {
+        for (dtype, size) in [
+            (DataType::Bool, 1),
+            (DataType::UInt8, 1),
+            (DataType::Float64, 8),
+        ] {
+            for count in [0u64, 1, 77] {
+                let raw: Vec<u8> = (0..count * size).map(|i| (i % 2) as u8).collect();
+                let alone = encode_alone(&dtype, &[count], &raw, true).unwrap();
+                let mut out = vec![9; raw.len()];
+                let codecs = &alone.codecs;
+                decode_alone(codecs, &dtype, &[count], &alone.bytes, &mut out).unwrap();
+                assert_eq!(out, raw, "{dtype} {count}");
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+! Stores of ambar from Fortran: written by one process or, with the module ambar_mpi, by many; read.
+!
+! Dimensions come in Fortran's order, the fastest first, and indices begin at 1. The store keeps C's order, the
+! slowest dimension first: what is u(nx, ny, nz) here is an array of the shape (nz, ny, nx) to Python, C and Zarr,
+! with the same bytes. Shapes, starts and counts are integer(int64).
+!
+! Every subroutine ends with an optional ierr, which becomes 0 or one of AMBAR_CORRUPT to AMBAR_PANIC;
+! ambar_last_error() says why. Without ierr an error ends the program.
+module ambar
+    use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
+    use ambar_c
+    use ambar_reading
+    implicit none (type, external)
+    private
+
+    public :: ambar_writer, ambar_array, ambar_blocks, ambar_settings
+    public :: ambar_create, ambar_append, ambar_commit, ambar_close, ambar_group, ambar_begin_step
+    public :: ambar_define, ambar_write, ambar_free
+    public :: ambar_open, ambar_shape, ambar_read, ambar_attributes, ambar_store, ambar_last_error
+    public :: AMBAR_OK, AMBAR_CORRUPT, AMBAR_UNSUPPORTED, AMBAR_INVALID, AMBAR_NOT_FOUND
+    public :: AMBAR_BUSY, AMBAR_LIMIT, AMBAR_INTERRUPTED, AMBAR_IO, AMBAR_PANIC, AMBAR_BOOL
+    public :: AMBAR_INT8, AMBAR_INT16, AMBAR_INT32, AMBAR_INT64, AMBAR_UINT8, AMBAR_UINT16
+    public :: AMBAR_UINT32, AMBAR_UINT64, AMBAR_FLOAT32, AMBAR_FLOAT64, AMBAR_COMPLEX64
+    public :: AMBAR_COMPLEX128, AMBAR_BALANCED, AMBAR_FAST, AMBAR_SMALL, AMBAR_RAW, AMBAR_RESERVED
+    public :: AMBAR_COUNTER
+    public :: settled ! for the module ambar_mpi
+
+    ! A store open for writing: this process' end of it.
+    type :: ambar_writer
+        type(c_ptr) :: handle = c_null_ptr
+        type(c_ptr) :: ranks = c_null_ptr ! of ambar_mpi
+    end type
+
+    ! An array that was defined since the last commit.
+    type :: ambar_array
+        integer(c_int32_t) :: id = -1
+        integer :: type = -1
+        integer :: ndim = 0
+    end type
+
+    ! Which rank holds which part of arrays of one shape; made by ambar_mpi_blocks.
+    type :: ambar_blocks
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+
+    ! How a store is written; the defaults suit a local disk.
+    type :: ambar_settings
+        logical :: overwrite = .false.          ! replace a file of that name
+        logical :: fsync = .true.               ! commits survive a power cut
+        integer(int64) :: alignment = 0         ! extents of ranks begin at multiples of it, bytes; 0: 4096
+        integer(int64) :: extent = 0            ! bytes that a rank takes from the counter at least; 0: 1 MiB
+        integer :: threads = 1                  ! each rank encodes with
+        integer :: placement = 0                ! AMBAR_COUNTER or AMBAR_RESERVED
+    end type
+
+    ! Writes a block of the rank's: call ambar_write(writer, array, start, values [, ierr]).
+    interface ambar_write
+        module procedure write_int8, write_int16, write_int32, write_int64, &
+            write_real32, write_real64, write_complex32, write_complex64
+    end interface
+
+    interface ambar_free
+        module procedure free_blocks
+    end interface
+
+contains
+
+    ! Creates a store that this process writes; it appears under its name with the first commit.
+    subroutine ambar_create(writer, path, settings, ierr)
+        type(ambar_writer), intent(out) :: writer
+        character(*), intent(in) :: path
+        type(ambar_settings), intent(in), optional :: settings
+        integer, intent(out), optional :: ierr
+        call concluded(c_create(trim(path) // c_null_char, settled(settings), writer%handle), ierr)
+    end subroutine
+
+    ! Goes on with a store. What a killed writer left behind the last commit is cut off.
+    subroutine ambar_append(writer, path, settings, ierr)
+        type(ambar_writer), intent(out) :: writer
+        character(*), intent(in) :: path
+        type(ambar_settings), intent(in), optional :: settings
+        integer, intent(out), optional :: ierr
+        call concluded(c_append(trim(path) // c_null_char, settled(settings), writer%handle), ierr)
+    end subroutine
+
+    ! Makes a group, and those above it; attributes are a JSON object. Of many ranks, rank 0 does it.
+    subroutine ambar_group(writer, path, attributes, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        character(*), intent(in) :: path
+        character(*), intent(in), optional :: attributes
+        integer, intent(out), optional :: ierr
+        character(:), allocatable :: json
+        json = "{}"
+        if (present(attributes)) json = trim(attributes)
+        call concluded(c_group(writer%handle, trim(path) // c_null_char, json // c_null_char), ierr)
+    end subroutine
+
+    ! Begins the next step of the series at `series` ("": the root) and returns the path of its group; the next commit
+    ! ends it. Many ranks call ambar_mpi_begin_step.
+    subroutine ambar_begin_step(writer, series, time, group, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        character(*), intent(in) :: series
+        real(real64), intent(in) :: time
+        character(:), allocatable, intent(out) :: group
+        integer, intent(out), optional :: ierr
+        character(kind=c_char) :: room(4096)
+        integer :: status, n
+        room = c_null_char
+        status = c_begin_step(writer%handle, trim(series) // c_null_char, time, room, size(room, kind=c_size_t))
+        group = ""
+        do n = 1, size(room)
+            if (room(n) == c_null_char) exit
+            group = group // room(n)
+        end do
+        call concluded(status, ierr)
+    end subroutine
+
+    ! Defines an array, to be written before the next commit; many ranks define the same ones in the same order.
+    ! dimension_names are in Fortran's order, too, separated by commas; chunks are chosen where they are not given.
+    subroutine ambar_define(writer, path, type, shape, array, blocks, profile, error_bound, dimension_names, &
+                            attributes, codecs, chunks, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        character(*), intent(in) :: path
+        integer, intent(in) :: type
+        integer(int64), intent(in) :: shape(:)
+        type(ambar_array), intent(out) :: array
+        type(ambar_blocks), intent(in), optional :: blocks
+        integer, intent(in), optional :: profile
+        real(real64), intent(in), optional :: error_bound
+        character(*), intent(in), optional :: dimension_names, attributes, codecs
+        integer(int64), intent(in), optional :: chunks(:)
+        integer, intent(out), optional :: ierr
+        type(c_spec) :: spec
+        type(c_ptr) :: held
+        integer(c_int64_t), target :: lengths(MAX_DIMENSIONS + 1), pieces(MAX_DIMENSIONS + 1)
+        character(:, kind=c_char), allocatable, target :: names, json, chain
+        if (size(shape) > MAX_DIMENSIONS) then
+            call refused(AMBAR_INVALID, "an array of more than 8 dimensions", ierr)
+            return
+        end if
+        spec%type = type
+        spec%profile = AMBAR_BALANCED
+        if (present(profile)) spec%profile = profile
+        spec%error_bound = 0
+        if (present(error_bound)) spec%error_bound = error_bound
+        lengths(:size(shape)) = reversed(shape)
+        spec%ndim = size(shape)
+        spec%shape = c_loc(lengths)
+        spec%chunks = c_null_ptr
+        if (present(chunks)) then
+            if (size(chunks) /= size(shape)) then
+                call refused(AMBAR_INVALID, "chunks of another number of dimensions than the array", ierr)
+                return
+            end if
+            pieces(:size(chunks)) = reversed(chunks)
+            spec%chunks = c_loc(pieces)
+        end if
+        spec%dimension_names = c_null_ptr
+        if (present(dimension_names)) then
+            names = last_name_first(dimension_names) // c_null_char
+            spec%dimension_names = c_loc(names)
+        end if
+        spec%attributes = c_null_ptr
+        if (present(attributes)) then
+            json = trim(attributes) // c_null_char
+            spec%attributes = c_loc(json)
+        end if
+        spec%codecs = c_null_ptr
+        if (present(codecs)) then
+            chain = trim(codecs) // c_null_char
+            spec%codecs = c_loc(chain)
+        end if
+        held = c_null_ptr
+        if (present(blocks)) held = blocks%handle
+        array%type = type
+        array%ndim = size(shape)
+        call concluded(c_define(writer%handle, trim(path) // c_null_char, spec, held, array%id), ierr)
+    end subroutine
+
+    ! Makes visible and durable what was written since the last commit. Many ranks call ambar_mpi_commit.
+    subroutine ambar_commit(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        call concluded(c_commit(writer%handle), ierr)
+    end subroutine
+
+    ! Frees the writer; what was not committed is lost. Many ranks call ambar_mpi_close.
+    subroutine ambar_close(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        type(c_ptr) :: handle
+        handle = writer%handle
+        writer%handle = c_null_ptr
+        call concluded(c_close(handle), ierr)
+    end subroutine
+
+    subroutine free_blocks(blocks)
+        type(ambar_blocks), intent(inout) :: blocks
+        call c_blocks_free(blocks%handle)
+        blocks%handle = c_null_ptr
+    end subroutine
+
+    subroutine put(writer, array, type, start, count, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer, intent(in) :: type
+        integer(int64), intent(in) :: start(:), count(:)
+        type(c_ptr), intent(in) :: values
+        integer, intent(out), optional :: ierr
+        integer(c_int) :: status
+        if (type /= array%type .or. size(start) /= array%ndim .or. size(count) /= array%ndim) then
+            ! So that nothing is committed without these values.
+            status = c_write(writer%handle, -1_c_int32_t, [0_c_int64_t], [0_c_int64_t], c_null_ptr)
+            call refused(status, "values of another type or number of dimensions than the array's", ierr)
+        else
+            call concluded(c_write(writer%handle, array%id, reversed(start - 1), reversed(count), values), ierr)
+        end if
+    end subroutine
+
+    subroutine write_int8(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int8), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_INT8, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    subroutine write_int16(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int16), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_INT16, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    subroutine write_int32(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int32), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_INT32, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    subroutine write_int64(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        integer(int64), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_INT64, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    subroutine write_real32(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        real(real32), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_FLOAT32, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    subroutine write_real64(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        real(real64), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_FLOAT64, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    subroutine write_complex32(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        complex(real32), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_COMPLEX64, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    subroutine write_complex64(writer, array, start, values, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        type(ambar_array), intent(in) :: array
+        integer(int64), intent(in) :: start(:)
+        complex(real64), intent(in), contiguous, target :: values(..)
+        integer, intent(out), optional :: ierr
+        call put(writer, array, AMBAR_COMPLEX128, start, shape(values, int64), c_loc(values), ierr)
+    end subroutine
+
+    recursive function last_name_first(names) result(turned)
+        character(*), intent(in) :: names
+        character(:), allocatable :: turned
+        integer :: comma
+        comma = index(names, ",")
+        if (comma == 0) then
+            turned = trim(adjustl(names))
+        else
+            turned = last_name_first(names(comma + 1:)) // "," // trim(adjustl(names(:comma - 1)))
+        end if
+    end function
+
+    function settled(settings) result(options)
+        type(ambar_settings), intent(in), optional :: settings
+        type(c_options) :: options
+        type(ambar_settings) :: own
+        if (present(settings)) own = settings
+        options%overwrite = merge(1, 0, own%overwrite)
+        options%no_fsync = merge(0, 1, own%fsync)
+        options%alignment = own%alignment
+        options%extent = own%extent
+        options%threads = own%threads
+        options%placement = own%placement
+    end function
+
+end module

@@ -1,0 +1,135 @@
+! Stores of ambar written by many MPI ranks from Fortran; to be used beside the module ambar.
+!
+! comm is an integer, as mpif.h and the module mpi have it; with mpi_f08 it is comm%mpi_val. All ranks of comm call
+! these subroutines; where one rank fails, they fail on all. Arrays are defined and written with ambar_define and
+! ambar_write.
+module ambar_mpi
+    use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env, only: int64, real64
+    use ambar
+    use ambar_c, only: c_options, refused, reversed, text_of
+    implicit none (type, external)
+    private
+
+    public :: ambar_mpi_create, ambar_mpi_append, ambar_mpi_blocks, ambar_mpi_begin_step, ambar_mpi_commit, ambar_mpi_close
+
+    interface
+        integer(c_int) function c_start(comm, path, options, append, ranks, writer) bind(c, name="ambar_fortran_start")
+            import :: c_char, c_int, c_options, c_ptr
+            integer(c_int), value :: comm, append
+            character(kind=c_char), intent(in) :: path(*)
+            type(c_options), intent(in) :: options
+            type(c_ptr), intent(out) :: ranks, writer
+        end function
+        integer(c_int) function c_blocks(comm, ndim, shape, n, starts, counts, blocks) bind(c, name="ambar_fortran_blocks")
+            import :: c_int, c_int32_t, c_int64_t, c_ptr
+            integer(c_int), value :: comm
+            integer(c_int32_t), value :: ndim, n
+            integer(c_int64_t), intent(in) :: shape(*), starts(*), counts(*)
+            type(c_ptr), intent(out) :: blocks
+        end function
+        integer(c_int) function c_begin_step(ranks, series, time, path, room) bind(c, name="ambar_fortran_begin_step")
+            import :: c_char, c_double, c_int, c_ptr, c_size_t
+            type(c_ptr), value :: ranks
+            character(kind=c_char), intent(in) :: series(*)
+            real(c_double), value :: time
+            character(kind=c_char), intent(out) :: path(*)
+            integer(c_size_t), value :: room
+        end function
+        integer(c_int) function c_commit(ranks) bind(c, name="ambar_fortran_commit")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: ranks
+        end function
+        integer(c_int) function c_close(ranks) bind(c, name="ambar_fortran_close")
+            import :: c_int, c_ptr
+            type(c_ptr), value :: ranks
+        end function
+        function c_last_error() bind(c, name="ambar_fortran_last_error") result(text)
+            import :: c_ptr
+            type(c_ptr) :: text
+        end function
+    end interface
+
+contains
+
+    ! Creates a store that all ranks write; path and settings count on rank 0. It appears under its name with the
+    ! first commit.
+    subroutine ambar_mpi_create(writer, comm, path, settings, ierr)
+        type(ambar_writer), intent(out) :: writer
+        integer, intent(in) :: comm
+        character(*), intent(in) :: path
+        type(ambar_settings), intent(in), optional :: settings
+        integer, intent(out), optional :: ierr
+        call told(c_start(comm, trim(path) // c_null_char, settled(settings), 0_c_int, writer%ranks, &
+                               writer%handle), ierr)
+    end subroutine
+
+    ! Goes on with a store, on any number of ranks.
+    subroutine ambar_mpi_append(writer, comm, path, settings, ierr)
+        type(ambar_writer), intent(out) :: writer
+        integer, intent(in) :: comm
+        character(*), intent(in) :: path
+        type(ambar_settings), intent(in), optional :: settings
+        integer, intent(out), optional :: ierr
+        call told(c_start(comm, trim(path) // c_null_char, settled(settings), 1_c_int, writer%ranks, &
+                               writer%handle), ierr)
+    end subroutine
+
+    ! Says who holds what of arrays of one shape: column n of starts and counts is this rank's block n. No blocks,
+    ! starts(ndim, 0), and empty ones are allowed. Give it back with ambar_free.
+    subroutine ambar_mpi_blocks(comm, shape, starts, counts, blocks, ierr)
+        integer, intent(in) :: comm
+        integer(int64), intent(in) :: shape(:), starts(:, :), counts(:, :)
+        type(ambar_blocks), intent(out) :: blocks
+        integer, intent(out), optional :: ierr
+        integer(c_int64_t), allocatable :: c_starts(:), c_counts(:)
+        integer :: n, at
+        allocate (c_starts(size(starts)), c_counts(size(starts)))
+        do n = 1, size(starts, 2)
+            at = (n - 1) * size(shape)
+            c_starts(at + 1:at + size(shape)) = reversed(starts(:, n) - 1)
+            c_counts(at + 1:at + size(shape)) = reversed(counts(:, n))
+        end do
+        call told(c_blocks(comm, size(shape, kind=c_int32_t), reversed(shape), size(starts, 2, c_int32_t), c_starts, &
+                                c_counts, blocks%handle), ierr)
+    end subroutine
+
+    ! Begins the next step of the series at `series` ("": the root); returns the path of its group.
+    subroutine ambar_mpi_begin_step(writer, series, time, group, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        character(*), intent(in) :: series
+        real(real64), intent(in) :: time
+        character(:), allocatable, intent(out) :: group
+        integer, intent(out), optional :: ierr
+        character(kind=c_char), target :: room(4096)
+        integer :: status
+        room = c_null_char
+        status = c_begin_step(writer%ranks, trim(series) // c_null_char, time, room, size(room, kind=c_size_t))
+        group = text_of(c_loc(room))
+        call told(status, ierr)
+    end subroutine
+
+    ! Makes visible and durable what all ranks have written: all of it or, where a rank has failed, nothing.
+    subroutine ambar_mpi_commit(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        call told(c_commit(writer%ranks), ierr)
+    end subroutine
+
+    ! Frees the writer; what was not committed is lost.
+    subroutine ambar_mpi_close(writer, ierr)
+        type(ambar_writer), intent(inout) :: writer
+        integer, intent(out), optional :: ierr
+        type(c_ptr) :: ranks
+        ranks = writer%ranks
+        writer%ranks = c_null_ptr
+        writer%handle = c_null_ptr
+        call told(c_close(ranks), ierr)
+    end subroutine
+
+    subroutine told(status, ierr)
+        integer(c_int), intent(in) :: status
+        integer, intent(out), optional :: ierr
+        call refused(status, text_of(c_last_error()), ierr)
+    end subroutine
+end module

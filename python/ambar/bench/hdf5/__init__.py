@@ -1,0 +1,1 @@
+"""The study of the HDF5 filter: what it costs over the bare codec."""

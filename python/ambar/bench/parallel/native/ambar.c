@@ -1,0 +1,59 @@
+/* ambar: one store, in which every rank writes its own extents. */
+#include <ambar_mpi.h>
+#include <stdio.h>
+
+#include "study.h"
+
+static void require(int code, const job *j) {
+    if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_last_error());
+}
+
+static void require_all(int code, const job *j) {
+    if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_mpi_last_error());
+}
+
+static void write_by(const job *j, int profile, double bound) {
+    ambar_options options = {0};
+    ambar_mpi_writer writer;
+    ambar_blocks *blocks;
+    ambar_array array;
+    uint64_t shape = j->doubles, start = j->start, count = j->count;
+    ambar_spec spec = {0};
+    spec.type = AMBAR_FLOAT64;
+    spec.profile = profile;
+    spec.error_bound = bound;
+    spec.dimension_names = "x";
+    spec.ndim = 1;
+    spec.shape = &shape;
+    require_all(ambar_mpi_create(j->comm, j->path, &options, &writer), j);
+    require_all(ambar_mpi_blocks(j->comm, 1, &shape, 1, &start, &count, &blocks), j);
+    require(ambar_define(writer.writer, "values", &spec, blocks, &array), j);
+    require(ambar_write(writer.writer, array, &start, &count, j->values), j);
+    require_all(ambar_mpi_commit(&writer), j);
+    require_all(ambar_mpi_close(&writer), j);
+    ambar_blocks_free(blocks);
+}
+
+static void read_part(const job *j) {
+    ambar_store *store;
+    require(ambar_open(j->path, &store), j);
+    uint64_t start = j->start, count = j->count;
+    size_t room = j->count * sizeof *j->values;
+    require(ambar_read(store, "values", &start, &count, j->values, room, 1), j);
+    ambar_store_free(store);
+}
+
+static void raw(const job *j) { write_by(j, AMBAR_RAW, 0.0); }
+static void fast(const job *j) { write_by(j, AMBAR_FAST, 0.0); }
+static void balanced(const job *j) { write_by(j, AMBAR_BALANCED, 0.0); }
+static void bounded(const job *j) { write_by(j, AMBAR_BALANCED, j->bound); }
+
+const version versions[] = {
+    {"ambar-raw", raw, read_part},
+    {"ambar-fast", fast, read_part},
+    {"ambar", balanced, read_part},
+    {"ambar-bounded", bounded, read_part},
+    {NULL, NULL, NULL},
+};
+
+void name_library(char *text, size_t room) { snprintf(text, room, "%s", ambar_version()); }

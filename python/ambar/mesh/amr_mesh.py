@@ -1,0 +1,94 @@
+"""The cells of a snapshot as a mesh to read: overlapping AMR data of VTK, its fields by choice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ambar import _core
+from ambar.amr import Amr
+from ambar.mesh.mesh import ArrayInfo
+from ambar.mesh.reading import Block, Names
+from ambar.regions import Box
+from ambar.snapshot import Snapshot
+
+
+class AmrMesh:
+    """Cells of all levels, read as a `Mesh` is; nothing is opened before it is asked for."""
+
+    type = "OverlappingAMR"
+    """The type of the VTK object, without its prefix vtk."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @property
+    def amr(self) -> Amr:
+        """The cells; raises NotFoundError if the snapshot has none."""
+        return self._snapshot.amr
+
+    @property
+    def arrays(self) -> list[ArrayInfo]:
+        """The fields of the cells, with the number of leaf cells for shape."""
+        amr = self.amr
+        names = [name for name in amr.fields if name != "domain"]
+        return [ArrayInfo("cell", name, str(amr.dtype(name)), (len(amr),), ()) for name in names]
+
+    def read(
+        self,
+        *,
+        point_data: Names = None,
+        cell_data: Names = None,
+        field_data: Names = None,
+        block: Block | None = None,
+        region: Box | None = None,
+        original_ids: bool = False,
+        threads: int | None = None,
+        levels: tuple[int, int] | None = None,
+        wrap: bool = True,  # noqa: ARG002 - as `Mesh.read` has it; PyVista has no such type
+    ) -> Any:
+        """Return a vtkOverlappingAMR, or the vtkUniformGrid of a block.
+
+        Arguments are those of `ambar.read_mesh`; `levels` those of `Amr.to_vtk`.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such field or block; there are none but on cells.
+        CorruptError
+            If a checksum differs.
+        """
+        from ambar.mesh.hierarchy import overlapping_amr
+
+        if original_ids:
+            raise _core.InvalidError(
+                f"{self._snapshot.location}: cells of AMR data have no numbers that were changed; "
+                "leave original_ids out"
+            )
+
+        known = [str(info.name) for info in self.arrays]
+        wanted = {"point data": point_data, "cell data": cell_data, "field data": field_data}
+        for where, names in wanted.items():
+            there = known if where == "cell data" else []
+            missing = [name for name in names or () if name not in there]
+            if missing:
+                raise _core.NotFoundError(
+                    f"{self._snapshot.location}: there is no array "
+                    f"{', '.join(map(repr, missing))} in {where}; there are "
+                    f"{', '.join(map(repr, there)) or 'none'}"
+                )
+        mesh = overlapping_amr(self.amr, cell_data, levels, region, threads)
+        return mesh if block is None else self._block(mesh, block)
+
+    def _block(self, mesh: Any, block: Block) -> Any:
+        """Return the grid of (level, block); raises NotFoundError if there is none."""
+        from ambar.mesh.hierarchy import blocks_of
+
+        steps = [block] if isinstance(block, (int, str)) else list(block)
+        if len(steps) == 2 and steps[0] in range(mesh.GetNumberOfLevels()):
+            blocks = blocks_of(mesh, int(steps[0]))
+            if steps[1] in range(len(blocks)):
+                return blocks[int(steps[1])]
+        raise _core.NotFoundError(
+            f"{self._snapshot.location}: there is no block {block!r}; give level and block of "
+            f"{mesh.GetNumberOfLevels()} levels"
+        )

@@ -1,0 +1,212 @@
+"""Meshes in stores as files of other programs, by the suffix: one, or time steps."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from xml.etree import ElementTree
+
+from ambar import _core
+from ambar.converted import Progress
+from ambar.mesh.foreign import VTK_SUFFIXES, pyvista, strictly
+from ambar.mesh.reading import read_mesh
+
+VTKHDF = ".vtkhdf"
+STEPS = (VTKHDF, ".pvd")
+"""Of the files that hold several time steps."""
+_XML = (".vti", ".vtr", ".vts", ".vtp", ".vtu", ".vtm", ".vtpd")
+
+
+def export_mesh(
+    store: str | os.PathLike[str], target: str | os.PathLike[str], threads: int | None = None
+) -> None:
+    """Write a mesh as a file of the format that the suffix of `target` names.
+
+    PyVista writes ``.vtkhdf``, VTK's XML and legacy formats, ``.stl``, ``.ply`` and others, meshio
+    those that PyVista does not.
+
+    Raises
+    ------
+    BusyError
+        If there is something at `target`.
+    UnsupportedError
+        If PyVista is not installed, or writes no such objects in that format; if the format cannot
+        keep what the mesh has.
+    OSError
+        If the file system refuses; nothing is left then.
+    """
+    with _complete(target) as path:
+        mesh = read_mesh(store, threads=threads)
+        if mesh.IsA("vtkOverlappingAMR") and path.suffix.lower() == VTKHDF:
+            _write_hdf(path, [mesh], None)
+            return
+        if not hasattr(mesh, "save"):
+            raise _core.UnsupportedError(
+                f"{os.fspath(store)} holds a {mesh.GetClassName()}, which PyVista does not write"
+            )
+        _save(pyvista(), mesh, path, Path(target))
+        _warn_of_lost(mesh, path)
+
+
+def _warn_of_lost(mesh: Any, path: Path) -> None:
+    """Warn of arrays that a format which is none of VTK's has not kept: many hold shapes only."""
+    if path.suffix.lower() in VTK_SUFFIXES or not hasattr(mesh, "array_names"):
+        return
+    try:
+        with strictly(pyvista()):
+            kept = pyvista().read(path).array_names
+    except Exception:
+        return  # of a format that is only written
+    lost = [name for name in mesh.array_names if name not in kept]
+    if lost:
+        warnings.warn(
+            f"{path.name}: the format has not kept the arrays {', '.join(lost)}", stacklevel=2
+        )
+
+
+def export_steps(
+    meshes: Iterable[Any],
+    times: Sequence[float] | None,
+    target: str | os.PathLike[str],
+    report: Progress | None = None,
+) -> None:
+    """Write meshes over time as one file: VTKHDF, or a collection (.pvd) with a file for each.
+
+    Parameters
+    ----------
+    meshes
+        VTK's objects, one a step; each is asked for when those before it are written.
+    times
+        Their times; None for a mesh alone, written as VTKHDF.
+    target
+        The file, its suffix ``.vtkhdf`` or ``.pvd``.
+    report
+        A function called with the number of steps written and that of all.
+
+    Raises
+    ------
+    BusyError
+        If there is something at `target`.
+    UnsupportedError
+        If the suffix is another; if the format cannot keep what the meshes have.
+    OSError
+        If the file system refuses; nothing is left then.
+    """
+    suffix = Path(target).suffix.lower()
+    if suffix not in STEPS:
+        raise _core.UnsupportedError(
+            f"{os.fspath(target)}: time steps become {' or '.join(STEPS)}; "
+            "ambar.open(...)[number].read() returns a step, which PyVista saves"
+        )
+    if times is not None and any(b <= a for a, b in pairwise(times)):
+        raise _core.UnsupportedError(f"{os.fspath(target)}: the times {times} do not grow")
+    told = meshes if times is None else _told(meshes, len(times), report)
+    with _complete(target) as path:
+        if suffix == VTKHDF:
+            _write_hdf(path, told, times)
+        else:
+            _write_collection(path, told, times or [0.0], Path(target))
+
+
+def _told(meshes: Iterable[Any], total: int, report: Progress | None) -> Iterator[Any]:
+    for number, mesh in enumerate(meshes):
+        yield mesh
+        if report is not None:
+            report(number + 1, total)
+
+
+@contextmanager
+def _complete(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a place to write to; what is there at the end comes to `target`, after an error none."""
+    place = Path(target)
+    if place.exists():
+        raise _core.BusyError(f"{place} is there already; choose another name, or remove it")
+    # What an error leaves of a file, or of the folder of pieces beside it, goes with this folder.
+    with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
+        yield Path(folder) / place.name
+        made = sorted(Path(folder).iterdir())
+        for file in made:
+            if (place.parent / file.name).exists():
+                raise _core.BusyError(
+                    f"{place.parent / file.name} is there already; choose another name, or remove "
+                    "it"
+                )
+        for file in made:
+            file.rename(place.parent / file.name)
+
+
+def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None) -> None:
+    if find_spec("h5py") is None:
+        raise _core.UnsupportedError("VTKHDF is written by h5py: pip install 'ambar[mesh]'")
+    h5py = import_module("h5py")
+    from ambar.mesh.vtkhdf import VtkHdfFile
+
+    with h5py.File(path, "w", libver=("earliest", "v110")) as file:
+        made = VtkHdfFile(file.create_group("VTKHDF"), times)
+        for mesh in meshes:
+            made.add(mesh)
+        made.finish()
+
+
+def _write_collection(
+    path: Path, meshes: Iterable[Any], times: Sequence[float], place: Path
+) -> None:
+    """Write a .pvd, and the files of its steps into the folder of its name."""
+    library = pyvista()
+    folder = path.with_suffix("")
+    folder.mkdir()
+    root = ElementTree.Element("VTKFile", type="Collection", version="0.1")
+    collection = ElementTree.SubElement(root, "Collection")
+    for number, (at, mesh) in enumerate(zip(times, meshes, strict=True)):
+        suffix = _suffix_of(mesh)
+        name = f"{folder.name}/step_{number:06d}{suffix}"
+        _save(library, mesh, path.parent / name, place.parent / name)
+        # repr gives every digit of a time.
+        ElementTree.SubElement(collection, "DataSet", timestep=repr(at), part="0", file=name)
+    ElementTree.indent(root)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _suffix_of(mesh: Any) -> str:
+    """Return the suffix of VTK's XML format for a mesh; raises UnsupportedError without one."""
+    for suffix in getattr(mesh, "_WRITERS", ()):
+        if suffix in _XML:
+            return str(suffix)
+    raise _core.UnsupportedError(f"PyVista does not write a {type(mesh).__name__} for ParaView")
+
+
+def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
+    """Write a mesh to `path`, which is to be at `place`."""
+    from ambar.mesh.kept import check_hdf, check_xml
+
+    suffix = path.suffix.lower()
+    if suffix == VTKHDF:
+        check_hdf(mesh)
+    elif suffix in _XML:
+        check_xml(mesh)
+    known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
+    try:
+        with strictly(library):
+            if suffix in known:
+                mesh.save(path)
+            else:
+                library.save_meshio(path, mesh)
+    except OSError:
+        raise
+    except library.VTKExecutionError as error:
+        what = " ".join(str(error).split())
+        raise OSError(f"{place}: VTK could not write it: {what:.300}; is there room?") from error
+    except Exception as error:
+        # What goes wrong in either of them has no type of its own.
+        raise _core.UnsupportedError(
+            f"{place}: a {type(mesh).__name__} is not written as {path.suffix or 'a file'} "
+            f"({error}); there are {', '.join(known)}"
+        ) from error

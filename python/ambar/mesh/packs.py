@@ -1,0 +1,168 @@
+"""Small arrays of a mesh end to end, encoded together: what its description holds of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+
+PACKED_BELOW = 8192
+"""Bytes below which an array is packed with others: a node of its own takes 1.3 KB and 0.2 ms."""
+NUMBERS = frozenset(
+    ["bool", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))]
+)
+"""The dtypes of values that VTK knows, strings aside."""
+_NAMES = {np.dtype(name): name for name in NUMBERS}
+_DEEPEST_LAG = 8
+_USUAL = (
+    b'"user_dict":{"info":[["vtkCompositeDataSet","NAME","Block-00"]]},"levels":[{"blocks":[{"block":'
+    b'"faces":{"cell_faces":{"storage":32,"sizes":{"by_size":[{"of_types":{"10":4,"lattice":[{"type":'
+    b'"MultiBlockDataSet","type":"RectilinearGrid","x":{"at":"y":{"at":"z":{"at":"type":"ImageData",'
+    b'"extent":[0,9,0,9,0,0],"origin":[0.0,0.0,0.0],"spacing":[1.0,1.0,1.0]"type":"StructuredGrid",'
+    b'"type":"PolyData","verts":{"lines":{"strips":{"polygons":{"corners":{"at":[1,0,"type":'
+    b'"UnstructuredGrid","points":{"at":[0,0,"cells":{"fixed":true,"corners":{"at":[1,0,"types":12,'
+    b'"info":[["vtkDataArray","components":["X","Y","Z"],"type":"long long","type":"id type",'
+    b'"pyvista":"bitarray","active":["Normals"],"active":["TCoords"],"active":["Vectors"],'
+    b'"field_data":[{"name":"cell_data":[{"name":"point_data":[{"name":"active":["Scalars"],"at":[2,0,'
+    b'"packed":[{"values":["dtype":"uint8","dtype":"int32","shape":[1000],"codecs":"ambar",'
+    b'"dtype":"float64","shape":[100,3],"codecs":"transpose bytes blosc","bytes":100},{"dtype":'
+    b'"int64","shape":[100,4],"codecs":"transpose delta bytes zstd","bytes":100},{"dtype":'
+    b'"float32","shape":[100,3],"codecs":"transpose pcodec","bytes":1000}]}'
+)
+"""What descriptions often hold: the dictionary that they are deflated with; part of the format."""
+_LARGEST = 1 << 28
+"""Bytes of a description, or of a pack, at most."""
+
+
+def dtype_name(values: np.ndarray) -> str:
+    """Return the name of a dtype; "string" and "bytes" for objects."""
+    if values.dtype.kind != "O":
+        return _NAMES[values.dtype]
+    is_bytes = any(isinstance(value, bytes) for value in values.ravel())
+    return "bytes" if is_bytes else "string"
+
+
+def encoded_pack(values: np.ndarray, *, predict: bool = False) -> tuple[dict[str, Any], bytes]:
+    """Return what a description says of a pack of numbers, and its bytes.
+
+    `predict` as for `Writer.array`.
+    """
+    kind = dtype_name(values)
+    codecs, encoded = _core.encode_alone(
+        np.ascontiguousarray(values).reshape(-1), json.dumps(kind), list(values.shape), predict
+    )
+    about = {"dtype": kind, "shape": list(values.shape), "codecs": codecs}
+    return about | {"bytes": len(encoded)}, encoded
+
+
+def joined(text: str, streams: list[bytes]) -> bytes:
+    """Return a description, deflated, and the packs' bytes behind it."""
+    deflater = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=_USUAL)
+    return deflater.compress(text.encode()) + deflater.flush() + b"".join(streams)
+
+
+def parted(data: bytes) -> dict[str, Any]:
+    """Return the description that `joined` took, its packs with their bytes.
+
+    Raises ValueError if there is none, or it has not the packs that it says.
+    """
+    decoder = zlib.decompressobj(-15, zdict=_USUAL)
+    try:
+        text = decoder.decompress(data, _LARGEST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not decoder.eof:
+        raise ValueError("it is cut short, or too long")
+    described = json.loads(text)
+    if not isinstance(described, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - as for all else in it
+    rest = memoryview(decoder.unused_data)
+    for pack in described.get("packed") or ():
+        if isinstance(pack, dict) and "bytes" in pack:
+            length = pack["bytes"]
+            if type(length) is not int or not 0 <= length <= len(rest):
+                raise ValueError(f"a pack has {length!r:.80} bytes, of {len(rest)}")
+            pack["stream"], rest = bytes(rest[:length]), rest[length:]
+    if rest:
+        raise ValueError(f"{len(rest)} bytes are left")
+    return described
+
+
+def pack_values(pack: Mapping[str, Any], where: str) -> np.ndarray:
+    """Return the values, (n,), of a pack that lies in the description or behind it.
+
+    Raises CorruptError if it is not as the format has it, or decodes to more than it may.
+    """
+    try:
+        if "values" in pack:
+            return _text_values(pack)
+        return _decoded(pack) if "stream" in pack else _deflated_values(pack)
+    except (KeyError, TypeError, ValueError, zlib.error, _core.AmbarError) as error:
+        raise _core.CorruptError(
+            f"{where}: a pack of small arrays in the description is damaged ({error}); restore "
+            "the store from a copy"
+        ) from error
+
+
+def _text_values(pack: Mapping[str, Any]) -> np.ndarray:
+    texts = np.empty(len(pack["values"]), dtype=object)
+    texts[:] = pack["values"]
+    if any(not isinstance(text, str) for text in texts):
+        raise ValueError("a text is no string")
+    return texts
+
+
+def _decoded(pack: Mapping[str, Any]) -> np.ndarray:
+    dtype, shape = _number(pack), pack["shape"]
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"a shape {shape!r:.80}")
+    if math.prod(shape) * dtype.itemsize > _LARGEST:
+        raise ValueError(f"{math.prod(shape)} values")
+    # Of bytes, as they need not be those of bools.
+    raw = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
+    _core.decode_alone(str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw)
+    return _bools_checked(raw, dtype).view(dtype)
+
+
+def _deflated_values(pack: Mapping[str, Any]) -> np.ndarray:
+    """Decode what development versions wrote."""
+    dtype = _number(pack)
+    decoder = zlib.decompressobj()
+    raw = decoder.decompress(base64.b64decode(pack["deflate"], validate=True), 4 * PACKED_BELOW)
+    if not decoder.eof or decoder.unused_data or len(raw) % dtype.itemsize:
+        raise ValueError("not as long as it says")
+    columns = np.frombuffer(raw, np.uint8).reshape(dtype.itemsize, -1)
+    little = np.frombuffer(_bools_checked(columns.T, dtype).tobytes(), dtype.newbyteorder("<"))
+    values = little.astype(dtype)
+    lag = pack.get("lag", 0)
+    if type(lag) is not int or not 0 <= lag <= _DEEPEST_LAG or (lag and dtype.kind not in "iu"):
+        raise ValueError(f"a lag of {lag!r:.80}")
+    return _sums(values, lag) if lag else values
+
+
+def _sums(values: np.ndarray, lag: int) -> np.ndarray:
+    """Return whole numbers of which the differences, `lag` places apart, are given."""
+    rows = -(-len(values) // lag)
+    padded = np.zeros(rows * lag, values.dtype)
+    padded[: len(values)] = values
+    np.cumsum(padded.reshape(rows, lag), axis=0, dtype=values.dtype, out=padded.reshape(rows, lag))
+    return padded[: len(values)]
+
+
+def _number(pack: Mapping[str, Any]) -> np.dtype[Any]:
+    if pack["dtype"] not in NUMBERS:
+        raise ValueError(f"dtype {pack['dtype']!r:.80}")
+    return np.dtype(str(pack["dtype"]))
+
+
+def _bools_checked(raw: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    if dtype.kind == "b" and raw.max(initial=0) > 1:
+        raise ValueError("a bool is neither 0 nor 1")
+    return raw

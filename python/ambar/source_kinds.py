@@ -1,0 +1,202 @@
+"""The kinds of sources that `ambar.convert` takes: how each is known, and how it is converted."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ambar import _core, converted
+from ambar.amrex import is_amrex, source_of
+from ambar.bounds import listed_bounds
+from ambar.collection.sources import is_source
+from ambar.converted import Conversion, Request, listed, refuse, shown
+from ambar.mesh.foreign import is_mesh_file
+from ambar.mesh.timed_files import is_timed
+from ambar.names import resolve, resolve_all
+from ambar.opening import outputs
+
+Paths = Sequence[converted.Path]
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A kind of sources."""
+
+    name: str
+    """What it is called."""
+    recognises: Callable[[Paths], bool]
+    """Whether paths lead to such a source."""
+    convert: Callable[[Request], Conversion]
+    """What makes a store of it."""
+    refused: Mapping[str, str]
+    """The options that mean nothing for it, and what is said of them; it takes all others."""
+
+    def check(self, request: Request) -> None:
+        """Raise InvalidError if an option was given that means nothing for this kind."""
+        refuse(request, self.refused, request.name)
+
+
+def kind_of(paths: Paths) -> SourceKind:
+    """Return the kind of the source at `paths`, the first of `KINDS` that recognises it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at the path.
+    NotFoundError
+        If it is no source of any kind.
+    InvalidError
+        If several paths were given that are no one source.
+    """
+    for kind in KINDS:
+        if kind.recognises(paths):
+            return kind
+    if len(paths) != 1:
+        raise _core.InvalidError("outputs, plotfiles and meshes are converted one by one")
+    raise _nothing(paths[0])
+
+
+def _nothing(path: converted.Path) -> OSError | _core.NotFoundError:
+    """Return the error for a path that holds no output."""
+    if not Path(path).exists():
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+    return _core.NotFoundError(
+        f"{path}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), no "
+        "plotfile of AMReX (Header), no NetCDF files or Zarr stores, and no mesh: give the folder "
+        "of an output, or a file"
+    )
+
+
+def _one(recognises: Callable[[converted.Path], object]) -> Callable[[Paths], bool]:
+    """Return what recognises a source of a single path."""
+    return lambda paths: len(paths) == 1 and bool(recognises(paths[0]))
+
+
+def _mesh(request: Request) -> Conversion:
+    from ambar.mesh.files import convert_mesh
+
+    return convert_mesh(request)
+
+
+def _mesh_steps(request: Request) -> Conversion:
+    from ambar.mesh.files import convert_steps
+
+    return convert_steps(request)
+
+
+def _plotfile(request: Request) -> Conversion:
+    bounds = listed_bounds(request.error_bound)
+    (path,) = request.paths
+    with shown(request.progress, f"converting {Path(path).name}") as report:
+        text = _core.convert_amrex(
+            source_of(path),
+            os.fspath(request.target),
+            listed(request.components),
+            listed(request.fields),
+            request.covered,
+            (request.profile, bounds),
+            request.durability,
+            request.overwrite,
+            request.threads,
+            report,
+        )
+    return _conversion(request, json.loads(text))
+
+
+def _output(request: Request) -> Conversion:
+    bounds = listed_bounds(request.error_bound)
+    (path,) = request.paths
+    names, known = listed(request.fields), _known(path)
+    compression = (request.profile, [(resolve(name, known), bound) for name, bound in bounds])
+    with shown(request.progress, f"converting {Path(path).name}") as report:
+        text = _core.convert_ramses(
+            os.fspath(path),
+            os.fspath(request.target),
+            listed(request.components),
+            None if names is None else resolve_all(names, known),
+            request.levels,
+            compression,
+            request.durability,
+            request.overwrite,
+            request.threads,
+            report,
+        )
+    return _conversion(request, json.loads(text))
+
+
+def _known(path: converted.Path) -> list[str]:
+    """Return the names of the fields that a RAMSES output, or a run's first one, has."""
+    first = next(iter(outputs(path)), None)
+    if first is None:
+        return []
+    found = json.loads(_core.Ramses(str(first)).components)
+    return [name for component in found for name in component["fields"]]
+
+
+def _conversion(request: Request, report: dict[str, Any]) -> Conversion:
+    return Conversion(target=os.fspath(request.target), **report)
+
+
+def _files(request: Request) -> Conversion:
+    from ambar.collection.ingest import ingest
+
+    return ingest(
+        request.paths,
+        request.target,
+        variables=listed(request.fields),
+        error_bound=request.error_bound,
+        profile=request.profile,
+        threads=request.threads,
+        progress=request.progress,
+        overwrite=request.overwrite,
+        resume=request.resume,
+        durability=request.durability,
+    )
+
+
+def _no_cells(what: str) -> dict[str, str]:
+    """Return what is said of the options that are for cells."""
+    why = f"{{path}}: {what} no components, levels or covered cells"
+    return dict.fromkeys(("components", "levels", "covered"), why)
+
+
+_NO_MESH = {"reorder": "{path}: reorder is for files of meshes"}
+
+
+_NO_PARTS = _no_cells("a mesh has") | {"fields": "{path}: a mesh is converted as a whole"}
+MESH_STEPS = SourceKind("time steps of meshes", is_timed, _mesh_steps, _NO_PARTS)
+MESH = SourceKind("mesh", _one(is_mesh_file), _mesh, _NO_PARTS)
+PLOTFILE = SourceKind(
+    "plotfile of AMReX",
+    _one(is_amrex),
+    _plotfile,
+    {
+        "levels": "a plotfile is converted with all its levels",
+        "resume": "resume is for collections; a plotfile is converted at once",
+    }
+    | _NO_MESH,
+)
+OUTPUT = SourceKind(
+    "RAMSES outputs",
+    _one(outputs),
+    _output,
+    {
+        "resume": "resume is for collections; a series is gone on with anyway",
+        "covered": "cells of RAMSES are leaves: none of them covers another",
+    }
+    | _NO_MESH,
+)
+COLLECTION = SourceKind(
+    "files of NetCDF",
+    lambda paths: any(is_source(path) for path in paths),
+    _files,
+    _no_cells("NetCDF files have") | _NO_MESH,
+)
+# Nearly any file may be one of NetCDF: those come last.
+KINDS = (MESH_STEPS, MESH, PLOTFILE, OUTPUT, COLLECTION)
+"""All kinds, in the order in which they are asked."""

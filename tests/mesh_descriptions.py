@@ -1,0 +1,32 @@
+"""Takes the description of a stored mesh apart, and puts it together again after a change."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import ambar
+from ambar.mesh.packs import joined, parted
+
+
+def plain(store: ambar.Store, group: str = "") -> tuple[dict[str, Any], list[bytes]]:
+    """Return all that a group says of its mesh, and the bytes of its packs."""
+    about = store.ambar_attributes(group)
+    if "data" in about:
+        data = base64.b85decode(about.pop("data"))
+    elif "description" in about:
+        data = store[f"{group}/{about.pop('description')}"].read().tobytes()
+    else:
+        return about, []
+    described = parted(data)
+    packs = [pack for pack in described.get("packed", ()) if "stream" in pack]
+    return about | described, [pack.pop("stream") for pack in packs]
+
+
+def together(about: dict[str, Any], streams: list[bytes]) -> dict[str, Any]:
+    """Return the attribute of a group with a description, all of it deflated."""
+    outside = {key: about[key] for key in ("kind", "version") if key in about}
+    inside = {key: value for key, value in about.items() if key not in outside}
+    data = joined(json.dumps(inside), streams)
+    return {**outside, "data": base64.b85encode(data).decode()}

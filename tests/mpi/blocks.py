@@ -1,0 +1,91 @@
+"""Writes and reads a store by many ranks with ambar.mpi.
+
+blocks.py write|append|fail|leave <store> <placement>
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+import ambar
+import ambar.mpi
+
+SHAPE = (60, 41, 7)
+
+
+def say(text: str) -> None:
+    """Print a line at once: those of several ranks are not to be mixed."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def truth() -> np.ndarray:
+    return np.sqrt(np.arange(np.prod(SHAPE), dtype="f8")).reshape(SHAPE)
+
+
+def write(writer: ambar.mpi.MpiWriter, cuts: list[slice]) -> None:
+    """Write a step, of which this rank holds these rows."""
+    whole = truth()
+    own = [((cut.start, 0, 0), whole[cut].shape) for cut in cuts]
+    with writer.step(2.5) as group:
+        blocks = writer.blocks(SHAPE, own)
+        writer.declare(
+            f"{group}/a",
+            "f8",
+            SHAPE,
+            blocks=blocks,
+            dims=("z", "y", "x"),
+            attributes={"units": "m"},
+        )
+        writer.declare(f"{group}/b", "i2", SHAPE, blocks=blocks, profile="raw")
+        writer.declare(f"{group}/c", "f4", SHAPE, blocks=blocks, error_bound=0.01, fill_value=-1)
+        writer.declare(f"{group}/first", "M8[s]", (3,))
+        for (start, _), cut in zip(own, cuts, strict=True):
+            writer.write(f"{group}/a", whole[cut], start)
+            writer.write(f"{group}/b", whole.astype("i2")[cut], start)
+            writer.write(f"{group}/c", np.asfortranarray(whole[cut].astype("f4")), start)
+        if writer.rank == 0:
+            writer.write(f"{group}/first", np.array([1, 2, 3], "M8[s]"), (0,))
+
+
+def rows(comm: MPI.Comm) -> list[slice]:
+    """Return what this rank holds: two parts, of the last rank of several nothing."""
+    holders = max(1, comm.size - 1)
+    if comm.rank >= holders:
+        return []
+    ends = [SHAPE[0] * at // (2 * holders) for at in range(2 * holders + 1)]
+    return [slice(ends[at], ends[at + 1]) for at in (comm.rank, comm.rank + holders)]
+
+
+def main() -> None:
+    mode, path, placement = sys.argv[1:]
+    comm = MPI.COMM_WORLD
+    if mode == "append":
+        with ambar.mpi.append(path, comm, placement=placement) as writer:
+            write(writer, rows(comm))
+        whole = ambar.open(path)["step_000001/a"][comm.rank :: comm.size]
+        assert np.array_equal(whole, truth()[comm.rank :: comm.size])
+        return
+    with ambar.mpi.create(path, comm, placement=placement) as writer:
+        writer.group("about", {"code": "blocks"})
+        if mode == "leave" and comm.rank == 1:
+            raise RuntimeError("rank 1 has had enough")
+        write(writer, rows(comm))
+        if mode == "fail":
+            writer.declare("twice", "f8", (8,))
+            if comm.rank == 0:
+                writer.write("twice", np.zeros(8), (0,))
+                try:
+                    writer.write("twice", np.zeros(8), (0,))
+                except ambar.InvalidError:
+                    say("refused")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Exception as error:
+        say(f"rank {MPI.COMM_WORLD.rank}: {type(error).__name__}: {error}")

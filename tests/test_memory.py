@@ -1,0 +1,161 @@
+"""Stores whose file is in memory: opened, read, refused like files; meshes written there."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ambar
+
+VALUES = np.random.default_rng(0).random((200, 300))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("memory") / "x.ambar"
+    with ambar.create(path, durability="none") as writer:
+        writer.group("", {"title": "a run"})
+        writer.array("cube", VALUES, dims=("y", "x"), chunks=(50, 50))
+        writer.array("text", np.array(["a", "žluť"], dtype=object), dims=("n",))
+    return path.read_bytes()
+
+
+class Slow(io.RawIOBase):
+    """A binary file without a place that it could be wound to."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read(self, size: int = -1) -> bytes:
+        assert size == -1
+        return self._data
+
+
+@pytest.mark.parametrize("form", [bytes, bytearray, memoryview, io.BytesIO, Slow])
+def test_bytes_are_opened(form: Any, file: bytes) -> None:
+    place = form(file)
+    if form is io.BytesIO:
+        place.seek(100)  # all of it counts, wherever it stands
+    store = ambar.open(place)
+    assert isinstance(store, ambar.Store)
+    assert store.attributes()["title"] == "a run"
+    np.testing.assert_array_equal(store["cube"][7:70:3, ::-1], VALUES[7:70:3, ::-1])
+    assert store.read_together(["cube", "text"])["text"].tolist() == ["a", "žluť"]
+    assert store.verify()["chunks"] > 20
+    assert store.usage()["total"] == len(file)
+    assert "<" in store.location
+
+
+def test_files_that_are_open_tell_their_names(file: bytes, tmp_path: Path) -> None:
+    (tmp_path / "open.ambar").write_bytes(file)
+    with (tmp_path / "open.ambar").open("rb") as opened:
+        store = ambar.open(opened)
+    assert store.location.endswith("open.ambar")
+    np.testing.assert_array_equal(store["cube"][3], VALUES[3])
+    with (
+        (tmp_path / "text.txt").open("w+") as opened,
+        pytest.raises(ambar.InvalidError, match="text.txt gives str, not bytes: open it as 'rb'"),
+    ):
+        ambar.open(opened)
+
+
+def test_memory_is_not_let_go_while_it_is_read() -> None:
+    whole = bytearray(100)
+    with pytest.raises(ambar.CorruptError):
+        ambar.open(whole)
+    whole.append(1)  # of what could not be opened nothing is held
+
+
+def test_bytes_that_change_are_found_out(file: bytes) -> None:
+    held = bytearray(file)
+    store = ambar.open(held)
+    with pytest.raises(BufferError):
+        held.clear()
+    chunk = store.core.array("/cube").chunk_ranges()[0]
+    held[chunk[2] + 5] ^= 1
+    with pytest.raises(ambar.CorruptError, match="<bytes in memory>.*cube"):
+        store["cube"][:]
+
+
+def test_damaged_bytes_are_refused(file: bytes) -> None:
+    for damaged in (b"", b"PK", file[:100], file[: len(file) // 2], file[:-1], file[1:]):
+        with pytest.raises(ambar.CorruptError, match="<bytes in memory>"):
+            ambar.open(damaged)
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        changed = bytearray(file)
+        changed[rng.integers(len(file))] ^= 1 << int(rng.integers(8))
+        try:
+            store = ambar.open(changed)
+            values = store["cube"][:]
+            texts = store["text"][:].tolist()
+        except ambar.AmbarError:
+            continue
+        np.testing.assert_array_equal(values, VALUES)
+        assert texts == ["a", "žluť"]
+
+
+def test_what_is_no_place(file: bytes) -> None:
+    with pytest.raises(ambar.InvalidError, match="a path, a URL, bytes or a binary file, not 7"):
+        ambar.open(7)  # type: ignore[arg-type]
+    with pytest.raises(ambar.InvalidError, match="storage_options are for URLs"):
+        ambar.open(file, storage_options={"region": "x"})
+    with pytest.raises(ambar.InvalidError, match="do not lie side by side"):
+        ambar.open(memoryview(file)[::2])
+
+
+def test_collections_and_snapshots_in_memory(stores: dict[str, Path], tmp_path: Path) -> None:
+    xr = pytest.importorskip("xarray")
+    with ambar.Collection.create(tmp_path / "c.ambar", durability="none") as fleet:
+        for number in range(3):
+            fleet.add(f"d{number}", xr.Dataset({"t": ("z", np.arange(5.0) + number)}))
+    found = ambar.open((tmp_path / "c.ambar").read_bytes())
+    assert isinstance(found, ambar.Collection)
+    np.testing.assert_array_equal(found["d2"].t, np.arange(5.0) + 2)
+    again = pickle.loads(pickle.dumps(found["d1"]))
+    np.testing.assert_array_equal(again.t, np.arange(5.0) + 1)
+    here, held = (
+        ambar.open(stores["gravpart"]),
+        ambar.open(stores["gravpart"].read_bytes()),
+    )
+    assert held.info == here.info
+    cells = [each.amr.cells(["density"])["density"] for each in (here, held)]
+    np.testing.assert_array_equal(*cells)
+
+
+def test_xarray_opens_bytes(file: bytes) -> None:
+    xr = pytest.importorskip("xarray")
+    dataset = xr.open_dataset(file, engine="ambar", drop_variables=["text"])
+    np.testing.assert_array_equal(dataset.cube[3:5], VALUES[3:5])
+
+
+def test_meshes_are_written_to_memory_and_read(tmp_path: Path) -> None:
+    pv = pytest.importorskip("pyvista")
+    mesh = pv.Sphere()
+    mesh["x"] = np.arange(mesh.n_points)
+    mesh.user_dict = {"a": 1}
+    file = io.BytesIO(b"before")
+    file.seek(0, io.SEEK_END)
+    ambar.write_mesh(mesh, file, user_dict={"a": 1})
+    held = file.getvalue()
+    assert held.startswith(b"before")
+    held = held[6:]
+    for form in (bytes, memoryview, io.BytesIO):
+        assert ambar.read_mesh(form(held)) == mesh
+    opened = ambar.open(held)
+    assert isinstance(opened, ambar.Mesh)
+    assert opened.user_dict == {"a": 1}
+    assert opened.read_array("x", rows=slice(5, 7)).tolist() == [5, 6]
+    box = ambar.Box((0, 0, 0), (1, 1, 1))
+    expected = mesh.find_cells_within_bounds((0, 1, 0, 1, 0, 1))
+    assert ambar.read_mesh(held, region=box).n_cells == len(expected)
+    assert {frame.name for frame in ambar.frames(held)} >= {"Normals"}
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", user_dict={"a": 1})
+    assert (tmp_path / "x.ambar").stat().st_size == len(held)
+    with pytest.raises(ambar.InvalidError, match="user_dict"):
+        ambar.write_mesh(mesh, io.BytesIO(), user_dict={"a": object()})
