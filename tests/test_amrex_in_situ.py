@@ -115,7 +115,10 @@ def test_a_bound_holds_and_covered_cells_are_left_out(
     found = ambar.compare(dropped, plotfile)
     assert found.held
     assert all(field.bound == 0.5 for field in found.fields)
-    assert dropped.stat().st_size < kept.stat().st_size
+    levels = json.loads(_core.Store(dropped).attributes("/amr"))["ambar"]["levels"]
+    assert levels[0]["dropped"] == [field.field for field in found.fields]
+    levels = json.loads(_core.Store(kept).attributes("/amr"))["ambar"]["levels"]
+    assert not any(level["dropped"] for level in levels)
 
 
 @each_mpi
