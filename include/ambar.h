@@ -13,6 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Covered cells are left out of fields with an error bound, and kept of others.
+#define AMBAR_COVERED_DEFAULT 0
+
+// Covered cells are kept.
+#define AMBAR_COVERED_KEEP 1
+
+// Covered cells are left out: they read as averages of the finer level.
+#define AMBAR_COVERED_DROP 2
+
 // Small where that costs little time in reading.
 #define AMBAR_BALANCED 0
 
@@ -61,15 +70,62 @@
 // A mistake in ambar itself; the object that was used is of no further use.
 #define AMBAR_PANIC 9
 
+// One rank's end of a hierarchy that many write.
+typedef struct ambar_amr ambar_amr;
+
 // Who holds which part of arrays of one shape; the same on all ranks. Nothing changes it: threads may
 // share it.
 typedef struct ambar_blocks ambar_blocks;
+
+// One rank's end of particles that many write.
+typedef struct ambar_particles ambar_particles;
 
 // A store open for reading: its last commit. Any number of threads may use it.
 typedef struct ambar_store ambar_store;
 
 // A store open for writing: one rank's end of it. One thread at a time may use it.
 typedef struct ambar_writer ambar_writer;
+
+// The levels of a hierarchy of boxes, the same on all ranks. Indices of cells are in x, y, z; in dimensions
+// that are not used 0, and 1 behind the last.
+typedef struct {
+  // Dimensions, 1 to 3.
+  int32_t ndim;
+  // Number of levels.
+  int32_t levels;
+  // Lower corner of the problem domain.
+  double lower[3];
+  // Upper corner of the problem domain.
+  double upper[3];
+  // Of each level 6 numbers: the first cell that it could have, and that behind the last.
+  const int64_t *domains;
+  // Of each level 3 numbers: the sides of a cell.
+  const double *cell_sizes;
+  // Of each level 3 numbers: how many times finer the next level is. Those of the last do not count.
+  const int32_t *ratios;
+  // Of each level the number of its boxes.
+  const int32_t *boxes;
+  // Of each box, level by level, 6 numbers: its first cell, and that behind the last.
+  const int64_t *corners;
+  // Of each box, level by level, the rank that has its values.
+  const uint32_t *ranks;
+} ambar_hierarchy;
+
+// A type of values: one of `AMBAR_BOOL` to `AMBAR_COMPLEX128`.
+typedef int32_t ambar_type;
+
+// A field of a hierarchy, or a column of particles.
+typedef struct {
+  // Its name.
+  const char *name;
+  // The type of its values.
+  ambar_type type;
+  // The absolute error bound that every value keeps; 0: lossless.
+  double error_bound;
+  // The codecs, as `ambar_amr_choose` gives them, where there is no error bound; null: by the type. Not for
+  // particles.
+  const char *codecs;
+} ambar_field;
 
 // Bytes that ambar has allocated; to be given back with `ambar_bytes_free`.
 typedef struct {
@@ -100,8 +156,23 @@ typedef struct {
 // was before into `offset`. Returns 0 where that went well. It is called on the thread that writes.
 typedef int32_t (*ambar_reserve)(void *context, uint64_t bytes, uint64_t *offset);
 
-// A type of values: one of `AMBAR_BOOL` to `AMBAR_COMPLEX128`.
-typedef int32_t ambar_type;
+// What is told of a run at one time.
+typedef struct {
+  // The snapshot's name, such as `plt00010`.
+  const char *name;
+  // The format's name, such as `HyperCLaw-V1.1`.
+  const char *format;
+  // The time, in the run's own units.
+  double time;
+  // 0 Cartesian, 1 cylindrical, 2 spherical.
+  int32_t coordinates;
+  // Of each level the number of its steps.
+  const int64_t *steps;
+  // Number of species of particles.
+  int32_t species_count;
+  // The species, each defined in the snapshot's group `particles/<name>`.
+  const ambar_particles *const *species;
+} ambar_run;
 
 // An array to be written. All zeros but `type`, `ndim` and `shape` are defaults.
 typedef struct {
@@ -187,6 +258,44 @@ typedef int32_t ambar_array;
 extern "C" {
 #endif // __cplusplus
 
+// Defines the group of kind `amr`, layout `patches`, at `path`: `count` fields, each on all boxes. `profile` as in
+// `ambar_spec`, `covered` one of `AMBAR_COVERED_...`: what becomes of cells that the next finer level covers.
+// All ranks do it alike; nothing is communicated.
+int32_t ambar_amr_define(ambar_writer *writer,
+                         const char *path,
+                         const ambar_hierarchy *hierarchy,
+                         int32_t count,
+                         const ambar_field *fields,
+                         int32_t profile,
+                         int32_t covered,
+                         ambar_amr **amr);
+
+// Writes a field on all cells of box number `index` of `level`, which is this rank's: `first` is the value of its
+// first cell, and `strides` are the bytes from a cell to the next in x, y and z, so that ghost cells
+// are stepped over. A field is encoded once its last box of a level was given: write field by field.
+int32_t ambar_amr_write(ambar_amr *amr,
+                        ambar_writer *writer,
+                        int32_t level,
+                        int32_t index,
+                        int32_t field,
+                        const void *first,
+                        const int64_t *strides);
+
+// Ends a hierarchy, and frees it: all of this rank's values were written, else this fails, and so does the
+// commit. Null is nothing.
+int32_t ambar_amr_end(ambar_amr *amr,
+                      ambar_writer *writer);
+
+// Chooses codecs for a field without an error bound by its values on one box of `cells` in x, y and z: gives
+// them as text for `ambar_field.codecs`, which must be the same on all ranks.
+int32_t ambar_amr_choose(int32_t ndim,
+                         const int64_t *cells,
+                         ambar_type type,
+                         int32_t profile,
+                         const void *first,
+                         const int64_t *strides,
+                         ambar_bytes *json);
+
 // Gives bytes back.
 void ambar_bytes_free(ambar_bytes bytes);
 
@@ -207,6 +316,35 @@ int32_t ambar_blocks_gather(uint32_t ranks,
 
 // Frees what `ambar_blocks_gather` has made; null is nothing.
 void ambar_blocks_free(ambar_blocks *blocks);
+
+// Defines the group of kind `particles` at `path`. Rank *i* has `counts[i]` particles, of which all say `count`
+// `columns`: `position_x`, `position_y`, ... among them. They lie in a cube from `lower` (x, y, z) on, of the
+// side `side`. `more` is a JSON object of attributes, or null. All ranks do it alike; nothing is
+// communicated.
+int32_t ambar_particles_define(ambar_writer *writer,
+                               const char *path,
+                               const uint64_t *counts,
+                               int32_t count,
+                               const ambar_field *columns,
+                               int32_t profile,
+                               int32_t ndim,
+                               const double *lower,
+                               double side,
+                               const char *more,
+                               ambar_particles **particles);
+
+// Writes a column of this rank's particles: `first` is the value of the first, and `stride` are the bytes from one to
+// the next. With the last column all are put along the Morton curve, and encoded.
+int32_t ambar_particles_write(ambar_particles *particles,
+                              ambar_writer *writer,
+                              int32_t column,
+                              const void *first,
+                              int64_t stride);
+
+// Ends particles, and frees them: all columns were written, else this fails, and so does the commit. Null is
+// nothing.
+int32_t ambar_particles_end(ambar_particles *particles,
+                            ambar_writer *writer);
 
 // Creates a store that `ranks` write: rank 0's end of it, and the bytes that the others join with.
 int32_t ambar_ranks_create(const char *path,
@@ -254,6 +392,13 @@ int32_t ambar_ranks_commit(ambar_writer *writer,
 int32_t ambar_ranks_conclude(ambar_writer *writer,
                              const uint8_t *outcome,
                              size_t len);
+
+// Makes the group at `path` (empty: the root) a snapshot of AMReX, whose cells are `amr`, in the group `amr` there.
+// All ranks call it, before the commit; then `ambar.open` and the other readers know it as they do a plotfile.
+int32_t ambar_amr_snapshot(ambar_writer *writer,
+                           const char *path,
+                           const ambar_amr *amr,
+                           const ambar_run *run);
 
 // Chooses codecs for an array by a sample of its values, of `sample_shape` (as many dimensions as
 // `spec`): gives them as text for `ambar_spec.codecs`. All ranks must define an array with the same codecs.

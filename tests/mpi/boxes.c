@@ -1,10 +1,10 @@
 /* Writes the boxes of a plotfile as a running AMR code would: each rank has the values of some boxes, with a ghost
  * cell around them, and some particles.
  *
- *     boxes <description> <store> <deal> <covered> <bound> <mistake>
+ *     boxes <description> <store> <deal> <covered> <bound> <mode>
  *
  * The description, in binary, is what tests/test_amrex_in_situ.py makes of a plotfile. `deal` says how boxes are given
- * to ranks: 0 in turn, 1 in runs, else at random. `mistake`: 1 leaves a box out on the last rank.
+ * to ranks: 0 in turn, 1 in runs, else at random. `mode`: 1 leaves the last box out, 2 writes particles, too.
  */
 #include <math.h>
 #include <stdio.h>
@@ -65,14 +65,14 @@ static void write_particles(ambar_writer *writer, int rank, int ranks, const amb
 }
 
 int main(int argc, char **argv) {
-    int rank, ranks, level, box, field, global = 0, status, deal, mistake;
+    int rank, ranks, level, box, field, global = 0, status, deal, mode;
     int64_t *numbers, *steps, largest[3] = {1, 1, 1};
     double *reals, *values;
     ambar_hierarchy h;
     ambar_mpi_writer w;
     ambar_options options;
     ambar_amr *amr;
-    ambar_particles *dust;
+    ambar_particles *dust = NULL;
     const ambar_particles *species[1];
     ambar_run run;
     uint32_t *owners;
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
     if (argc != 7 || !(file = fopen(argv[1], "rb"))) return 2;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    deal = atoi(argv[3]), mistake = atoi(argv[6]);
+    deal = atoi(argv[3]), mode = atoi(argv[6]);
     memset(&h, 0, sizeof h);
     memset(&options, 0, sizeof options);
     numbers = (int64_t *)take(2, 8);
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     h.ranks = owners = (uint32_t *)malloc(sizeof *owners * (size_t)(boxes + 1));
     for (box = 0; box < boxes; box++) {
         uint32_t any = (uint32_t)box * 2654435761u >> 16;
-        owners[box] = deal == 0 ? box % ranks : deal == 1 ? (uint32_t)(box * ranks / boxes) : any % (uint32_t)ranks;
+        owners[box] = deal == 0 ? (uint32_t)(box % ranks) : deal == 1 ? (uint32_t)(box * ranks / boxes) : any % (uint32_t)ranks;
     }
     for (field = 0; field < (int)numbers[1]; field++) {
         char *name = (char *)take(64, 1);
@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
     }
     check(ambar_mpi_create(MPI_COMM_WORLD, argv[2], &options, &w), "create");
     check(ambar_amr_define(w.writer, "amr", &h, (int)numbers[1], fields, AMBAR_BALANCED, atoi(argv[4]), &amr), "define");
-    write_particles(w.writer, rank, ranks, &h, &dust);
+    if (mode == 2) write_particles(w.writer, rank, ranks, &h, &dust);
     for (level = 0; level < h.levels; level++) {
         for (box = 0; box < counts[level]; box++, global++) {
             const int64_t *corners = h.corners + 6 * global;
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
                 double *ghosts;
                 values = (double *)take((size_t)(largest[0] * largest[1] * largest[2]), 8);
                 ghosts = with_ghosts(values, largest, strides);
-                if (owners[global] == (uint32_t)rank && !(mistake && global == boxes - 1)) {
+                if (owners[global] == (uint32_t)rank && !(mode == 1 && global == boxes - 1)) {
                     const double *first = ghosts + strides[2] / 8 + strides[1] / 8 + 1;
                     check(ambar_amr_write(amr, w.writer, level, box, field, first, strides), "a box");
                 }
@@ -128,10 +128,10 @@ int main(int argc, char **argv) {
     species[0] = dust;
     memset(&run, 0, sizeof run);
     run.name = "plt", run.format = "HyperCLaw-V1.1", run.time = 0.25, run.steps = steps;
-    run.species_count = 1, run.species = species;
+    run.species_count = mode == 2, run.species = species;
     check(ambar_amr_snapshot(w.writer, "", amr, &run), "the snapshot");
     status = ambar_amr_end(amr, w.writer);
-    if (!mistake) check(status, "the end");
+    if (mode != 1) check(status, "the end");
     check(ambar_particles_end(dust, w.writer), "the end");
     status = ambar_mpi_commit(&w);
     if (status && rank == 0) fprintf(stderr, "commit: %s\n", ambar_mpi_last_error());
