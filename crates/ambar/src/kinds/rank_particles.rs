@@ -390,8 +390,8 @@ mod tests {
             let mut seen = vec![false; first as usize];
             for (at, id) in columns[3].iter().enumerate() {
                 assert!(!std::mem::replace(&mut seen[*id as usize], true));
-                for axis in 0..3 {
-                    assert_eq!(columns[axis][at], value(axis, *id as u64));
+                for (axis, places) in columns[..3].iter().enumerate() {
+                    assert_eq!(places[at], value(axis, *id as u64));
                 }
             }
             if first > 0 {
