@@ -37,11 +37,11 @@ typedef struct {
 } ambar_mpi_writer;
 
 /* Messages are sent in pieces of this many bytes at most: MPI counts with int. */
-enum { AMBAR_MPI_PIECE = 1 << 30, AMBAR_MPI_TEXT = 1024, AMBAR_MPI_TAG = 1 };
+#ifndef AMBAR_MPI_PIECE
+#define AMBAR_MPI_PIECE (1 << 30)
+#endif
 
-static inline uint64_t ambar_mpi_pieces(uint64_t bytes) { return (bytes + AMBAR_MPI_PIECE - 1) / AMBAR_MPI_PIECE; }
-
-static inline int ambar_mpi_length(uint64_t left) { return left < AMBAR_MPI_PIECE ? (int)left : (int)AMBAR_MPI_PIECE; }
+enum { AMBAR_MPI_TEXT = 1024, AMBAR_MPI_TAG = 1 };
 
 /* What a rank says of an attempt: whether it failed and why; for rank 0, how many bytes follow. */
 typedef struct {
@@ -49,6 +49,10 @@ typedef struct {
     uint64_t bytes;
     char text[AMBAR_MPI_TEXT];
 } ambar_mpi_word;
+
+static inline uint64_t ambar_mpi_pieces(uint64_t bytes) { return (bytes + AMBAR_MPI_PIECE - 1) / AMBAR_MPI_PIECE; }
+
+static inline int ambar_mpi_length(uint64_t left) { return left < AMBAR_MPI_PIECE ? (int)left : AMBAR_MPI_PIECE; }
 
 static inline char *ambar_mpi_text(void) {
     static char text[AMBAR_MPI_TEXT];

@@ -77,10 +77,10 @@ each_mpi = pytest.mark.parametrize(
 )
 
 
-def compile_program(mpi: Mpi, source: Path, folder: Path) -> Path:
+def compile_program(mpi: Mpi, source: Path, folder: Path, *defines: str) -> Path:
     """Compile a program in C, C++ or Fortran with one MPI, with warnings as errors; return it."""
     tool = {".c": "mpicc", ".cpp": "mpicxx", ".f90": "mpifort"}[source.suffix]
-    program = folder / f"{source.stem}-{tool}-{mpi.name}"
+    program = folder / f"{source.stem}-{tool}-{mpi.name}{len(defines)}"
     if program.exists():
         return program
     sources = [str(source)]
@@ -98,7 +98,15 @@ def compile_program(mpi: Mpi, source: Path, folder: Path) -> Path:
     quiet = ["-Wno-cast-function-type"] if tool == "mpicxx" else []
     compiled(
         [
-            *(mpi.command(tool), *WARNINGS, *quiet, "-O2", f"-I{prefix}/include", *sources),
+            *(
+                mpi.command(tool),
+                *WARNINGS,
+                *quiet,
+                *defines,
+                "-O2",
+                f"-I{prefix}/include",
+                *sources,
+            ),
             *("-o", program, f"-L{prefix}/lib", "-lambar", f"-Wl,-rpath,{prefix}/lib", "-lm"),
         ],
         folder,
@@ -128,9 +136,18 @@ def run(
         timeout=LIMIT,
         env=variables(environment),
     )
-    if expect is not None:
+    if expect is not None and not (expect == 0 and lost_by_mpirun(done.stderr)):
         assert done.returncode == expect, f"{words}: {done.stdout}{done.stderr}"
     return done
+
+
+def lost_by_mpirun(errors: str) -> bool:
+    """Whether mpirun missed that a rank had ended, on a busy machine, and no rank complained.
+
+    Open MPI 4.1 then speaks of a process with the number 0.
+    """
+    lost = "with PID 0 on" in errors and "exiting improperly" in errors
+    return lost and not any(word in errors for word in ("wrong values", "status ", "Traceback"))
 
 
 @functools.cache

@@ -66,7 +66,8 @@ def test_blocks_are_read_back_by_any_number_of_ranks(
 def test_every_cut_can_be_written_piece_by_piece_and_appended_to(
     mpi: Mpi, cut: str, folder: Path, tmp_path: Path
 ) -> None:
-    program = compile_program(mpi, PROGRAMS / "blocks.c", folder)
+    # Messages in many small pieces, as those of more than 2 GiB would be.
+    program = compile_program(mpi, PROGRAMS / "blocks.c", folder, "-DAMBAR_MPI_PIECE=1000")
     path, shape = tmp_path / "x.ambar", (257, 190)
     lengths = [str(length) for length in shape]
     run_ranks(mpi, 4, program, "write", path, cut, "counter", "4000", *lengths)

@@ -52,7 +52,7 @@ def killed_run(mpi: Mpi, ranks: int, program: Path, arguments: list[str], seed: 
         lines = [process.stdout.readline() for _ in range(1 + chance.randrange(5))]
         pids = ranks_of(program)
         time.sleep(chance.choice([0.0, 0.02, 0.1, 0.5]) * chance.random())
-        victims = pids if chance.random() < 0.3 else [chance.choice(pids)]
+        victims = pids if chance.random() < 0.3 else chance.sample(pids, min(1, len(pids)))
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

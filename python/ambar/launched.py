@@ -53,8 +53,8 @@ def check_launched() -> None:
             raise _core.InvalidError(
                 f"MPI.COMM_WORLD has 1 rank, but the launcher started {number} ({name}): mpi4py "
                 f"uses {version}, mpirun is another's, and every process would write the file by "
-                "itself; use one MPI for both (MPI4PY_LIBMPI names the library for wheels of "
-                "mpi4py)"
+                "itself; use one MPI for both: MPI4PY_MPIABI=openmpi or mpich chooses where "
+                "mpi4py is a wheel, pip install --no-binary mpi4py mpi4py builds it for yours"
             )
 
 

@@ -36,7 +36,7 @@ def headline(study: Study) -> str:
     """Return a line on the field and the machine."""
     return (
         f"a turbulent field of {study.side}³ values ({size(8 * study.side**3)} in float64); "
-        f"{study.machine['processor']}, one core; the fastest of {study.rounds} rounds"
+        f"{study.machine['processor']}, one core; each chunk's fastest of {study.rounds}"
     )
 
 

@@ -133,7 +133,8 @@ def _ambar() -> list[list[str]]:
     if given := os.environ.get("AMBAR_DIR"):
         return [_at(Path(given) / "include", Path(given) / "lib", "ambar")]
     built = Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target")) / "release"
-    found = [_at(TREE / "include", built, "ambar_capi")]
+    # Statically: the shared one is looked for under the name that it is installed by.
+    found = [[f"-I{TREE / 'include'}", str(built / "libambar_capi.a"), "-ldl"]]
     with contextlib.suppress(Failure):
         installed = Path(_run(["pkg-config", "--variable=prefix", "ambar"]))
         found.append(_at(installed / "include", installed / "lib", "ambar"))

@@ -18,7 +18,7 @@ from typing import Any
 from ambar import _core
 from ambar.bench.parallel.build import Programs, quiet
 from ambar.bench.parallel.versions import Version
-from ambar.bench.process import TURN_LIMIT, Failure
+from ambar.bench.process import CRASHES, TURN_LIMIT, Failure
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Launcher:
     command: list[str]
 
     def run(self, task: Task, ranks: int, folder: Path) -> dict[str, Any]:
-        """Return what the first rank printed.
+        """Return what the first rank printed; a launch that failed before any rank is repeated.
 
         Raises
         ------
@@ -52,30 +52,20 @@ class Launcher:
         arguments = [task.version.key, task.data, str(task.doubles), repr(task.bound)]
         arguments += [str(folder / "array"), str(task.writers), task.do]
         whole = [*self.command, "-n", str(ranks), *self._program(task.version), *arguments]
-        process = subprocess.Popen(  # noqa: S603 - our own programs
-            whole,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-            start_new_session=True,
-        )
-        try:
-            said, complained = process.communicate(timeout=TURN_LIMIT)
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # the ranks too
-            process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise Failure(f"it took longer than {TURN_LIMIT:g} s") from None
-            raise
-        lines = [line for line in said.splitlines() if line.startswith("{")]
-        if process.returncode or not lines:
-            raise Failure(_complaint(complained) or f"it ended with code {process.returncode}")
-        answer: dict[str, Any] = json.loads(lines[-1])
-        if answer["ranks"] != ranks:
-            raise Failure(f"{answer['ranks']} ranks were started of {ranks}: another MPI's mpirun?")
-        return answer
+        why = ""
+        for _ in range(CRASHES):
+            code, said, complained = _finished(whole)
+            lines = [line for line in said.splitlines() if line.startswith("{")]
+            if code == 0 and lines:
+                answer: dict[str, Any] = json.loads(lines[-1])
+                if answer["ranks"] != ranks:
+                    other = f"{answer['ranks']} ranks were started of {ranks}"
+                    raise Failure(f"{other}: another MPI's mpirun?")
+                return answer
+            why, by_rank = _complaint(complained)
+            if by_rank:
+                break
+        raise Failure(why or f"it ended with code {code}")
 
     def _program(self, version: Version) -> list[str]:
         if version.program == "rank":
@@ -84,12 +74,40 @@ class Launcher:
         return [str(self.programs.paths[version.program])]
 
 
-def _complaint(text: str) -> str:
-    """Return the line of a failed run that tells most: a rank's own, or an exception's."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+def _finished(command: list[str]) -> tuple[int, str, str]:
+    """Run a command, and return its code and what it printed.
+
+    Raises
+    ------
+    Failure
+        If it took longer than a turn may.
+    """
+    process = subprocess.Popen(  # noqa: S603 - our own programs
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        start_new_session=True,
+    )
+    try:
+        said, complained = process.communicate(timeout=TURN_LIMIT)
+    except BaseException as error:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the ranks too
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise Failure(f"it took longer than {TURN_LIMIT:g} s") from None
+        raise
+    return process.returncode, said, complained
+
+
+def _complaint(text: str) -> tuple[str, bool]:
+    """Return the line of a failed run that tells most, and whether it is about a rank."""
+    lines = [line.strip() for line in text.splitlines() if line.strip("-* \t")]
     own = [line.removeprefix("study: ") for line in lines if line.startswith("study: ")]
-    raised = [line for line in lines if "Error: " in line]
-    return (own or raised or lines or [""])[0]
+    raised = [line for line in lines if "Error: " in line or "on signal" in line]
+    return ([*own, *raised, *lines, ""][0], bool(own or raised))
 
 
 def launcher(programs: Programs, command: str | None) -> Launcher:
