@@ -133,7 +133,9 @@ def test_particles_of_all_ranks_are_there(mpi: Mpi, folder: Path, tmp_path: Path
         write_plotfile(small, boxes=BOXES)
     path = tmp_path / "x.ambar"
     run_ranks(mpi, 5, program, describe(small, folder), path, "0", KEEP, "0", "2")
-    rows = ambar.open(path).particles.read(["position_x", "position_z", "id"])
+    snapshot = ambar.open(path)
+    assert isinstance(snapshot, ambar.Snapshot)
+    rows = snapshot.particles.read(["position_x", "position_z", "id"])
     order = np.argsort(rows["id"])
     ids = np.arange(4000.0)
     np.testing.assert_array_equal(rows["id"][order], ids)
