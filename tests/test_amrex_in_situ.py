@@ -95,11 +95,15 @@ def test_ranks_write_what_converting_the_plotfile_does(
     snapshot = ambar.open(path)
     assert isinstance(snapshot, ambar.Snapshot)
     assert snapshot.info.time == 0.25
-    assert ambar.compare(path, plotfile).held
     alone = tmp_path / "alone.ambar"
     ambar.convert(plotfile, alone, covered="keep", components=["cells"])
-    ours, theirs = (_core.Store(store).attributes("/amr") for store in (path, alone))
-    assert json.loads(ours) == json.loads(theirs)
+    told, same = (_core.Store(store).attributes("/amr") for store in (path, alone))
+    assert json.loads(told) == json.loads(same)
+    ours, theirs = (ambar.compare(plotfile, store) for store in (path, alone))
+    assert ours.held
+    for a, b in zip(ours.fields, theirs.fields, strict=True):
+        # One process chooses codecs by all values, ranks by one box.
+        assert a.ratio >= 0.9 * b.ratio, (a.field, a.ratio, b.ratio)
 
 
 @each_mpi
@@ -129,7 +133,9 @@ def test_particles_of_all_ranks_are_there(mpi: Mpi, folder: Path, tmp_path: Path
         write_plotfile(small, boxes=BOXES)
     path = tmp_path / "x.ambar"
     run_ranks(mpi, 5, program, describe(small, folder), path, "0", KEEP, "0", "2")
-    rows = ambar.open(path).particles.read(["position_x", "position_z", "id"])
+    snapshot = ambar.open(path)
+    assert isinstance(snapshot, ambar.Snapshot)
+    rows = snapshot.particles.read(["position_x", "position_z", "id"])
     order = np.argsort(rows["id"])
     ids = np.arange(4000.0)
     np.testing.assert_array_equal(rows["id"][order], ids)

@@ -42,6 +42,27 @@ static double *with_ghosts(const double *values, const int64_t *cells, int64_t *
     return out;
 }
 
+/* Chooses the codecs of all fields by the first box, which all ranks see here. */
+static void choose(const int64_t *corners, int count) {
+    int64_t cells[3], strides[3] = {8, 0, 0};
+    long start = ftell(file);
+    int d, field;
+    for (d = 0; d < 3; d++) cells[d] = corners[3 + d] - corners[d];
+    strides[1] = 8 * cells[0], strides[2] = strides[1] * cells[1];
+    for (field = 0; field < count; field++) {
+        double *values = (double *)take((size_t)(cells[0] * cells[1] * cells[2]), 8);
+        ambar_bytes json;
+        char *text;
+        check(ambar_amr_choose(3, cells, AMBAR_FLOAT64, AMBAR_BALANCED, values, strides, &json), "choosing");
+        text = (char *)calloc(json.len + 1, 1);
+        memcpy(text, json.data, json.len);
+        fields[field].codecs = text;
+        ambar_bytes_free(json);
+        free(values);
+    }
+    fseek(file, start, SEEK_SET);
+}
+
 static void write_particles(ambar_writer *writer, int rank, int ranks, const ambar_hierarchy *h, ambar_particles **out) {
     static const char *const names[] = {"position_x", "position_y", "position_z", "id"};
     uint64_t counts[256];
@@ -104,6 +125,7 @@ int main(int argc, char **argv) {
         char *name = (char *)take(64, 1);
         fields[field].name = name, fields[field].type = AMBAR_FLOAT64, fields[field].error_bound = atof(argv[5]);
     }
+    choose(h.corners, (int)numbers[1]);
     check(ambar_mpi_create(MPI_COMM_WORLD, argv[2], &options, &w), "create");
     check(ambar_amr_define(w.writer, "amr", &h, (int)numbers[1], fields, AMBAR_BALANCED, atoi(argv[4]), &amr), "define");
     if (mode == 2) write_particles(w.writer, rank, ranks, &h, &dust);
