@@ -170,12 +170,9 @@ impl<'a> Source<'a> {
         if spec.whole && cut_freely && !blocks && !streamed && self.count() > 1 {
             chosen = self.choose_long(spec, chosen)?;
         }
-        let Chosen { chain, encoded, .. } = chosen;
-        let sampled = encoded.into_iter();
-        self.sampled = sampled
-            .map(|(index, encoded)| (self.chunk_at(index), encoded))
-            .collect();
-        self.metadata.chain = chain;
+        let place = |(index, encoded)| (self.chunk_at(index), encoded);
+        self.sampled = chosen.encoded.into_iter().map(place).collect();
+        self.metadata.chain = chosen.chain;
         Ok(())
     }
 

@@ -218,12 +218,15 @@ pub(super) fn assemble(
     Ok(chunks.into_iter().flatten().chain([index]).collect())
 }
 
-/// The codecs that would be chosen for an array by these values of it, of the shape `spec` says.
+/// The codecs that would be chosen for an array by these values of it, of the shape `spec` says; they
+/// are cut as many ranks cut arrays.
 ///
 /// # Errors
 /// `Invalid` where data and spec do not fit.
 pub fn choose_codecs(spec: &ArraySpec, data: ArrayData<'_>) -> Result<CodecChain> {
-    Source::new("sample", spec, data).map(|source| source.metadata.chain)
+    let mut spec = spec.clone().whole(true);
+    spec.chunk_shape = Some(super::layout::chunk_shape_of(&spec)?);
+    Source::new("sample", &spec, data).map(|source| source.metadata.chain)
 }
 
 /// The bytes of a shard (or chunk) of an array that `metadata` describes, none of which was written.

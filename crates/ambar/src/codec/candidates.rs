@@ -163,24 +163,29 @@ pub(super) fn whole(profile: Profile, dtype: &DataType, candidates: &mut Vec<Can
             if small { 0.0 } else { 0.06 },
         )
     });
-    if size > 1 && size <= 8 {
-        let blosc = ByteCodec::Blosc(blosc::Config {
-            typesize: size,
-            cname: Compressor::Zstd,
-            clevel: 1,
-            shuffle: Shuffle::Bytes,
-            blocksize: size * PLANE as usize,
-        });
+    if let Some(planes) = planes(dtype) {
         let per_value = if small { 0.0 } else { 0.15 };
         candidates.push(Candidate::new(
             ValueCodec::Bytes(Endian::Little),
-            Some(blosc),
+            Some(planes),
             per_value,
         ));
     }
     for candidate in candidates {
         candidate.per_value *= (size as f64 / 4.0).min(1.0);
     }
+}
+
+/// Shuffled and compressed quickly, in blocks of which each byte's plane is a block of zstd's.
+fn planes(dtype: &DataType) -> Option<ByteCodec> {
+    let size = dtype.size().filter(|size| (2..=8).contains(size))?;
+    Some(ByteCodec::Blosc(blosc::Config {
+        typesize: size,
+        cname: Compressor::Zstd,
+        clevel: 1,
+        shuffle: Shuffle::Bytes,
+        blocksize: size * PLANE as usize,
+    }))
 }
 
 /// The candidates for chunks of some MiB, in which zstd finds what repeats itself far away.
@@ -279,6 +284,9 @@ pub(super) fn streamed(dtype: &DataType) -> Vec<Candidate> {
 
 /// The chain for values that are not known yet: shuffled, and compressed quickly.
 pub(crate) fn usual(profile: Profile, dtype: &DataType) -> CodecChain {
+    if let (Profile::Balanced, Some(planes)) = (profile, planes(dtype)) {
+        return CodecChain::checksummed(ValueCodec::Bytes(Endian::Little), Some(planes));
+    }
     let mut candidates = candidates(profile, dtype);
     candidates.truncate(3);
     candidates
