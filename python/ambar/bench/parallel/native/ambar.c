@@ -12,13 +12,14 @@ static void require_all(int code, const job *j) {
     if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_mpi_last_error());
 }
 
-static void write_by(const job *j, int profile, double bound) {
+static void write_by(const job *j, int profile, double bound, int placement) {
     ambar_options options = {0};
     ambar_mpi_writer writer;
     ambar_blocks *blocks;
     ambar_array array;
     uint64_t shape = j->doubles, start = j->start, count = j->count;
     ambar_spec spec = {0};
+    options.placement = placement;
     spec.type = AMBAR_FLOAT64;
     spec.profile = profile;
     spec.error_bound = bound;
@@ -43,15 +44,19 @@ static void read_part(const job *j) {
     ambar_store_free(store);
 }
 
-static void raw(const job *j) { write_by(j, AMBAR_RAW, 0.0); }
-static void fast(const job *j) { write_by(j, AMBAR_FAST, 0.0); }
-static void balanced(const job *j) { write_by(j, AMBAR_BALANCED, 0.0); }
-static void bounded(const job *j) { write_by(j, AMBAR_BALANCED, j->bound); }
+static void raw(const job *j) { write_by(j, AMBAR_RAW, 0.0, AMBAR_COUNTER); }
+static void raw_reserved(const job *j) { write_by(j, AMBAR_RAW, 0.0, AMBAR_RESERVED); }
+static void fast(const job *j) { write_by(j, AMBAR_FAST, 0.0, AMBAR_COUNTER); }
+static void balanced(const job *j) { write_by(j, AMBAR_BALANCED, 0.0, AMBAR_COUNTER); }
+static void balanced_reserved(const job *j) { write_by(j, AMBAR_BALANCED, 0.0, AMBAR_RESERVED); }
+static void bounded(const job *j) { write_by(j, AMBAR_BALANCED, j->bound, AMBAR_COUNTER); }
 
 const version versions[] = {
     {"ambar-raw", raw, read_part},
+    {"ambar-raw-reserved", raw_reserved, read_part},
     {"ambar-fast", fast, read_part},
     {"ambar", balanced, read_part},
+    {"ambar-reserved", balanced_reserved, read_part},
     {"ambar-bounded", bounded, read_part},
     {NULL, NULL, NULL},
 };
