@@ -62,16 +62,13 @@ def test_pkg_config_finds_it() -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is missing")
     folder = installed() / "lib" / "pkgconfig"
-    done = subprocess.run(
-        ["pkg-config", f"--with-path={folder}", "--cflags", "--libs", "--modversion", "ambar"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert ambar.__version__ in done.stdout
-    assert f"-I{installed()}/include" in done.stdout
-    assert "-lambar" in done.stdout
+    told = [
+        run_program("pkg-config", f"--with-path={folder}", what, "ambar")
+        for what in ("--modversion", "--cflags", "--libs")
+    ]
+    assert told[0].strip() == ambar.__version__
+    assert f"-I{installed()}/include" in told[1]
+    assert "-lambar" in told[2]
 
 
 def test_cmake_finds_it(tmp_path: Path) -> None:

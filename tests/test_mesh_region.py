@@ -16,6 +16,7 @@ pv = pytest.importorskip("pyvista")
 
 from vtkmodules import vtkCommonCore, vtkCommonDataModel  # noqa: E402
 
+import mesh_descriptions  # noqa: E402
 from mesh_samples import (  # noqa: E402
     DATASETS,
     partitioned,
@@ -358,7 +359,7 @@ def large() -> Any:
 def test_chunks_of_several_sizes_are_found_by_the_index(large: Any, tmp_path: Path) -> None:
     ambar.write_mesh(large, tmp_path / "x.ambar", durability="none", reorder=True)
     opened = ambar.open(tmp_path / "x.ambar")
-    about = opened.store.ambar_attributes()
+    about, _ = mesh_descriptions.plain(opened.store)
     assert about["index"]["rows"] < large.n_cells / 20
     for lo, hi in (((0.1, 0.1, 0.1), (0.2, 0.3, 0.2)), ((0.4, 0, 0.9), (0.41, 1, 1))):
         part = opened.read(region=ambar.Box(lo, hi), original_ids=True)
@@ -401,7 +402,7 @@ def test_the_command_line_reorders(tmp_path: Path, capsys: pytest.CaptureFixture
     mesh.save(tmp_path / "s.vtp")
     command = ("convert", tmp_path / "s.vtp", tmp_path / "s.ambar", "--reorder")
     assert run(capsys, *command)[0] == 0
-    assert "index" in ambar.open(tmp_path / "s.ambar").store.ambar_attributes()
+    assert "index" in mesh_descriptions.plain(ambar.open(tmp_path / "s.ambar").store)[0]
     (tmp_path / "x.nc").touch()
     code, _, errors = run(capsys, "convert", tmp_path / "x.nc", tmp_path / "n.ambar", "--reorder")
     assert code != 0

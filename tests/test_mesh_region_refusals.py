@@ -14,6 +14,7 @@ from ambar.mesh import get_mesh
 
 pv = pytest.importorskip("pyvista")
 
+from mesh_descriptions import plain, together  # noqa: E402
 from mesh_samples import DATASETS, blocks, hyper_trees, table  # noqa: E402
 from test_mesh_refusals import HOSTILE, _leaves, _set  # noqa: E402
 from test_mesh_region import CELLS  # noqa: E402
@@ -69,10 +70,10 @@ def test_cells_that_cannot_be_are_not_reordered(tmp_path: Path) -> None:
 def test_indices_that_do_not_fit(change: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     ambar.write_mesh(DATASETS["mixed"](), path, durability="none", reorder=True)
-    attributes = ambar.open(path).store.attributes()
-    change(attributes["ambar"])
+    about, streams = plain(ambar.open(path).store)
+    change(about)
     with ambar.append(path, durability="none") as writer:
-        writer.set_attributes("", attributes)
+        writer.set_attributes("", {"ambar": together(about, streams)})
     with pytest.raises(ambar.CorruptError, match=rf"x.ambar: mesh /: .*({message})"):
         ambar.read_mesh(path, region=ambar.Box((0,) * 3, (1,) * 3), original_ids=True)
 
@@ -82,7 +83,7 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "x.ambar"
     ambar.write_mesh(DATASETS[name](), path, durability="none", reorder=True)
     store = ambar.open(path).store
-    about = store.ambar_attributes()
+    about, streams = plain(store)
     rng = np.random.default_rng(0)
     ways = list(_leaves(about))
     box = ambar.Box((0.1, 0.1, None), (0.9, 2.5, 2.5))
@@ -91,6 +92,7 @@ def test_no_description_crashes(name: str, tmp_path: Path, monkeypatch: pytest.M
         for value in HOSTILE:
             changed = copy.deepcopy(about)
             _set(*way, value)(changed)
+            changed = together(changed, streams)
             monkeypatch.setattr(store, "ambar_attributes", lambda _, a=changed: a)
             store.kept.clear()
             try:
