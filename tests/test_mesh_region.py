@@ -432,3 +432,15 @@ def test_boxes_count_from_a_center(tmp_path: Path) -> None:
     other = ambar.Box((4.9, 5.9, 7), (5.1, 6.1, None))
     found = [ambar.read_mesh(tmp_path / "x.ambar", region=each) for each in (box, other)]
     assert 0 < found[0].n_cells == found[1].n_cells < 1000
+
+
+@pytest.mark.parametrize(
+    "made", [pv.PolyData, pv.UnstructuredGrid, pv.PointSet, pv.StructuredGrid, pv.ImageData]
+)
+@pytest.mark.parametrize("reorder", [False, True])
+def test_of_nothing_no_part_touches(made: Any, reorder: bool, tmp_path: Path) -> None:
+    ambar.write_mesh(made(), tmp_path / "x.ambar", durability="none", reorder=reorder)
+    box = ambar.Box((-1, -1, -1), (1, 1, 1))
+    part = ambar.read_mesh(tmp_path / "x.ambar", region=box, original_ids=True)
+    assert type(part) is made
+    assert part.n_cells == 0

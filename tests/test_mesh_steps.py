@@ -236,6 +236,8 @@ def test_refusals(tmp_path: Path) -> None:
         with pytest.raises(ambar.CorruptError, match=r"bad\.vtu\.series: not a series"):
             ambar.convert(tmp_path / "bad.vtu.series", target)
     pvd = write_pvd(tmp_path / "lost.pvd", ['timestep="0" file="nowhere.vtu"'])
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(
+        ambar.NotFoundError, match=r"lost\.pvd names .*nowhere\.vtu, which is not there"
+    ):
         ambar.convert(pvd, target)
     assert not target.exists()

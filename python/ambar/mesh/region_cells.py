@@ -81,6 +81,8 @@ class _Points:
             layer = len(x) * len(y)
             picked = x[rows % len(x)], y[rows // len(x) % len(y)], z[rows // layer]
             return np.stack(picked, axis=1)
+        if self._described is None:  # and so no cell has a corner
+            return np.zeros((0, 3))
         key = Runs.of_rows(rows).key
         reference = part_of(self._described, (self.count,), key, self._source)
         values = self._source.get(reference, self._what, ndim=(2,), kinds="iuf")

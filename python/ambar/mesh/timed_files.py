@@ -89,14 +89,22 @@ def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
     ------
     CorruptError
         If a collection is damaged, or of another form.
+    NotFoundError
+        If a file that it names is not there.
     """
     path = Path(paths[0])
     suffix = path.suffix.lower() if len(paths) == 1 else ""
-    if suffix == ".pvd":
-        return _of_pvd(path)
-    if suffix == ".series":
-        return _of_series(path)
-    return [FileStep([file], [None], None) for file in _files(paths)]
+    if suffix not in _COLLECTIONS:
+        return [FileStep([file], [None], None) for file in _files(paths)]
+    steps = _of_pvd(path) if suffix == ".pvd" else _of_series(path)
+    # Before hours of steps are converted, not in the middle of them.
+    lacking = [file for step in steps for file in step.paths if not file.exists()]
+    if lacking:
+        raise _core.NotFoundError(
+            f"{path} names {lacking[0]}, which is not there ({len(lacking)} of its files are not): "
+            "restore it, or take it out of the collection"
+        )
+    return steps
 
 
 def time_of(mesh: Any) -> float | None:
