@@ -13,62 +13,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Covered cells are left out of fields with an error bound, and kept of others.
-#define AMBAR_COVERED_DEFAULT 0
-
-// Covered cells are kept.
-#define AMBAR_COVERED_KEEP 1
-
-// Covered cells are left out: they read as averages of the finer level.
-#define AMBAR_COVERED_DROP 2
-
-// Small where that costs little time in reading.
-#define AMBAR_BALANCED 0
-
-// Reads at the speed of memory.
-#define AMBAR_FAST 1
-
-// As small as it gets.
-#define AMBAR_SMALL 2
-
-// As the values are, with checksums.
-#define AMBAR_RAW 3
-
-// Extents from a counter that all ranks share.
-#define AMBAR_COUNTER 2
-
-// Extents reserved when an array is defined, without communication; the file has holes.
-#define AMBAR_RESERVED 1
-
-// It went well.
-#define AMBAR_OK 0
-
-// The bytes are damaged, cut short or hostile: restore them from a copy.
-#define AMBAR_CORRUPT 1
-
-// The file is sound but needs something this version lacks.
-#define AMBAR_UNSUPPORTED 2
-
-// The call makes no sense: change it.
-#define AMBAR_INVALID 3
-
-// There is no such file, node or step.
-#define AMBAR_NOT_FOUND 4
-
-// The file exists already, or another writer has it.
-#define AMBAR_BUSY 5
-
-// A limit on memory or size was passed.
-#define AMBAR_LIMIT 6
-
-// Somebody asked to stop.
-#define AMBAR_INTERRUPTED 7
-
-// The operating system refused.
-#define AMBAR_IO 8
-
-// A mistake in ambar itself; the object that was used is of no further use.
-#define AMBAR_PANIC 9
+#define AMBAR_COVERED_DEFAULT 0 // Covered cells are left out of fields with an error bound, and kept of others.
+#define AMBAR_COVERED_KEEP 1 // Covered cells are kept.
+#define AMBAR_COVERED_DROP 2 // Covered cells are left out: they read as averages of the finer level.
+#define AMBAR_BALANCED 0 // Small where that costs little time in reading.
+#define AMBAR_FAST 1 // Reads at the speed of memory.
+#define AMBAR_SMALL 2 // As small as it gets.
+#define AMBAR_RAW 3 // As the values are, with checksums.
+#define AMBAR_COUNTER 2 // Extents from a counter that all ranks share.
+#define AMBAR_RESERVED 1 // Extents reserved when an array is defined, without communication; the file has holes.
+#define AMBAR_OK 0 // It went well.
+#define AMBAR_CORRUPT 1 // The bytes are damaged, cut short or hostile: restore them from a copy.
+#define AMBAR_UNSUPPORTED 2 // The file is sound but needs something this version lacks.
+#define AMBAR_INVALID 3 // The call makes no sense: change it.
+#define AMBAR_NOT_FOUND 4 // There is no such file, node or step.
+#define AMBAR_BUSY 5 // The file exists already, or another writer has it.
+#define AMBAR_LIMIT 6 // A limit on memory or size was passed.
+#define AMBAR_INTERRUPTED 7 // Somebody asked to stop.
+#define AMBAR_IO 8 // The operating system refused.
+#define AMBAR_PANIC 9 // A mistake in ambar itself; the object that was used is of no further use.
 
 // One rank's end of a hierarchy that many write.
 typedef struct ambar_amr ambar_amr;
@@ -215,44 +178,19 @@ typedef struct {
 // An array that was defined since the last commit.
 typedef int32_t ambar_array;
 
-// One byte, 0 or 1.
-#define AMBAR_BOOL 0
-
-// 8-bit signed integer.
-#define AMBAR_INT8 1
-
-// 16-bit signed integer.
-#define AMBAR_INT16 2
-
-// 32-bit signed integer.
-#define AMBAR_INT32 3
-
-// 64-bit signed integer.
-#define AMBAR_INT64 4
-
-// 8-bit unsigned integer.
-#define AMBAR_UINT8 5
-
-// 16-bit unsigned integer.
-#define AMBAR_UINT16 6
-
-// 32-bit unsigned integer.
-#define AMBAR_UINT32 7
-
-// 64-bit unsigned integer.
-#define AMBAR_UINT64 8
-
-// IEEE 754 single precision.
-#define AMBAR_FLOAT32 9
-
-// IEEE 754 double precision.
-#define AMBAR_FLOAT64 10
-
-// Two single-precision numbers: real, imaginary.
-#define AMBAR_COMPLEX64 11
-
-// Two double-precision numbers: real, imaginary.
-#define AMBAR_COMPLEX128 12
+#define AMBAR_BOOL 0 // One byte, 0 or 1.
+#define AMBAR_INT8 1 // 8-bit signed integer.
+#define AMBAR_INT16 2 // 16-bit signed integer.
+#define AMBAR_INT32 3 // 32-bit signed integer.
+#define AMBAR_INT64 4 // 64-bit signed integer.
+#define AMBAR_UINT8 5 // 8-bit unsigned integer.
+#define AMBAR_UINT16 6 // 16-bit unsigned integer.
+#define AMBAR_UINT32 7 // 32-bit unsigned integer.
+#define AMBAR_UINT64 8 // 64-bit unsigned integer.
+#define AMBAR_FLOAT32 9 // IEEE 754 single precision.
+#define AMBAR_FLOAT64 10 // IEEE 754 double precision.
+#define AMBAR_COMPLEX64 11 // Two single-precision numbers: real, imaginary.
+#define AMBAR_COMPLEX128 12 // Two double-precision numbers: real, imaginary.
 
 #ifdef __cplusplus
 extern "C" {

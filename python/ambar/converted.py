@@ -60,6 +60,16 @@ class Request:
     reorder: bool = False
 
     @property
+    def writing(self) -> dict[str, Any]:
+        """The options that all that writes a store takes, as keywords."""
+        return {
+            "profile": self.profile,
+            "error_bound": self.error_bound,
+            "threads": self.threads,
+            "durability": self.durability,
+        }
+
+    @property
     def name(self) -> str:
         """What is converted, for messages: its path, or the first one and how many more."""
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""

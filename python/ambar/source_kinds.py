@@ -149,13 +149,10 @@ def _files(request: Request) -> Conversion:
         request.paths,
         request.target,
         variables=listed(request.fields),
-        error_bound=request.error_bound,
-        profile=request.profile,
-        threads=request.threads,
         progress=request.progress,
         overwrite=request.overwrite,
         resume=request.resume,
-        durability=request.durability,
+        **request.writing,
     )
 
 

@@ -36,7 +36,33 @@ fn header() -> String {
         .with_src(root.join("src/api/mod.rs"));
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
-    without_safety(&String::from_utf8(text).unwrap())
+    constants_in_lines(&without_safety(&String::from_utf8(text).unwrap()))
+}
+
+/// Puts what is said of a constant behind it, where that is one line, and such constants in a block.
+fn constants_in_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let here = lines[at..].iter().copied().take(4).collect::<Vec<_>>();
+        match here[..] {
+            ["", said, define, "", ..]
+                if said.starts_with("//") && define.starts_with("#define") =>
+            {
+                if !out.last().is_some_and(|last| last.starts_with("#define")) {
+                    out.push(String::new());
+                }
+                out.push(format!("{define} {said}"));
+                at += 3;
+            }
+            _ => {
+                out.push(lines[at].to_owned());
+                at += 1;
+            }
+        }
+    }
+    out.join("\n") + "\n"
 }
 
 /// Leaves out what is for readers of Rust.

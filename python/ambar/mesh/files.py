@@ -35,12 +35,9 @@ def convert_mesh(request: Request) -> Conversion:
         write_mesh(
             file.read(),
             request.target,
-            profile=request.profile,
-            error_bound=request.error_bound,
-            threads=request.threads,
             overwrite=request.overwrite,
-            durability=request.durability,
             reorder=request.reorder,
+            **request.writing,
         )
         if report is not None:
             report(size, size)
@@ -98,20 +95,14 @@ def _series(request: Request) -> MeshSeries:
     if request.resume and Path(request.target).exists():
         return MeshSeries.resume(
             request.target,
-            profile=request.profile,
-            error_bound=request.error_bound,
-            threads=request.threads,
-            durability=request.durability,
             reorder=request.reorder,
+            **request.writing,
         )
     return MeshSeries.create(
         request.target,
-        profile=request.profile,
-        error_bound=request.error_bound,
-        threads=request.threads,
-        durability=request.durability,
         overwrite=request.overwrite,
         reorder=request.reorder,
+        **request.writing,
     )
 
 

@@ -4,16 +4,15 @@
 #![allow(non_camel_case_types)] // the names are C's
 
 use std::ffi::{c_char, c_void};
-use std::path::Path;
 
 use ambar::Result;
 use ambar::ranks::RankWriter;
 
-use super::arguments::{ambar_bytes, exclusive, give, list, text};
+use super::arguments::{ambar_bytes, exclusive, give, list};
 use super::blocks::byte_lists;
 use super::spec::ambar_options;
 use super::status::{error_of, guard};
-use super::writer::{ambar_writer, options_of};
+use super::writer::{Start, ambar_writer, begin, hand_over};
 
 /// Adds `bytes` to the counter that all ranks share, which was 0 when they came together, and puts what it
 /// was before into `offset`. Returns 0 where that went well. It is called on the thread that writes.
@@ -33,11 +32,14 @@ pub unsafe extern "C" fn ambar_ranks_create(
     invitation: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let (path, options) = unsafe { (text(path, "the path")?, options_of(options)) };
-        let made = RankWriter::create(Path::new(path), &options.create(), options.ranks(ranks)?)?;
-        // SAFETY: as above.
-        unsafe { invite(made, writer, invitation) }
+        // SAFETY: the caller says so.
+        unsafe {
+            invite(
+                begin(Start::Create, path, options, ranks)?,
+                writer,
+                invitation,
+            )
+        }
     })
 }
 
@@ -54,12 +56,14 @@ pub unsafe extern "C" fn ambar_ranks_append(
     invitation: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let (path, options) = unsafe { (text(path, "the path")?, options_of(options)) };
-        let (durability, ranks) = (options.durability(), options.ranks(ranks)?);
-        let made = RankWriter::append(Path::new(path), durability, ranks)?;
-        // SAFETY: as above.
-        unsafe { invite(made, writer, invitation) }
+        // SAFETY: the caller says so.
+        unsafe {
+            invite(
+                begin(Start::Append, path, options, ranks)?,
+                writer,
+                invitation,
+            )
+        }
     })
 }
 
@@ -72,8 +76,7 @@ unsafe fn invite(
     // SAFETY: the callers say so.
     unsafe {
         give(invitation, bytes.into(), "the place of the invitation")?;
-        let made = Box::into_raw(Box::new(ambar_writer::new(made)));
-        give(writer, made, "the place of the writer")
+        hand_over(made, writer)
     }
 }
 
@@ -91,15 +94,8 @@ pub unsafe extern "C" fn ambar_ranks_join(
     guard(|| {
         // SAFETY: the caller says so, here and below.
         let invitation = unsafe { list(invitation, len, "the invitation") }?;
-        let made = ambar_writer::new(RankWriter::join(invitation, rank)?);
         // SAFETY: as above.
-        unsafe {
-            give(
-                writer,
-                Box::into_raw(Box::new(made)),
-                "the place of the writer",
-            )
-        }
+        unsafe { hand_over(RankWriter::join(invitation, rank)?, writer) }
     })
 }
 

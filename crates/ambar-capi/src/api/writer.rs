@@ -64,13 +64,43 @@ impl ambar_writer {
     }
 }
 
-/// The options that a pointer says; the defaults where it is null.
+/// How writing a store begins.
+pub(super) enum Start {
+    /// With a new store.
+    Create,
+    /// With one that is there.
+    Append,
+}
+
+/// Begins to write the store at `path`: the end of it that the only rank has, or rank 0 of `ranks`.
 ///
 /// # Safety
-/// It is null, or points to options.
-pub(super) unsafe fn options_of(options: *const ambar_options) -> ambar_options {
+/// Pointers are null or point to what they say.
+pub(super) unsafe fn begin(
+    start: Start,
+    path: *const c_char,
+    options: *const ambar_options,
+    ranks: u32,
+) -> Result<RankWriter> {
+    // SAFETY: the caller says so, here and below.
+    let path = Path::new(unsafe { text(path, "the path") }?);
+    // SAFETY: as above.
+    let options = unsafe { options.as_ref() }.copied().unwrap_or_default();
+    let how = options.ranks(ranks)?;
+    match start {
+        Start::Create => RankWriter::create(path, &options.create(), how),
+        Start::Append => RankWriter::append(path, options.durability(), how),
+    }
+}
+
+/// Gives a writer to the caller, who closes it.
+///
+/// # Safety
+/// `writer` is null, or points to where the writer's place may be written.
+pub(super) unsafe fn hand_over(made: RankWriter, writer: *mut *mut ambar_writer) -> Result<()> {
+    let made = Box::into_raw(Box::new(ambar_writer::new(made)));
     // SAFETY: the caller says so.
-    unsafe { options.as_ref() }.copied().unwrap_or_default()
+    unsafe { give(writer, made, "the place of the writer") }
 }
 
 /// Creates a store that one process writes; it appears at `path` with the first commit.
@@ -84,12 +114,8 @@ pub unsafe extern "C" fn ambar_create(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let (path, options) = unsafe { (text(path, "the path")?, options_of(options)) };
-        let ranks = RankWriter::create(Path::new(path), &options.create(), options.ranks(1)?)?;
-        let made = Box::into_raw(Box::new(ambar_writer::new(ranks)));
-        // SAFETY: as above.
-        unsafe { give(writer, made, "the place of the writer") }
+        // SAFETY: the caller says so.
+        unsafe { hand_over(begin(Start::Create, path, options, 1)?, writer) }
     })
 }
 
@@ -105,12 +131,8 @@ pub unsafe extern "C" fn ambar_append(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let (path, options) = unsafe { (text(path, "the path")?, options_of(options)) };
-        let ranks = RankWriter::append(Path::new(path), options.durability(), options.ranks(1)?)?;
-        let made = Box::into_raw(Box::new(ambar_writer::new(ranks)));
-        // SAFETY: as above.
-        unsafe { give(writer, made, "the place of the writer") }
+        // SAFETY: the caller says so.
+        unsafe { hand_over(begin(Start::Append, path, options, 1)?, writer) }
     })
 }
 
