@@ -72,7 +72,7 @@ def _is(kind: str, of: str | None = None) -> Callable[[ExportRequest], bool]:
 
 
 def _mesh_series(request: ExportRequest) -> None:
-    from ambar.mesh.exports import export_steps
+    from ambar.mesh.files.exports import export_steps
     from ambar.mesh.steps import steps_of
 
     steps = steps_of(request.store)
@@ -82,7 +82,7 @@ def _mesh_series(request: ExportRequest) -> None:
 
 
 def _cells(request: ExportRequest) -> None:
-    from ambar.mesh.exports import export_steps
+    from ambar.mesh.files.exports import export_steps
     from ambar.mesh.steps import cells_over_time
 
     meshes, times = cells_over_time(request.store, request.threads)
@@ -114,7 +114,7 @@ def _collection(request: ExportRequest) -> Export:
 
 
 def _mesh(request: ExportRequest) -> None:
-    from ambar.mesh.exports import export_mesh
+    from ambar.mesh.files.exports import export_mesh
 
     export_mesh(request.store, request.target, request.threads)
 

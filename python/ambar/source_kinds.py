@@ -15,8 +15,8 @@ from ambar.amrex import is_amrex, source_of
 from ambar.bounds import listed_bounds
 from ambar.collection.sources import is_source
 from ambar.converted import Conversion, Request, listed, refuse, shown
-from ambar.mesh.foreign import is_mesh_file
-from ambar.mesh.timed_files import is_timed
+from ambar.mesh.files.foreign import is_mesh_file
+from ambar.mesh.files.timed import is_timed
 from ambar.names import resolve, resolve_all
 from ambar.opening import outputs
 
@@ -78,13 +78,13 @@ def _one(recognises: Callable[[converted.Path], object]) -> Callable[[Paths], bo
 
 
 def _mesh(request: Request) -> Conversion:
-    from ambar.mesh.files import convert_mesh
+    from ambar.mesh.files.conversion import convert_mesh
 
     return convert_mesh(request)
 
 
 def _mesh_steps(request: Request) -> Conversion:
-    from ambar.mesh.files import convert_steps
+    from ambar.mesh.files.conversion import convert_steps
 
     return convert_steps(request)
 

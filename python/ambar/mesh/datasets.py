@@ -43,7 +43,7 @@ def describe_dataset(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[s
 
 def _describe_reordered(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[str, Any]:
     """Describe a data set with its cells along a curve, in chunks that can be read alone."""
-    from ambar.mesh.reordering import describe_order, reordered
+    from ambar.mesh.region.reordering import describe_order, reordered
 
     unstructured = type_name == "UnstructuredGrid"
     types = _types_of(mesh, path) if unstructured else None

@@ -157,8 +157,8 @@ def _built(
 ) -> tuple[Any, Any]:
     """Return the VTK object of a description, or of the part in a box, and the description then."""
     from ambar.mesh.objects import build
-    from ambar.mesh.region import chosen_part
-    from ambar.mesh.touching import Touching
+    from ambar.mesh.region.choosing import chosen_part
+    from ambar.mesh.region.touching import Touching
 
     touching = None if region is None else Touching(region)
     try:

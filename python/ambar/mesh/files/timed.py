@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from ambar import _core
 from ambar.converted import Path as AnyPath
-from ambar.mesh.foreign import MeshFile, is_mesh_file, pyvista
+from ambar.mesh.files.foreign import MeshFile, is_mesh_file, pyvista
 
 _COLLECTIONS = (".pvd", ".series")
 _TIMES = ("TimeValue", "TIME")

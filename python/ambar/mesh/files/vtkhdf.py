@@ -20,7 +20,7 @@ from vtkmodules.vtkCommonDataModel import (
 
 from ambar import _core
 from ambar.mesh.arrays import values_of
-from ambar.mesh.foreign import HDF_TIME
+from ambar.mesh.files.foreign import HDF_TIME
 from ambar.mesh.hierarchy import REFINED, blocks_of
 from ambar.mesh.kept import arrays_of
 

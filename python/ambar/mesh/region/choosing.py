@@ -10,10 +10,10 @@ import numpy as np
 from ambar import _core
 from ambar.mesh.composites import block_of
 from ambar.mesh.parts import Key, given, part_of, rows_on_grid
-from ambar.mesh.region_cells import Cut, cut_points, cut_poly, cut_unstructured
-from ambar.mesh.region_grids import cut_image, cut_rectilinear, cut_structured
+from ambar.mesh.region.cells import Cut, cut_points, cut_poly, cut_unstructured
+from ambar.mesh.region.grids import cut_image, cut_rectilinear, cut_structured
+from ambar.mesh.region.touching import Touching
 from ambar.mesh.source import Source
-from ambar.mesh.touching import Touching
 
 ORIGINAL_IDS = {"point": "vtkOriginalPointIds", "cell": "vtkOriginalCellIds"}
 """The arrays that tell which points and cells of the mesh that was written these are."""

@@ -12,8 +12,8 @@ from ambar.mesh.cells import Chosen, lists_of, sizes_of, starts_of
 from ambar.mesh.datasets import POLY_CELLS
 from ambar.mesh.parts import Key, Runs, given, part_of
 from ambar.mesh.ragged import Ragged, used
+from ambar.mesh.region.touching import Touching
 from ambar.mesh.source import Source
-from ambar.mesh.touching import Touching
 
 Tuples = tuple[tuple[int, ...], Key]
 """How the tuples of points or cells lie, and which of them are meant."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ambar import _core
 from ambar.converted import Conversion, Progress, Request, shown
-from ambar.mesh.foreign import MeshFile, size_of
+from ambar.mesh.files.foreign import MeshFile, size_of
+from ambar.mesh.files.timed import FileStep, steps_in, time_of
 from ambar.mesh.series import MeshSeries
-from ambar.mesh.timed_files import FileStep, steps_in, time_of
 from ambar.mesh.writing import write_mesh
 
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from ambar import _core
 from ambar.converted import Progress
-from ambar.mesh.foreign import VTK_SUFFIXES, pyvista, strictly
+from ambar.mesh.files.foreign import VTK_SUFFIXES, pyvista, strictly
 from ambar.mesh.reading import read_mesh
 
 VTKHDF = ".vtkhdf"
@@ -147,7 +147,7 @@ def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None)
     if find_spec("h5py") is None:
         raise _core.UnsupportedError("VTKHDF is written by h5py: pip install 'ambar[mesh]'")
     h5py = import_module("h5py")
-    from ambar.mesh.vtkhdf import VtkHdfFile
+    from ambar.mesh.files.vtkhdf import VtkHdfFile
 
     with h5py.File(path, "w", libver=("earliest", "v110")) as file:
         made = VtkHdfFile(file.create_group("VTKHDF"), times)

@@ -11,9 +11,9 @@ import numpy as np
 from ambar.mesh.building import floats, whole_numbers
 from ambar.mesh.datasets import cell_shape, point_shape
 from ambar.mesh.parts import Key, given
-from ambar.mesh.region_cells import Cut, none_of
+from ambar.mesh.region.cells import Cut, none_of
+from ambar.mesh.region.touching import Touching
 from ambar.mesh.source import Source
-from ambar.mesh.touching import Touching
 
 _EMPTY = [0, -1, 0, -1, 0, -1]
 _IDENTITY = [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0]
