@@ -1,15 +1,13 @@
 //! Contexts: how large a residual is to be expected, from what has been coded around it.
 
 use crate::lattice::Phases;
+use crate::predict::LANES;
 
 /// Classes of expected magnitude.
 pub(crate) const BINS: usize = 40;
 
 /// Groups of passes whose weights differ: by the number of odd dimensions.
 pub(crate) const GROUPS: usize = 3;
-
-/// Points whose bins are made at a time, at most.
-pub(crate) const MOST: usize = 64;
 
 /// How the expectation is put together for one group of passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,40 +117,20 @@ impl Expectation {
         }
     }
 
-    /// Fills the bins of a row, of as many points as `out` has: of the phases' `marks`, `own` are those
-    /// of the row's phase, in which its first point is at `at`. `above` says whether there are rows
-    /// before it in y and z.
-    pub(crate) fn bins(
-        &self,
-        (marks, own): (&[Vec<u8>; 8], &[u8]),
-        at: usize,
-        above: [bool; 2],
-        rough: &[f32],
-        out: &mut [u8],
-    ) {
-        let n = out.len();
-        let (mut near, mut rows) = ([0u16; MOST], [0u16; MOST]);
-        let (near, rows) = (&mut near[..n], &mut rows[..n]);
+    /// Sums the magnitudes near points from `at` on: of the phases' `marks`.
+    pub(crate) fn near(&self, marks: &[Vec<u8>; 8], at: usize, sums: &mut [u16]) {
+        let n = sums.len();
         match self.nearby_count {
-            4 => add(self.near::<4>(marks, at, n), near),
-            6 => add(self.near::<6>(marks, at, n), near),
-            8 => add(self.near::<8>(marks, at, n), near),
-            _ => {}
-        }
-        for d in (0..2).filter(|d| above[*d]) {
-            add_row(&own[at - self.strides[d] - 1..][..n + 2], rows);
-        }
-        let factors = self.factors[usize::from(above[0]) | usize::from(above[1]) << 1];
-        if self.lossless {
-            linear_bins(near, rows, factors, out);
-        } else {
-            bins(near, rows, factors, (&rough[..n], self.rough), out);
+            4 => add(self.nearby::<4>(marks, at, n), sums),
+            6 => add(self.nearby::<6>(marks, at, n), sums),
+            8 => add(self.nearby::<8>(marks, at, n), sums),
+            _ => sums.fill(0),
         }
     }
 
     /// The magnitudes nearby of `n` points.
     #[inline(always)]
-    fn near<'a, const N: usize>(
+    fn nearby<'a, const N: usize>(
         &self,
         marks: &'a [Vec<u8>; 8],
         at: usize,
@@ -164,35 +142,70 @@ impl Expectation {
         }
         near
     }
-}
 
-/// Fills bins from the sums of magnitudes nearby and in earlier rows, with their factors, and from
-/// roughness, with its factor. Functions of their own, so that the compiler knows what is written to
-/// be apart from what is read.
-#[inline(never)]
-fn bins(
-    near: &[u16],
-    rows: &[u16],
-    factors: (f32, f32),
-    (rough, rough_factor): (&[f32], f32),
-    out: &mut [u8],
-) {
-    let n = out.len();
-    let (near, rows, rough) = (&near[..n], &rows[..n], &rough[..n]);
-    for k in 0..n {
-        let expected = f32::from(near[k]) * factors.0 + f32::from(rows[k]) * factors.1;
-        out[k] = bin(expected + rough[k] * rough_factor);
+    /// Fills the bins of a row, of as many points as `out` has, in whole groups of lanes: `marks` are
+    /// those of the row's phase, in which its first point is at `at`. `above` says whether there are rows
+    /// before it in y and z.
+    pub(crate) fn bins(
+        &self,
+        (marks, at): (&[u8], usize),
+        above: [bool; 2],
+        (near, rough): (&[u16], &[f32]),
+        out: &mut [u8],
+    ) {
+        let n = out.len();
+        let known = usize::from(above[0]) | usize::from(above[1]) << 1;
+        let weights = [self.factors[known].0, self.factors[known].1, self.rough];
+        // Of a row that there is not, any stands in the place.
+        let row = |d: usize| &marks[at - if above[d] { self.strides[d] } else { 0 } - 1..][..n + 2];
+        let rows = if above[0] {
+            [row(0), row(1)]
+        } else {
+            [row(1), row(1)]
+        };
+        match (known.count_ones(), self.lossless) {
+            (0, false) => bins::<0, false>(rows, near, rough, weights, out),
+            (1, false) => bins::<1, false>(rows, near, rough, weights, out),
+            (_, false) => bins::<2, false>(rows, near, rough, weights, out),
+            (0, true) => bins::<0, true>(rows, near, rough, weights, out),
+            (1, true) => bins::<1, true>(rows, near, rough, weights, out),
+            (_, true) => bins::<2, true>(rows, near, rough, weights, out),
+        }
     }
 }
 
-/// Fills bins where coding is lossless.
+/// Fills bins from the sums of magnitudes nearby, from the magnitudes in the first `ROWS` earlier rows,
+/// which begin one before the row (of these, four times the mean around each point counts), and from
+/// roughness, with the weights of each. A function of its own, so that the compiler knows what is
+/// written to be apart from what is read.
 #[inline(never)]
-fn linear_bins(near: &[u16], rows: &[u16], factors: (f32, f32), out: &mut [u8]) {
-    let n = out.len();
-    let (near, rows) = (&near[..n], &rows[..n]);
+fn bins<const ROWS: usize, const LOSSLESS: bool>(
+    [one, two]: [&[u8]; 2],
+    near: &[u16],
+    rough: &[f32],
+    weights: [f32; 3],
+    out: &mut [u8],
+) {
+    let n = out.len() / LANES * LANES;
+    let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+    let (one_left, one_mid, one_right) = (&one[..n], &one[1..][..n], &one[2..][..n]);
+    let (two_left, two_mid, two_right) = (&two[..n], &two[1..][..n], &two[2..][..n]);
+    let around =
+        |left: u8, mid: u8, right: u8| 2 * u16::from(mid) + u16::from(left) + u16::from(right);
     for k in 0..n {
-        let expected = f32::from(near[k]) * factors.0 + f32::from(rows[k]) * factors.1;
-        out[k] = linear_bin(expected);
+        let mut rows = 0;
+        if ROWS > 0 {
+            rows += around(one_left[k], one_mid[k], one_right[k]);
+        }
+        if ROWS > 1 {
+            rows += around(two_left[k], two_mid[k], two_right[k]);
+        }
+        let expected = f32::from(near[k]) * weights[0] + f32::from(rows) * weights[1];
+        out[k] = if LOSSLESS {
+            linear_bin(expected)
+        } else {
+            bin(expected + rough[k] * weights[2])
+        };
     }
 }
 
@@ -238,15 +251,4 @@ fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
         }
     }
     (terms, count)
-}
-
-/// Adds four times the mean of the magnitudes around each point of a row; `marks` begin one before
-/// the row.
-#[inline(never)]
-fn add_row(marks: &[u8], sums: &mut [u16]) {
-    let n = sums.len();
-    let (left, mid, right) = (&marks[..n], &marks[1..=n], &marks[2..n + 2]);
-    for k in 0..n {
-        sums[k] += 2 * u16::from(mid[k]) + u16::from(left[k]) + u16::from(right[k]);
-    }
 }

@@ -12,28 +12,59 @@ pub(crate) fn pad_dimension<T: Element>(
     points: [usize; 3],
     d: usize,
 ) {
-    let stride = phases.stride[d];
-    let n = points[d];
+    let (stride, n) = (phases.stride[d], points[d]);
     let mut around = points;
     around[d] = 1;
-    let last = (n - 1) * stride;
     for z in 0..around[0] {
         for y in 0..around[1] {
             let row = phases.row(z, y);
-            for x in row..row + around[2] {
-                let pick = |k: usize| (values[x + k * stride], values[x + last - k * stride]);
-                let (a, z) = pick(0);
-                let (b, y) = if n > 1 { pick(1) } else { (a, z) };
-                let (c, w) = if n > 2 {
-                    pick(2)
-                } else {
-                    (b.plus(b).minus(a), y.plus(y).minus(z))
-                };
-                values[x - stride] = continued(a, b, c);
-                values[x + last + stride] = continued(z, y, w);
+            if d == 2 {
+                pad_row(&mut values[row - 1..][..n + 2]);
+                continue;
             }
+            // Rows in the order of their distance from the one that continues them.
+            let (before, from) = values.split_at_mut(row);
+            let rows: [&[T]; 3] = std::array::from_fn(|k| &from[k.min(n - 1) * stride..]);
+            continue_rows(rows, n, &mut before[row - stride..][..around[2]]);
+            let (from, behind) = values.split_at_mut(row + n * stride);
+            let rows = std::array::from_fn(|k| &from[row + (n - 1 - k.min(n - 1)) * stride..]);
+            continue_rows(rows, n, &mut behind[..around[2]]);
         }
     }
+}
+
+/// Continues a row by its first and last place.
+#[inline(always)]
+fn pad_row<T: Element>(row: &mut [T]) {
+    let last = row.len() - 1;
+    let at = |k: usize| (row[1 + k], row[last - 1 - k]);
+    let ((a, z), n) = (at(0), row.len() - 2);
+    let (b, y) = if n > 1 { at(1) } else { (a, z) };
+    let (c, x) = if n > 2 {
+        at(2)
+    } else {
+        (third(a, b), third(z, y))
+    };
+    row[0] = continued(a, b, c);
+    row[last] = continued(z, y, x);
+}
+
+/// Fills a row that continues others, of which there are `n`. A function of its own, so that the
+/// compiler knows what is written to be apart from what is read.
+#[inline(never)]
+fn continue_rows<T: Element>([a, b, c]: [&[T]; 3], n: usize, out: &mut [T]) {
+    let length = out.len();
+    let (a, b, c) = (&a[..length], &b[..length], &c[..length]);
+    for k in 0..length {
+        let c = if n > 2 { c[k] } else { third(a[k], b[k]) };
+        out[k] = continued(a[k], b[k], c);
+    }
+}
+
+/// The third value on the line through two.
+#[inline(always)]
+fn third<T: Element>(a: T, b: T) -> T {
+    b.plus(b).minus(a)
 }
 
 /// The value before `a` on the parabola through `a`, `b` and `c`.

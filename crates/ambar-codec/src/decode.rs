@@ -193,14 +193,9 @@ pub fn decode<T: Element>(
     // Without a table, no value is there.
     let tables = tables.unwrap_or_else(Tables::empty);
     let slots = DecodeTables::new(&tables.frequencies)?;
-    let mut bases = [0; 256];
-    for (base, table) in bases.iter_mut().zip(tables.of_bin) {
-        *base = DecodeTables::base(usize::from(table));
-    }
     let decoder = Decoder::new(
-        rans::Decoder::new(&slots, sections[1])?,
+        rans::Decoder::new(slots.of_bins(&tables.of_bin), sections[1], out.len())?,
         BitReader::new(sections[2]),
-        &bases,
     );
     let mut job = Job {
         decoder,

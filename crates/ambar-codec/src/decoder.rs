@@ -16,14 +16,14 @@ const DIRECT_ONLY: u128 = u128::from_ne_bytes([!(DIRECT - 1); LANES]);
 pub(crate) struct Decoder<'a> {
     pub symbols: rans::Decoder<'a>,
     pub raw: BitReader<'a>,
-    /// Where the table of each bin begins.
-    bases: &'a [u32; 256],
     /// Literals: index in the region, bits.
     pub literals: Vec<(usize, u64)>,
     /// Tokens that are next to each other: of the current row, or decoded ahead, and how many of these
     /// were used.
     packed: Vec<u8>,
     used: usize,
+    /// Whether there are raw bits behind any of the tokens that were decoded ahead.
+    raw_ahead: bool,
     bins: Vec<u8>,
     /// Of the points of the current row; 0 for those that are not there.
     tokens: Vec<u8>,
@@ -31,19 +31,15 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder; `bases` has an entry for every bin.
-    pub(crate) fn new(
-        symbols: rans::Decoder<'a>,
-        raw: BitReader<'a>,
-        bases: &'a [u32; 256],
-    ) -> Self {
+    /// A decoder of symbols and raw bits.
+    pub(crate) fn new(symbols: rans::Decoder<'a>, raw: BitReader<'a>) -> Self {
         Self {
             symbols,
             raw,
-            bases,
             literals: Vec::new(),
             packed: Vec::new(),
             used: 0,
+            raw_ahead: false,
             bins: Vec::new(),
             tokens: Vec::new(),
             residuals: Vec::new(),
@@ -61,14 +57,14 @@ impl<'a> Decoder<'a> {
         match row.bins {
             Some(bins) if whole => {
                 let tokens = &mut self.tokens[..n];
-                self.symbols.decode(bins, self.bases, tokens);
+                self.symbols.decode(bins, tokens);
             }
             Some(bins) => {
                 self.bins.resize(n + LANES, 0);
                 self.packed.resize(n + LANES, 0);
                 pack(row.there, bins, &mut self.bins);
                 let tokens = &mut self.packed[..count];
-                self.symbols.decode(&self.bins, self.bases, tokens);
+                self.symbols.decode(&self.bins, tokens);
                 unpack(row.there, n, &self.packed, &mut self.tokens);
             }
             None => {
@@ -149,13 +145,36 @@ impl<'a> Decoder<'a> {
 }
 
 impl<T: Element> RowCoder<T> for Decoder<'_> {
+    const LAYS: bool = true;
+
     fn ahead(&mut self, bin: u8, count: usize) {
         self.packed.resize(count + LANES, 0);
         self.used = 0;
         self.bins.clear();
-        self.bins.resize(count + LANES, bin);
+        self.bins.resize(count, bin);
         let tokens = &mut self.packed[..count];
-        self.symbols.decode(&self.bins, self.bases, tokens);
+        self.symbols.decode(&self.bins, tokens);
+        self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+    }
+
+    fn lay(&mut self, there: &[u64], count: usize, points: usize, tokens: &mut [u8]) -> bool {
+        let packed = &self.packed[self.used..];
+        if count == points {
+            tokens[..points].copy_from_slice(&packed[..points]);
+        } else {
+            unpack(there, points, packed, tokens);
+        }
+        self.used += count;
+        self.raw_ahead
+    }
+
+    fn raw(&mut self, token: u8, at: usize) -> Option<i32> {
+        if token == LITERAL {
+            self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
+            return None;
+        }
+        let folded = token::join(token, self.raw.read(token::raw_bits(token)));
+        Some(token::unfold(folded) as i32)
     }
 
     fn row(&mut self, row: Row<'_, T>) {

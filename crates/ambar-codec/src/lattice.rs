@@ -115,19 +115,6 @@ fn pairs<T: Copy>(even: &[T], odd: &[T], at: usize, to: &mut [T]) {
     let even = &even[at..at + to.len().div_ceil(2)];
     // Of a phase without points there is nothing.
     let odd = odd.get(at..at + to.len() / 2).unwrap_or_default();
-    match (
-        to.as_chunks_mut::<8>(),
-        even.as_chunks::<4>(),
-        odd.as_chunks::<4>(),
-    ) {
-        // Most often the row of a small block.
-        (([to], []), ([even], []), ([odd], [])) => return *to = by_turns(even, odd),
-        (([low, high], []), ([a, b], []), ([c, d], [])) => {
-            (*low, *high) = (by_turns(a, c), by_turns(b, d));
-            return;
-        }
-        _ => {}
-    }
     let (to, last) = to.as_chunks_mut::<2>();
     for ((pair, even), odd) in to.iter_mut().zip(even).zip(odd) {
         *pair = [*even, *odd];
@@ -137,8 +124,24 @@ fn pairs<T: Copy>(even: &[T], odd: &[T], at: usize, to: &mut [T]) {
     }
 }
 
-/// Values from two sources by turns.
+/// The points with even and odd indices of the row (z, y) of a lattice, `n` of each.
 #[inline(always)]
-fn by_turns<T: Copy>(even: &[T; 4], odd: &[T; 4]) -> [T; 8] {
-    std::array::from_fn(|k| if k % 2 == 0 { even[k / 2] } else { odd[k / 2] })
+pub(crate) fn halves<'a, T>(
+    phases: &Phases,
+    from: &[&'a [T]; 8],
+    [z, y]: [usize; 2],
+    n: usize,
+) -> [&'a [T]; 2] {
+    let t = (z & 1) | (y & 1) << 1;
+    let row = phases.row(z / 2, y / 2);
+    [&from[t][row..][..n], &from[t | 4][row..][..n]]
+}
+
+/// Copies values from two sources by turns.
+#[inline(always)]
+pub(crate) fn by_turns<T: Copy, const N: usize>(even: &[T; N], odd: &[T; N], to: &mut [[T; 2]]) {
+    let (even, odd) = (*even, *odd);
+    for (k, to) in to.iter_mut().enumerate().take(N) {
+        *to = [even[k], odd[k]];
+    }
 }

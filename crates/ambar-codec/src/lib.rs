@@ -7,6 +7,7 @@
 //! No I/O, and no threads of its own.
 
 pub mod amric;
+mod batch;
 mod binary;
 mod bitmap;
 mod bits;

@@ -4,12 +4,13 @@
 //! prediction of each value and how large a residual is to be expected; a [`RowCoder`] turns these
 //! into values, by encoding or decoding residuals.
 
+use crate::batch::{Batch, Geometry, Pass, RowScratch};
 use crate::bitmap::Bitmap;
 use crate::context::{self, Expectation, Mixture};
 use crate::continuation;
 use crate::element::Element;
 use crate::lattice::{self, ORDER, Phases};
-use crate::predict::{self, LANES, Line, There, Weights};
+use crate::predict::{LANES, Line, Weights};
 use crate::validity::{self, Validity};
 
 /// What belongs to one level of the walk.
@@ -36,7 +37,12 @@ pub(crate) struct Place {
 
 impl Place {
     /// Of the row (z, y) of phase `t` of lattice `number`, in a region of this shape.
-    fn new(t: usize, [z, y]: [usize; 2], [_, ny, nx]: [usize; 3], number: usize) -> Self {
+    pub(crate) fn new(
+        t: usize,
+        [z, y]: [usize; 2],
+        [_, ny, nx]: [usize; 3],
+        number: usize,
+    ) -> Self {
         let at = |d: usize, k: usize| (2 * k + (t >> d & 1)) << number;
         Self {
             start: (at(0, z) * ny + at(1, y)) * nx + at(2, 0),
@@ -73,6 +79,19 @@ pub(crate) trait RowCoder<T> {
     fn ahead(&mut self, bin: u8, count: usize);
     /// Makes values and marks of a row.
     fn row(&mut self, row: Row<'_, T>);
+    /// Whether it decodes, and lays tokens out: instead of `row` there are then calls of `lay` and `raw`
+    /// where the class was told ahead and coding is not lossless.
+    const LAYS: bool = false;
+    /// Writes the tokens of a row's points that are there, 0 for others, with room behind; says whether
+    /// there may be tokens with raw bits.
+    fn lay(&mut self, _there: &[u64], _count: usize, _points: usize, _tokens: &mut [u8]) -> bool {
+        false
+    }
+    /// Reads the raw bits behind a token; gives the residual, or `None` for a literal, which belongs to
+    /// index `at` of the region.
+    fn raw(&mut self, _token: u8, _at: usize) -> Option<i32> {
+        None
+    }
 }
 
 /// Buffers of the walk, kept from region to region.
@@ -83,14 +102,6 @@ pub(crate) struct Scratch<T> {
     marks: [Vec<u8>; 8],
     coarse: Vec<T>,
     row: RowScratch<T>,
-}
-
-/// Of the current row.
-#[derive(Default)]
-struct RowScratch<T> {
-    predictions: Vec<T>,
-    rough: Vec<f32>,
-    bins: Vec<u8>,
 }
 
 /// What the walk does the same on all levels.
@@ -179,10 +190,7 @@ impl<T: Element> Scratch<T> {
                 self.marks[t].resize(len, 0);
             }
         }
-        let room = phases.fine[2].div_ceil(2) + LANES;
-        self.row.predictions.resize(room, T::default());
-        self.row.rough.resize(room, 0.0);
-        self.row.bins.resize(room, 0);
+        self.row.prepare(phases);
     }
 }
 
@@ -220,75 +228,54 @@ impl<T: Element> LevelWalk<'_, T> {
         odd: [usize; N],
         coder: &mut impl RowCoder<T>,
     ) {
-        let mixture = &self.rules.mixture[N - 1];
-        let expectation = Expectation::new(t, self.phases, mixture, self.level.step);
         let [nz, ny, nx] = self.phases.points(t);
         let mut own = std::mem::take(&mut self.scratch.values[t]);
         let mut own_marks = std::mem::take(&mut self.scratch.marks[t]);
-        let lines = odd.map(|d| Line {
-            values: &self.scratch.values[t ^ 1 << d][..],
-            stride: self.phases.stride[d],
-        });
-        let row = &mut self.scratch.row;
-        let borders = Borders::new(self.phases, odd);
+        let mut row = std::mem::take(&mut self.scratch.row);
         let full: Vec<u64> = (0..nx.div_ceil(64))
             .map(|word| first_bits(nx, word))
             .collect();
+        let pass = Pass {
+            t,
+            lines: odd.map(|d| Line {
+                values: &self.scratch.values[t ^ 1 << d][..],
+                stride: self.phases.stride[d],
+            }),
+            geometry: Geometry::new(self.phases, self.valid, (t, odd), &full),
+            weights: self.weights,
+            marks: &self.scratch.marks,
+            expectation: Expectation::new(
+                t,
+                self.phases,
+                &self.rules.mixture[N - 1],
+                self.level.step,
+            ),
+            level: self.level,
+            shape: self.shape,
+        };
         for z in 0..nz {
             if !EXPECTS {
-                let rows = |valid: &[Bitmap; 8]| (0..ny).map(|y| count(valid[t].row(z, y))).sum();
-                let count = self.valid.map_or(ny * nx, rows);
+                let count = (0..ny).map(|y| pass.geometry.count([z, y])).sum();
                 coder.ahead(context::level_bin(self.level.number), count);
             }
-            for y in 0..ny {
-                let there = self.valid.map_or(&full[..], |valid| valid[t].row(z, y));
-                let count = self.valid.map_or(nx, |_| count(there));
-                if count == 0 {
-                    continue;
-                }
-                let at = self.phases.row(z, y);
-                for (word, there) in there.iter().enumerate() {
-                    let there = match self.valid {
-                        Some(valid) => validity::near(valid, (t, odd), [z, y], (word, *there)),
-                        None => borders.near([z, y], (word, *there)),
-                    };
-                    let (first, out) = (at + 64 * word, &mut row.predictions[64 * word..]);
-                    let rough = &mut row.rough[64 * word..];
-                    predict::word::<T, N, EXPECTS>(
-                        first,
-                        &there,
-                        &lines,
-                        &self.weights,
-                        out,
-                        rough,
-                    );
-                }
-                let room = nx.next_multiple_of(LANES);
+            let most = pass.geometry.most_rows();
+            for y in (0..ny).step_by(most) {
+                let batch = Batch {
+                    z,
+                    y,
+                    rows: most.min(ny - y),
+                    at: self.phases.row(z, y),
+                };
                 if EXPECTS {
-                    let marks = (&self.scratch.marks, &own_marks[..]);
-                    let parts = row.bins[..room].chunks_mut(context::MOST);
-                    for (bins, first) in parts.zip((0..).step_by(context::MOST)) {
-                        let (at, rough) = (at + first, &row.rough[first..]);
-                        expectation.bins(marks, at, [y > 0, z > 0], rough, bins);
-                    }
+                    pass.expected_rows(&batch, &mut own, &mut own_marks, &mut row, coder);
+                } else {
+                    pass.plain_rows(&batch, &mut own, &mut row, coder);
                 }
-                coder.row(Row {
-                    place: Place::new(t, [z, y], self.shape, self.level.number),
-                    level: self.level,
-                    predictions: &row.predictions,
-                    bins: EXPECTS.then_some(&row.bins[..]),
-                    points: nx,
-                    there,
-                    count,
-                    values: &mut own[at..at + room],
-                    marks: EXPECTS
-                        .then_some(&mut own_marks[..])
-                        .map(|marks| &mut marks[at..at + room]),
-                });
             }
         }
         self.scratch.values[t] = own;
         self.scratch.marks[t] = own_marks;
+        self.scratch.row = row;
     }
 
     /// Continues phase `t` beyond its borders in its even dimensions, for interpolation to reach
@@ -305,49 +292,10 @@ impl<T: Element> LevelWalk<'_, T> {
     }
 }
 
-/// The number of bits that are set.
-fn count(words: &[u64]) -> usize {
-    words.iter().map(|word| word.count_ones() as usize).sum()
-}
-
 /// The bits of a word that belong to the first `n` points of a row.
 fn first_bits(n: usize, word: usize) -> u64 {
     match n.saturating_sub(64 * word) {
         0 => 0,
         left => u64::MAX >> (64 - left.min(64)),
-    }
-}
-
-/// Where the near neighbours of a phase without holes are: all but those behind the last index.
-struct Borders<const N: usize> {
-    odd: [usize; N],
-    /// Points of the lattice with even indices.
-    evens: [usize; 3],
-}
-
-impl<const N: usize> Borders<N> {
-    fn new(phases: &Phases, odd: [usize; N]) -> Self {
-        Self {
-            odd,
-            evens: phases.fine.map(|n| n.div_ceil(2)),
-        }
-    }
-
-    /// Of a word of the row (z, y).
-    #[inline(always)]
-    fn near(&self, row: [usize; 2], (word, own): (usize, u64)) -> There<N> {
-        let mut behind = [u64::MAX; N];
-        for (behind, d) in behind.iter_mut().zip(self.odd) {
-            if d == 2 {
-                *behind = first_bits(self.evens[2] - 1, word);
-            } else if row[d] + 1 >= self.evens[d] {
-                *behind = 0;
-            }
-        }
-        There {
-            own,
-            before: [u64::MAX; N],
-            behind,
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Predictions of a row of points from the points around it, and how rough the values are there.
 
 use crate::element::Element;
+use crate::token::DIRECT;
 
 /// Room behind rows: they are computed in whole groups of lanes, and what lies behind their end is
 /// of no meaning, and never used.
@@ -67,7 +68,29 @@ pub(crate) struct Line<'a, T> {
     pub stride: usize,
 }
 
-impl<'a, T> Line<'a, T> {
+impl<'a, T: Copy> Line<'a, T> {
+    /// The neighbours at -3, -1, +1 and +3 of the point at `at`.
+    #[inline(always)]
+    fn four(&self, at: usize) -> [T; 4] {
+        let from = &self.values[at - self.stride..][..3 * self.stride + 1];
+        [0, 1, 2, 3].map(|k| from[k * self.stride])
+    }
+
+    /// The neighbours at -1 and -3 of the point at `at`.
+    #[inline(always)]
+    fn before(&self, at: usize) -> (T, T) {
+        (self.values[at], self.values[at - self.stride])
+    }
+
+    /// The neighbours at +1 and +3 of the point at `at`.
+    #[inline(always)]
+    fn behind(&self, at: usize) -> (T, T) {
+        (
+            self.values[at + self.stride],
+            self.values[at + 2 * self.stride],
+        )
+    }
+
     /// The neighbours at -3, -1, +1 and +3 of `n` points from `at` on.
     #[inline(always)]
     fn around(&self, at: usize, n: usize) -> [&'a [T]; 4] {
@@ -82,7 +105,7 @@ impl<'a, T> Line<'a, T> {
 
 /// The neighbours of `n` points from `at` on along all lines.
 #[inline(always)]
-fn around<'a, T, const N: usize>(
+fn around<'a, T: Copy, const N: usize>(
     lines: &[Line<'a, T>; N],
     at: usize,
     n: usize,
@@ -116,24 +139,24 @@ impl<const N: usize> There<N> {
         there
     }
 
-    /// The points that have both neighbours along all dimensions, and along any.
+    /// The points that are there and lack a neighbour.
     #[inline(always)]
-    fn both(&self) -> (u64, u64) {
-        let (mut all, mut any) = (u64::MAX, 0);
-        for d in 0..N {
-            let both = self.before[d] & self.behind[d];
-            all &= both;
-            any |= both;
-        }
-        (all, any)
+    pub(crate) fn broken(&self) -> u64 {
+        (0..N).fold(0, |broken, d| broken | !(self.before[d] & self.behind[d])) & self.own
+    }
+
+    /// The points that have both neighbours along any dimension.
+    #[inline(always)]
+    fn any(&self) -> u64 {
+        (0..N).fold(0, |any, d| any | self.before[d] & self.behind[d])
     }
 }
 
-/// Predicts the points of a word that are there, the first of which is at `at`, by the mean of the
-/// interpolations along the `N` dimensions in which both neighbours are there. Where `ROUGH`, `rough`
+/// Predicts those points of a word that lack a neighbour, the first of the word being at `at`, by the
+/// mean of the interpolations along the dimensions in which both are there. Where `ROUGH`, `rough`
 /// gets how much these differ from linear ones and among themselves.
 #[inline(always)]
-pub(crate) fn word<T: Element, const N: usize, const ROUGH: bool>(
+pub(crate) fn mend<T: Element, const N: usize, const ROUGH: bool>(
     at: usize,
     there: &There<N>,
     lines: &[Line<'_, T>; N],
@@ -141,55 +164,66 @@ pub(crate) fn word<T: Element, const N: usize, const ROUGH: bool>(
     out: &mut [T],
     rough: &mut [f32],
 ) {
-    let (all, any) = there.both();
-    let broken = there.own & !all;
-    // A single point that lacks a neighbour, most often the last of a row, is predicted once more.
-    let single = broken != 0 && broken & (broken - 1) == 0;
-    let partly = if single { 0 } else { groups(broken) };
-    let mut left = groups(there.own);
-    while left != 0 {
-        // A run of groups of one kind: with all neighbours, or with some.
-        let first = left.trailing_zeros();
-        let some = partly >> first & 1 == 1;
-        let kind = left & if some { partly } else { !partly };
-        let n = (!(kind >> first)).trailing_zeros();
-        left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
-        let (k, n) = (FEW * first as usize, FEW * n as usize);
-        let rough = &mut rough[if ROUGH { k } else { 0 }..][..if ROUGH { n } else { 0 }];
-        let out = &mut out[k..][..n];
-        if some {
-            let there = There {
-                own: there.own & !any,
-                ..*there
-            };
-            span_with_holes::<T, N, ROUGH>(at + k, &there.from(k), lines, weights, out, rough);
-        } else {
-            span::<T, N, ROUGH>(at + k, lines, weights, out, rough);
-        }
-    }
-    if single {
+    let broken = there.broken();
+    if broken & broken.wrapping_sub(1) == 0 {
+        // A single point, most often the last of a row.
         let k = broken.trailing_zeros() as usize;
-        let (mean, bend) = point(&around(lines, at + k, 1), there, weights, k);
+        let (mean, bend) = point(at, there, lines, weights, k);
         out[k] = mean;
         if ROUGH {
             rough[k] = bend.to_f32();
         }
+        return;
+    }
+    if N == 1
+        && broken == there.own
+        && there.before[0] & broken == broken
+        && broken & (broken + 1) == 0
+    {
+        // The last row or plane.
+        let n = broken.count_ones() as usize;
+        let rough = &mut rough[..if ROUGH { n } else { 0 }];
+        return beyond::<T, ROUGH>(at, &lines[0], weights, &mut out[..n], rough);
+    }
+    let any = there.any();
+    let mut left = groups(broken);
+    while left != 0 {
+        let k = FEW * left.trailing_zeros() as usize;
+        left &= left - 1;
+        let there = There {
+            own: there.own & !any,
+            ..*there
+        };
+        let (mut means, mut bends) = ([T::default(); FEW], [0.0; FEW]);
+        let there = there.from(k);
+        span_with_holes::<T, N, ROUGH>(at + k, &there, lines, weights, &mut means, &mut bends);
+        let ours = broken >> k & 0xff;
+        for j in (0..FEW).filter(|j| ours >> j & 1 == 1) {
+            out[k + j] = means[j];
+            if ROUGH {
+                rough[k + j] = bends[j];
+            }
+        }
     }
 }
 
-/// Predicts point `k` of a word, with the neighbours of it alone; gives its roughness too.
+/// Predicts point `k` of a word that begins at `at`, with the neighbours of it alone; gives its
+/// roughness too.
 #[inline(always)]
 fn point<T: Element, const N: usize>(
-    neighbours: &[[&[T]; 4]; N],
+    at: usize,
     there: &There<N>,
+    lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     k: usize,
 ) -> (T, T) {
-    let both = |j: usize| (there.before[j] & there.behind[j]) >> k & 1 == 1;
     let (mut sum, mut bend) = (weights.nothing, T::default());
     let (mut least, mut most, mut count) = (T::default(), T::default(), 0);
-    for (_, v) in neighbours.iter().enumerate().filter(|(j, _)| both(*j)) {
-        let (value, linear) = weights.between([v[0][0], v[1][0], v[2][0], v[3][0]]);
+    for (j, line) in lines.iter().enumerate() {
+        if (there.before[j] & there.behind[j]) >> k & 1 == 0 {
+            continue;
+        }
+        let (value, linear) = weights.between(line.four(at + k));
         sum = sum.plus(value);
         bend = bend.plus(value.minus(linear).magnitude());
         least = if (count == 0) | (value < least) {
@@ -205,7 +239,7 @@ fn point<T: Element, const N: usize>(
         count += 1;
     }
     if count == 0 {
-        return from_one_side(neighbours, &there.from(k), weights, 0);
+        return from_one_side(at, there, lines, weights, k);
     }
     let part = weights.part(count);
     (
@@ -227,7 +261,7 @@ pub(crate) fn groups(word: u64) -> u64 {
 /// Predicts points from `at` on, all of whose neighbours are there. A function of its own, so that the
 /// compiler knows what is written to be apart from what is read.
 #[inline(never)]
-fn span<T: Element, const N: usize, const ROUGH: bool>(
+pub(crate) fn span<T: Element, const N: usize, const ROUGH: bool>(
     at: usize,
     lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
@@ -258,6 +292,45 @@ fn span<T: Element, const N: usize, const ROUGH: bool>(
             let bend = if N == 1 { bend } else { bend.times(part) };
             rough[k] = bend.plus(most.minus(least)).to_f32();
         }
+    }
+}
+
+/// The value of a prediction and a token; where tokens may have raw bits (`RAW`), of one that does, the
+/// prediction.
+#[inline(always)]
+pub(crate) fn direct<T: Element, const RAW: bool>(prediction: T, token: u8, step: T) -> T {
+    let folded = i32::from(token);
+    let residual = T::from_i32(folded >> 1 ^ -(folded & 1)).times(step);
+    // Added to a number, even to -0, it leaves that number.
+    let nothing = T::from_f64(-0.0);
+    prediction.plus(if RAW && token >= DIRECT {
+        nothing
+    } else {
+        residual
+    })
+}
+
+/// Makes values of points from `at` on, all of whose neighbours are there, of predictions and tokens.
+#[inline(never)]
+pub(crate) fn span_and_add<T: Element, const N: usize, const RAW: bool>(
+    at: usize,
+    lines: &[Line<'_, T>; N],
+    weights: &Weights<T>,
+    (tokens, step): (&[u8], T),
+    out: &mut [T],
+) {
+    let n = out.len() / FEW * FEW;
+    let (out, tokens) = (&mut out[..n], &tokens[..n]);
+    let neighbours = around(lines, at, n);
+    let part = weights.part(N as u8);
+    for k in 0..n {
+        let mut sum = T::default();
+        for (j, v) in neighbours.iter().enumerate() {
+            let (value, _) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
+            sum = if j == 0 { value } else { sum.plus(value) };
+        }
+        let mean = tame(if N == 1 { sum } else { sum.times(part) });
+        out[k] = direct::<T, RAW>(mean, tokens[k], step);
     }
 }
 
@@ -315,7 +388,7 @@ fn span_with_holes<T: Element, const N: usize, const ROUGH: bool>(
     while alone != 0 {
         let k = alone.trailing_zeros() as usize;
         alone &= alone - 1;
-        let (mean, bend) = from_one_side(&neighbours, there, weights, k);
+        let (mean, bend) = from_one_side(at, there, lines, weights, k);
         out[k] = mean;
         if ROUGH {
             rough[k] = bend.to_f32();
@@ -323,20 +396,41 @@ fn span_with_holes<T: Element, const N: usize, const ROUGH: bool>(
     }
 }
 
-/// Predicts point `k` beyond the neighbours that it has on one side.
+/// Predicts points from `at` on beyond their neighbours before them along a line.
+#[inline(never)]
+fn beyond<T: Element, const ROUGH: bool>(
+    at: usize,
+    line: &Line<'_, T>,
+    weights: &Weights<T>,
+    out: &mut [T],
+    rough: &mut [f32],
+) {
+    let n = out.len();
+    let [far, near, ..] = line.around(at, n);
+    for k in 0..n {
+        let half = near[k].minus(far[k]).times(weights.half);
+        out[k] = tame(near[k].plus(half));
+        if ROUGH {
+            rough[k] = half.magnitude().to_f32();
+        }
+    }
+}
+
+/// Predicts point `k` of a word that begins at `at` beyond the neighbours that it has on one side.
 #[inline(always)]
 fn from_one_side<T: Element, const N: usize>(
-    neighbours: &[[&[T]; 4]; N],
+    at: usize,
     there: &There<N>,
+    lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     k: usize,
 ) -> (T, T) {
     let (mut sum, mut bend, mut count) = (weights.nothing, T::default(), 0);
-    for (j, v) in neighbours.iter().enumerate() {
+    for (j, line) in lines.iter().enumerate() {
         let (near, far) = if there.before[j] >> k & 1 == 1 {
-            (v[1][k], v[0][k])
+            line.before(at + k)
         } else if there.behind[j] >> k & 1 == 1 {
-            (v[2][k], v[3][k])
+            line.behind(at + k)
         } else {
             continue;
         };

@@ -12,6 +12,8 @@ pub(crate) const BITS: u32 = 11;
 pub(crate) const SLOTS: usize = 1 << BITS;
 /// States side by side, so that the processor has four chains of instructions to go on with.
 pub(crate) const STATES: usize = 4;
+/// Words are read seldom where there is less than a byte of them for so many symbols.
+const SELDOM: usize = 6;
 /// States lie in `LOWEST ..`.
 const LOWEST: u32 = 1 << 16;
 
@@ -144,47 +146,60 @@ impl EncodeTables {
     }
 }
 
-/// The tables of all contexts for decoding: one word a slot with the symbol (8 bits), the slot's
-/// number among the symbol's (12 bits), the symbol's frequency (12 bits; at the top, where one shift
-/// gets it: the next state waits for it).
+/// A table for decoding: one word a slot with the symbol (8 bits), the slot's number among the symbol's
+/// (12 bits), the symbol's frequency (12 bits; at the top, where one shift gets it: the next state waits
+/// for it).
+pub(crate) type Slots = [u32; SLOTS];
+
+/// The tables of all contexts for decoding.
 pub(crate) struct DecodeTables {
-    slots: Vec<u32>,
+    tables: Vec<Slots>,
 }
 
 impl DecodeTables {
     /// Tables of contexts, each with a sum of `SLOTS`.
     pub(crate) fn new(contexts: &[Frequencies]) -> Result<Self> {
-        let mut slots = Vec::with_capacity(contexts.len() * SLOTS);
-        for frequencies in contexts {
-            let begin = slots.len();
+        let mut tables = vec![[0; SLOTS]; contexts.len()];
+        for (slots, frequencies) in tables.iter_mut().zip(contexts) {
+            let mut rest = &mut slots[..];
             for (symbol, frequency) in frequencies.iter().enumerate() {
                 let entry = symbol as u32 | u32::from(*frequency) << 20;
-                slots.extend((0..u32::from(*frequency)).map(|number| entry | number << 8));
+                let (own, others) = rest
+                    .split_at_mut_checked(usize::from(*frequency))
+                    .ok_or(Corrupt("a table of frequencies has another sum"))?;
+                for (slot, number) in own.iter_mut().zip(0..) {
+                    *slot = entry | number << 8;
+                }
+                rest = others;
             }
-            if slots.len() - begin != SLOTS {
+            if !rest.is_empty() {
                 return Err(Corrupt("a table of frequencies has another sum"));
             }
         }
-        Ok(Self { slots })
+        Ok(Self { tables })
     }
 
-    /// Where the table of a context begins.
-    pub(crate) fn base(context: usize) -> u32 {
-        (context * SLOTS) as u32
+    /// The tables of bins, of which `of_bin` says their numbers; 0 stands for those that there are not.
+    pub(crate) fn of_bins(&self, of_bin: &[u8]) -> [&Slots; 256] {
+        let table = |bin: usize| of_bin.get(bin).map_or(0, |table| usize::from(*table));
+        std::array::from_fn(|bin| &self.tables[table(bin)])
     }
 }
 
 /// The states and what is left of the words.
 pub(crate) struct Decoder<'a> {
-    tables: &'a DecodeTables,
+    /// The tables of the bins.
+    tables: [&'a Slots; 256],
     states: [u32; STATES],
     words: &'a [u8],
     position: usize,
+    /// Whether words are read seldom.
+    seldom: bool,
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of what [`EncodeTables::encode`] wrote.
-    pub(crate) fn new(tables: &'a DecodeTables, bytes: &'a [u8]) -> Result<Self> {
+    /// A decoder of what [`EncodeTables::encode`] wrote, `count` symbols at most.
+    pub(crate) fn new(tables: [&'a Slots; 256], bytes: &'a [u8], count: usize) -> Result<Self> {
         let (heads, words) = bytes
             .split_at_checked(4 * STATES)
             .ok_or(Corrupt("the coded symbols are cut short"))?;
@@ -197,39 +212,33 @@ impl<'a> Decoder<'a> {
             states,
             words,
             position: 0,
+            seldom: words.len() < count / SELDOM,
         })
     }
 
-    /// Decodes one symbol for each of the first of `bins`; `bases` says where the table of each
-    /// begins. There is room behind the bins.
+    /// Decodes one symbol for each of the first of `bins`.
     ///
     /// Reading beyond the words gives zeros: `finish` finds out.
-    pub(crate) fn decode(&mut self, bins: &[u8], bases: &[u32; 256], symbols: &mut [u8]) {
-        let (bins, (groups, rest)) = (bins.as_chunks().0, symbols.as_chunks_mut());
+    pub(crate) fn decode(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        let (bins, last) = bins[..symbols.len()].as_chunks::<STATES>();
+        let (groups, rest) = symbols.as_chunks_mut();
         let mut done = 0;
         // In a group at most four words are read: while there are so many, none is checked.
-        loop {
+        while !self.seldom {
             let sure = self.sure().min(groups.len() - done);
             if sure == 0 {
                 break;
             }
-            self.quick(&bins[done..][..sure], bases, &mut groups[done..][..sure]);
+            self.often(&bins[done..][..sure], &mut groups[done..][..sure]);
             done += sure;
         }
-        for (bins, out) in bins[done..].iter().zip(&mut groups[done..]) {
-            for k in 0..STATES {
-                (out[k], self.states[k]) =
-                    self.careful(self.states[k], bases[usize::from(bins[k])]);
-            }
+        self.seldom(&bins[done..], &mut groups[done..]);
+        for (k, (out, bin)) in rest.iter_mut().zip(last).enumerate() {
+            let table = self.tables[usize::from(*bin)];
+            (*out, self.states[k]) = next(table, self.states[k], self.words, &mut self.position);
         }
-        if !rest.is_empty() {
-            let bins = bins[groups.len()];
-            for (k, out) in rest.iter_mut().enumerate() {
-                (*out, self.states[k]) = self.careful(self.states[k], bases[usize::from(bins[k])]);
-            }
-            // The next symbol belongs to the state behind the last one used.
-            self.states.rotate_left(rest.len());
-        }
+        // The next symbol belongs to the state behind the last one used.
+        self.states.rotate_left(rest.len());
     }
 
     /// Groups that there are words for in any case.
@@ -237,15 +246,29 @@ impl<'a> Decoder<'a> {
         self.words.len().saturating_sub(self.position) / (2 * STATES)
     }
 
-    /// Decodes groups that there are words for in any case.
+    /// Decodes groups where words are read seldom: a branch that is mostly foreseen.
     #[inline(never)]
-    fn quick(&mut self, bins: &[[u8; STATES]], bases: &[u32; 256], groups: &mut [[u8; STATES]]) {
+    fn seldom(&mut self, bins: &[[u8; STATES]], groups: &mut [[u8; STATES]]) {
+        let (tables, words) = (&self.tables, self.words);
+        let ([mut a, mut b, mut c, mut d], mut position) = (self.states, self.position);
+        for (out, bins) in groups.iter_mut().zip(bins) {
+            let [p, q, r, s] = bins.map(|bin| tables[usize::from(bin)]);
+            (out[0], a) = next(p, a, words, &mut position);
+            (out[1], b) = next(q, b, words, &mut position);
+            (out[2], c) = next(r, c, words, &mut position);
+            (out[3], d) = next(s, d, words, &mut position);
+        }
+        (self.states, self.position) = ([a, b, c, d], position);
+    }
+
+    /// Decodes groups that there are words for in any case, without a branch.
+    #[inline(never)]
+    fn often(&mut self, bins: &[[u8; STATES]], groups: &mut [[u8; STATES]]) {
         assert!(groups.len() <= self.sure());
         let [mut a, mut b, mut c, mut d] = self.states;
         // SAFETY: the position is within the words, or at their end.
         let mut position = unsafe { self.words.as_ptr().add(self.position) };
         let begin = position;
-        let slots = &self.tables.slots[..];
         for (out, bins) in groups.iter_mut().zip(bins) {
             // SAFETY: every group moves the position by 8 bytes at most, and there are so many for
             // all of them.
@@ -255,7 +278,8 @@ impl<'a> Decoder<'a> {
             let mut used = 0;
             let mut next = |state: &mut u32, bin: u8| {
                 let (symbol, short);
-                (symbol, *state, short) = step(slots, *state, bases[usize::from(bin)]);
+                (symbol, *state) = step(self.tables[usize::from(bin)], *state);
+                short = *state < LOWEST;
                 let wide = *state << 16 | u32::from(words as u16);
                 *state = apart(if short { wide } else { *state });
                 words >>= 16 * u32::from(short);
@@ -273,18 +297,6 @@ impl<'a> Decoder<'a> {
         self.position += position as usize - begin as usize;
     }
 
-    /// Decodes a symbol; gives it and the next state.
-    fn careful(&mut self, state: u32, base: u32) -> (u8, u32) {
-        let (symbol, next, short) = step(&self.tables.slots, state, base);
-        if !short {
-            return (symbol, next);
-        }
-        let word = self.words.get(self.position..self.position + 2);
-        let word = word.map_or(0, |word| u32::from(u16::from_le_bytes([word[0], word[1]])));
-        self.position += 2;
-        (symbol, next << 16 | word)
-    }
-
     /// Checks that exactly all words were read and the states are those the encoder began with.
     pub(crate) fn finish(&self) -> Result<()> {
         if self.position == self.words.len() && self.states == [LOWEST; STATES] {
@@ -295,19 +307,25 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// A symbol, the next state, and whether that lacks a word.
+/// A symbol, and the next state, which may lack a word.
 #[inline(always)]
-fn step(slots: &[u32], state: u32, base: u32) -> (u8, u32, bool) {
-    let slot = (base + (state & (SLOTS as u32 - 1))) as usize;
-    debug_assert!(slot < slots.len());
-    // SAFETY: `base` is that of a context there is (the callers take bases from
-    // `DecodeTables::base` of a checked context), and the rest is below SLOTS.
-    let entry = unsafe { *slots.get_unchecked(slot) };
-    let frequency = entry >> 20;
-    let state = frequency
-        .wrapping_mul(state >> BITS)
-        .wrapping_add(entry >> 8 & 0xfff);
-    (entry as u8, state, state < LOWEST)
+fn step(slots: &Slots, state: u32) -> (u8, u32) {
+    let entry = slots[state as usize % SLOTS];
+    let next = (entry >> 20).wrapping_mul(state >> BITS);
+    (entry as u8, next.wrapping_add(entry >> 8 & 0xfff))
+}
+
+/// A symbol, and the next state, with a word where it lacks one.
+#[inline(always)]
+fn next(slots: &Slots, state: u32, words: &[u8], position: &mut usize) -> (u8, u32) {
+    let (symbol, state) = step(slots, state);
+    if state >= LOWEST {
+        return (symbol, state);
+    }
+    let word = words.get(*position..).and_then(|words| words.first_chunk());
+    *position += 2;
+    let word = word.map_or(0, |word| u32::from(u16::from_le_bytes(*word)));
+    (symbol, state << 16 | word)
 }
 
 /// The state, of which the compiler is to know no more than that: else it puts the four states into a

@@ -175,12 +175,54 @@ impl Target {
     /// Fills the values from the phases of the region's lattice.
     pub(crate) fn fill<T: Element>(&self, phases: &Phases, from: &[Vec<T>; 8], out: &mut [T]) {
         let from = from.each_ref().map(|values| &values[..]);
-        self.for_each_row(
-            #[inline(always)]
-            |to, [z, y, x], n| {
-                lattice::interleave_row(phases, &from, [z, y, x], &mut out[to..to + n]);
-            },
-        );
+        match self {
+            Self::Blocks {
+                side: [_, _, 4], ..
+            } => self.fill_blocks::<T, 2>(phases, &from, out),
+            Self::Blocks {
+                side: [_, _, 8], ..
+            } => self.fill_blocks::<T, 4>(phases, &from, out),
+            Self::Blocks {
+                side: [_, _, 16], ..
+            } => self.fill_blocks::<T, 8>(phases, &from, out),
+            _ => self.for_each_row(
+                #[inline(always)]
+                |to, [z, y, x], n| {
+                    lattice::interleave_row(phases, &from, [z, y, x], &mut out[to..to + n]);
+                },
+            ),
+        }
+    }
+
+    /// Fills the values of blocks, whose rows have twice `HALF` points.
+    fn fill_blocks<T: Element, const HALF: usize>(
+        &self,
+        phases: &Phases,
+        from: &[&[T]; 8],
+        out: &mut [T],
+    ) {
+        let Self::Blocks {
+            side: [sz, sy, _],
+            places: [nz, ny, nx],
+            numbers,
+        } = self
+        else {
+            return;
+        };
+        for z in 0..nz * sz {
+            for y in 0..ny * sy {
+                let row = (z % sz * sy + y % sy) * 2 * HALF;
+                let numbers = &numbers[(z / sz * ny + y / sy) * nx..][..*nx];
+                let [even, odd] = lattice::halves(phases, from, [z, y], nx * HALF);
+                let pairs = even.as_chunks::<HALF>().0.iter().zip(odd.as_chunks().0);
+                for (number, (even, odd)) in numbers.iter().zip(pairs) {
+                    if let Some(number) = number {
+                        let to = &mut out[number * sz * sy * 2 * HALF + row..][..2 * HALF];
+                        lattice::by_turns(even, odd, to.as_chunks_mut::<2>().0);
+                    }
+                }
+            }
+        }
     }
 
     /// Where the value with an index in the region is.

@@ -1,0 +1,408 @@
+//! Rows of a phase that are predicted together: where they lie, which of their points are there, and
+//! their way to the coder.
+
+use crate::bitmap::Bitmap;
+use crate::context::Expectation;
+use crate::element::Element;
+use crate::lattice::Phases;
+use crate::passes::{Level, Place, Row, RowCoder};
+use crate::predict::{self, FEW, LANES, Line, There, Weights};
+use crate::token::DIRECT;
+use crate::validity;
+
+/// Points that are predicted together, about: what belongs to them stays in the first-level cache.
+const POINTS: usize = 1024;
+/// Runs of points so close to each other are predicted as one.
+const GAP: usize = 8;
+
+/// Buffers of rows that are predicted together. A row's points lie one behind the other, rows as far
+/// apart as in the phase.
+#[derive(Default)]
+pub(crate) struct RowScratch<T> {
+    predictions: Vec<T>,
+    rough: Vec<f32>,
+    /// Sums of magnitudes nearby.
+    near: Vec<u16>,
+    /// Tokens that are known ahead.
+    tokens: Vec<u8>,
+    /// The classes of one row.
+    bins: Vec<u8>,
+    /// Where points are: offsets from the first row's first point, and lengths, in whole groups.
+    runs: Vec<(usize, usize)>,
+}
+
+impl<T: Element> RowScratch<T> {
+    /// Makes room for rows of any phase of a lattice.
+    pub(crate) fn prepare(&mut self, phases: &Phases) {
+        let row = phases.fine[2].div_ceil(2) + LANES;
+        let room = (most_rows(phases) - 1) * phases.stride[1] + row;
+        self.predictions.resize(room, T::default());
+        self.rough.resize(room, 0.0);
+        self.near.resize(room, 0);
+        self.tokens.resize(room, 0);
+        self.bins.resize(row, 0);
+    }
+}
+
+/// Rows of a phase that are predicted together, at most.
+fn most_rows(phases: &Phases) -> usize {
+    (POINTS / phases.stride[1]).max(1)
+}
+
+/// Rows that are predicted together: `rows` from (z, y) on, whose first point is at `at`.
+pub(crate) struct Batch {
+    pub z: usize,
+    pub y: usize,
+    pub rows: usize,
+    pub at: usize,
+}
+
+/// Which points of a phase are there, and which of their neighbours.
+pub(crate) struct Geometry<'a, const N: usize> {
+    t: usize,
+    odd: [usize; N],
+    /// `None` where all points are there.
+    valid: Option<&'a [Bitmap; 8]>,
+    /// The words of a row of which all points are there.
+    full: &'a [u64],
+    /// Points of a row.
+    points: usize,
+    /// Points of the lattice with even indices.
+    evens: [usize; 3],
+    /// Distance of rows.
+    pitch: usize,
+    most_rows: usize,
+}
+
+impl<'a, const N: usize> Geometry<'a, N> {
+    /// Of phase `t`, whose odd dimensions are `odd`.
+    pub(crate) fn new(
+        phases: &Phases,
+        valid: Option<&'a [Bitmap; 8]>,
+        (t, odd): (usize, [usize; N]),
+        full: &'a [u64],
+    ) -> Self {
+        Self {
+            t,
+            odd,
+            valid,
+            full,
+            points: phases.points(t)[2],
+            evens: phases.fine.map(|n| n.div_ceil(2)),
+            pitch: phases.stride[1],
+            most_rows: most_rows(phases),
+        }
+    }
+
+    /// Rows that are predicted together, at most.
+    pub(crate) fn most_rows(&self) -> usize {
+        self.most_rows
+    }
+
+    /// The bits of a row's points that are there.
+    fn there(&self, [z, y]: [usize; 2]) -> &'a [u64] {
+        self.valid
+            .map_or(self.full, |valid| valid[self.t].row(z, y))
+    }
+
+    /// The number of a row's points that are there.
+    pub(crate) fn count(&self, row: [usize; 2]) -> usize {
+        match self.valid {
+            None => self.points,
+            Some(_) => {
+                let words = self.there(row).iter();
+                words.map(|word| word.count_ones() as usize).sum()
+            }
+        }
+    }
+
+    /// Finds the runs of points that are there: offsets from a batch's first point, and lengths, whole
+    /// groups of `FEW`.
+    fn runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
+        runs.clear();
+        if self.valid.is_none() {
+            let all = (batch.rows - 1) * self.pitch + self.points;
+            return runs.push((0, all.next_multiple_of(FEW)));
+        }
+        for row in 0..batch.rows {
+            let words = self.there([batch.z, batch.y + row]).iter();
+            for (word, there) in words.enumerate().filter(|(_, there)| **there != 0) {
+                let start = row * self.pitch + 64 * word;
+                let mut left = predict::groups(*there);
+                while left != 0 {
+                    let first = left.trailing_zeros();
+                    let n = (!(left >> first)).trailing_zeros();
+                    left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+                    let (from, length) = (start + FEW * first as usize, FEW * n as usize);
+                    match runs.last_mut() {
+                        Some((begin, before)) if from <= *begin + *before + GAP => {
+                            let all = from + length - *begin;
+                            *before = all.next_multiple_of(FEW).max(*before);
+                        }
+                        _ => runs.push((from, length)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` for the words of a row in which points lack near neighbours: the number of the
+    /// word, and what is there.
+    #[inline(always)]
+    fn for_each_broken(&self, [z, y]: [usize; 2], mut visit: impl FnMut(usize, There<N>)) {
+        if let Some(valid) = self.valid {
+            for (word, own) in self.there([z, y]).iter().enumerate() {
+                let there = validity::near(valid, (self.t, self.odd), [z, y], (word, *own));
+                if there.broken() != 0 {
+                    visit(word, there);
+                }
+            }
+            return;
+        }
+        // Without holes, only those behind the last index lack one.
+        let row = [z, y];
+        let beyond = |d: usize| d < 2 && row[d] + 1 >= self.evens[d];
+        let whole = !self.odd.iter().any(|d| beyond(*d));
+        let ends = self.odd.contains(&2) && self.points == self.evens[2];
+        if whole && !ends {
+            return;
+        }
+        let last = self.full.len() - 1;
+        for (word, own) in self.full.iter().enumerate() {
+            if whole && word < last {
+                continue;
+            }
+            let behind = self.odd.map(|d| match d {
+                2 if ends && word == last => own >> 1,
+                2 => u64::MAX,
+                _ if beyond(d) => 0,
+                _ => u64::MAX,
+            });
+            let before = [u64::MAX; N];
+            visit(
+                word,
+                There {
+                    own: *own,
+                    before,
+                    behind,
+                },
+            );
+        }
+    }
+}
+
+/// A phase being coded.
+pub(crate) struct Pass<'a, T, const N: usize> {
+    pub t: usize,
+    pub lines: [Line<'a, T>; N],
+    pub geometry: Geometry<'a, N>,
+    pub weights: Weights<T>,
+    /// Magnitudes of the residuals of all phases.
+    pub marks: &'a [Vec<u8>; 8],
+    pub expectation: Expectation,
+    pub level: Level,
+    /// Of the region.
+    pub shape: [usize; 3],
+}
+
+impl<T: Element, const N: usize> Pass<'_, T, N> {
+    fn place(&self, row: [usize; 2]) -> Place {
+        Place::new(self.t, row, self.shape, self.level.number)
+    }
+
+    /// Predicts the points of a batch; where `ROUGH`, says how rough the values are.
+    fn predict<const ROUGH: bool>(&self, batch: &Batch, scratch: &mut RowScratch<T>) {
+        for (from, n) in &scratch.runs {
+            predict::span::<T, N, ROUGH>(
+                batch.at + from,
+                &self.lines,
+                &self.weights,
+                &mut scratch.predictions[*from..from + n],
+                &mut scratch.rough[*from..from + n],
+            );
+        }
+        for row in 0..batch.rows {
+            let start = row * self.geometry.pitch;
+            self.geometry
+                .for_each_broken([batch.z, batch.y + row], |word, there| {
+                    let from = start + 64 * word;
+                    predict::mend::<T, N, ROUGH>(
+                        batch.at + from,
+                        &there,
+                        &self.lines,
+                        &self.weights,
+                        &mut scratch.predictions[from..],
+                        &mut scratch.rough[from..],
+                    );
+                });
+        }
+    }
+
+    /// Codes the rows of a batch under the classes of what is expected.
+    pub(crate) fn expected_rows(
+        &self,
+        batch: &Batch,
+        own: &mut [T],
+        marks: &mut [u8],
+        scratch: &mut RowScratch<T>,
+        coder: &mut impl RowCoder<T>,
+    ) {
+        self.geometry.runs(batch, &mut scratch.runs);
+        self.predict::<true>(batch, scratch);
+        for (from, n) in &scratch.runs {
+            let near = &mut scratch.near[*from..from + n];
+            self.expectation.near(self.marks, batch.at + from, near);
+        }
+        let points = self.geometry.points;
+        let room = points.next_multiple_of(LANES);
+        for row in 0..batch.rows {
+            let place = [batch.z, batch.y + row];
+            let count = self.geometry.count(place);
+            if count == 0 {
+                continue;
+            }
+            let from = row * self.geometry.pitch;
+            let at = batch.at + from;
+            self.expectation.bins(
+                (marks, at),
+                [place[1] > 0, place[0] > 0],
+                (&scratch.near[from..], &scratch.rough[from..]),
+                &mut scratch.bins[..room],
+            );
+            coder.row(Row {
+                place: self.place(place),
+                level: self.level,
+                predictions: &scratch.predictions[from..],
+                bins: Some(&scratch.bins),
+                points,
+                there: self.geometry.there(place),
+                count,
+                values: &mut own[at..at + room],
+                marks: Some(&mut marks[at..at + room]),
+            });
+        }
+    }
+
+    /// Codes the rows of a batch, all under one class.
+    pub(crate) fn plain_rows<C: RowCoder<T>>(
+        &self,
+        batch: &Batch,
+        own: &mut [T],
+        scratch: &mut RowScratch<T>,
+        coder: &mut C,
+    ) {
+        self.geometry.runs(batch, &mut scratch.runs);
+        if C::LAYS && self.level.step != 0.0 {
+            return self.laid_rows(batch, own, scratch, coder);
+        }
+        self.predict::<false>(batch, scratch);
+        let points = self.geometry.points;
+        let room = points.next_multiple_of(LANES);
+        for row in 0..batch.rows {
+            let place = [batch.z, batch.y + row];
+            let count = self.geometry.count(place);
+            if count == 0 {
+                continue;
+            }
+            let from = row * self.geometry.pitch;
+            let at = batch.at + from;
+            coder.row(Row {
+                place: self.place(place),
+                level: self.level,
+                predictions: &scratch.predictions[from..],
+                bins: None,
+                points,
+                there: self.geometry.there(place),
+                count,
+                values: &mut own[at..at + room],
+                marks: None,
+            });
+        }
+    }
+
+    /// Decodes the rows of a batch whose tokens are known ahead: values are made as they are predicted.
+    fn laid_rows<C: RowCoder<T>>(
+        &self,
+        batch: &Batch,
+        own: &mut [T],
+        scratch: &mut RowScratch<T>,
+        coder: &mut C,
+    ) {
+        let (points, pitch) = (self.geometry.points, self.geometry.pitch);
+        let mut raw = false;
+        for row in 0..batch.rows {
+            let place = [batch.z, batch.y + row];
+            let count = self.geometry.count(place);
+            if count > 0 {
+                let tokens = &mut scratch.tokens[row * pitch..];
+                raw |= coder.lay(self.geometry.there(place), count, points, tokens);
+            }
+        }
+        if !raw {
+            return self.add::<false>(batch, own, scratch);
+        }
+        self.add::<true>(batch, own, scratch);
+        let step = T::from_f64(self.level.step);
+        for row in 0..batch.rows {
+            let row_place = [batch.z, batch.y + row];
+            if self.geometry.count(row_place) == 0 {
+                continue;
+            }
+            let place = self.place(row_place);
+            let at = batch.at + row * pitch;
+            for_each_raw(&scratch.tokens[row * pitch..][..points], |k, token| {
+                if let Some(residual) = coder.raw(token, place.start + k * place.step) {
+                    own[at + k] = own[at + k].plus(T::from_i32(residual).times(step));
+                }
+            });
+        }
+    }
+
+    /// Makes the values of a batch from the tokens that are laid out; where there may be some with raw
+    /// bits (`RAW`), these points' predictions.
+    fn add<const RAW: bool>(&self, batch: &Batch, own: &mut [T], scratch: &RowScratch<T>) {
+        let step = T::from_f64(self.level.step);
+        for (from, n) in &scratch.runs {
+            let at = batch.at + from;
+            predict::span_and_add::<T, N, RAW>(
+                at,
+                &self.lines,
+                &self.weights,
+                (&scratch.tokens[*from..from + n], step),
+                &mut own[at..at + n],
+            );
+        }
+        let mut mended = [T::default(); 64];
+        for row in 0..batch.rows {
+            let start = row * self.geometry.pitch;
+            let place = [batch.z, batch.y + row];
+            self.geometry.for_each_broken(place, |word, there| {
+                let from = start + 64 * word;
+                let at = batch.at + from;
+                let (lines, weights) = (&self.lines, &self.weights);
+                predict::mend::<T, N, false>(at, &there, lines, weights, &mut mended, &mut []);
+                let mut left = there.broken();
+                while left != 0 {
+                    let k = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let token = scratch.tokens[from + k];
+                    own[at + k] = predict::direct::<T, RAW>(mended[k], token, step);
+                }
+            });
+        }
+    }
+}
+
+/// Calls `visit` for the tokens of a row that have raw bits, with their numbers.
+#[inline(always)]
+fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
+    for (number, tokens) in tokens.chunks(LANES).enumerate() {
+        if tokens.iter().fold(0, |any, token| any | token) >= DIRECT {
+            for (k, token) in tokens.iter().enumerate() {
+                if *token >= DIRECT {
+                    visit(LANES * number + k, *token);
+                }
+            }
+        }
+    }
+}
