@@ -159,36 +159,47 @@ impl<'a, const N: usize> Geometry<'a, N> {
             }
             return;
         }
-        // Without holes, only those behind the last index lack one.
-        let row = [z, y];
-        let beyond = |d: usize| d < 2 && row[d] + 1 >= self.evens[d];
-        let whole = !self.odd.iter().any(|d| beyond(*d));
+        // Without holes only those behind the last index lack one. Whole rows that lack some are left
+        // out.
+        let beyond = self.beyond([z, y]);
+        let none = self.odd.iter().all(|d| beyond[*d]);
         let ends = self.odd.contains(&2) && self.points == self.evens[2];
-        if whole && !ends {
-            return;
-        }
-        let last = self.full.len() - 1;
-        for (word, own) in self.full.iter().enumerate() {
-            if whole && word < last {
-                continue;
-            }
-            let behind = self.odd.map(|d| match d {
-                2 if ends && word == last => own >> 1,
-                2 => u64::MAX,
-                _ if beyond(d) => 0,
-                _ => u64::MAX,
-            });
-            let before = [u64::MAX; N];
-            visit(
-                word,
-                There {
-                    own: *own,
-                    before,
-                    behind,
-                },
-            );
+        let first = match (none, ends) {
+            (true, _) => 0,
+            (_, true) => self.full.len() - 1,
+            _ => return,
+        };
+        for (word, own) in self.full.iter().enumerate().skip(first) {
+            let there = There {
+                own: if none { *own } else { own & !(own >> 1) },
+                before: [u64::MAX; N],
+                behind: self
+                    .odd
+                    .map(|d| if d == 2 || beyond[d] { 0 } else { u64::MAX }),
+            };
+            visit(word, there);
         }
     }
+
+    /// Points of a row, in whole groups.
+    fn row_of_groups(&self) -> usize {
+        self.points.next_multiple_of(FEW)
+    }
+
+    /// In which dimensions, z and y, a row without holes lies behind the last even index.
+    fn beyond(&self, [z, y]: [usize; 2]) -> [bool; 3] {
+        let whole = self.valid.is_none();
+        let last = |d: usize, k: usize| whole && self.odd.contains(&d) && k + 1 >= self.evens[d];
+        [last(0, z), last(1, y), false]
+    }
+}
+
+/// The lines that a row's points are predicted along, where these are fewer than in other rows.
+enum Left<'a, T> {
+    One([Line<'a, T>; 1]),
+    Two([Line<'a, T>; 2]),
+    /// All of them, or none.
+    Other,
 }
 
 /// A phase being coded.
@@ -206,6 +217,18 @@ pub(crate) struct Pass<'a, T, const N: usize> {
 }
 
 impl<T: Element, const N: usize> Pass<'_, T, N> {
+    /// The lines along which all points of a row have both neighbours but the last.
+    fn left(&self, row: [usize; 2]) -> Left<'_, T> {
+        let beyond = self.geometry.beyond(row);
+        let lines = self.lines.iter().zip(self.geometry.odd);
+        let mut lines = lines.filter(|(_, d)| !beyond[*d]).map(|(line, _)| *line);
+        match (lines.next(), lines.next(), lines.next()) {
+            (Some(one), None, _) if N > 1 => Left::One([one]),
+            (Some(one), Some(two), None) if N > 2 => Left::Two([one, two]),
+            _ => Left::Other,
+        }
+    }
+
     fn place(&self, row: [usize; 2]) -> Place {
         Place::new(self.t, row, self.shape, self.level.number)
     }
@@ -222,19 +245,40 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             );
         }
         for row in 0..batch.rows {
-            let start = row * self.geometry.pitch;
-            self.geometry
-                .for_each_broken([batch.z, batch.y + row], |word, there| {
-                    let from = start + 64 * word;
-                    predict::mend::<T, N, ROUGH>(
-                        batch.at + from,
-                        &there,
-                        &self.lines,
-                        &self.weights,
-                        &mut scratch.predictions[from..],
-                        &mut scratch.rough[from..],
-                    );
-                });
+            let (place, start) = ([batch.z, batch.y + row], row * self.geometry.pitch);
+            let (at, span) = (
+                batch.at + start,
+                start..start + self.geometry.row_of_groups(),
+            );
+            let (out, rough) = (&mut scratch.predictions, &mut scratch.rough);
+            match self.left(place) {
+                Left::One(line) => predict::span::<T, 1, ROUGH>(
+                    at,
+                    &line,
+                    &self.weights,
+                    &mut out[span.clone()],
+                    &mut rough[span],
+                ),
+                Left::Two(lines) => predict::span::<T, 2, ROUGH>(
+                    at,
+                    &lines,
+                    &self.weights,
+                    &mut out[span.clone()],
+                    &mut rough[span],
+                ),
+                Left::Other => {}
+            }
+            self.geometry.for_each_broken(place, |word, there| {
+                let from = start + 64 * word;
+                predict::mend::<T, N, ROUGH>(
+                    batch.at + from,
+                    &there,
+                    &self.lines,
+                    &self.weights,
+                    &mut out[from..],
+                    &mut rough[from..],
+                );
+            });
         }
     }
 
@@ -374,8 +418,19 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
         let mut mended = [T::default(); 64];
         for row in 0..batch.rows {
-            let start = row * self.geometry.pitch;
-            let place = [batch.z, batch.y + row];
+            let (place, start) = ([batch.z, batch.y + row], row * self.geometry.pitch);
+            let (at, n) = (batch.at + start, self.geometry.row_of_groups());
+            let (tokens, out) = (&scratch.tokens[start..start + n], &mut own[at..at + n]);
+            let (weights, tokens) = (&self.weights, (tokens, step));
+            match self.left(place) {
+                Left::One(line) => {
+                    predict::span_and_add::<T, 1, RAW>(at, &line, weights, tokens, out)
+                }
+                Left::Two(lines) => {
+                    predict::span_and_add::<T, 2, RAW>(at, &lines, weights, tokens, out)
+                }
+                Left::Other => {}
+            }
             self.geometry.for_each_broken(place, |word, there| {
                 let from = start + 64 * word;
                 let at = batch.at + from;
@@ -395,7 +450,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
 
 /// Calls `visit` for the tokens of a row that have raw bits, with their numbers.
 #[inline(always)]
-fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
+pub(crate) fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
     for (number, tokens) in tokens.chunks(LANES).enumerate() {
         if tokens.iter().fold(0, |any, token| any | token) >= DIRECT {
             for (k, token) in tokens.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Decoding: streams taken apart, with a mind that they may hold anything.
 
 use crate::bitmap::Bitmap;
-use crate::bits::{BitReader, Cursor};
+use crate::bits::Cursor;
 use crate::blocks;
 use crate::context::Mixture;
 use crate::decoder::Decoder;
@@ -11,7 +11,7 @@ use crate::lattice::Phases;
 use crate::mask;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
-use crate::rans::{self, DecodeTables};
+use crate::rans;
 use crate::regions::{self, Target};
 use crate::stream::{BLOCKS, LEVELS, LOSSLESS, MASKED, VERSION, Workspace};
 use crate::tables::Tables;
@@ -192,10 +192,12 @@ pub fn decode<T: Element>(
     };
     // Without a table, no value is there.
     let tables = tables.unwrap_or_else(Tables::empty);
-    let slots = DecodeTables::new(&tables.frequencies)?;
+    let slots = &mut workspace.slots;
+    slots.set(&tables.frequencies)?;
     let decoder = Decoder::new(
         rans::Decoder::new(slots.of_bins(&tables.of_bin), sections[1], out.len())?,
-        BitReader::new(sections[2]),
+        sections[2],
+        out.len(),
     );
     let mut job = Job {
         decoder,

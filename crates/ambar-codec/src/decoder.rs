@@ -1,16 +1,17 @@
 //! Tokens and raw bits to rows of values.
 
+use crate::batch::for_each_raw;
 use crate::bits::BitReader;
 use crate::element::Element;
 use crate::order::sum;
 use crate::pack::{pack, unpack};
 use crate::passes::{Row, RowCoder};
-use crate::predict::LANES;
+use crate::predict::{LANES, direct};
 use crate::rans;
 use crate::token::{self, DIRECT, LITERAL, QUICK};
 
-/// The bits that are 0 in all tokens without raw bits.
-const DIRECT_ONLY: u128 = u128::from_ne_bytes([!(DIRECT - 1); LANES]);
+/// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
+const SELDOM_RAW: usize = 8;
 
 /// Decodes rows.
 pub(crate) struct Decoder<'a> {
@@ -22,6 +23,8 @@ pub(crate) struct Decoder<'a> {
     /// were used.
     packed: Vec<u8>,
     used: usize,
+    /// Whether most rows have raw bits.
+    often_raw: bool,
     /// Whether there are raw bits behind any of the tokens that were decoded ahead.
     raw_ahead: bool,
     bins: Vec<u8>,
@@ -31,11 +34,12 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of symbols and raw bits.
-    pub(crate) fn new(symbols: rans::Decoder<'a>, raw: BitReader<'a>) -> Self {
+    /// A decoder of the symbols and raw bits of `count` values.
+    pub(crate) fn new(symbols: rans::Decoder<'a>, raw: &'a [u8], count: usize) -> Self {
         Self {
             symbols,
-            raw,
+            raw: BitReader::new(raw),
+            often_raw: raw.len() > count / SELDOM_RAW,
             literals: Vec::new(),
             packed: Vec::new(),
             used: 0,
@@ -95,6 +99,36 @@ impl<'a> Decoder<'a> {
                 token::join(*token, self.raw.read(token::raw_bits(*token)))
             };
         }
+    }
+
+    /// Makes values and marks of those points of a row that have raw bits; those of the others are made.
+    #[inline(never)]
+    fn raw_points<T: Element>(&mut self, mut row: Row<'_, T>) {
+        let step = T::from_f64(row.level.step);
+        let tokens = std::mem::take(&mut self.tokens);
+        for_each_raw(&tokens[..row.points], |k, token| {
+            let residual = self.raw_residual::<T>(token, row.place.start + k * row.place.step);
+            row.values[k] = match residual {
+                Some(residual) => row.predictions[k].plus(T::from_i32(residual).times(step)),
+                None => row.predictions[k],
+            };
+            if let Some(marks) = &mut row.marks {
+                let size = residual.map_or(u32::MAX, i32::unsigned_abs);
+                marks[k] = size.min(255) as u8;
+            }
+        });
+        self.tokens = tokens;
+    }
+
+    /// Reads the raw bits behind a token; gives the residual, or `None` for a literal, which belongs to
+    /// index `at` of the region.
+    fn raw_residual<T: Element>(&mut self, token: u8, at: usize) -> Option<i32> {
+        if token == LITERAL {
+            self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
+            return None;
+        }
+        let folded = token::join(token, self.raw.read(token::raw_bits(token)));
+        Some(token::unfold(folded) as i32)
     }
 
     /// Makes values and marks of a row with raw bits, or of one without loss.
@@ -169,43 +203,57 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
     }
 
     fn raw(&mut self, token: u8, at: usize) -> Option<i32> {
-        if token == LITERAL {
-            self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
-            return None;
-        }
-        let folded = token::join(token, self.raw.read(token::raw_bits(token)));
-        Some(token::unfold(folded) as i32)
+        self.raw_residual::<T>(token, at)
     }
 
-    fn row(&mut self, row: Row<'_, T>) {
+    fn row(&mut self, mut row: Row<'_, T>) {
         self.tokens(&row);
-        let tokens = self.tokens[..row.points + LANES].as_chunks::<LANES>().0;
-        let any = tokens
-            .iter()
-            .fold(0, |any, tokens| any | u128::from_ne_bytes(*tokens));
-        if any & DIRECT_ONLY != 0 || row.level.step == 0.0 {
+        let lossless = row.level.step == 0.0;
+        if lossless || self.often_raw {
             return self.slow_row(row);
         }
-        // The common case: no raw bits.
+        // The common case: no raw bits, or few.
         let step = T::from_f64(row.level.step);
-        add_residuals(tokens.as_flattened(), step, row.predictions, row.values);
-        if let Some(marks) = row.marks {
-            for (marks, tokens) in marks.as_chunks_mut::<LANES>().0.iter_mut().zip(tokens) {
-                *marks = tokens.map(|token| (token + 1) >> 1);
-            }
+        let tokens = &self.tokens[..row.values.len()];
+        let any = match &mut row.marks {
+            Some(marks) => add_and_mark(tokens, step, row.predictions, row.values, marks),
+            None => add(tokens, step, row.predictions, row.values),
+        };
+        if any >= DIRECT {
+            self.raw_points(row);
         }
     }
 }
 
-/// Makes values of predictions and tokens without raw bits. A function of its own, so that the
-/// compiler knows what is written to be apart from what is read.
+/// Makes values of predictions and tokens without raw bits, and says which bits these have. A function
+/// of its own, so that the compiler knows what is written to be apart from what is read.
 #[inline(never)]
-fn add_residuals<T: Element>(tokens: &[u8], step: T, predictions: &[T], values: &mut [T]) {
-    let n = values.len();
-    let (tokens, predictions) = (&tokens[..n], &predictions[..n]);
+fn add<T: Element>(tokens: &[u8], step: T, predictions: &[T], values: &mut [T]) -> u8 {
+    let n = values.len() / LANES * LANES;
+    let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
     for k in 0..n {
-        let token = i32::from(tokens[k]);
-        let residual = T::from_i32(token >> 1 ^ -(token & 1)).times(step);
-        values[k] = predictions[k].plus(residual);
+        values[k] = direct::<T, false>(predictions[k], tokens[k], step);
     }
+    tokens.iter().fold(0, |any, token| any | token)
+}
+
+/// As [`add`], and marks too.
+#[inline(never)]
+fn add_and_mark<T: Element>(
+    tokens: &[u8],
+    step: T,
+    predictions: &[T],
+    values: &mut [T],
+    marks: &mut [u8],
+) -> u8 {
+    let n = values.len() / LANES * LANES;
+    let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
+    let marks = &mut marks[..n];
+    for k in 0..n {
+        marks[k] = (tokens[k] + 1) >> 1;
+    }
+    for k in 0..n {
+        values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+    }
+    tokens.iter().fold(0, |any, token| any | token)
 }

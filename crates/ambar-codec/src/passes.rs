@@ -136,7 +136,7 @@ pub(crate) fn walk<T: Element>(
         });
     }
     let mut phases = Phases::new(lattices[top]);
-    scratch.values[0].resize(phases.len + LANES, T::default());
+    grow(&mut scratch.values[0], phases.len + LANES);
     scratch.values[0][phases.row(0, 0)] = anchor[0];
     for number in (0..top).rev() {
         let coarse = std::mem::replace(&mut phases, Phases::new(lattices[number]));
@@ -169,7 +169,7 @@ pub(crate) fn walk<T: Element>(
 impl<T: Element> Scratch<T> {
     /// Makes the phases of a lattice phase 0 of the next finer one.
     fn coarsen(&mut self, coarse: &Phases, fine: &Phases) {
-        self.coarse.resize(fine.len + LANES, T::default());
+        grow(&mut self.coarse, fine.len + LANES);
         lattice::interleave(coarse, &self.values, &mut self.coarse, |z, y| {
             fine.row(z, y)
         });
@@ -181,7 +181,7 @@ impl<T: Element> Scratch<T> {
         let len = phases.len + LANES;
         for t in (1..8).filter(|t| !phases.points(*t).contains(&0)) {
             // Values are written before they are read. Marks of points that are not there are read.
-            self.values[t].resize(len, T::default());
+            grow(&mut self.values[t], len);
             if cfg!(debug_assertions) {
                 self.values[t].fill(T::from_f64(f64::NAN));
             }
@@ -289,6 +289,13 @@ impl<T: Element> LevelWalk<'_, T> {
         for d in (0..3).filter(|d| t >> d & 1 == 0 && self.phases.fine[*d] > 1) {
             continuation::pad_dimension(values, self.phases, points, d);
         }
+    }
+}
+
+/// Makes a buffer as long as it has to be at least.
+fn grow<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) {
+    if buffer.len() < length {
+        buffer.resize(length, T::default());
     }
 }
 

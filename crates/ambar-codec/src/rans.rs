@@ -152,15 +152,18 @@ impl EncodeTables {
 pub(crate) type Slots = [u32; SLOTS];
 
 /// The tables of all contexts for decoding.
+#[derive(Default)]
 pub(crate) struct DecodeTables {
     tables: Vec<Slots>,
 }
 
 impl DecodeTables {
-    /// Tables of contexts, each with a sum of `SLOTS`.
-    pub(crate) fn new(contexts: &[Frequencies]) -> Result<Self> {
-        let mut tables = vec![[0; SLOTS]; contexts.len()];
-        for (slots, frequencies) in tables.iter_mut().zip(contexts) {
+    /// Makes these the tables of contexts, each with a sum of `SLOTS`.
+    pub(crate) fn set(&mut self, contexts: &[Frequencies]) -> Result<()> {
+        if self.tables.len() < contexts.len() {
+            self.tables.resize(contexts.len(), [0; SLOTS]);
+        }
+        for (slots, frequencies) in self.tables.iter_mut().zip(contexts) {
             let mut rest = &mut slots[..];
             for (symbol, frequency) in frequencies.iter().enumerate() {
                 let entry = symbol as u32 | u32::from(*frequency) << 20;
@@ -176,7 +179,7 @@ impl DecodeTables {
                 return Err(Corrupt("a table of frequencies has another sum"));
             }
         }
-        Ok(Self { tables })
+        Ok(())
     }
 
     /// The tables of bins, of which `of_bin` says their numbers; 0 stands for those that there are not.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::mask;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
-use crate::rans::EncodeTables;
+use crate::rans::{DecodeTables, EncodeTables};
 use crate::regions::{self, Dense, Layout};
 use crate::tables::Histogram;
 use crate::tune::tune;
@@ -31,6 +31,7 @@ pub(crate) const LEVELS: usize = 64;
 pub struct Workspace<T> {
     pub(crate) walk: Scratch<T>,
     symbols: Symbols,
+    pub(crate) slots: DecodeTables,
 }
 
 /// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
