@@ -25,6 +25,7 @@ impl Bitmap {
     }
 
     /// The words of the row (z, y).
+    #[inline(always)]
     pub(crate) fn row(&self, z: usize, y: usize) -> &[u64] {
         &self.bits[(z * self.shape[1] + y) * self.words..][..self.words]
     }

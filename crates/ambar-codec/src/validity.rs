@@ -70,7 +70,10 @@ pub(crate) fn near<const N: usize>(
 /// Gives points of phase `t` that are not there, but next to some that are along an even dimension,
 /// the value that continues these. Points one beyond the borders are such points too.
 pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases, t: usize) {
-    let even = std::array::from_fn(|d| t >> d & 1 == 0 && phases.fine[d] > 1);
+    let even: [bool; 3] = std::array::from_fn(|d| t >> d & 1 == 0 && phases.fine[d] > 1);
+    if even == [false; 3] {
+        return;
+    }
     let filler = Filler {
         valid,
         even,
