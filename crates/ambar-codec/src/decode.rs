@@ -194,8 +194,9 @@ pub fn decode<T: Element>(
     let tables = tables.unwrap_or_else(Tables::empty);
     let slots = &mut workspace.slots;
     slots.set(&tables.frequencies)?;
+    let of_bins = slots.of_bins(&tables.of_bin);
     let decoder = Decoder::new(
-        rans::Decoder::new(slots.of_bins(&tables.of_bin), sections[1], out.len())?,
+        rans::Decoder::new(&of_bins, sections[1], out.len())?,
         sections[2],
         out.len(),
     );

@@ -184,10 +184,8 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
     fn ahead(&mut self, bin: u8, count: usize) {
         self.packed.resize(count + LANES, 0);
         self.used = 0;
-        self.bins.clear();
-        self.bins.resize(count, bin);
         let tokens = &mut self.packed[..count];
-        self.symbols.decode(&self.bins, tokens);
+        self.symbols.decode_alike(bin, tokens);
         self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 

@@ -192,7 +192,7 @@ impl DecodeTables {
 /// The states and what is left of the words.
 pub(crate) struct Decoder<'a> {
     /// The tables of the bins.
-    tables: [&'a Slots; 256],
+    tables: &'a [&'a Slots; 256],
     states: [u32; STATES],
     words: &'a [u8],
     position: usize,
@@ -202,7 +202,7 @@ pub(crate) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder of what [`EncodeTables::encode`] wrote, `count` symbols at most.
-    pub(crate) fn new(tables: [&'a Slots; 256], bytes: &'a [u8], count: usize) -> Result<Self> {
+    pub(crate) fn new(tables: &'a [&'a Slots; 256], bytes: &'a [u8], count: usize) -> Result<Self> {
         let (heads, words) = bytes
             .split_at_checked(4 * STATES)
             .ok_or(Corrupt("the coded symbols are cut short"))?;
@@ -226,8 +226,7 @@ impl<'a> Decoder<'a> {
         let (bins, last) = bins[..symbols.len()].as_chunks::<STATES>();
         let (groups, rest) = symbols.as_chunks_mut();
         let mut done = 0;
-        // In a group at most four words are read: while there are so many, none is checked.
-        while !self.seldom {
+        loop {
             let sure = self.sure().min(groups.len() - done);
             if sure == 0 {
                 break;
@@ -236,67 +235,116 @@ impl<'a> Decoder<'a> {
             done += sure;
         }
         self.seldom(&bins[done..], &mut groups[done..]);
-        for (k, (out, bin)) in rest.iter_mut().zip(last).enumerate() {
-            let table = self.tables[usize::from(*bin)];
-            (*out, self.states[k]) = next(table, self.states[k], self.words, &mut self.position);
-        }
-        // The next symbol belongs to the state behind the last one used.
-        self.states.rotate_left(rest.len());
+        let tables = self.tables;
+        self.rest(rest, |k| tables[usize::from(last[k])]);
     }
 
-    /// Groups that there are words for in any case.
+    /// Decodes symbols that are all of one bin.
+    pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
+        let table = self.tables[usize::from(bin)];
+        let (groups, rest) = symbols.as_chunks_mut();
+        let mut done = 0;
+        loop {
+            let sure = self.sure().min(groups.len() - done);
+            if sure == 0 {
+                break;
+            }
+            self.often_alike(table, &mut groups[done..][..sure]);
+            done += sure;
+        }
+        self.seldom_alike(table, &mut groups[done..]);
+        self.rest(rest, |_| table);
+    }
+
+    /// Decodes symbols of less than a group.
+    fn rest(&mut self, symbols: &mut [u8], table: impl Fn(usize) -> &'a Slots) {
+        for (k, out) in symbols.iter_mut().enumerate() {
+            (*out, self.states[k]) = next(table(k), self.states[k], self.words, &mut self.position);
+        }
+        // The next symbol belongs to the state behind the last one used.
+        self.states.rotate_left(symbols.len());
+    }
+
+    /// Groups that are best decoded without a branch: those there are words for in any case, at most
+    /// four a group, where words are read often.
     fn sure(&self) -> usize {
+        if self.seldom {
+            return 0;
+        }
         self.words.len().saturating_sub(self.position) / (2 * STATES)
     }
 
-    /// Decodes groups where words are read seldom: a branch that is mostly foreseen.
     #[inline(never)]
     fn seldom(&mut self, bins: &[[u8; STATES]], groups: &mut [[u8; STATES]]) {
-        let (tables, words) = (&self.tables, self.words);
-        let ([mut a, mut b, mut c, mut d], mut position) = (self.states, self.position);
-        for (out, bins) in groups.iter_mut().zip(bins) {
-            let [p, q, r, s] = bins.map(|bin| tables[usize::from(bin)]);
-            (out[0], a) = next(p, a, words, &mut position);
-            (out[1], b) = next(q, b, words, &mut position);
-            (out[2], c) = next(r, c, words, &mut position);
-            (out[3], d) = next(s, d, words, &mut position);
-        }
-        (self.states, self.position) = ([a, b, c, d], position);
+        let (tables, bins) = (self.tables, &bins[..groups.len()]);
+        self.with_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
     }
 
-    /// Decodes groups that there are words for in any case, without a branch.
+    #[inline(never)]
+    fn seldom_alike(&mut self, table: &Slots, groups: &mut [[u8; STATES]]) {
+        self.with_branch(groups, |_, _| table);
+    }
+
     #[inline(never)]
     fn often(&mut self, bins: &[[u8; STATES]], groups: &mut [[u8; STATES]]) {
+        let (tables, bins) = (self.tables, &bins[..groups.len()]);
+        self.without_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
+    }
+
+    #[inline(never)]
+    fn often_alike(&mut self, table: &Slots, groups: &mut [[u8; STATES]]) {
+        self.without_branch(groups, |_, _| table);
+    }
+
+    /// Decodes groups where words are read seldom: the branch is mostly foreseen. `table` gives the
+    /// table of a group's symbol.
+    #[inline(always)]
+    fn with_branch<'t>(
+        &mut self,
+        groups: &mut [[u8; STATES]],
+        table: impl Fn(usize, usize) -> &'t Slots,
+    ) {
+        let (mut states, mut position) = (self.states, self.position);
+        for (group, out) in groups.iter_mut().enumerate() {
+            for k in 0..STATES {
+                (out[k], states[k]) = next(table(group, k), states[k], self.words, &mut position);
+            }
+        }
+        (self.states, self.position) = (states, position);
+    }
+
+    /// Decodes groups that there are words for in any case.
+    #[inline(always)]
+    fn without_branch<'t>(
+        &mut self,
+        groups: &mut [[u8; STATES]],
+        table: impl Fn(usize, usize) -> &'t Slots,
+    ) {
         assert!(groups.len() <= self.sure());
-        let [mut a, mut b, mut c, mut d] = self.states;
+        let mut states = self.states;
         // SAFETY: the position is within the words, or at their end.
         let mut position = unsafe { self.words.as_ptr().add(self.position) };
         let begin = position;
-        for (out, bins) in groups.iter_mut().zip(bins) {
+        for (group, out) in groups.iter_mut().enumerate() {
             // SAFETY: every group moves the position by 8 bytes at most, and there are so many for
             // all of them.
             let words = unsafe { position.cast::<[u8; 8]>().read() };
             // All that the group may need, read before it is known how much it does.
             let mut words = u64::from_le_bytes(words);
             let mut used = 0;
-            let mut next = |state: &mut u32, bin: u8| {
-                let (symbol, short);
-                (symbol, *state) = step(self.tables[usize::from(bin)], *state);
-                short = *state < LOWEST;
-                let wide = *state << 16 | u32::from(words as u16);
-                *state = apart(if short { wide } else { *state });
+            for k in 0..STATES {
+                let (symbol, state) = step(table(group, k), states[k]);
+                out[k] = symbol;
+                let short = state < LOWEST;
+                let wide = state << 16 | u32::from(words as u16);
+                states[k] = apart(if short { wide } else { state });
                 words >>= 16 * u32::from(short);
                 used += usize::from(short);
-                symbol
-            };
-            out[0] = next(&mut a, bins[0]);
-            out[1] = next(&mut b, bins[1]);
-            out[2] = next(&mut c, bins[2]);
-            out[3] = next(&mut d, bins[3]);
+            }
             // SAFETY: as above.
             position = unsafe { position.add(2 * used) };
         }
-        self.states = [a, b, c, d];
+        self.states = states;
         self.position += position as usize - begin as usize;
     }
 
