@@ -30,6 +30,12 @@ impl Bitmap {
         &self.bits[(z * self.shape[1] + y) * self.words..][..self.words]
     }
 
+    /// The words of the rows of a plane.
+    pub(crate) fn plane(&self, z: usize) -> &[u64] {
+        let words = self.shape[1] * self.words;
+        &self.bits[z * words..][..words]
+    }
+
     /// Words of a row.
     pub(crate) fn words(&self) -> usize {
         self.words
@@ -125,13 +131,16 @@ impl Bitmap {
     pub(crate) fn phase(&self, t: usize) -> Self {
         let odd: [usize; 3] = std::array::from_fn(|d| t >> d & 1);
         let mut phase = Self::new(std::array::from_fn(|d| (self.shape[d] + 1 - odd[d]) / 2));
+        if phase.bits.is_empty() {
+            return phase;
+        }
+        let mut rows = phase.bits.chunks_exact_mut(phase.words);
         for z in 0..phase.shape[0] {
             for y in 0..phase.shape[1] {
-                let row = [2 * z + odd[0], 2 * y + odd[1]];
-                let to = (z * phase.shape[1] + y) * phase.words;
-                for word in 0..phase.words {
-                    let pick = |word: usize| even_bits(self.word(row, word) >> odd[2]);
-                    phase.bits[to + word] = pick(2 * word) | pick(2 * word + 1) << 32;
+                let from = self.row(2 * z + odd[0], 2 * y + odd[1]).chunks(2);
+                for (to, from) in rows.next().unwrap_or_default().iter_mut().zip(from) {
+                    let high = from.get(1).map_or(0, |word| even_bits(word >> odd[2]));
+                    *to = even_bits(from[0] >> odd[2]) | high << 32;
                 }
             }
         }
@@ -140,6 +149,15 @@ impl Bitmap {
 }
 
 /// The bits at even places, next to each other.
+#[cfg(all(target_arch = "x86_64", target_feature = "bmi2"))]
+#[inline(always)]
+fn even_bits(word: u64) -> u64 {
+    // SAFETY: the target has BMI2.
+    unsafe { core::arch::x86_64::_pext_u64(word, 0x5555_5555_5555_5555) }
+}
+
+/// The bits at even places, next to each other.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "bmi2")))]
 fn even_bits(word: u64) -> u64 {
     let mut x = word & 0x5555_5555_5555_5555;
     x = (x | x >> 1) & 0x3333_3333_3333_3333;

@@ -76,6 +76,7 @@ pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases
     }
     let filler = Filler {
         valid,
+        bordered: Bordered::new(valid),
         even,
         strides: phases.stride.map(|stride| stride as isize),
         parts: [0, 1, 2, 3, 4, 5, 6].map(|n| T::from_f64(1.0 / f64::from(n))),
@@ -87,14 +88,67 @@ pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases
     for z in -beyond_z..nz as isize + beyond_z {
         for y in -beyond_y..ny as isize + beyond_y {
             let row = (origin + z * filler.strides[0] + y * filler.strides[1]) as usize;
-            let place = [z as usize, y as usize];
             for word in 0..valid.words() {
                 let within = u64::MAX >> (64 - (nx - 64 * word).min(64));
-                filler.fill(values, place, word, row + 64 * word, within);
+                filler.fill(values, [z, y], word, row + 64 * word, within);
             }
             if even[2] {
-                filler.fill_ends(values, place, row, nx);
+                filler.fill_ends(values, [z as usize, y as usize], row, nx);
             }
+        }
+    }
+}
+
+/// The words of a bitmap, with rows of which no point is there around them.
+struct Bordered {
+    words: Vec<u64>,
+    /// Words of a row.
+    row: usize,
+    /// Distance of neighbours in z and y.
+    strides: [usize; 2],
+}
+
+/// Rows around a bitmap: one beyond it is looked at from, up to three further on.
+const BORDER: usize = 4;
+
+impl Bordered {
+    fn new(valid: &Bitmap) -> Self {
+        let ([nz, ny, _], row) = (valid.shape(), valid.words());
+        let strides = [(ny + 2 * BORDER) * row, row];
+        let mut words = vec![0; (nz + 2 * BORDER) * strides[0]];
+        for z in 0..nz {
+            let to = (z + BORDER) * strides[0] + BORDER * row;
+            words[to..to + ny * row].copy_from_slice(valid.plane(z));
+        }
+        Self {
+            words,
+            row,
+            strides,
+        }
+    }
+
+    /// The place of a word of the row (z, y).
+    #[inline(always)]
+    fn place(&self, [z, y]: [isize; 2], word: usize) -> usize {
+        let [z, y] = [z, y].map(|k| (k + BORDER as isize) as usize);
+        z * self.strides[0] + y * self.strides[1] + word
+    }
+
+    /// The word of the points `k` further on along dimension `d` from the word at a place, which is
+    /// number `word` of its row.
+    #[inline(always)]
+    fn ahead(&self, at: usize, word: usize, d: usize, k: isize) -> u64 {
+        if d < 2 {
+            return self.words[at.wrapping_add_signed(k * self.strides[d] as isize)];
+        }
+        let by = k.unsigned_abs() as u32;
+        let (own, next) = (self.words[at], word + 1 < self.row);
+        if k > 0 {
+            let next = if next { self.words[at + 1] } else { 0 };
+            own >> by | next << (64 - by)
+        } else {
+            let before = if word > 0 { self.words[at - 1] } else { 0 };
+            own << by | before >> (64 - by)
         }
     }
 }
@@ -102,6 +156,7 @@ pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases
 /// Fills points of a phase.
 struct Filler<'a, T> {
     valid: &'a Bitmap,
+    bordered: Bordered,
     /// The dimensions along which points continue others.
     even: [bool; 3],
     strides: [isize; 3],
@@ -109,47 +164,82 @@ struct Filler<'a, T> {
     parts: [T; 7],
 }
 
+/// A direction: its step, and which points of a word are there in it at a distance of 1, 2, and, if 2 is
+/// there too, 3.
+type Direction = (isize, [u64; 3]);
+
 impl<T: Element> Filler<'_, T> {
     /// Fills the points of a word of a row, whose first has the index `start`.
     #[inline(always)]
-    fn fill(&self, values: &mut [T], row: [usize; 2], word: usize, start: usize, within: u64) {
-        let missing = !self.valid.word(row, word) & within;
+    fn fill(&self, values: &mut [T], row: [isize; 2], word: usize, start: usize, within: u64) {
+        let bits = &self.bordered;
+        let at = bits.place(row, word);
+        let missing = !bits.words[at] & within;
         if missing == 0 {
             return;
         }
-        let mut near = 0;
-        for d in 0..3 {
-            if !self.even[d] {
-                continue;
-            }
-            near |= self.neighbour(row, word, d, 1) | self.neighbour(row, word, d, -1);
-        }
-        let edge = missing & near;
-        if edge == 0 {
-            return;
-        }
-        // For each direction there is need of: its step, and which points are there in it at a
-        // distance of 1, 2, and, if 2 is there too, 3.
+        // For each direction there is need of: its step, what is there in it. And the points that are
+        // continued from one direction at least, and from several.
         let (mut directions, mut count) = ([(0, [0; 3]); 6], 0);
+        let (mut edge, mut several) = (0, 0);
         for d in (0..3).filter(|d| self.even[*d]) {
             for sign in [1, -1] {
-                let first = self.neighbour(row, word, d, sign) & edge;
+                let first = bits.ahead(at, word, d, sign) & missing;
                 if first != 0 {
-                    let second = self.neighbour(row, word, d, 2 * sign);
-                    let third = self.neighbour(row, word, d, 3 * sign) & second;
+                    let second = bits.ahead(at, word, d, 2 * sign);
+                    let third = bits.ahead(at, word, d, 3 * sign) & second;
                     directions[count] = (sign * self.strides[d], [first, second, third]);
                     count += 1;
+                    several |= edge & first;
+                    edge |= first;
                 }
             }
         }
-        let mut left = groups(edge);
+        let directions = &directions[..count];
+        for (step, there) in directions {
+            let [first, second, third] = *there;
+            let single = first & !several;
+            if single != 0 {
+                self.continue_one(values, start, (*step, [single, second, third]));
+            }
+        }
+        let mut left = groups(several);
         while left != 0 {
             // A run of groups.
             let first = left.trailing_zeros();
             let n = (!(left >> first)).trailing_zeros();
             left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
             let span = FEW * first as usize..FEW * (first + n) as usize;
-            self.fill_span(values, start, edge, span, &directions[..count]);
+            self.fill_span(values, start, several, span, directions);
+        }
+    }
+
+    /// Fills points that are continued from one direction alone.
+    #[inline(always)]
+    fn continue_one(&self, values: &mut [T], start: usize, (step, there): Direction) {
+        let mut left = there[0];
+        if left.count_ones() <= 2 {
+            while left != 0 {
+                let k = left.trailing_zeros();
+                left &= left - 1;
+                let near = there.map(|word| word >> k & 1 == 1);
+                let at = start + k as usize;
+                values[at] = beyond(values, at, step, near);
+            }
+            return;
+        }
+        let mut left = groups(left);
+        let mut out = [T::default(); 64];
+        while left != 0 {
+            let first = left.trailing_zeros();
+            let n = (!(left >> first)).trailing_zeros();
+            left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+            let (k, n) = (FEW * first as usize, FEW * n as usize);
+            let there = there.map(|word| word >> k);
+            continue_span(values, start + k, step, there, &mut out[..n]);
+            for (j, (value, new)) in values[start + k..].iter_mut().zip(&out[..n]).enumerate() {
+                *value = if there[0] >> j & 1 == 1 { *new } else { *value };
+            }
         }
     }
 
@@ -161,7 +251,7 @@ impl<T: Element> Filler<'_, T> {
         start: usize,
         edge: u64,
         span: Range<usize>,
-        directions: &[(isize, [u64; 3])],
+        directions: &[Direction],
     ) {
         let (at, n) = (start + span.start, span.len());
         let ours = u64::MAX >> (64 - n);
@@ -197,17 +287,41 @@ impl<T: Element> Filler<'_, T> {
             values[row + nx] = beyond(values, row + nx, -1, near);
         }
     }
+}
 
-    /// The word of the points `k` further on along dimension `d`.
-    #[inline(always)]
-    fn neighbour(&self, [z, y]: [usize; 2], word: usize, d: usize, k: isize) -> u64 {
-        match d {
-            0 => self.valid.word([z.wrapping_add_signed(k), y], word),
-            1 => self.valid.word([z, y.wrapping_add_signed(k)], word),
-            _ if k > 0 => self.valid.ahead([z, y], word, k as u32),
-            _ => self.valid.behind([z, y], word, k.unsigned_abs() as u32),
-        }
+/// Makes the values that continue the points in a direction, for points from `at` on. `there` are the bits
+/// of the points at a distance of 1, 2, and, if 2 is there too, 3; where the first is not there, the
+/// value is of no meaning.
+#[inline(never)]
+fn continue_span<T: Element>(values: &[T], at: usize, step: isize, there: [u64; 3], out: &mut [T]) {
+    let n = out.len() / FEW * FEW;
+    let out = &mut out[..n];
+    let Some([first, second, third]) = lanes(values, at, step, n) else {
+        return;
+    };
+    for k in 0..n {
+        let a = first[k];
+        let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
+        let line = b.plus(b).minus(a);
+        let c = if there[2] >> k & 1 == 1 {
+            third[k]
+        } else {
+            line
+        };
+        out[k] = continued(a, b, c);
     }
+}
+
+/// The `n` values from 1, 2 and 3 steps on. Beyond the borders nothing is there: what is read in its
+/// place is not used.
+#[inline(always)]
+fn lanes<T>(values: &[T], at: usize, step: isize, n: usize) -> Option<[&[T]; 3]> {
+    let lanes = |k: isize| {
+        let from = at.wrapping_add_signed(k * step);
+        values.get(from..).and_then(|values| values.get(..n))
+    };
+    let first = lanes(1)?;
+    Some([first, lanes(2).unwrap_or(first), lanes(3).unwrap_or(first)])
 }
 
 /// Adds the values that continue the points in a direction to the sums of points from `at` on, and
@@ -224,16 +338,9 @@ fn extend<T: Element>(
 ) {
     let n = sums.len() / FEW * FEW;
     let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
-    // Beyond the borders nothing is there: what is read in its place is not used.
-    let lanes = |k: isize| {
-        let from = at.wrapping_add_signed(k * direction);
-        values.get(from..).and_then(|values| values.get(..n))
-    };
-    let Some(first) = lanes(1) else {
+    let Some([first, second, third]) = lanes(values, at, direction, n) else {
         return;
     };
-    let second = lanes(2).unwrap_or(first);
-    let third = lanes(3).unwrap_or(first);
     for k in 0..n {
         let a = first[k];
         let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
