@@ -109,10 +109,10 @@ impl<'a, const N: usize> Geometry<'a, N> {
     pub(crate) fn count(&self, row: [usize; 2]) -> usize {
         match self.valid {
             None => self.points,
-            Some(_) => {
-                let words = self.there(row).iter();
-                words.map(|word| word.count_ones() as usize).sum()
-            }
+            Some(_) => match self.there(row) {
+                [word] => word.count_ones() as usize,
+                words => words.iter().map(|word| word.count_ones() as usize).sum(),
+            },
         }
     }
 
@@ -451,13 +451,21 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
 /// Calls `visit` for the tokens of a row that have raw bits, with their numbers.
 #[inline(always)]
 pub(crate) fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
-    for (number, tokens) in tokens.chunks(LANES).enumerate() {
-        if tokens.iter().fold(0, |any, token| any | token) >= DIRECT {
-            for (k, token) in tokens.iter().enumerate() {
-                if *token >= DIRECT {
-                    visit(LANES * number + k, *token);
-                }
-            }
+    let (eights, rest) = tokens.as_chunks::<8>();
+    for (number, eight) in eights.iter().enumerate() {
+        let mut left = u64::from_le_bytes(*eight) & RAW;
+        while left != 0 {
+            let k = left.trailing_zeros() as usize / 8;
+            left &= !(0xff << (8 * k));
+            visit(8 * number + k, eight[k]);
+        }
+    }
+    for (k, token) in rest.iter().enumerate() {
+        if *token >= DIRECT {
+            visit(8 * eights.len() + k, *token);
         }
     }
 }
+
+/// The bits that are 0 in eight tokens without raw bits.
+const RAW: u64 = u64::from_ne_bytes([!(DIRECT - 1); 8]);
