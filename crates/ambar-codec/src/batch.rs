@@ -7,7 +7,7 @@ use crate::element::Element;
 use crate::lattice::Phases;
 use crate::passes::{Level, Place, Row, RowCoder};
 use crate::predict::{self, FEW, LANES, Line, There, Weights};
-use crate::token::DIRECT;
+use crate::token::for_each_raw;
 use crate::validity;
 
 /// Points that are predicted together, about: what belongs to them stays in the first-level cache.
@@ -447,25 +447,3 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 }
-
-/// Calls `visit` for the tokens of a row that have raw bits, with their numbers.
-#[inline(always)]
-pub(crate) fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
-    let (eights, rest) = tokens.as_chunks::<8>();
-    for (number, eight) in eights.iter().enumerate() {
-        let mut left = u64::from_le_bytes(*eight) & RAW;
-        while left != 0 {
-            let k = left.trailing_zeros() as usize / 8;
-            left &= !(0xff << (8 * k));
-            visit(8 * number + k, eight[k]);
-        }
-    }
-    for (k, token) in rest.iter().enumerate() {
-        if *token >= DIRECT {
-            visit(8 * eights.len() + k, *token);
-        }
-    }
-}
-
-/// The bits that are 0 in eight tokens without raw bits.
-const RAW: u64 = u64::from_ne_bytes([!(DIRECT - 1); 8]);

@@ -1,6 +1,5 @@
 //! Tokens and raw bits to rows of values.
 
-use crate::batch::for_each_raw;
 use crate::bits::BitReader;
 use crate::element::Element;
 use crate::order::sum;
@@ -8,7 +7,7 @@ use crate::pack::{pack, unpack};
 use crate::passes::{Row, RowCoder};
 use crate::predict::{LANES, direct};
 use crate::rans;
-use crate::token::{self, DIRECT, LITERAL, QUICK};
+use crate::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
 
 /// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
 const SELDOM_RAW: usize = 8;

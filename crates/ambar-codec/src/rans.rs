@@ -397,3 +397,57 @@ fn apart(mut state: u32) -> u32 {
 fn apart(state: u32) -> u32 {
     state
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::properties::Random;
+
+    /// Symbols that take few bits, and many, come back whatever pieces they are decoded in: with a
+    /// branch and without, of one bin and of several.
+    #[test]
+    fn symbols_come_back_in_pieces() {
+        for (spread, alike) in [(1, false), (12, false), (60, false), (1, true), (60, true)] {
+            let mut random = Random(spread);
+            let mut draw = |below: u64| random.next() % below;
+            let bins: Vec<u8> = (0..5000)
+                .map(|_| if alike { 1 } else { draw(3) as u8 })
+                .collect();
+            let symbol = |bin: u8, draw: &mut dyn FnMut(u64) -> u64| {
+                let seldom = draw(20) == 0 || spread > 1;
+                (if seldom { draw(spread + 1) } else { 0 }) as u8 + bin
+            };
+            let symbols: Vec<u8> = bins.iter().map(|bin| symbol(*bin, &mut draw)).collect();
+            let mut counts = vec![vec![0; 64]; 2];
+            let of_bin = [0, 1, 1];
+            for (bin, symbol) in bins.iter().zip(&symbols) {
+                counts[usize::from(of_bin[usize::from(*bin)])][usize::from(*symbol)] += 1;
+            }
+            let contexts: Vec<Frequencies> = counts
+                .iter()
+                .map(|counts| match counts.iter().sum::<u32>() {
+                    0 => normalise(&[1]),
+                    _ => normalise(counts),
+                })
+                .collect();
+            let bytes = EncodeTables::new(&contexts).encode(&of_bin, &bins, &symbols);
+            let mut tables = DecodeTables::default();
+            tables.set(&contexts).unwrap();
+            let of_bins = tables.of_bins(&of_bin);
+            let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len()).unwrap();
+            assert_eq!(decoder.seldom, spread == 1);
+            let (mut out, mut at) = (vec![0; symbols.len()], 0);
+            while at < out.len() {
+                let end = (at + 1 + (draw(70) as usize)).min(out.len());
+                if alike {
+                    decoder.decode_alike(1, &mut out[at..end]);
+                } else {
+                    decoder.decode(&bins[at..end], &mut out[at..end]);
+                }
+                at = end;
+            }
+            decoder.finish().unwrap();
+            assert!(out == symbols, "{spread} {alike}");
+        }
+    }
+}

@@ -77,9 +77,49 @@ pub(crate) fn join(token: u8, raw: u64) -> u64 {
     u64::from(2 | (token - DIRECT) & 1) << raw_bits(token) | raw
 }
 
+/// Calls `visit` for the tokens of a row that have raw bits, with their numbers.
+#[inline(always)]
+pub(crate) fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
+    let (eights, rest) = tokens.as_chunks::<8>();
+    for (number, eight) in eights.iter().enumerate() {
+        let mut left = u64::from_le_bytes(*eight) & RAW;
+        while left != 0 {
+            let k = left.trailing_zeros() as usize / 8;
+            left &= !(0xff << (8 * k));
+            visit(8 * number + k, eight[k]);
+        }
+    }
+    for (k, token) in rest.iter().enumerate() {
+        if *token >= DIRECT {
+            visit(8 * eights.len() + k, *token);
+        }
+    }
+}
+
+/// The bits that are 0 in eight tokens without raw bits.
+const RAW: u64 = u64::from_ne_bytes([!(DIRECT - 1); 8]);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn raw_tokens_are_found_in_order() {
+        let mut row = [0, 15, 16, 3, LITERAL, 1, 1, 17, 8, 9, 40, 0, 2];
+        for length in 0..=row.len() {
+            let mut found = Vec::new();
+            for_each_raw(&row[..length], |k, token| found.push((k, token)));
+            let raw = row[..length].iter().copied().enumerate();
+            assert!(
+                found
+                    .iter()
+                    .copied()
+                    .eq(raw.filter(|(_, token)| *token >= DIRECT))
+            );
+        }
+        row.fill(15);
+        for_each_raw(&row, |k, _| unreachable!("{k}"));
+    }
 
     #[test]
     fn tokens_and_raw_bits_give_the_residual_back() {
