@@ -47,7 +47,7 @@ impl Plan {
         }
     }
 
-    /// With contexts that are the levels alone: decodes a third to a half faster, takes a fifth more.
+    /// With contexts that are the levels alone: decodes half as fast again, takes a fifth more.
     #[must_use]
     pub fn quick(self) -> Self {
         Self {

@@ -294,7 +294,7 @@ mod tests {
             for (holes, plan) in (0..2).flat_map(|holes| (0..128).map(move |plan| (holes, plan))) {
                 let plan = Plan::from_byte(plan).unwrap();
                 let value = |i: usize| match i % 61 {
-                    _ if holes == 1 && (i / 5 % 3 == 0 || i / 70 % 4 == 1) => f64::NAN,
+                    _ if holes == 1 && ((i / 5).is_multiple_of(3) || i / 70 % 4 == 1) => f64::NAN,
                     3 => 1e301,
                     7 => -1e-320,
                     4..20 => -0.0,

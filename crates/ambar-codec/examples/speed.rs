@@ -1,0 +1,144 @@
+//! Prints how fast a made-up field of 192^3 values is encoded and decoded, whole and with holes: the
+//! figures of `docs/decisions/0017-faster-decoding.md`.
+//!
+//! `cargo run --release -p ambar-codec --example speed`
+
+#![allow(clippy::print_stdout)] // It is what the program is for.
+use ambar_codec::{Layout, Result, Workspace, decode, encode, tune};
+use std::time::Instant;
+
+/// Values along each dimension of the field, and of a block.
+const SIDE: usize = 192;
+const BLOCK: usize = 8;
+/// Values of a chunk.
+const CHUNK: usize = 1 << 18;
+/// How often a chunk is decoded; the shortest time counts.
+const TIMES: usize = 7;
+
+/// A random number from -1 to 1 that belongs to a place.
+fn noise(place: [usize; 3], seed: usize) -> f64 {
+    let [z, y, x] = place.map(|k| k as u64);
+    let mut hash = (z << 42 | y << 21 | x) ^ (seed as u64) << 59;
+    for _ in 0..3 {
+        hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    }
+    (hash >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+/// Random numbers on a lattice of points so far apart, and what lies smoothly between.
+fn smooth(place: [usize; 3], apart: usize, seed: usize) -> f64 {
+    let corner = place.map(|k| k / apart);
+    let weight = place.map(|k| {
+        let t = (k % apart) as f64 / apart as f64;
+        t * t * t * (10.0 - t * (15.0 - 6.0 * t))
+    });
+    (0..8)
+        .map(|bits| {
+            let at = [0, 1, 2].map(|d| corner[d] + (bits >> d & 1));
+            let part = |d: usize| {
+                if bits >> d & 1 == 1 {
+                    weight[d]
+                } else {
+                    1.0 - weight[d]
+                }
+            };
+            noise(at, seed) * part(0) * part(1) * part(2)
+        })
+        .sum()
+}
+
+/// A density: rougher the closer one looks, and its logarithm about normal.
+fn density(place: [usize; 3]) -> f64 {
+    let octaves = [
+        (64, 1.4),
+        (32, 0.9),
+        (16, 0.45),
+        (8, 0.17),
+        (4, 0.05),
+        (2, 0.012),
+    ];
+    let sum = octaves
+        .iter()
+        .map(|(apart, size)| size * smooth(place, *apart, *apart));
+    (1.5 * sum.sum::<f64>()).exp()
+}
+
+/// The place along the Morton curve, x quickest.
+fn morton([z, y, x]: [usize; 3]) -> usize {
+    (0..8).fold(0, |key, bit| {
+        key | (x >> bit & 1) << (3 * bit)
+            | (y >> bit & 1) << (3 * bit + 1)
+            | (z >> bit & 1) << (3 * bit + 2)
+    })
+}
+
+/// The blocks of the field, without those a finer level would cover if there are to be holes: their
+/// places, and the values.
+fn blocks(holes: bool) -> (Vec<[usize; 3]>, Vec<f64>) {
+    let side = SIDE / BLOCK;
+    let mut places: Vec<[usize; 3]> = (0..side * side * side)
+        .map(|i| [i / (side * side), i / side % side, i % side])
+        .filter(|place| !holes || smooth(place.map(|k| k + 1), 6, 99) < 0.17)
+        .collect();
+    places.sort_by_key(|place| morton(*place));
+    let mut values = Vec::with_capacity(places.len() * BLOCK * BLOCK * BLOCK);
+    for [z, y, x] in places.iter().map(|place| place.map(|k| k * BLOCK)) {
+        for z in z..z + BLOCK {
+            for y in y..y + BLOCK {
+                values.extend((x..x + BLOCK).map(|x| density([z, y, x])));
+            }
+        }
+    }
+    (places, values)
+}
+
+/// Encodes and decodes, and prints a line of the table.
+fn measure(name: &str, holes: bool, quick: bool) -> Result<()> {
+    let (places, values) = blocks(holes);
+    let cells = BLOCK * BLOCK * BLOCK;
+    let [least, most] = [f64::min, f64::max].map(|f| values.iter().copied().fold(values[0], f));
+    let bound = 1e-3 * (most - least);
+    let mut workspace = Workspace::default();
+    let (mut bytes, mut encoding, mut decoding) = (0, 0.0, 0.0);
+    for (places, values) in places.chunks(CHUNK / cells).zip(values.chunks(CHUNK)) {
+        let origins: Vec<[i64; 3]> = places
+            .iter()
+            .map(|place| place.map(|k| (k * BLOCK) as i64))
+            .collect();
+        let layout = Layout::Blocks {
+            side: [BLOCK; 3],
+            origins: &origins,
+        };
+        let plan = tune(values, &layout, bound)?;
+        let plan = if quick { plan.quick() } else { plan };
+        let begin = Instant::now();
+        let stream = encode(values, &layout, bound, Some(plan), &mut workspace)?;
+        encoding += begin.elapsed().as_secs_f64();
+        bytes += stream.len();
+        let mut out = vec![0.0f64; values.len()];
+        let mut shortest = f64::INFINITY;
+        for _ in 0..TIMES {
+            let begin = Instant::now();
+            decode(&stream, &mut out, &mut workspace)?;
+            shortest = shortest.min(begin.elapsed().as_secs_f64());
+        }
+        decoding += shortest;
+    }
+    let count = values.len() as f64;
+    println!(
+        "| {name} | {:.1} | {:.1} | {:.1} |",
+        8.0 * count / bytes as f64,
+        encoding / count * 1e9,
+        decoding / count * 1e9,
+    );
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    println!("| field, bound 1e-3 of its range | ratio | encoding, ns a value | decoding |");
+    println!("|---|---|---|---|");
+    measure("whole", false, false)?;
+    measure("whole, quick", false, true)?;
+    measure("with holes", true, false)?;
+    measure("with holes, quick", true, true)
+}
