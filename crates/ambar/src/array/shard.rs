@@ -161,14 +161,17 @@ impl Old {
 }
 
 /// The index of a shard made of `chunks` one behind the other, to stand behind them.
-pub(super) fn encode_index(chain: &CodecChain, chunks: &[Option<&[u8]>]) -> Result<Vec<u8>> {
-    let mut words = Vec::with_capacity(2 * chunks.len());
+pub(super) fn encode_index(
+    chain: &CodecChain,
+    lengths: impl Iterator<Item = Option<u64>>,
+) -> Result<Vec<u8>> {
+    let mut words = Vec::new();
     let mut offset = 0u64;
-    for chunk in chunks {
-        match chunk {
-            Some(bytes) => {
-                words.extend([offset, bytes.len() as u64]);
-                offset += bytes.len() as u64;
+    for length in lengths {
+        match length {
+            Some(length) => {
+                words.extend([offset, length]);
+                offset += length;
             }
             None => words.extend([MISSING, MISSING]),
         }

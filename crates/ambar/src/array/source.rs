@@ -15,7 +15,7 @@ use crate::codec::{
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::metadata::{ArrayMetadata, IndexLocation, Sharding, checked_product};
+use crate::metadata::{ArrayMetadata, checked_product};
 
 /// Raw bytes of a chunk that tells if long chunks are worth trying.
 const PROBE: u64 = 1 << 20;
@@ -52,7 +52,7 @@ impl<'a> Source<'a> {
     pub fn new(name: &'a str, spec: &ArraySpec, data: ArrayData<'a>) -> Result<Self> {
         super::check::check(spec, data)?;
         let layout = Layout::new(spec, data)?;
-        let metadata = described(spec, &layout);
+        let metadata = layout.describe(spec);
         let region = Region::all(&spec.shape);
         let origins = spec.block_origins.as_ref();
         let origins = origins.map(|origins| padded(origins, &layout));
@@ -183,7 +183,7 @@ impl<'a> Source<'a> {
         let chosen = self.long(spec, &short);
         match chosen {
             Ok(Some(long)) => {
-                self.metadata = described(spec, &self.layout);
+                self.metadata = self.layout.describe(spec);
                 Ok(long)
             }
             other => {
@@ -330,6 +330,22 @@ impl<'a> Source<'a> {
         self.encode_with(chain, chunk, old)
     }
 
+    /// The values of a chunk, where they lie in a row.
+    pub fn whole_chunk(&self, chunk: &[u64]) -> Option<&[u8]> {
+        let Values::Fixed(pieces) = &self.values else {
+            return None;
+        };
+        let shape = &self.layout.chunk_shape;
+        let size = self.metadata.dtype.size().unwrap_or(1);
+        let runs = Runs::new(&self.spans(chunk), shape, &self.region.shape, size);
+        let first = runs.first().outside;
+        let whole = runs.is_single() && runs.len == shape.iter().product::<u64>() as usize * size;
+        pieces
+            .single()?
+            .get(first..first + runs.len)
+            .filter(|_| whole)
+    }
+
     fn encode_with(
         &self,
         chain: &CodecChain,
@@ -384,7 +400,6 @@ impl<'a> Source<'a> {
         };
         let dtype = &self.metadata.dtype;
         let size = dtype.size().unwrap_or(1);
-        let spans = self.spans(chunk);
         let origins = self.origins.as_ref().and_then(|origins| {
             let start = (chunk[0] * chunk_shape[0]) as usize;
             origins.get(start..start + chunk_shape[0] as usize)
@@ -396,14 +411,10 @@ impl<'a> Source<'a> {
         };
         let bytes = chunk_shape.iter().product::<u64>() as usize * size;
         with_scratch(|scratch| {
-            if let Some(values) = pieces.single() {
-                let runs = Runs::new(&spans, chunk_shape, &self.region.shape, size);
-                if runs.is_single() && runs.len == bytes {
-                    let first = runs.first().outside;
-                    return f(&values[first..first + bytes], &place, &mut scratch.codecs);
-                }
+            if let Some(raw) = self.whole_chunk(chunk) {
+                return f(raw, &place, &mut scratch.codecs);
             }
-            let raw = scratch.decoded.bytes(bytes);
+            let (raw, spans) = (scratch.decoded.bytes(bytes), self.spans(chunk));
             if self.is_whole(chunk) {
                 // What lies outside of the array repeats a value of the chunk, which costs least.
                 let padding = pieces.value(&spans, &self.region.shape, size);
@@ -453,27 +464,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The metadata of a new array; its chain is still to be chosen.
-pub(super) fn described(spec: &ArraySpec, layout: &Layout) -> ArrayMetadata {
-    let sharding = layout.shard_shape.clone().map(|shape| Sharding {
-        shape,
-        location: IndexLocation::End,
-        index_chain: CodecChain::raw(),
-    });
-    let fill_value = spec.fill_value.clone();
-    ArrayMetadata {
-        dtype: spec.dtype.clone(),
-        shape: spec.shape.clone(),
-        chunk_shape: layout.chunk_shape.clone(),
-        sharding,
-        keys: crate::metadata::KeyEncoding::DEFAULT,
-        chain: CodecChain::raw(),
-        fill_value: fill_value.unwrap_or_else(|| ArrayMetadata::default_fill(&spec.dtype)),
-        dimension_names: spec.dimension_names.clone(),
-        attributes: spec.attributes.clone(),
-    }
-}
-
 /// Repeats `value` over `raw`.
 fn repeat(raw: &mut [u8], value: &[u8]) {
     if !value.is_empty() {
@@ -488,7 +478,7 @@ fn repeat(raw: &mut [u8], value: &[u8]) {
 /// `Invalid` where the spec contradicts itself.
 pub(crate) fn declared(spec: &ArraySpec) -> Result<ArrayMetadata> {
     super::check::check_spec(spec)?;
-    let mut metadata = described(spec, &Layout::new(spec, ArrayData::Fixed(&[]))?);
+    let mut metadata = Layout::new(spec, ArrayData::Fixed(&[]))?.describe(spec);
     let bound = spec.error_bound.filter(|bound| *bound > 0.0);
     metadata.chain = match (&spec.codecs, bound) {
         (Some(codecs), _) => codecs.clone(),

@@ -3,6 +3,7 @@
 use super::shard::{Old, encode_index};
 use super::source::Source;
 use super::spec::{ArrayData, ArraySpec, Region};
+use crate::buffers;
 use crate::codec::CodecChain;
 use crate::container::ContainerWriter;
 use crate::error::Result;
@@ -95,9 +96,11 @@ impl<'a> Prepared<'a> {
                 let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
                 container.put(&shard.key, &parts)?;
                 written[shard.array].keys.push(shard.key);
+                buffers::give_back(shard.parts);
             }
             rest = later;
         }
+        buffers::release();
         Ok(written)
     }
 
@@ -213,8 +216,10 @@ pub(super) fn assemble(
     let Some(sharding) = &metadata.sharding else {
         return Ok(chunks.into_iter().flatten().collect());
     };
-    let places: Vec<Option<&[u8]>> = chunks.iter().map(Option::as_deref).collect();
-    let index = encode_index(&sharding.index_chain, &places)?;
+    let lengths = chunks
+        .iter()
+        .map(|chunk| Some(chunk.as_ref()?.len() as u64));
+    let index = encode_index(&sharding.index_chain, lengths)?;
     Ok(chunks.into_iter().flatten().chain([index]).collect())
 }
 

@@ -7,6 +7,7 @@ use super::arrays::{self, ArrayCodec};
 use super::scratch::CodecScratch;
 use super::{ambar, blosc, checksum, pcodec, vlen};
 use crate::array::Strings;
+use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -338,7 +339,11 @@ impl CodecChain {
 
     fn encode_bytes(&self, raw: &[u8]) -> Result<Vec<u8>> {
         match self.bytes.split_first() {
-            Some((ByteCodec::Crc32c, _)) | None => self.encode_bytes_in_place(raw.to_vec()),
+            Some((ByteCodec::Crc32c, _)) | None => {
+                let mut out = buffers::take(raw.len() + 4);
+                out.extend_from_slice(raw);
+                self.encode_bytes_in_place(out)
+            }
             Some((first, later)) => {
                 let mut out = Vec::new();
                 first.encode(raw, &mut out)?;

@@ -1,5 +1,7 @@
 //! A rank's values on their way: whole shards into the file, pieces of others to their owners.
 
+use std::borrow::Cow;
+
 use super::declare::{ArrayId, Declared};
 use super::message::{self, Piece};
 use super::pending::Waiting;
@@ -99,10 +101,8 @@ impl RankWriter {
         shard: &[u64],
         whole: &Waiting,
     ) -> Result<()> {
-        let (key, parts) = self.encoding(|| {
-            let part = array.part(whole.region.clone(), &whole.values)?;
-            part.encode(shard)
-        })?;
+        let part = array.part(whole.region.clone(), &whole.values)?;
+        let (key, parts) = self.encoding(|| part.encode(shard))?;
         self.emit(key, parts, 0)
     }
 
@@ -130,11 +130,12 @@ impl RankWriter {
     }
 
     /// Finds a place for an entry, to be followed by `more` of about its length, and has it written.
-    fn emit(&mut self, key: String, parts: Vec<Vec<u8>>, more: usize) -> Result<()> {
+    fn emit(&mut self, key: String, parts: Vec<Cow<'_, [u8]>>, more: usize) -> Result<()> {
         let len = parts.iter().map(|part| part.len() as u64).sum();
         match self.extents.place(entry_bytes(&key, len), more as u64)? {
             Some(offset) => self.file.write(offset, key, parts),
             None => {
+                let parts = parts.into_iter().map(Cow::into_owned).collect();
                 self.late.push((key, parts));
                 Ok(())
             }
