@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::blocks::Span;
 use super::layout::Layout;
 use super::pieces::Pieces;
-use super::shard::encode_index;
+use super::shard::with_index;
 use super::source::Source;
 use super::spec::{ArrayData, Region};
 use crate::error::{Error, Result};
@@ -140,11 +140,13 @@ impl<'a> Part<'a> {
         let key = source.metadata.keys.key(source.name, shard);
         let length = |parts: &Vec<Cow<'_, [u8]>>| parts.iter().map(|part| part.len() as u64).sum();
         let lengths = encoded.iter().map(|parts| parts.as_ref().map(length));
-        let sharding = source.metadata.sharding.as_ref();
-        let index = sharding.map(|sharding| encode_index(&sharding.index_chain, lengths));
-        let index = index.transpose()?.map(Cow::Owned);
-        let parts = encoded.into_iter().flatten().flatten().chain(index);
-        Ok((key, parts.collect()))
+        let lengths: Vec<_> = lengths.collect();
+        let parts = encoded.into_iter().flatten().flatten();
+        let parts = match &source.metadata.sharding {
+            Some(sharding) => with_index(sharding, &lengths, parts, Cow::Owned)?,
+            None => parts.collect(),
+        };
+        Ok((key, parts))
     }
 }
 

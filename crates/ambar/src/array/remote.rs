@@ -10,6 +10,7 @@ use super::shard::Shard;
 use crate::codec::{Scratch, with_scratch};
 use crate::container::{Ahead, Part};
 use crate::error::Result;
+use crate::metadata::IndexLocation;
 use crate::parallel;
 
 /// Stored bytes that are fetched at once. While they are decoded the next ones are fetched, so that
@@ -98,6 +99,9 @@ impl Array {
         let Some(sharding) = &self.0.metadata.sharding else {
             return Ok(());
         };
+        if sharding.location == IndexLocation::Start {
+            return Ok(());
+        }
         if count <= self.chunks_in_shard(sharding) {
             return Ok(());
         }

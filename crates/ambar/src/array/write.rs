@@ -1,6 +1,6 @@
 //! Writing arrays: chunks are encoded in parallel, put together into shards, and appended.
 
-use super::shard::{Old, encode_index};
+use super::shard::{Old, with_index};
 use super::source::Source;
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::buffers;
@@ -216,11 +216,11 @@ pub(super) fn assemble(
     let Some(sharding) = &metadata.sharding else {
         return Ok(chunks.into_iter().flatten().collect());
     };
-    let lengths = chunks
-        .iter()
-        .map(|chunk| Some(chunk.as_ref()?.len() as u64));
-    let index = encode_index(&sharding.index_chain, lengths)?;
-    Ok(chunks.into_iter().flatten().chain([index]).collect())
+    let length = |chunk: &Option<Vec<u8>>| Some(chunk.as_ref()?.len() as u64);
+    let lengths: Vec<_> = chunks.iter().map(length).collect();
+    with_index(sharding, &lengths, chunks.into_iter().flatten(), |index| {
+        index
+    })
 }
 
 /// The codecs that would be chosen for an array by these values of it, of the shape `spec` says; they
