@@ -244,8 +244,8 @@ class Server:
 def _repeated(action: Callable[[], float], uncounted: int = 0) -> list[float]:
     """Return the seconds of an action, repeated until `TURN_SECONDS` have passed.
 
-    The first times may stay uncounted: a virtual machine that has given free memory back to its host
-    waits for it when it is used again, for large pages longer than any way takes to read.
+    The first times may stay uncounted: a virtual machine that has given free memory back to its
+    host waits for it when it is used again, for large pages longer than any way takes to read.
     """
     gc.collect()
     for _ in range(uncounted):

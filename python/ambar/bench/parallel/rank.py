@@ -73,7 +73,7 @@ class Job:
         """Read the part."""
         store: Any = ambar.open(self.path)
         part = slice(self.start, self.start + len(self.values))
-        # The cores that there are for each rank of this node, all of whose ranks are taken to be on it.
+        # The cores that there are for each rank, all of which are taken to be on this node.
         threads = max(1, (os.cpu_count() or 1) // self.comm.size)
         store[ARRAY].read(part, out=self.values, threads=threads)
 
