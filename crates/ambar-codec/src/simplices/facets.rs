@@ -1,0 +1,227 @@
+//! The facets of cells that were met, behind which another cell may lie, and how they touch.
+
+/// No facet.
+const NONE: u32 = u32::MAX;
+
+/// Facets of one slot of the table that are compared at most; those behind are not found, which costs a
+/// few bits in meshes of no sensible kind, and keeps streams from taking for ever.
+const MOST_COMPARED: usize = 48;
+
+/// What there is behind a facet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not known yet.
+    Open,
+    /// No cell.
+    Wall,
+    /// A cell that was met: the facet is gone.
+    Met,
+}
+
+/// A facet of a cell: all of its corners but one.
+///
+/// Two facets touch in a ridge: all corners of a facet but one, in a tetrahedron an edge. Around a ridge
+/// cells that were met alternate with gaps, and a facet touches the one on the other side of its gap.
+#[derive(Clone, Copy)]
+pub(super) struct Facet<const F: usize> {
+    /// The corners, in the order of the cell's row.
+    pub corners: [u32; F],
+    /// Across the ridge without the corner of the same number: which facet it touches.
+    pub touching: [u32; F],
+    /// The next and the one before in the same slot of the table.
+    next: u32,
+    before: u32,
+    /// The row of the cell.
+    pub cell: u32,
+    /// How many cells lie around the ridge between the two facets, up to 255.
+    pub around: [u8; F],
+    /// Which of the row's corners is none of the facet's.
+    pub missing: u8,
+    pub state: State,
+}
+
+impl<const F: usize> Facet<F> {
+    /// An open facet that touches nothing yet.
+    pub fn new(corners: [u32; F], cell: u32, missing: u8) -> Self {
+        Self {
+            corners,
+            touching: [NONE; F],
+            next: NONE,
+            before: NONE,
+            cell,
+            around: [1; F],
+            missing,
+            state: State::Open,
+        }
+    }
+}
+
+/// All facets that matter still.
+pub(super) struct Facets<const F: usize> {
+    all: Vec<Facet<F>>,
+    unused: Vec<u32>,
+    /// The first open facet of each slot, by its corners.
+    table: Vec<u32>,
+    bits: u32,
+}
+
+impl<const F: usize> Default for Facets<F> {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            unused: Vec::new(),
+            table: Vec::new(),
+            bits: 0,
+        }
+    }
+}
+
+impl<const F: usize> std::ops::Index<u32> for Facets<F> {
+    type Output = Facet<F>;
+
+    #[inline(always)]
+    fn index(&self, facet: u32) -> &Facet<F> {
+        &self.all[facet as usize]
+    }
+}
+
+impl<const F: usize> std::ops::IndexMut<u32> for Facets<F> {
+    #[inline(always)]
+    fn index_mut(&mut self, facet: u32) -> &mut Facet<F> {
+        &mut self.all[facet as usize]
+    }
+}
+
+impl<const F: usize> Facets<F> {
+    /// Forgets all, and makes a table for the facets that are open at a time in a mesh of so many cells.
+    pub fn reset(&mut self, cells: usize) {
+        self.all.clear();
+        self.unused.clear();
+        self.bits = (cells / 4).max(64).next_power_of_two().ilog2();
+        self.table.clear();
+        self.table.resize(1 << self.bits, NONE);
+    }
+
+    /// Keeps a facet, and gives its number.
+    pub fn add(&mut self, facet: Facet<F>) -> u32 {
+        if let Some(number) = self.unused.pop() {
+            self.all[number as usize] = facet;
+            return number;
+        }
+        self.all.push(facet);
+        (self.all.len() - 1) as u32
+    }
+
+    /// Lets the number of a facet be used for another.
+    pub fn release(&mut self, facet: u32) {
+        self.unused.push(facet);
+    }
+
+    /// The slot of corners: the same in any order.
+    fn slot(&self, corners: &[u32; F]) -> usize {
+        let mixed = |corner: &u32| {
+            let product = u64::from(*corner).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            product ^ product >> 29
+        };
+        let sum = corners.iter().map(mixed).fold(0, u64::wrapping_add);
+        (sum.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - self.bits)) as usize
+    }
+
+    /// Enters an open facet into the table.
+    pub fn enter(&mut self, facet: u32) {
+        let slot = self.slot(&self[facet].corners);
+        let next = std::mem::replace(&mut self.table[slot], facet);
+        (self[facet].next, self[facet].before) = (next, NONE);
+        if next != NONE {
+            self[next].before = facet;
+        }
+    }
+
+    /// Takes a facet out of the table.
+    pub fn leave(&mut self, facet: u32) {
+        let Facet { next, before, .. } = self[facet];
+        if before == NONE {
+            let slot = self.slot(&self[facet].corners);
+            self.table[slot] = next;
+        } else {
+            self[before].next = next;
+        }
+        if next != NONE {
+            self[next].before = before;
+        }
+    }
+
+    /// The open facet of these corners, in any order.
+    pub fn find(&self, corners: &[u32; F]) -> Option<u32> {
+        let mut facet = self.table[self.slot(corners)];
+        for _ in 0..MOST_COMPARED {
+            if facet == NONE {
+                break;
+            }
+            if same(&self[facet].corners, corners) {
+                return Some(facet);
+            }
+            facet = self[facet].next;
+        }
+        None
+    }
+
+    /// The corner of the facet that touches `facet` across its ridge of number `ridge` which is not on
+    /// the ridge.
+    #[inline(always)]
+    pub fn across(&self, facet: u32, ridge: usize) -> Option<u32> {
+        let other = self.all.get(self[facet].touching[ridge] as usize)?;
+        let number = other.touching.iter().position(|n| *n == facet)?;
+        Some(other.corners[number])
+    }
+
+    /// Lets what touched `old` across a ridge touch `new`, with so many cells around the ridge.
+    pub fn retouch(&mut self, facet: u32, old: u32, new: u32, around: u8) {
+        let Some(facet) = self.all.get_mut(facet as usize) else {
+            return;
+        };
+        if let Some(number) = facet.touching.iter().position(|n| *n == old) {
+            facet.touching[number] = new;
+            facet.around[number] = around;
+        }
+    }
+
+    /// Puts two facets of the same corners together: both are gone, and what touched them touches now.
+    pub fn join(&mut self, one: u32, two: u32) {
+        for number in 0..F {
+            let corner = self[one].corners[number];
+            let Some(of_two) = self[two].corners.iter().position(|n| *n == corner) else {
+                continue;
+            };
+            let (a, b) = (self[one].touching[number], self[two].touching[of_two]);
+            // Where the two touch each other, the gap between them is closed.
+            if a != two && b != one {
+                let around = self[one].around[number].saturating_add(self[two].around[of_two]);
+                self.retouch(a, one, b, around);
+                self.retouch(b, two, a, around);
+            }
+        }
+        self[one].state = State::Met;
+        self[two].state = State::Met;
+    }
+}
+
+/// Whether corners are the same in any order.
+#[inline(always)]
+fn same<const F: usize>(one: &[u32; F], two: &[u32; F]) -> bool {
+    let (mut one, mut two) = (*one, *two);
+    sort(&mut one);
+    sort(&mut two);
+    one == two
+}
+
+/// Sorts a few numbers, by exchanging neighbours.
+#[inline(always)]
+pub(super) fn sort(numbers: &mut [u32]) {
+    for end in (1..numbers.len()).rev() {
+        for i in 0..end {
+            let (a, b) = (numbers[i], numbers[i + 1]);
+            (numbers[i], numbers[i + 1]) = (a.min(b), a.max(b));
+        }
+    }
+}
