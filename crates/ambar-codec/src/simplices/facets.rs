@@ -22,18 +22,20 @@ pub(super) enum State {
 ///
 /// Two facets touch in a ridge: all corners of a facet but one, in a tetrahedron an edge. Around a ridge
 /// cells that were met alternate with gaps, and a facet touches the one on the other side of its gap.
+/// The ridge without corner number i has number i, and as an end of that contact the number
+/// `ENDS` times that of the facet and i.
 #[derive(Clone, Copy)]
 pub(super) struct Facet<const F: usize> {
     /// The corners, in the order of the cell's row.
     pub corners: [u32; F],
-    /// Across the ridge without the corner of the same number: which facet it touches.
-    pub touching: [u32; F],
+    /// For each ridge the other end of the contact, if that one's other end is this.
+    pub ends: [u32; F],
     /// The next and the one before in the same slot of the table.
     next: u32,
     before: u32,
     /// The row of the cell.
     pub cell: u32,
-    /// How many cells lie around the ridge between the two facets, up to 255.
+    /// How many cells lie around each ridge between the two facets, up to 255.
     pub around: [u8; F],
     /// Which of the row's corners is none of the facet's.
     pub missing: u8,
@@ -41,19 +43,34 @@ pub(super) struct Facet<const F: usize> {
 }
 
 impl<const F: usize> Facet<F> {
-    /// An open facet that touches nothing yet.
-    pub fn new(corners: [u32; F], cell: u32, missing: u8) -> Self {
-        Self {
-            corners,
-            touching: [NONE; F],
-            next: NONE,
-            before: NONE,
-            cell,
-            around: [1; F],
-            missing,
-            state: State::Open,
-        }
+    const NEW: Self = Self {
+        corners: [NONE; F],
+        ends: [NONE; F],
+        next: NONE,
+        before: NONE,
+        cell: 0,
+        around: [1; F],
+        missing: 0,
+        state: State::Open,
+    };
+
+    /// Makes it an open facet of a cell, whose corners and ends are still to be told.
+    #[inline(always)]
+    pub fn begin(&mut self, cell: u32, missing: u8) {
+        self.cell = cell;
+        self.around = [1; F];
+        self.missing = missing;
+        self.state = State::Open;
     }
+}
+
+/// Ends of contacts that a facet has numbers for.
+const ENDS: u32 = 4;
+
+/// An end of a contact.
+#[inline(always)]
+pub(super) fn end(facet: u32, ridge: usize) -> u32 {
+    ENDS * facet + ridge as u32
 }
 
 /// All facets that matter still.
@@ -102,13 +119,13 @@ impl<const F: usize> Facets<F> {
         self.table.resize(1 << self.bits, NONE);
     }
 
-    /// Keeps a facet, and gives its number.
-    pub fn add(&mut self, facet: Facet<F>) -> u32 {
+    /// A number for a facet.
+    #[inline(always)]
+    pub fn reserve(&mut self) -> u32 {
         if let Some(number) = self.unused.pop() {
-            self.all[number as usize] = facet;
             return number;
         }
-        self.all.push(facet);
+        self.all.push(Facet::NEW);
         (self.all.len() - 1) as u32
     }
 
@@ -118,6 +135,7 @@ impl<const F: usize> Facets<F> {
     }
 
     /// The slot of corners: the same in any order.
+    #[inline(always)]
     fn slot(&self, corners: &[u32; F]) -> usize {
         let mixed = |corner: &u32| {
             let product = u64::from(*corner).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -128,6 +146,7 @@ impl<const F: usize> Facets<F> {
     }
 
     /// Enters an open facet into the table.
+    #[inline(always)]
     pub fn enter(&mut self, facet: u32) {
         let slot = self.slot(&self[facet].corners);
         let next = std::mem::replace(&mut self.table[slot], facet);
@@ -138,6 +157,7 @@ impl<const F: usize> Facets<F> {
     }
 
     /// Takes a facet out of the table.
+    #[inline(always)]
     pub fn leave(&mut self, facet: u32) {
         let Facet { next, before, .. } = self[facet];
         if before == NONE {
@@ -152,6 +172,7 @@ impl<const F: usize> Facets<F> {
     }
 
     /// The open facet of these corners, in any order.
+    #[inline(always)]
     pub fn find(&self, corners: &[u32; F]) -> Option<u32> {
         let mut facet = self.table[self.slot(corners)];
         for _ in 0..MOST_COMPARED {
@@ -166,39 +187,53 @@ impl<const F: usize> Facets<F> {
         None
     }
 
-    /// The corner of the facet that touches `facet` across its ridge of number `ridge` which is not on
-    /// the ridge.
+    /// The other end of a contact, if there is one.
     #[inline(always)]
-    pub fn across(&self, facet: u32, ridge: usize) -> Option<u32> {
-        let other = self.all.get(self[facet].touching[ridge] as usize)?;
-        let number = other.touching.iter().position(|n| *n == facet)?;
-        Some(other.corners[number])
+    pub fn other(&self, one: u32) -> Option<u32> {
+        let at = |end: u32| {
+            let facet = self.all.get((end / ENDS) as usize);
+            facet.and_then(|facet| facet.ends.get((end % ENDS) as usize).copied())
+        };
+        at(one).filter(|other| at(*other) == Some(one))
     }
 
-    /// Lets what touched `old` across a ridge touch `new`, with so many cells around the ridge.
-    pub fn retouch(&mut self, facet: u32, old: u32, new: u32, around: u8) {
-        let Some(facet) = self.all.get_mut(facet as usize) else {
-            return;
-        };
-        if let Some(number) = facet.touching.iter().position(|n| *n == old) {
-            facet.touching[number] = new;
-            facet.around[number] = around;
+    /// The facet of an end, and its corner that is not on the ridge; twice `NONE` for no end.
+    #[inline(always)]
+    pub fn apex(&self, end: u32) -> (u32, u32) {
+        let facet = end / ENDS;
+        match self.all.get(facet as usize) {
+            Some(of_end) => (facet, of_end.corners[(end % ENDS) as usize]),
+            None => (NONE, NONE),
+        }
+    }
+
+    /// Makes two ends those of one contact, with so many cells around the ridge.
+    #[inline(always)]
+    pub fn touch(&mut self, one: u32, two: u32, around: u8) {
+        for (end, other) in [(one, two), (two, one)] {
+            let (facet, ridge) = (&mut self[end / ENDS], (end % ENDS) as usize);
+            (facet.ends[ridge], facet.around[ridge]) = (other, around);
         }
     }
 
     /// Puts two facets of the same corners together: both are gone, and what touched them touches now.
+    #[inline(always)]
     pub fn join(&mut self, one: u32, two: u32) {
+        let corners = self[two].corners;
         for number in 0..F {
             let corner = self[one].corners[number];
-            let Some(of_two) = self[two].corners.iter().position(|n| *n == corner) else {
+            let mut of_two = 0;
+            for (place, other) in corners.iter().enumerate() {
+                of_two = if *other == corner { place } else { of_two };
+            }
+            let ends = (self.other(end(one, number)), self.other(end(two, of_two)));
+            let (Some(a), Some(b)) = ends else {
                 continue;
             };
-            let (a, b) = (self[one].touching[number], self[two].touching[of_two]);
             // Where the two touch each other, the gap between them is closed.
-            if a != two && b != one {
+            if a / ENDS != two && b / ENDS != one {
                 let around = self[one].around[number].saturating_add(self[two].around[of_two]);
-                self.retouch(a, one, b, around);
-                self.retouch(b, two, a, around);
+                self.touch(a, b, around);
             }
         }
         self[one].state = State::Met;
@@ -209,6 +244,10 @@ impl<const F: usize> Facets<F> {
 /// Whether corners are the same in any order.
 #[inline(always)]
 fn same<const F: usize>(one: &[u32; F], two: &[u32; F]) -> bool {
+    let sum = |corners: &[u32; F]| corners.iter().fold(0, |sum: u32, n| sum.wrapping_add(*n));
+    if sum(one) != sum(two) {
+        return false;
+    }
     let (mut one, mut two) = (*one, *two);
     sort(&mut one);
     sort(&mut two);

@@ -59,6 +59,14 @@ pub fn encode<T: Corner>(
     width: usize,
     workspace: &mut Workspace,
 ) -> Result<Vec<u8>> {
+    T::encode(corners, width, workspace)
+}
+
+fn encode_rows<T: Corner>(
+    corners: &[T],
+    width: usize,
+    workspace: &mut Workspace,
+) -> Result<Vec<u8>> {
     if !WIDTHS.contains(&width) || !corners.len().is_multiple_of(width) {
         return Err(Invalid("cells are rows of 2, 3 or 4 corners"));
     }
@@ -179,6 +187,10 @@ pub fn inspect(stream: &[u8]) -> Result<Info> {
 /// # Errors
 /// `Corrupt` where the stream is damaged, cut short, or holds other values; `Unsupported`.
 pub fn decode<T: Corner>(stream: &[u8], out: &mut [T], workspace: &mut Workspace) -> Result<()> {
+    T::decode(stream, out, workspace)
+}
+
+fn decode_rows<T: Corner>(stream: &[u8], out: &mut [T], workspace: &mut Workspace) -> Result<()> {
     let parts = parse(stream)?;
     let extent = parts.extent;
     if parts.value_size != T::SIZE || extent.cells * parts.width != out.len() {

@@ -14,14 +14,43 @@ const ORDERS: usize = 64;
 /// Candidates at most among the corners that are two facets away.
 pub(super) const AWAY: usize = MOST * MOST;
 
-/// What is known of a candidate for the corner of a cell behind a facet.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Candidate {
-    pub corner: u32,
-    /// Across how many ridges it lies.
-    pub ridges: usize,
-    /// How many cells there are around one of these at most.
-    pub around: u8,
+/// A candidate for the corner of a cell behind a facet: across how many ridges it lies, how many cells
+/// are around one of these at most, and the corner. The likelier is the greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate(u64);
+
+impl Candidate {
+    pub const NONE: Self = Self(0);
+    const RIDGE: u64 = 1 << 40;
+
+    #[inline(always)]
+    pub fn new(corner: u32, around: u8) -> Self {
+        Self(Self::RIDGE | u64::from(around) << 32 | u64::from(corner))
+    }
+
+    /// The same corner across the ridges of both.
+    #[inline(always)]
+    pub fn with(self, other: Self) -> Self {
+        let ridges = other.ridges() as u64 * Self::RIDGE;
+        Self(
+            (self.0 % Self::RIDGE).max(other.0 % Self::RIDGE)
+                + self.0 / Self::RIDGE * Self::RIDGE
+                + ridges,
+        )
+    }
+
+    #[inline(always)]
+    pub fn corner(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn around(self) -> u8 {
+        (self.0 >> 32) as u8
+    }
+
+    fn ridges(self) -> usize {
+        (self.0 / Self::RIDGE) as usize
+    }
 }
 
 /// The probabilities of all that a walk codes.
@@ -81,11 +110,14 @@ impl Models {
         corner: u32,
     ) -> Option<u32> {
         for (number, candidate) in candidates.iter().enumerate() {
-            let next = candidates.get(number + 1).map_or(0, |next| next.around);
-            let context = number * MOST + candidate.ridges;
-            let context = (context * AROUND + capped(candidate.around)) * AROUND + capped(next);
-            if coder.bit(&mut self.candidates[context], candidate.corner == corner) {
-                return Some(candidate.corner);
+            if *candidate == Candidate::NONE {
+                break;
+            }
+            let next = candidates.get(number + 1).map_or(0, |next| next.around());
+            let context = number * MOST + candidate.ridges();
+            let context = (context * AROUND + capped(candidate.around())) * AROUND + capped(next);
+            if coder.bit(&mut self.candidates[context], candidate.corner() == corner) {
+                return Some(candidate.corner());
             }
         }
         None
@@ -136,22 +168,28 @@ impl Models {
     ) -> [u8; MOST] {
         let context = context.iter().fold(0, |sum, part| sum * MOST + part);
         let probabilities = &mut self.orders[context];
-        let (mut left, mut found) = ([0, 1, 2, 3], [0; MOST]);
+        // Half bytes: the corners that are left, and those found.
+        let (mut left, mut found) = (0x3210u32, 0);
         let (mut begin, mut path, mut paths) = (0, 0, 1);
         for place in 0..width - 1 {
             let count = width - place;
             let bits = usize::BITS - (count - 1).leading_zeros();
             let tree = &mut probabilities[begin + (path << bits)..][..1 << bits];
-            let number = left.iter().position(|corner| *corner == order[place]);
-            let number = coder.tree(tree, number.unwrap_or(0) as u32, bits);
-            let number = (number as usize).min(count - 1);
-            found[place] = left[number];
-            left.copy_within(number + 1.., number);
+            let mut number = 0;
+            if C::WRITES {
+                let is_it = |n: &usize| (left >> (4 * n) & 0xf) as u8 == order[place];
+                number = (0..count).find(is_it).unwrap_or(0);
+            }
+            let number = coder.tree(tree, number as u32, bits) as usize;
+            let number = number.min(count - 1);
+            found |= (left >> (4 * number) & 0xf) << (8 * place);
+            let before = (1 << (4 * number)) - 1;
+            left = left & before | left >> 4 & !before;
             begin += paths << bits;
             path = path * count + number;
             paths *= count;
         }
-        found[width - 1] = left[0];
-        found
+        found |= (left & 0xf) << (8 * (width - 1));
+        found.to_le_bytes()
     }
 }

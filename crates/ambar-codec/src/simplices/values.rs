@@ -1,5 +1,6 @@
 //! The values that corners have: each once, ascending, and their ranks among these.
 
+use super::Workspace;
 use super::side::{Coder, Magnitudes};
 use crate::error::{Corrupt, Result};
 
@@ -13,31 +14,54 @@ pub trait Corner: Copy + Default + Send + Sync + 'static {
 
     /// From a word, if it is not too large.
     fn from_word(word: u64) -> Option<Self>;
+
     /// The value in a word.
     fn to_word(self) -> u64;
+
+    /// Encodes rows, as [`super::encode`].
+    ///
+    /// # Errors
+    /// As there.
+    fn encode(corners: &[Self], width: usize, workspace: &mut Workspace) -> Result<Vec<u8>>;
+
+    /// Decodes rows, as [`super::decode`].
+    ///
+    /// # Errors
+    /// As there.
+    fn decode(stream: &[u8], out: &mut [Self], workspace: &mut Workspace) -> Result<()>;
 }
 
-impl Corner for u32 {
-    const SIZE: usize = 4;
+macro_rules! corner {
+    ($type:ty, $size:expr) => {
+        impl Corner for $type {
+            const SIZE: usize = $size;
 
-    fn from_word(word: u64) -> Option<Self> {
-        Self::try_from(word).ok()
-    }
-    fn to_word(self) -> u64 {
-        u64::from(self)
-    }
+            fn from_word(word: u64) -> Option<Self> {
+                Self::try_from(word).ok()
+            }
+
+            fn to_word(self) -> u64 {
+                self as u64
+            }
+
+            // Compiled here, where all that is called for every corner can be inlined.
+            fn encode(
+                corners: &[Self],
+                width: usize,
+                workspace: &mut Workspace,
+            ) -> Result<Vec<u8>> {
+                super::encode_rows(corners, width, workspace)
+            }
+
+            fn decode(stream: &[u8], out: &mut [Self], workspace: &mut Workspace) -> Result<()> {
+                super::decode_rows(stream, out, workspace)
+            }
+        }
+    };
 }
 
-impl Corner for u64 {
-    const SIZE: usize = 8;
-
-    fn from_word(word: u64) -> Option<Self> {
-        Some(word)
-    }
-    fn to_word(self) -> u64 {
-        self
-    }
-}
+corner!(u32, 4);
+corner!(u64, 8);
 
 /// The different values, ascending, and the rank of each of `corners` among them.
 pub(super) fn ranked<T: Corner>(corners: &[T]) -> (Vec<u64>, Vec<u32>) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::facets::{Facet, Facets, State, sort};
+use super::facets::{Facet, Facets, State, end, sort};
 use super::models::{AWAY, Candidate, MOST, Models};
 use super::places::Places;
 use super::side::Coder;
@@ -140,17 +140,22 @@ impl<const F: usize> Walk<F> {
                 }
             };
         }
-        let corners = &corners[..Self::WIDTH];
-        self.meet_cell(mesh, row, corners);
+        self.meet_cell(mesh, row, &corners[..Self::WIDTH]);
         let mut facets = [0; MOST];
-        for (missing, facet) in facets[..Self::WIDTH].iter_mut().enumerate() {
-            let corners = without(corners, missing);
-            *facet = self
-                .facets
-                .add(Facet::new(corners, row as u32, missing as u8));
+        for facet in &mut facets[..Self::WIDTH] {
+            *facet = self.facets.reserve();
         }
         for missing in 0..Self::WIDTH {
-            self.facets[facets[missing]].touching = without(&facets[..Self::WIDTH], missing);
+            let new = &mut self.facets[facets[missing]];
+            new.begin(row as u32, missing as u8);
+            for place in (0..Self::WIDTH).filter(|place| *place != missing) {
+                let ridge = place - usize::from(place > missing);
+                new.corners[ridge] = corners[place];
+                new.ends[ridge] = end(facets[place], missing - usize::from(missing > place));
+            }
+        }
+        for facet in &facets[..Self::WIDTH] {
+            self.enter(*facet);
         }
         self.open(&facets[..Self::WIDTH]);
         Ok(())
@@ -173,10 +178,17 @@ impl<const F: usize> Walk<F> {
         } else {
             None
         };
-        let touching = facet.touching.iter();
-        let walls = touching.filter(|n| self.facets[**n].state == State::Wall);
+        let (mut ends, mut touching, mut walls) = ([NONE; F], [(NONE, NONE); F], 0);
+        for ridge in 0..F {
+            if let Some(other) = self.facets.other(end(gate, ridge)) {
+                ends[ridge] = other;
+                touching[ridge] = self.facets.apex(other);
+                let state = self.facets[touching[ridge].0].state;
+                walls += usize::from(state == State::Wall);
+            }
+        }
         let around = facet.around.iter().copied().fold(0, u8::max);
-        if models.wall(coder, walls.count(), around, behind.is_none()) {
+        if models.wall(coder, walls, around, behind.is_none()) {
             self.facets[gate].state = State::Wall;
             return Ok(false);
         }
@@ -191,7 +203,7 @@ impl<const F: usize> Walk<F> {
         let place = order.iter().position(|corner| usize::from(*corner) == F);
         let place = place.unwrap_or(0);
         let corner = (known.numbers[place], known.ranks[place]);
-        corners[F] = self.apex(coder, mesh, models, extent, (gate, &facet), corner)?;
+        corners[F] = self.apex(coder, mesh, models, extent, (&facet, &touching), corner)?;
         let ranks = corners.map(|corner| self.ranks[corner as usize]);
         let (highest, lowest) = extremes(&ranks[..Self::WIDTH]);
         let context = [usize::from(facet.missing), highest, lowest];
@@ -206,11 +218,15 @@ impl<const F: usize> Walk<F> {
         let row = self
             .cells
             .code(coder, &mut models.cells[model], near, row)?;
-        let row_corners = order.map(|corner| corners[usize::from(corner)]);
-        let row_corners = &row_corners[..Self::WIDTH];
+        let of_row = order.map(|corner| corners[usize::from(corner)]);
         self.latest[corners[highest] as usize] = row as u32;
-        mesh.met_cell(row, row_corners);
-        self.advance((gate, &facet), row, row_corners, &order[..Self::WIDTH]);
+        mesh.met_cell(row, &of_row[..Self::WIDTH]);
+        let mut places = [0; MOST];
+        for (place, which) in order[..Self::WIDTH].iter().enumerate() {
+            places[usize::from(*which)] = place;
+        }
+        self.advance((&facet, &ends), row, &corners, &places);
+        self.facets.release(gate);
         Ok(true)
     }
 
@@ -222,13 +238,11 @@ impl<const F: usize> Walk<F> {
         mesh: &mut M,
         models: &mut Models,
         extent: Extent,
-        (gate, facet): (u32, &Facet<F>),
+        (facet, touching): (&Facet<F>, &[(u32, u32); F]),
         (number, rank): (u32, u32),
     ) -> Result<u32> {
-        let mut candidates = [Candidate::default(); F];
-        let count = self.candidates((gate, facet), &mut candidates);
-        let candidates = &candidates[..count];
-        if let Some(corner) = models.candidate(coder, candidates, number) {
+        let candidates = likeliest(facet, touching);
+        if let Some(corner) = models.candidate(coder, &candidates, number) {
             return Ok(corner);
         }
         let around = facet.around.iter().copied().fold(0, u8::max);
@@ -239,13 +253,14 @@ impl<const F: usize> Walk<F> {
         }
         let mut away = [0; AWAY];
         let mut count = 0;
-        for other in facet.touching {
+        for (other, _) in touching.iter().filter(|(other, _)| *other != NONE) {
             for ridge in 0..F {
-                let Some(corner) = self.facets.across(other, ridge) else {
+                let Some(beyond) = self.facets.other(end(*other, ridge)) else {
                     continue;
                 };
+                let (_, corner) = self.facets.apex(beyond);
                 let known = facet.corners.contains(&corner)
-                    || candidates.iter().any(|known| known.corner == corner)
+                    || touching.iter().any(|(_, known)| *known == corner)
                     || away[..count].contains(&corner);
                 if !known {
                     away[count] = corner;
@@ -259,43 +274,6 @@ impl<const F: usize> Walk<F> {
         let met = self.ranks.len() as u32;
         let since = models.since(coder, u64::from((met - 1).wrapping_sub(number)));
         self.met_since(since)
-    }
-
-    /// The corners behind the ridges of a facet, the likeliest first; gives their number.
-    #[inline(always)]
-    fn candidates(
-        &self,
-        (gate, facet): (u32, &Facet<F>),
-        candidates: &mut [Candidate; F],
-    ) -> usize {
-        let mut count = 0;
-        for ridge in 0..F {
-            let Some(corner) = self.facets.across(gate, ridge) else {
-                continue;
-            };
-            let around = facet.around[ridge];
-            let known = &mut candidates[..count];
-            if let Some(known) = known.iter_mut().find(|known| known.corner == corner) {
-                known.ridges += 1;
-                known.around = known.around.max(around);
-            } else {
-                candidates[count] = Candidate {
-                    corner,
-                    ridges: 1,
-                    around,
-                };
-                count += 1;
-            }
-        }
-        for end in (1..count).rev() {
-            for i in 0..end {
-                let likelihood = |n: usize| (candidates[n].ridges, candidates[n].around);
-                if likelihood(i) < likelihood(i + 1) {
-                    candidates.swap(i, i + 1);
-                }
-            }
-        }
-        count
     }
 
     /// The point that was met so many points ago.
@@ -342,63 +320,70 @@ impl<const F: usize> Walk<F> {
         mesh.met_cell(row, corners);
     }
 
-    /// Puts the facets of a cell that was met behind `facet` in its place.
+    /// Puts the facets of a cell that was met behind `facet` in its place. The cell's corners are those
+    /// of the facet, and the one behind it; `places` are those in the row.
     #[inline(always)]
     fn advance(
         &mut self,
-        (gate, facet): (u32, &Facet<F>),
+        (facet, ends): (&Facet<F>, &[u32; F]),
         row: usize,
-        corners: &[u32],
-        order: &[u8],
+        corners: &[u32; MOST],
+        places: &[usize; MOST],
     ) {
         // New facet number i is without the facet's corner number i.
         let mut facets = [0; F];
-        for number in &mut facets {
-            *number = self.facets.add(*facet);
+        for facet in &mut facets {
+            *facet = self.facets.reserve();
         }
-        for (missing, which) in order.iter().enumerate() {
-            let Some(&number) = facets.get(usize::from(*which)) else {
-                continue;
-            };
-            let mut new = Facet::new(without(corners, missing), row as u32, missing as u8);
-            let opposite = usize::from(*which);
-            let around = facet.around[opposite].saturating_add(1);
-            let mut others = order
-                .iter()
-                .enumerate()
-                .filter(|(place, _)| *place != missing);
-            for ridge in 0..F {
-                let Some((_, corner)) = others.next() else {
-                    break;
+        // The number of a corner among those of the facet without another.
+        let number = |corner: usize, without: usize| {
+            places[corner] - usize::from(places[corner] > places[without])
+        };
+        for i in 0..F {
+            // Written in place: to copy what was written in parts has to wait for all writes before.
+            let new = &mut self.facets[facets[i]];
+            new.begin(row as u32, places[i] as u8);
+            for other in (0..=F).filter(|other| *other != i) {
+                let ridge = number(other, i);
+                new.corners[ridge] = corners[other];
+                new.ends[ridge] = match facets.get(other) {
+                    Some(other_facet) => end(*other_facet, number(i, other)),
+                    None => NONE,
                 };
-                match facets.get(usize::from(*corner)) {
-                    Some(beside) => new.touching[ridge] = *beside,
-                    None => {
-                        new.touching[ridge] = facet.touching[opposite];
-                        new.around[ridge] = around;
-                    }
-                }
             }
-            self.facets[number] = new;
-            let across = facet.touching[opposite];
-            self.facets.retouch(across, gate, number, around);
+            if ends[i] != NONE {
+                let around = facet.around[i].saturating_add(1);
+                self.facets
+                    .touch(end(facets[i], number(F, i)), ends[i], around);
+            }
+        }
+        for (new, across) in facets.iter().zip(ends) {
+            let (other, apex) = self.facets.apex(*across);
+            if *across != NONE && apex == corners[F] && self.facets[other].state == State::Open {
+                self.facets.leave(other);
+                self.facets.join(*new, other);
+            } else {
+                self.enter(*new);
+            }
         }
         self.open(&facets);
-        self.facets.release(gate);
     }
 
-    /// Enters the new facets of a cell, or joins them with those that there are of the same corners.
+    /// Enters a new facet into the table, or joins it with the one that is there of the same corners.
+    #[inline(always)]
+    fn enter(&mut self, facet: u32) {
+        let corners = self.facets[facet].corners;
+        if let Some(other) = self.facets.find(&corners) {
+            self.facets.leave(other);
+            self.facets.join(facet, other);
+        } else {
+            self.facets.enter(facet);
+        }
+    }
+
+    /// Queues the new facets of a cell that are open.
     #[inline(always)]
     fn open(&mut self, facets: &[u32]) {
-        for facet in facets {
-            let corners = self.facets[*facet].corners;
-            if let Some(other) = self.facets.find(&corners) {
-                self.facets.leave(other);
-                self.facets.join(*facet, other);
-            } else {
-                self.facets.enter(*facet);
-            }
-        }
         for facet in facets {
             if self.facets[*facet].state == State::Open {
                 self.queue.push_back(*facet);
@@ -409,10 +394,31 @@ impl<const F: usize> Walk<F> {
     }
 }
 
-/// A few numbers without that at one place.
+/// The corners behind the ridges of a facet, the likeliest first.
 #[inline(always)]
-fn without<const F: usize>(numbers: &[u32], place: usize) -> [u32; F] {
-    std::array::from_fn(|i| numbers[if i < place { i } else { i + 1 }])
+fn likeliest<const F: usize>(facet: &Facet<F>, touching: &[(u32, u32); F]) -> [Candidate; F] {
+    let mut candidates = [Candidate::NONE; F];
+    for ridge in 0..F {
+        let (other, corner) = touching[ridge];
+        if other == NONE {
+            continue;
+        }
+        let mut candidate = Candidate::new(corner, facet.around[ridge]);
+        for known in &mut candidates[..ridge] {
+            if known.corner() == corner && *known != Candidate::NONE {
+                candidate = candidate.with(*known);
+                *known = Candidate::NONE;
+            }
+        }
+        candidates[ridge] = candidate;
+    }
+    for end in (1..F).rev() {
+        for i in 0..end {
+            let (a, b) = (candidates[i], candidates[i + 1]);
+            (candidates[i], candidates[i + 1]) = (a.max(b), a.min(b));
+        }
+    }
+    candidates
 }
 
 /// Where the highest and the lowest of some ranks are, the first ones of those.
