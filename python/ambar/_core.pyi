@@ -152,6 +152,7 @@ class Writer:
         error_bound: str | None,
         predict: bool,
         whole: bool,
+        cells: bool,
     ) -> None:
         """Write an array.
 
