@@ -63,6 +63,26 @@ pub fn encode_alone(dtype: &DataType, shape: &[u64], raw: &[u8], predict: bool) 
         .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
 }
 
+/// Encodes the values of an array, a chunk of `shape`, by these codecs, as [`decode_alone`] names them.
+///
+/// # Errors
+/// `Invalid` where shape and bytes do not fit, or a codec does not take them; `Unsupported`.
+pub fn encode_alone_with(
+    codecs: &str,
+    dtype: &DataType,
+    shape: &[u64],
+    raw: &[u8],
+) -> Result<Vec<u8>> {
+    check(dtype, shape, raw.len()).map_err(Error::invalid)?;
+    let chain = chain_of(codecs, dtype, shape.len())?;
+    let place = ChunkPlace {
+        shape,
+        origins: None,
+        plan: None,
+    };
+    with_scratch(|scratch| chain.encode(dtype, raw, &place, &mut scratch.codecs))
+}
+
 /// Decodes what `encode_alone` made into `out`, native byte order.
 ///
 /// # Errors

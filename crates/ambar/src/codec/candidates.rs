@@ -157,7 +157,7 @@ pub(super) fn cells(profile: Profile, dtype: &DataType, shape: &[u64]) -> Option
         Profile::Small => (0.01, 0.0),
     };
     Some(Candidate {
-        chain: CodecChain::simplices(),
+        chain: CodecChain::checksummed(ValueCodec::Simplices, None),
         penalty,
         per_value,
     })

@@ -88,11 +88,6 @@ impl CodecChain {
         Self::checksummed(ValueCodec::Ambar(ambar::Config { error_bound }), None)
     }
 
-    /// Rows of corners of simplices, and their checksum.
-    pub(super) fn simplices() -> Self {
-        Self::checksummed(ValueCodec::Simplices, None)
-    }
-
     /// A chain that sees quickly whether values repeat themselves.
     pub(crate) fn glance() -> Self {
         super::candidates::glance().chain

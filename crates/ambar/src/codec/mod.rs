@@ -24,7 +24,7 @@ mod array_tests;
 #[cfg(test)]
 mod tests;
 
-pub use alone::{Alone, decode_alone, encode_alone};
+pub use alone::{Alone, decode_alone, encode_alone, encode_alone_with};
 pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkPlace, tune};
