@@ -171,13 +171,13 @@ impl Models {
         // Half bytes: the corners that are left, and those found.
         let (mut left, mut found) = (0x3210u32, 0);
         let (mut begin, mut path, mut paths) = (0, 0, 1);
-        for place in 0..width - 1 {
+        for (place, known) in order[..width - 1].iter().enumerate() {
             let count = width - place;
             let bits = usize::BITS - (count - 1).leading_zeros();
             let tree = &mut probabilities[begin + (path << bits)..][..1 << bits];
             let mut number = 0;
             if C::WRITES {
-                let is_it = |n: &usize| (left >> (4 * n) & 0xf) as u8 == order[place];
+                let is_it = |n: &usize| (left >> (4 * n) & 0xf) as u8 == *known;
                 number = (0..count).find(is_it).unwrap_or(0);
             }
             let number = coder.tree(tree, number as u32, bits) as usize;

@@ -123,7 +123,7 @@ impl<const F: usize> Walk<F> {
     ) -> Result<()> {
         let row = self.cells.take_first().unwrap_or(0);
         let mut corners = [0; MOST];
-        for place in 0..Self::WIDTH {
+        for (place, corner) in corners[..Self::WIDTH].iter_mut().enumerate() {
             let known = if C::WRITES {
                 mesh.row(row as u32)
             } else {
@@ -132,7 +132,7 @@ impl<const F: usize> Walk<F> {
             let met = self.ranks.len() as u32;
             let number = known.numbers[place];
             let since = (number != NONE).then(|| u64::from(met - 1 - number));
-            corners[place] = match models.first_since(coder, place, since) {
+            *corner = match models.first_since(coder, place, since) {
                 Some(since) => self.met_since(since)?,
                 None => {
                     let near = self.ranks.last().copied().unwrap_or(0);

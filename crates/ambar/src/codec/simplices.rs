@@ -97,7 +97,7 @@ fn decode_values<T: Corner + bytemuck::Pod>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
+    use crate::codec::Profile;
     use crate::codec::candidates::cells;
     use crate::codec::{ChunkPlace, CodecChain, CodecScratch};
 
