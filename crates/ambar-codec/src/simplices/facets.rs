@@ -114,7 +114,7 @@ impl<const F: usize> Facets<F> {
     pub fn reset(&mut self, cells: usize) {
         self.all.clear();
         self.unused.clear();
-        self.bits = (cells / 4).max(64).next_power_of_two().ilog2();
+        self.bits = (cells / 4).clamp(64, 1 << 18).next_power_of_two().ilog2();
         self.table.clear();
         self.table.resize(1 << self.bits, NONE);
     }
