@@ -187,14 +187,14 @@ impl<const F: usize> Facets<F> {
         None
     }
 
-    /// The other end of a contact, if there is one.
+    /// The other end of a contact with another facet, if there is one.
     #[inline(always)]
     pub fn other(&self, one: u32) -> Option<u32> {
         let at = |end: u32| {
             let facet = self.all.get((end / ENDS) as usize);
             facet.and_then(|facet| facet.ends.get((end % ENDS) as usize).copied())
         };
-        at(one).filter(|other| at(*other) == Some(one))
+        at(one).filter(|other| at(*other) == Some(one) && other / ENDS != one / ENDS)
     }
 
     /// The facet of an end, and its corner that is not on the ridge; twice `NONE` for no end.
@@ -236,8 +236,15 @@ impl<const F: usize> Facets<F> {
                 self.touch(a, b, around);
             }
         }
-        self[one].state = State::Met;
-        self[two].state = State::Met;
+        self.meet(one);
+        self.meet(two);
+    }
+
+    /// Lets a facet be one behind which a cell was met: it touches nothing any more.
+    #[inline(always)]
+    pub fn meet(&mut self, facet: u32) {
+        let facet = &mut self[facet];
+        (facet.state, facet.ends) = (State::Met, [NONE; F]);
     }
 }
 

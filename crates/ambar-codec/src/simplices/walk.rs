@@ -225,6 +225,7 @@ impl<const F: usize> Walk<F> {
         for (place, which) in order[..Self::WIDTH].iter().enumerate() {
             places[usize::from(*which)] = place;
         }
+        self.facets.meet(gate);
         self.advance((&facet, &ends), row, &corners, &places);
         self.facets.release(gate);
         Ok(true)
