@@ -227,14 +227,46 @@ def test_corners_of_cells_come_back(width: int, dtype: str) -> None:
         encode_corners(values.ravel())
 
 
+def lattice(side: int) -> np.ndarray:
+    """Return the corners of six tetrahedra a cube of a lattice of side^3 points."""
+    strides = (1, side, side**2)
+    steps = np.array([[0, i, i + j, sum(strides)] for i, j in permutations(strides, 2)])
+    cubes = np.arange(side**3).reshape((side,) * 3)[:-1, :-1, :-1].reshape(-1, 1, 1)
+    return (cubes + steps).reshape(-1, 4)
+
+
+def unordered(values: np.ndarray) -> np.ndarray:
+    """Return a mesh whose cells and points come in any order."""
+    generator = np.random.default_rng(4)
+    return generator.permutation(values.max() + 1)[generator.permutation(values)]
+
+
+@pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
+def test_meshes_are_cut_for_the_codec_where_it_saves(tmp_path: Path, profile: str) -> None:
+    ordered = lattice(30)
+    shuffled = unordered(ordered)
+    # Cells near each other in one part, in any order within it.
+    near = np.concatenate(
+        [unordered(part) + part.min() for part in np.split(ordered[:145_000], 10)]
+    )
+    arrays = {"ordered": ordered, "shuffled": shuffled, "near": near, "bits": near.astype("i2")}
+    with ambar.create(tmp_path / "x.ambar", profile=profile) as store:  # type: ignore[arg-type]
+        for name, values in arrays.items():
+            store.array(name, values, chunks=(1 << 14, 4), whole=True, cells=True)
+    opened = ambar.open(tmp_path / "x.ambar")
+    for name, values in arrays.items():
+        np.testing.assert_array_equal(opened[name][:], values)
+        used = profile != "fast" and name in {"shuffled", "near"}
+        assert ("simplices" in opened[name].codecs) == used, (name, opened[name].codecs)
+        if used:
+            rows = len(values) if name == "shuffled" else 72_500
+            assert opened[name].chunks == (rows, 4)
+            assert opened[name].stored_bytes < len(values) * 4.5
+
+
 def test_zarr_python_reads_the_corners_that_ambar_writes(tmp_path: Path) -> None:
     pytest.importorskip("zarr")
-    # Six tetrahedra a cube, cells and points in any order.
-    generator, side = np.random.default_rng(4), 13
-    steps = np.array([[0, i, i + j, 183] for i, j in permutations((1, 13, 169), 2)])
-    cubes = np.arange(side**3).reshape((side,) * 3)[:-1, :-1, :-1].reshape(-1, 1, 1)
-    values = generator.permutation((cubes + steps).reshape(-1, 4))
-    values = generator.permutation(side**3)[values]
+    values = unordered(lattice(13))
     with ambar.create(tmp_path / "x.ambar", profile="small") as store:
         store.array("corners", values, whole=True, cells=True)
         store.array("plain", values, whole=True)
