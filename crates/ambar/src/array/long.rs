@@ -20,7 +20,10 @@ const PATTERN: f64 = 0.06;
 
 /// The part of what short chunks take, above which the cells of a long one hardly touch: cells in any
 /// order touch only in all of them.
-const NEIGHBOURS: f64 = 0.6;
+const NEIGHBOURS: f64 = 0.55;
+
+/// The part of what long chunks cost, below which the longest ones are worth that one core decodes them.
+const WORTH: f64 = 0.75;
 
 /// Raw bytes of a chunk of cells in any order at most: a reader needs some more than these.
 const ALL_CELLS: u64 = 256 << 20;
@@ -80,10 +83,8 @@ impl Source<'_> {
                 return Ok(None);
             };
             let touching = found.bytes < NEIGHBOURS * short.bytes;
-            if chosen
-                .as_ref()
-                .is_some_and(|chosen| chosen.cost <= found.cost)
-            {
+            let worth = |chosen: &Chosen| found.cost < WORTH * chosen.cost;
+            if chosen.as_ref().is_some_and(|chosen| !worth(chosen)) {
                 self.layout = cut;
             } else {
                 chosen = Some(found);
