@@ -39,8 +39,8 @@ pub const WIDTHS: std::ops::RangeInclusive<usize> = 2..=4;
 const CELLS_SCATTERED: u8 = 1;
 const POINTS_SCATTERED: u8 = 2;
 
-/// Rows at most: their corners are numbered by 32 bits.
-const MOST_ROWS: usize = 1 << 29;
+/// Rows at most: the ends of their facets' contacts are numbered by 32 bits.
+const MOST_ROWS: usize = 1 << 27;
 
 /// What is kept from one stream to the next, so that nothing is allocated for most of them.
 #[derive(Default)]
@@ -71,7 +71,7 @@ fn encode_rows<T: Corner>(
         return Err(Invalid("cells are rows of 2, 3 or 4 corners"));
     }
     if corners.len() / width > MOST_ROWS {
-        return Err(Invalid("a stream has 2^29 cells at most"));
+        return Err(Invalid("a stream has 2^27 cells at most"));
     }
     let (values, ranks) = values::ranked(corners);
     let mut coder = BinaryEncoder::new();
