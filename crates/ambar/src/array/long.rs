@@ -22,7 +22,7 @@ const PATTERN: f64 = 0.06;
 /// order touch only in all of them.
 const NEIGHBOURS: f64 = 0.55;
 
-/// The part of what long chunks cost, below which the longest ones are worth that one core decodes them.
+/// The part of what long chunks take, below which the longest ones are worth that one core decodes them.
 const WORTH: f64 = 0.75;
 
 /// Raw bytes of a chunk of cells in any order at most: a reader needs some more than these.
@@ -83,7 +83,7 @@ impl Source<'_> {
                 return Ok(None);
             };
             let touching = found.bytes < NEIGHBOURS * short.bytes;
-            let worth = |chosen: &Chosen| found.cost < WORTH * chosen.cost;
+            let worth = |chosen: &Chosen| found.bytes < WORTH * chosen.bytes;
             if chosen.as_ref().is_some_and(|chosen| !worth(chosen)) {
                 self.layout = cut;
             } else {
