@@ -11,20 +11,11 @@ use super::shard::Old;
 use super::spec::{ArrayData, ArraySpec, Region};
 use super::strings::Strings;
 use crate::codec::{
-    self, Chosen, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
+    self, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::metadata::{ArrayMetadata, checked_product};
-
-/// Raw bytes of a chunk that tells if long chunks are worth trying.
-const PROBE: u64 = 1 << 20;
-
-/// How much more long chunks may cost than short ones by so little that more of them are tried.
-const UNSURE: f64 = 1.15;
-
-/// The part of its bytes, or of what short chunks take, above which little was found.
-const HARDLY: f64 = 0.75;
 
 /// An array on its way into a store.
 pub(super) struct Source<'a> {
@@ -170,62 +161,13 @@ impl<'a> Source<'a> {
         if spec.whole && cut_freely && !blocks && !streamed && self.count() > 1 {
             chosen = self.choose_long(spec, chosen)?;
         }
+        if spec.cells && !streamed && self.count() > 0 {
+            chosen = self.choose_cells(spec, chosen)?;
+        }
         let place = |(index, encoded)| (self.chunk_at(index), encoded);
         self.sampled = chosen.encoded.into_iter().map(place).collect();
         self.metadata.chain = chosen.chain;
         Ok(())
-    }
-
-    /// Cuts the array into long chunks where they cost less than what was chosen for short ones: where
-    /// values repeat themselves far away.
-    fn choose_long(&mut self, spec: &ArraySpec, short: Chosen) -> Result<Chosen> {
-        let cut = std::mem::replace(&mut self.layout, Layout::long(spec, PROBE));
-        let chosen = self.long(spec, &short);
-        match chosen {
-            Ok(Some(long)) => {
-                self.metadata = self.layout.describe(spec);
-                Ok(long)
-            }
-            other => {
-                self.layout = cut;
-                other.map(|_| short)
-            }
-        }
-    }
-
-    /// The chain for long chunks, into which the array is cut then, if it costs less than `short`.
-    fn long(&mut self, spec: &ArraySpec, short: &Chosen) -> Result<Option<Chosen>> {
-        let size = spec.dtype.size().unwrap_or(1) as f64;
-        if short.bytes > HARDLY * size {
-            // Most likely noise, on which no time should be lost.
-            let middle = self.chunk_at(self.count() / 2);
-            let seen = self.encode_with(&CodecChain::glance(), &middle, None)?;
-            let values = self.layout.chunk_shape.iter().product::<u64>() as f64;
-            if seen.len() as f64 > HARDLY * short.bytes * values {
-                return Ok(None);
-            }
-        }
-        let mut only = None;
-        for bytes in [PROBE, codec::LONG_CHUNK] {
-            self.layout = Layout::long(spec, bytes);
-            let long = codec::choose_long(
-                (spec.profile, only.as_ref()),
-                &spec.dtype,
-                (&codec::samples(self.count()), &self.layout.chunk_shape),
-                |chain, index| self.encode_with(chain, &self.chunk_at(index), None),
-            )?;
-            // What is tried of either does not lie at the same places.
-            let bar = if bytes == PROBE {
-                UNSURE * short.cost
-            } else {
-                short.cost
-            };
-            match long.filter(|long| long.cost < bar) {
-                Some(long) if bytes == PROBE => only = Some(long.chain),
-                other => return Ok(other),
-            }
-        }
-        Ok(None)
     }
 
     /// Chooses the settings of the codec `ambar` by the chunk in the middle.
@@ -253,13 +195,13 @@ impl<'a> Source<'a> {
     }
 
     /// Number of chunks that the region touches.
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         let dimensions = 0..self.region.shape.len();
         dimensions.map(|d| self.touched(d).1).product::<u64>() as usize
     }
 
     /// The chunk number `index` of those touched, in C order.
-    fn chunk_at(&self, index: usize) -> Vec<u64> {
+    pub(super) fn chunk_at(&self, index: usize) -> Vec<u64> {
         let mut rest = index as u64;
         let mut chunk = vec![0; self.region.shape.len()];
         for (d, place) in chunk.iter_mut().enumerate().rev() {
@@ -346,7 +288,7 @@ impl<'a> Source<'a> {
             .filter(|_| whole)
     }
 
-    fn encode_with(
+    pub(super) fn encode_with(
         &self,
         chain: &CodecChain,
         chunk: &[u64],

@@ -5,7 +5,7 @@ use zstd::zstd_safe;
 use super::ambar::ChunkPlace;
 use super::arrays::{self, ArrayCodec};
 use super::scratch::CodecScratch;
-use super::{ambar, blosc, checksum, pcodec, vlen};
+use super::{ambar, blosc, checksum, pcodec, simplices, vlen};
 use crate::array::Strings;
 use crate::buffers;
 use crate::dtype::DataType;
@@ -29,6 +29,7 @@ pub(super) enum ValueCodec {
     Bytes(Endian),
     Pcodec(pcodec::Config),
     Ambar(ambar::Config),
+    Simplices,
     VlenUtf8,
     VlenBytes,
 }
@@ -239,6 +240,11 @@ impl CodecChain {
                 let stream = undo(codecs, payload, buffers, zstd)?;
                 ambar::decode(dtype, stream, out, workspaces)?;
             }
+            (ValueCodec::Simplices, codecs) => {
+                let CodecScratch { buffers, zstd, .. } = scratch;
+                let stream = undo(codecs, payload, buffers, zstd)?;
+                simplices::decode(dtype, stream, out, &mut scratch.simplices)?;
+            }
             (ValueCodec::VlenUtf8 | ValueCodec::VlenBytes, _) => {
                 return Err(Error::invalid(format!(
                     "values of {dtype} have no fixed size"
@@ -314,6 +320,9 @@ impl CodecChain {
             ValueCodec::Pcodec(config) => pcodec::encode(config, dtype, raw, &mut values)?,
             ValueCodec::Ambar(config) => {
                 values = ambar::encode(config, dtype, raw, place, &mut scratch.workspaces)?;
+            }
+            ValueCodec::Simplices => {
+                values = simplices::encode(dtype, place.shape, raw, &mut scratch.simplices)?;
             }
             ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => {
                 return Err(Error::invalid(format!(
