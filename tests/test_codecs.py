@@ -1,9 +1,10 @@
-"""zarr-python and numcodecs write and read the codec ambar, and refuse what it cannot hold."""
+"""zarr-python and numcodecs write and read ambar's codecs, and refuse what these cannot hold."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import ambar
 from ambar import _core
-from ambar.codecs import decode, encode
+from ambar.codecs import decode, decode_corners, encode, encode_corners
 
 SHAPES = [(), (1,), (1000,), (30, 41), (9, 10, 11), (3, 8, 9, 10), (2, 3, 4, 5, 6), (0, 4)]
 
@@ -198,3 +199,109 @@ def test_schemes_of_amric_hold_the_bound(scheme: str) -> None:
         check(_core.amric_decode(scheme, stream, dtype, blocks.shape), blocks, 1e-3)
     with pytest.raises(ambar.CorruptError):
         _core.amric_decode(scheme, stream[:-1], dtype, blocks.shape)
+
+
+def corners(cells: int, width: int, dtype: str) -> np.ndarray:
+    """Return rows of a mesh of sorts (cells, width), the last ones of any points."""
+    rows = np.arange(cells)[:, None] // 2 + np.array([0, 1, 7, 20])[:width]
+    rows[-9:] = np.random.default_rng(2).integers(0, 2**31 - 1, (9, width))
+    return rows.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64", ">i4"])
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_corners_of_cells_come_back(width: int, dtype: str) -> None:
+    values = corners(500, width, dtype)
+    stream = encode_corners(values)
+    found = decode_corners(stream, values.dtype, values.shape)
+    assert found.dtype == values.dtype
+    np.testing.assert_array_equal(found, values)
+    for damaged in (stream[:-1], stream[:30] + bytes([stream[30] ^ 1]) + stream[31:]):
+        with pytest.raises(ambar.CorruptError):
+            decode_corners(damaged, values.dtype, values.shape)
+    with pytest.raises(ambar.CorruptError, match="another number"):
+        decode_corners(stream, values.dtype, (499, width))
+    with pytest.raises(ambar.InvalidError, match="rows of 2, 3 or 4"):
+        decode_corners(stream, np.dtype("f8"), values.shape)
+    with pytest.raises(ambar.InvalidError, match="rows of 2, 3 or 4"):
+        encode_corners(values.ravel())
+
+
+def lattice(side: int) -> np.ndarray:
+    """Return the corners of six tetrahedra a cube of a lattice of side^3 points."""
+    strides = (1, side, side**2)
+    steps = np.array([[0, i, i + j, sum(strides)] for i, j in permutations(strides, 2)])
+    cubes = np.arange(side**3).reshape((side,) * 3)[:-1, :-1, :-1].reshape(-1, 1, 1)
+    return (cubes + steps).reshape(-1, 4)
+
+
+def unordered(values: np.ndarray) -> np.ndarray:
+    """Return a mesh whose cells and points come in any order."""
+    generator = np.random.default_rng(4)
+    return generator.permutation(values.max() + 1)[generator.permutation(values)]
+
+
+@pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
+def test_meshes_are_cut_for_the_codec_where_it_saves(tmp_path: Path, profile: str) -> None:
+    ordered = lattice(30)
+    shuffled = unordered(ordered)
+    # Cells near each other in one part, in any order within it.
+    near = np.concatenate(
+        [unordered(part) + part.min() for part in np.split(ordered[:145_000], 10)]
+    )
+    arrays = {"ordered": ordered, "shuffled": shuffled, "near": near, "bits": near.astype("i2")}
+    with ambar.create(tmp_path / "x.ambar", profile=profile) as store:  # type: ignore[arg-type]
+        for name, values in arrays.items():
+            store.array(name, values, chunks=(1 << 14, 4), whole=True, cells=True)
+    opened = ambar.open(tmp_path / "x.ambar")
+    for name, values in arrays.items():
+        np.testing.assert_array_equal(opened[name][:], values)
+        used = profile != "fast" and name in {"shuffled", "near"}
+        assert ("simplices" in opened[name].codecs) == used, (name, opened[name].codecs)
+        if used:
+            rows = len(values) if name == "shuffled" else 72_500
+            assert opened[name].chunks == (rows, 4)
+            assert opened[name].stored_bytes < len(values) * 4.5
+
+
+def test_zarr_python_reads_the_corners_that_ambar_writes(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+    values = unordered(lattice(13))
+    with ambar.create(tmp_path / "x.ambar", profile="small") as store:
+        store.array("corners", values, whole=True, cells=True)
+        store.array("plain", values, whole=True)
+    code = "import sys, zarr; a = zarr.open_group(zarr.storage.ZipStore(sys.argv[1]), mode='r')"
+    code += "; print([c.to_dict()['name'] for c in a['corners'].metadata.codecs])"
+    code += "; print(a['corners'][:].tobytes().hex())"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "x.ambar")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names, found = done.stdout.split("\n")[:2]
+    assert "ambar.simplices" in names
+    assert bytes.fromhex(found) == values.tobytes()
+    opened = ambar.open(tmp_path / "x.ambar")
+    np.testing.assert_array_equal(opened["corners"][700:1500], values[700:1500])
+    assert opened["corners"].codecs == "simplices, crc32c"
+    assert "simplices" not in opened["plain"].codecs
+
+
+def test_zarr_python_writes_corners() -> None:
+    zarr = pytest.importorskip("zarr")
+    from ambar.codecs.zarr_python import SimplicesCodec
+
+    values = corners(900, 3, "int32")
+    store = zarr.storage.MemoryStore()
+    about = {"shape": values.shape, "dtype": "i4", "serializer": SimplicesCodec()}
+    array = zarr.create_array(store, chunks=(400, 3), compressors=None, **about)
+    array[:] = values
+    opened = zarr.open_array(store, mode="r")
+    np.testing.assert_array_equal(opened[:], values)
+    np.testing.assert_array_equal(opened[350:420, 1], values[350:420, 1])
+    with pytest.raises(ValueError, match="no level"):
+        SimplicesCodec.from_dict({"name": "ambar.simplices", "configuration": {"level": 3}})
+    with pytest.raises(ambar.InvalidError, match="rows of 2, 3 or 4"):
+        about |= {"dtype": "f4"}
+        zarr.create_array(zarr.storage.MemoryStore(), chunks=(400, 3), compressors=None, **about)

@@ -152,6 +152,7 @@ class Writer:
         error_bound: str | None,
         predict: bool,
         whole: bool,
+        cells: bool,
     ) -> None:
         """Write an array.
 
@@ -409,6 +410,9 @@ def codec_encode(
 
 def encode_alone(values: _Array, dtype: str, shape: list[int], predict: bool) -> tuple[str, bytes]:
     """Names of the codecs of a small array, and its bytes; `dtype` is JSON text."""
+
+def encode_alone_with(codecs: str, values: _Array, dtype: str, shape: Sequence[int]) -> bytes:
+    """Return the bytes of an array by codecs of these names; `dtype` is JSON text."""
 
 def decode_alone(codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array) -> None:
     """Fill `out` with what `encode_alone` made bytes of."""

@@ -56,6 +56,7 @@ class Writer(Closing):
         error_bound: float | str | None = None,
         predict: bool = False,
         whole: bool = False,
+        cells: bool = False,
     ) -> None:
         """Write an array, in place of the one that was there.
 
@@ -89,6 +90,11 @@ class Writer(Closing):
         whole
             Whether it is mostly read as a whole: chunks may then be up to 4 MiB long, where its
             values repeat themselves far away.
+        cells
+            Whether its rows (cells, 2 to 4), integers of 32 or 64 bits, are the corners of lines,
+            triangles or tetrahedra that touch. Then the codec ambar.simplices is tried, for which
+            readers need ambar, in chunks of 4 MiB, or 256 MiB where cells that touch lie far from
+            each other, whatever `chunks` says. Profile "fast" takes no notice.
 
         Raises
         ------
@@ -110,7 +116,7 @@ class Writer(Closing):
             profile,
         )
         bound = None if error_bound is None else as_text(error_bound)
-        self._core.array(absolute(path), native, about, bound, predict, whole)
+        self._core.array(absolute(path), native, about, bound, predict, whole, cells)
 
     def declare(
         self,

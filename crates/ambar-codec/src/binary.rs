@@ -67,6 +67,16 @@ impl BinaryEncoder {
         }
     }
 
+    /// Encodes a number below `count`, at most 2^16, each of which is as likely as the others.
+    pub(crate) fn uniform(&mut self, value: u32, count: u32) {
+        self.range /= count;
+        self.low += u64::from(value * self.range);
+        while self.range < 1 << 24 {
+            self.range <<= 8;
+            self.shift();
+        }
+    }
+
     /// Encodes the lowest `width` bits of `value` under a tree of 2^width probabilities.
     pub(crate) fn tree(&mut self, probabilities: &mut [Probability], value: u32, width: u32) {
         let mut node = 1;
@@ -148,6 +158,19 @@ impl<'a> BinaryDecoder<'a> {
         bit
     }
 
+    /// Decodes a number below `count`, at most 2^16.
+    pub(crate) fn uniform(&mut self, count: u32) -> u32 {
+        self.range /= count;
+        // What rounding left over belongs to none of them.
+        let value = (self.code / self.range).min(count - 1);
+        self.code -= value * self.range;
+        while self.range < 1 << 24 {
+            self.range <<= 8;
+            self.code = self.code << 8 | self.next();
+        }
+        value
+    }
+
     /// Decodes `width` bits under a tree.
     pub(crate) fn tree(&mut self, probabilities: &mut [Probability], width: u32) -> u32 {
         let mut node = 1;
@@ -200,6 +223,28 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_below_a_count_come_back_beside_bits() {
+        let counts = [1, 2, 3, 63, 64, 1000, 65_535, 65_536];
+        let values = (0..4000u32).map(|i| {
+            let count = counts[i as usize % counts.len()];
+            (i.wrapping_mul(2_654_435_761) % count, count)
+        });
+        let (mut encoder, mut probability) = (BinaryEncoder::new(), Probability::default());
+        for (value, count) in values.clone() {
+            encoder.uniform(value, count);
+            encoder.uniform(count - 1, count);
+            encoder.bit(&mut probability, value % 5 == 0);
+        }
+        let bytes = encoder.finish();
+        let (mut decoder, mut probability) = (BinaryDecoder::new(&bytes), Probability::default());
+        for (value, count) in values {
+            assert_eq!(decoder.uniform(count), value);
+            assert_eq!(decoder.uniform(count), count - 1);
+            assert_eq!(decoder.bit(&mut probability), value % 5 == 0);
+        }
+    }
 
     #[test]
     fn numbers_come_back() {

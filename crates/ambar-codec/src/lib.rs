@@ -31,6 +31,7 @@ mod predict;
 mod properties;
 mod rans;
 mod regions;
+pub mod simplices;
 mod stream;
 mod tables;
 mod token;

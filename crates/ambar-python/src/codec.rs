@@ -24,6 +24,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(codec_decode, module)?)?;
     module.add_function(wrap_pyfunction!(codec_inspect, module)?)?;
     module.add_function(wrap_pyfunction!(encode_alone, module)?)?;
+    module.add_function(wrap_pyfunction!(encode_alone_with, module)?)?;
     module.add_function(wrap_pyfunction!(decode_alone, module)?)?;
     module.add_function(wrap_pyfunction!(amric_encode, module)?)?;
     module.add_function(wrap_pyfunction!(amric_decode, module)?)
@@ -266,6 +267,21 @@ fn encode_alone<'py>(
         .detach(|| ambar::codec::encode_alone(&dtype, &shape, lent.bytes(), predict))
         .or_raise()?;
     Ok((alone.codecs, PyBytes::new(py, &alone.bytes)))
+}
+
+/// Encodes an array of the type that JSON text names by codecs of these names.
+#[pyfunction]
+fn encode_alone_with<'py>(
+    py: Python<'py>,
+    codecs: &str,
+    values: &Bound<'py, PyAny>,
+    dtype: &str,
+    shape: Vec<u64>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (lent, dtype) = (Lent::new(values, false)?, data_type(dtype)?);
+    let stream =
+        py.detach(|| ambar::codec::encode_alone_with(codecs, &dtype, &shape, lent.bytes()));
+    Ok(PyBytes::new(py, &stream.or_raise()?))
 }
 
 /// Decodes what `encode_alone` made into an array of its type and shape.

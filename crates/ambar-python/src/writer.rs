@@ -197,7 +197,7 @@ impl Writer {
 
     /// Writes an array. `data`: a C-contiguous buffer of the values' bytes, or, for text and byte
     /// strings, a list of `bytes`.
-    #[pyo3(signature = (path, data, about, error_bound, predict, whole))]
+    #[pyo3(signature = (path, data, about, error_bound, predict, whole, cells))]
     #[expect(clippy::too_many_arguments, reason = "each is an argument of Python's")]
     fn array(
         &self,
@@ -208,8 +208,10 @@ impl Writer {
         error_bound: Option<&str>,
         predict: bool,
         whole: bool,
+        cells: bool,
     ) -> PyResult<()> {
-        let mut spec = spec(about, self.profile)?.predict(predict).whole(whole);
+        let mut spec = spec(about, self.profile)?;
+        spec = spec.predict(predict).whole(whole).cells(cells);
         let values = Given::new(data, &spec.dtype)?;
         if let (Some(text), Given::Fixed(pieces)) = (error_bound, &values) {
             let bound = ErrorBound::parse(text).or_raise()?;

@@ -4,6 +4,7 @@
 //! chain, in parallel -> shard -> container. Its way out is the same way back.
 
 pub mod array;
+mod buffers;
 pub mod codec;
 pub mod container;
 pub mod dtype;

@@ -1,11 +1,14 @@
-"""The codec of ambar's own for other programs: chunks as streams within an error bound.
+"""The codecs of ambar's own for other programs.
 
-`ambar.codecs.zarr_python` has it for zarr-python, `ambar.codecs.numcodecs_api` for numcodecs; both
-find it under the name "ambar" through entry points: nothing needs to be imported.
+"ambar" makes streams of chunks of floats, within an error bound; "ambar.simplices" of the corners
+of triangles and tetrahedra. `ambar.codecs.zarr_python` has both for zarr-python,
+`ambar.codecs.numcodecs_api` the first for numcodecs; these find them under their names through
+entry points: nothing needs to be imported.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 DTYPES = ("float32", "float64")
+SIMPLICES = "ambar.simplices"
+CORNERS = ("int32", "int64", "uint32", "uint64")
+WIDTHS = (2, 3, 4)
 MOST_DIMENSIONS = 4
 """Dimensions that the codec knows; of more, the first are taken as one."""
 
@@ -74,6 +80,46 @@ def decode(
     name = checked_dtype(dtype)
     values = _core.codec_decode(stream, name, _known_shape(shape))
     return values.reshape(shape).astype(dtype, copy=False)
+
+
+def checked_corners(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """Return the type of corners of cells, whatever its byte order.
+
+    Raises
+    ------
+    InvalidError
+        If the values are no integers of 32 or 64 bits, or no rows of 2 to 4.
+    """
+    name = dtype.newbyteorder("=").name
+    if name not in CORNERS or len(shape) != 2 or shape[1] not in WIDTHS:
+        raise _core.InvalidError(
+            f"the codec {SIMPLICES} holds rows of 2, 3 or 4 integers of 32 or 64 bits, not chunks "
+            f"of {shape} of {dtype}: choose another codec"
+        )
+    return name
+
+
+def encode_corners(corners: np.ndarray[Any, np.dtype[Any]]) -> bytes:
+    """Return the stream of the corners of cells (cells, 2 to 4), integers of 32 or 64 bits."""
+    name = checked_corners(corners.dtype, corners.shape)
+    plain = np.ascontiguousarray(corners, np.dtype(name))
+    return _core.encode_alone_with(SIMPLICES, plain, json.dumps(name), plain.shape)
+
+
+def decode_corners(
+    stream: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return the corners of cells of a stream that holds just these many, of this type.
+
+    Raises
+    ------
+    CorruptError
+        If the stream is damaged, or of other values.
+    """
+    name = checked_corners(dtype, shape)
+    corners = np.empty(shape, name)
+    _core.decode_alone(SIMPLICES, json.dumps(name), list(shape), stream, corners)
+    return corners.astype(dtype, copy=False)
 
 
 def _known_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

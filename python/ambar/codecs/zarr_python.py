@@ -1,4 +1,4 @@
-"""The codec for zarr-python and Zarr v3: the name "ambar", and an error_bound."""
+"""The codecs for zarr-python and Zarr v3: "ambar" with its error_bound, and "ambar.simplices"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ import numpy as np
 from zarr.abc.codec import ArrayBytesCodec
 from zarr.core.common import JSON, parse_named_configuration
 
-from ambar.codecs import checked_bound, checked_dtype, decode, encode
+from ambar.codecs import (
+    SIMPLICES,
+    checked_bound,
+    checked_corners,
+    checked_dtype,
+    decode,
+    decode_corners,
+    encode,
+    encode_corners,
+)
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -63,6 +72,44 @@ class AmbarCodec(ArrayBytesCodec):
         stream: Any = np.ascontiguousarray(chunk_bytes.as_numpy_array())
         values = await asyncio.to_thread(decode, stream, dtype, chunk_spec.shape)
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+        """Raise, for the size is not known before."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SimplicesCodec(ArrayBytesCodec):
+    """Chunks of whole rows, the corners of triangles or tetrahedra: integers of 32 or 64 bits."""
+
+    is_fixed_size = False
+
+    @classmethod
+    def from_dict(cls, data: dict[str, JSON]) -> Self:
+        """Return the codec; it has no options."""
+        _, configuration = parse_named_configuration(data, SIMPLICES, require_configuration=False)
+        if configuration:
+            raise ValueError(f"the codec {SIMPLICES} has no {', '.join(sorted(configuration))}")
+        return cls()
+
+    def to_dict(self) -> dict[str, JSON]:
+        """Return what a document of an array says."""
+        return {"name": SIMPLICES}
+
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
+        """Check that the array's type and chunks are some that the codec knows."""
+        checked_corners(np.dtype(array_spec.dtype.to_native_dtype()), array_spec.shape)
+        return self
+
+    async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
+        stream = await asyncio.to_thread(encode_corners, chunk_array.as_numpy_array())
+        return chunk_spec.prototype.buffer.from_bytes(stream)
+
+    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+        dtype = np.dtype(chunk_spec.dtype.to_native_dtype())
+        stream: Any = np.ascontiguousarray(chunk_bytes.as_numpy_array())
+        corners = await asyncio.to_thread(decode_corners, stream, dtype, chunk_spec.shape)
+        return chunk_spec.prototype.nd_buffer.from_numpy_array(corners)
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
         """Raise, for the size is not known before."""

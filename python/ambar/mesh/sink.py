@@ -133,6 +133,7 @@ class Sink:
             chunks=_chunks(values, role, self._rows),
             predict=predict,
             whole=self._rows is None,
+            cells=role == "corners" and values.ndim == 2 and self._rows is None,
         )
         return {"at": path}
 

@@ -2,9 +2,10 @@
 
 use super::blocks::advance;
 use super::spec::{ArrayData, ArraySpec};
+use crate::codec::CodecChain;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{ArrayMetadata, checked_product};
+use crate::metadata::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding, checked_product};
 
 /// Raw bytes of a chunk of a column.
 const COLUMN_CHUNK: u64 = 256 << 10;
@@ -38,6 +39,27 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// The metadata of a new array that is cut so; its chain is still to be chosen.
+    pub fn describe(&self, spec: &ArraySpec) -> ArrayMetadata {
+        let sharding = self.shard_shape.clone().map(|shape| Sharding {
+            shape,
+            location: IndexLocation::End,
+            index_chain: CodecChain::raw(),
+        });
+        let fill_value = spec.fill_value.clone();
+        ArrayMetadata {
+            dtype: spec.dtype.clone(),
+            shape: spec.shape.clone(),
+            chunk_shape: self.chunk_shape.clone(),
+            sharding,
+            keys: KeyEncoding::DEFAULT,
+            chain: CodecChain::raw(),
+            fill_value: fill_value.unwrap_or_else(|| ArrayMetadata::default_fill(&spec.dtype)),
+            dimension_names: spec.dimension_names.clone(),
+            attributes: spec.attributes.clone(),
+        }
+    }
+
     /// The caller's chunks, or the default ones.
     pub fn new(spec: &ArraySpec, data: ArrayData<'_>) -> Result<Self> {
         let size = value_bytes(spec, data);

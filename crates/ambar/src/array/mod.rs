@@ -3,6 +3,7 @@
 mod blocks;
 mod check;
 mod layout;
+mod long;
 mod origins;
 mod parts;
 mod pieces;

@@ -1,11 +1,13 @@
 //! Parts of an array that come one by one: copied between regions, and encoded shard by shard.
 
+use std::borrow::Cow;
+
 use super::blocks::Span;
 use super::layout::Layout;
 use super::pieces::Pieces;
+use super::shard::with_index;
 use super::source::Source;
 use super::spec::{ArrayData, Region};
-use super::write::assemble;
 use crate::error::{Error, Result};
 use crate::metadata::ArrayMetadata;
 use crate::parallel;
@@ -120,20 +122,42 @@ impl<'a> Part<'a> {
         Ok(Self(source.map_err(|error| error.at_node(name))?))
     }
 
-    /// Encodes a shard: its key, and its bytes in parts. Values that the part does not have are the
-    /// array's fill value. Chunks are encoded in parallel.
+    /// Encodes a shard: its key, and its bytes in parts, raw chunks where the caller has them. Values
+    /// that the part does not have are the array's fill value. Chunks are encoded in parallel.
     ///
     /// # Errors
     /// `Invalid` where a codec refuses a chunk.
-    pub fn encode(&self, shard: &[u64]) -> Result<(String, Vec<Vec<u8>>)> {
+    pub fn encode(&self, shard: &[u64]) -> Result<(String, Vec<Cow<'_, [u8]>>)> {
         let source = &self.0;
         let chunks = source.layout.chunks_of(shard);
         let encoded = parallel::try_map(chunks.len(), |index| {
             let chunk = chunks[index].as_ref().filter(|chunk| source.touches(chunk));
-            chunk.map(|chunk| source.encode(chunk, None)).transpose()
+            chunk
+                .map(|chunk| encode_in_place(source, chunk))
+                .transpose()
         });
         let encoded = encoded.map_err(|error| error.at_node(source.name))?;
         let key = source.metadata.keys.key(source.name, shard);
-        Ok((key, assemble(&source.metadata, encoded)?))
+        let length = |parts: &Vec<Cow<'_, [u8]>>| parts.iter().map(|part| part.len() as u64).sum();
+        let lengths = encoded.iter().map(|parts| parts.as_ref().map(length));
+        let lengths: Vec<_> = lengths.collect();
+        let parts = encoded.into_iter().flatten().flatten();
+        let parts = match &source.metadata.sharding {
+            Some(sharding) => with_index(sharding, &lengths, parts, Cow::Owned)?,
+            None => parts.collect(),
+        };
+        Ok((key, parts))
     }
+}
+
+/// A chunk as it is to be stored, in parts: its values where they are, if nothing becomes of them but a
+/// checksum behind them.
+fn encode_in_place<'a>(source: &'a Source<'_>, chunk: &[u64]) -> Result<Vec<Cow<'a, [u8]>>> {
+    if source.metadata.chain.is_plain(&source.metadata.dtype)
+        && let Some(raw) = source.whole_chunk(chunk)
+    {
+        let checksum = crc32c::crc32c(raw).to_le_bytes().to_vec();
+        return Ok(vec![Cow::Borrowed(raw), Cow::Owned(checksum)]);
+    }
+    Ok(vec![Cow::Owned(source.encode(chunk, None)?)])
 }

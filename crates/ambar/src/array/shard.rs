@@ -1,6 +1,6 @@
 //! Shards: several chunks in one entry, and the index that says where each of them lies.
 
-use crate::codec::{ChunkPlace, CodecChain, CodecScratch, Scratch, Words};
+use crate::codec::{ChunkPlace, CodecScratch, Scratch, Words};
 use crate::container::{Container, Entry};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -160,15 +160,33 @@ impl Old {
     }
 }
 
-/// The index of a shard made of `chunks` one behind the other, to stand behind them.
-pub(super) fn encode_index(chain: &CodecChain, chunks: &[Option<&[u8]>]) -> Result<Vec<u8>> {
-    let mut words = Vec::with_capacity(2 * chunks.len());
-    let mut offset = 0u64;
-    for chunk in chunks {
-        match chunk {
-            Some(bytes) => {
-                words.extend([offset, bytes.len() as u64]);
-                offset += bytes.len() as u64;
+/// The parts of a shard, chunks one behind the other and their index where it belongs, which `index`
+/// makes a part; `lengths` are those of all chunks, `None` for those that are not there.
+pub(super) fn with_index<T>(
+    sharding: &Sharding,
+    lengths: &[Option<u64>],
+    chunks: impl Iterator<Item = T>,
+    index: impl FnOnce(Vec<u8>) -> T,
+) -> Result<Vec<T>> {
+    let encoded = index(encode_index(sharding, lengths)?);
+    Ok(match sharding.location {
+        IndexLocation::End => chunks.chain([encoded]).collect(),
+        IndexLocation::Start => std::iter::once(encoded).chain(chunks).collect(),
+    })
+}
+
+fn encode_index(sharding: &Sharding, lengths: &[Option<u64>]) -> Result<Vec<u8>> {
+    let chain = &sharding.index_chain;
+    let mut words = Vec::with_capacity(2 * lengths.len());
+    let mut offset = match sharding.location {
+        IndexLocation::End => 0,
+        IndexLocation::Start => (16 * lengths.len() + chain.fixed_overhead().unwrap_or(0)) as u64,
+    };
+    for length in lengths {
+        match length {
+            Some(length) => {
+                words.extend([offset, *length]);
+                offset += length;
             }
             None => words.extend([MISSING, MISSING]),
         }

@@ -11,20 +11,11 @@ use super::shard::Old;
 use super::spec::{ArrayData, ArraySpec, Region};
 use super::strings::Strings;
 use crate::codec::{
-    self, Chosen, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
+    self, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::metadata::{ArrayMetadata, IndexLocation, Sharding, checked_product};
-
-/// Raw bytes of a chunk that tells if long chunks are worth trying.
-const PROBE: u64 = 1 << 20;
-
-/// How much more long chunks may cost than short ones by so little that more of them are tried.
-const UNSURE: f64 = 1.15;
-
-/// The part of its bytes, or of what short chunks take, above which little was found.
-const HARDLY: f64 = 0.75;
+use crate::metadata::{ArrayMetadata, checked_product};
 
 /// An array on its way into a store.
 pub(super) struct Source<'a> {
@@ -52,7 +43,7 @@ impl<'a> Source<'a> {
     pub fn new(name: &'a str, spec: &ArraySpec, data: ArrayData<'a>) -> Result<Self> {
         super::check::check(spec, data)?;
         let layout = Layout::new(spec, data)?;
-        let metadata = described(spec, &layout);
+        let metadata = layout.describe(spec);
         let region = Region::all(&spec.shape);
         let origins = spec.block_origins.as_ref();
         let origins = origins.map(|origins| padded(origins, &layout));
@@ -170,62 +161,13 @@ impl<'a> Source<'a> {
         if spec.whole && cut_freely && !blocks && !streamed && self.count() > 1 {
             chosen = self.choose_long(spec, chosen)?;
         }
+        if spec.cells && !streamed && self.count() > 0 {
+            chosen = self.choose_cells(spec, chosen)?;
+        }
         let place = |(index, encoded)| (self.chunk_at(index), encoded);
         self.sampled = chosen.encoded.into_iter().map(place).collect();
         self.metadata.chain = chosen.chain;
         Ok(())
-    }
-
-    /// Cuts the array into long chunks where they cost less than what was chosen for short ones: where
-    /// values repeat themselves far away.
-    fn choose_long(&mut self, spec: &ArraySpec, short: Chosen) -> Result<Chosen> {
-        let cut = std::mem::replace(&mut self.layout, Layout::long(spec, PROBE));
-        let chosen = self.long(spec, &short);
-        match chosen {
-            Ok(Some(long)) => {
-                self.metadata = described(spec, &self.layout);
-                Ok(long)
-            }
-            other => {
-                self.layout = cut;
-                other.map(|_| short)
-            }
-        }
-    }
-
-    /// The chain for long chunks, into which the array is cut then, if it costs less than `short`.
-    fn long(&mut self, spec: &ArraySpec, short: &Chosen) -> Result<Option<Chosen>> {
-        let size = spec.dtype.size().unwrap_or(1) as f64;
-        if short.bytes > HARDLY * size {
-            // Most likely noise, on which no time should be lost.
-            let middle = self.chunk_at(self.count() / 2);
-            let seen = self.encode_with(&CodecChain::glance(), &middle, None)?;
-            let values = self.layout.chunk_shape.iter().product::<u64>() as f64;
-            if seen.len() as f64 > HARDLY * short.bytes * values {
-                return Ok(None);
-            }
-        }
-        let mut only = None;
-        for bytes in [PROBE, codec::LONG_CHUNK] {
-            self.layout = Layout::long(spec, bytes);
-            let long = codec::choose_long(
-                (spec.profile, only.as_ref()),
-                &spec.dtype,
-                (&codec::samples(self.count()), &self.layout.chunk_shape),
-                |chain, index| self.encode_with(chain, &self.chunk_at(index), None),
-            )?;
-            // What is tried of either does not lie at the same places.
-            let bar = if bytes == PROBE {
-                UNSURE * short.cost
-            } else {
-                short.cost
-            };
-            match long.filter(|long| long.cost < bar) {
-                Some(long) if bytes == PROBE => only = Some(long.chain),
-                other => return Ok(other),
-            }
-        }
-        Ok(None)
     }
 
     /// Chooses the settings of the codec `ambar` by the chunk in the middle.
@@ -253,13 +195,13 @@ impl<'a> Source<'a> {
     }
 
     /// Number of chunks that the region touches.
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         let dimensions = 0..self.region.shape.len();
         dimensions.map(|d| self.touched(d).1).product::<u64>() as usize
     }
 
     /// The chunk number `index` of those touched, in C order.
-    fn chunk_at(&self, index: usize) -> Vec<u64> {
+    pub(super) fn chunk_at(&self, index: usize) -> Vec<u64> {
         let mut rest = index as u64;
         let mut chunk = vec![0; self.region.shape.len()];
         for (d, place) in chunk.iter_mut().enumerate().rev() {
@@ -330,7 +272,23 @@ impl<'a> Source<'a> {
         self.encode_with(chain, chunk, old)
     }
 
-    fn encode_with(
+    /// The values of a chunk, where they lie in a row.
+    pub fn whole_chunk(&self, chunk: &[u64]) -> Option<&[u8]> {
+        let Values::Fixed(pieces) = &self.values else {
+            return None;
+        };
+        let shape = &self.layout.chunk_shape;
+        let size = self.metadata.dtype.size().unwrap_or(1);
+        let runs = Runs::new(&self.spans(chunk), shape, &self.region.shape, size);
+        let first = runs.first().outside;
+        let whole = runs.is_single() && runs.len == shape.iter().product::<u64>() as usize * size;
+        pieces
+            .single()?
+            .get(first..first + runs.len)
+            .filter(|_| whole)
+    }
+
+    pub(super) fn encode_with(
         &self,
         chain: &CodecChain,
         chunk: &[u64],
@@ -384,7 +342,6 @@ impl<'a> Source<'a> {
         };
         let dtype = &self.metadata.dtype;
         let size = dtype.size().unwrap_or(1);
-        let spans = self.spans(chunk);
         let origins = self.origins.as_ref().and_then(|origins| {
             let start = (chunk[0] * chunk_shape[0]) as usize;
             origins.get(start..start + chunk_shape[0] as usize)
@@ -396,14 +353,10 @@ impl<'a> Source<'a> {
         };
         let bytes = chunk_shape.iter().product::<u64>() as usize * size;
         with_scratch(|scratch| {
-            if let Some(values) = pieces.single() {
-                let runs = Runs::new(&spans, chunk_shape, &self.region.shape, size);
-                if runs.is_single() && runs.len == bytes {
-                    let first = runs.first().outside;
-                    return f(&values[first..first + bytes], &place, &mut scratch.codecs);
-                }
+            if let Some(raw) = self.whole_chunk(chunk) {
+                return f(raw, &place, &mut scratch.codecs);
             }
-            let raw = scratch.decoded.bytes(bytes);
+            let (raw, spans) = (scratch.decoded.bytes(bytes), self.spans(chunk));
             if self.is_whole(chunk) {
                 // What lies outside of the array repeats a value of the chunk, which costs least.
                 let padding = pieces.value(&spans, &self.region.shape, size);
@@ -453,27 +406,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The metadata of a new array; its chain is still to be chosen.
-pub(super) fn described(spec: &ArraySpec, layout: &Layout) -> ArrayMetadata {
-    let sharding = layout.shard_shape.clone().map(|shape| Sharding {
-        shape,
-        location: IndexLocation::End,
-        index_chain: CodecChain::raw(),
-    });
-    let fill_value = spec.fill_value.clone();
-    ArrayMetadata {
-        dtype: spec.dtype.clone(),
-        shape: spec.shape.clone(),
-        chunk_shape: layout.chunk_shape.clone(),
-        sharding,
-        keys: crate::metadata::KeyEncoding::DEFAULT,
-        chain: CodecChain::raw(),
-        fill_value: fill_value.unwrap_or_else(|| ArrayMetadata::default_fill(&spec.dtype)),
-        dimension_names: spec.dimension_names.clone(),
-        attributes: spec.attributes.clone(),
-    }
-}
-
 /// Repeats `value` over `raw`.
 fn repeat(raw: &mut [u8], value: &[u8]) {
     if !value.is_empty() {
@@ -488,7 +420,7 @@ fn repeat(raw: &mut [u8], value: &[u8]) {
 /// `Invalid` where the spec contradicts itself.
 pub(crate) fn declared(spec: &ArraySpec) -> Result<ArrayMetadata> {
     super::check::check_spec(spec)?;
-    let mut metadata = described(spec, &Layout::new(spec, ArrayData::Fixed(&[]))?);
+    let mut metadata = Layout::new(spec, ArrayData::Fixed(&[]))?.describe(spec);
     let bound = spec.error_bound.filter(|bound| *bound > 0.0);
     metadata.chain = match (&spec.codecs, bound) {
         (Some(codecs), _) => codecs.clone(),

@@ -43,6 +43,9 @@ pub struct ArraySpec {
     pub predict: bool,
     /// Whether it is mostly read as a whole: its chunks may be as long as makes it smaller.
     pub whole: bool,
+    /// Whether its rows are the corners of cells that touch: they may be encoded as a mesh, in chunks as
+    /// long as makes them smaller, but readers need ambar then.
+    pub cells: bool,
     /// Where the unit blocks lie that the first dimension counts: index of the first cell in z, y, x,
     /// along the Morton curve, multiples of the other dimensions' lengths. Codecs predict across
     /// blocks that touch. `None` for an array like any other.
@@ -68,6 +71,7 @@ impl ArraySpec {
             codecs: None,
             predict: false,
             whole: false,
+            cells: false,
             block_origins: None,
             fill_value: None,
             attributes: Attributes::new(),
@@ -127,6 +131,13 @@ impl ArraySpec {
     #[must_use]
     pub fn whole(mut self, whole: bool) -> Self {
         self.whole = whole;
+        self
+    }
+
+    /// Says that its rows are the corners of cells.
+    #[must_use]
+    pub fn cells(mut self, cells: bool) -> Self {
+        self.cells = cells;
         self
     }
 

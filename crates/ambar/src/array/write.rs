@@ -1,8 +1,9 @@
 //! Writing arrays: chunks are encoded in parallel, put together into shards, and appended.
 
-use super::shard::{Old, encode_index};
+use super::shard::{Old, with_index};
 use super::source::Source;
 use super::spec::{ArrayData, ArraySpec, Region};
+use crate::buffers;
 use crate::codec::CodecChain;
 use crate::container::ContainerWriter;
 use crate::error::Result;
@@ -95,9 +96,11 @@ impl<'a> Prepared<'a> {
                 let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
                 container.put(&shard.key, &parts)?;
                 written[shard.array].keys.push(shard.key);
+                buffers::give_back(shard.parts);
             }
             rest = later;
         }
+        buffers::release();
         Ok(written)
     }
 
@@ -213,9 +216,11 @@ pub(super) fn assemble(
     let Some(sharding) = &metadata.sharding else {
         return Ok(chunks.into_iter().flatten().collect());
     };
-    let places: Vec<Option<&[u8]>> = chunks.iter().map(Option::as_deref).collect();
-    let index = encode_index(&sharding.index_chain, &places)?;
-    Ok(chunks.into_iter().flatten().chain([index]).collect())
+    let length = |chunk: &Option<Vec<u8>>| Some(chunk.as_ref()?.len() as u64);
+    let lengths: Vec<_> = chunks.iter().map(length).collect();
+    with_index(sharding, &lengths, chunks.into_iter().flatten(), |index| {
+        index
+    })
 }
 
 /// The codecs that would be chosen for an array by these values of it, of the shape `spec` says; they

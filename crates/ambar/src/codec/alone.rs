@@ -5,10 +5,10 @@ use zarrs_metadata::v3::MetadataV3;
 
 use super::ambar::ChunkPlace;
 use super::arrays::{self, ArrayCodec};
-use super::candidates::{candidates, gridded, shaped, whole};
+use super::candidates::{candidates, cells, gridded, shaped, whole};
 use super::chain::{ByteCodec, CodecChain, ValueCodec};
 use super::scratch::with_scratch;
-use super::{Profile, pcodec};
+use super::{Profile, pcodec, simplices};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -37,6 +37,7 @@ pub fn encode_alone(dtype: &DataType, shape: &[u64], raw: &[u8], predict: bool) 
     let mut candidates = candidates(Profile::Small, dtype);
     candidates.extend(shaped(Profile::Small, dtype, shape));
     whole(Profile::Small, dtype, &mut candidates);
+    candidates.extend(cells(Profile::Small, dtype, shape));
     if predict {
         candidates.extend(gridded(Profile::Small, dtype, shape));
     }
@@ -60,6 +61,26 @@ pub fn encode_alone(dtype: &DataType, shape: &[u64], raw: &[u8], predict: bool) 
         .into_iter()
         .min_by_key(|alone| alone.bytes.len() + alone.codecs.len() / TEXT_BYTES)
         .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
+}
+
+/// Encodes the values of an array, a chunk of `shape`, by these codecs, as [`decode_alone`] names them.
+///
+/// # Errors
+/// `Invalid` where shape and bytes do not fit, or a codec does not take them; `Unsupported`.
+pub fn encode_alone_with(
+    codecs: &str,
+    dtype: &DataType,
+    shape: &[u64],
+    raw: &[u8],
+) -> Result<Vec<u8>> {
+    check(dtype, shape, raw.len()).map_err(Error::invalid)?;
+    let chain = chain_of(codecs, dtype, shape.len())?;
+    let place = ChunkPlace {
+        shape,
+        origins: None,
+        plan: None,
+    };
+    with_scratch(|scratch| chain.encode(dtype, raw, &place, &mut scratch.codecs))
 }
 
 /// Decodes what `encode_alone` made into `out`, native byte order.
@@ -88,6 +109,7 @@ fn names(chain: &CodecChain) -> String {
     let values = match chain.values {
         ValueCodec::Pcodec(_) => "pcodec",
         ValueCodec::Ambar(_) => "ambar",
+        ValueCodec::Simplices => simplices::NAME,
         ValueCodec::Bytes(_) | ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => "bytes",
     };
     let bytes = chain.bytes.iter().map(|codec| match codec {
@@ -116,6 +138,7 @@ fn chain_of(names: &str, dtype: &DataType, dimensions: usize) -> Result<CodecCha
                 json!({"name": name, "configuration": pcodec::Config::new(0)})
             }
             "ambar" => json!({"name": name, "configuration": {"error_bound": 0.0}}),
+            simplices::NAME => json!({"name": name}),
             "bytes" => json!({"name": name, "configuration": {"endian": "little"}}),
             "zstd" => json!({"name": name, "configuration": {"level": 0}}),
             "blosc" => json!({"name": name, "configuration":

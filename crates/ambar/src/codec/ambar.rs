@@ -81,7 +81,8 @@ fn refused(dtype: &DataType) -> Error {
     ))
 }
 
-fn failed(error: ambar_codec::Error) -> Error {
+/// A codec's error as the library's.
+pub(super) fn failed(error: ambar_codec::Error) -> Error {
     match error {
         ambar_codec::Error::Invalid(what) => Error::invalid(what),
         ambar_codec::Error::Corrupt(what) => {

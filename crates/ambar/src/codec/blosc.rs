@@ -6,6 +6,7 @@ use std::ffi::CStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::buffers;
 use crate::error::{Error, Result};
 
 /// Largest buffer that blosc 1 compresses.
@@ -78,7 +79,7 @@ impl Config {
         format!("blosc {name} {}{shuffle}", self.clevel)
     }
 
-    /// Compresses `source` into `out`, which is cleared before.
+    /// Compresses `source` into `out`, which is made anew.
     pub fn encode(&self, source: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if source.len() > MAX_BYTES {
             return Err(Error::invalid(format!(
@@ -86,15 +87,16 @@ impl Config {
                 source.len()
             )));
         }
-        out.clear();
-        out.resize(source.len() + OVERHEAD, 0);
+        let room = source.len() + OVERHEAD;
+        // With room for a checksum behind it.
+        *out = buffers::take(room + 4);
         let shuffle = match self.shuffle {
             Shuffle::None => blosc_src::BLOSC_NOSHUFFLE,
             Shuffle::Bytes => blosc_src::BLOSC_SHUFFLE,
             Shuffle::Bits => blosc_src::BLOSC_BITSHUFFLE,
         };
-        // SAFETY: source and out are valid for the lengths given, do not overlap, and blosc writes
-        // at most `destsize` bytes; the name is a C string.
+        // SAFETY: source is valid for its length and out for `room` bytes, they do not overlap, and blosc
+        // reads nothing of out and writes at most `destsize` bytes; the name is a C string.
         let written = unsafe {
             blosc_src::blosc_compress_ctx(
                 self.clevel,
@@ -103,14 +105,15 @@ impl Config {
                 source.len(),
                 source.as_ptr().cast(),
                 out.as_mut_ptr().cast(),
-                out.len(),
+                room,
                 self.cname.name().as_ptr(),
                 self.blocksize,
                 1,
             )
         };
         match usize::try_from(written) {
-            Ok(written) if written > 0 => out.truncate(written),
+            // SAFETY: blosc has written so many bytes, at most `room`, from the start of out on.
+            Ok(written) if written > 0 && written <= room => unsafe { out.set_len(written) },
             _ => {
                 return Err(Error::unsupported(format!(
                     "{} cannot be written by this build",

@@ -5,8 +5,9 @@ use zstd::zstd_safe;
 use super::ambar::ChunkPlace;
 use super::arrays::{self, ArrayCodec};
 use super::scratch::CodecScratch;
-use super::{ambar, blosc, checksum, pcodec, vlen};
+use super::{ambar, blosc, checksum, pcodec, simplices, vlen};
 use crate::array::Strings;
+use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -28,6 +29,7 @@ pub(super) enum ValueCodec {
     Bytes(Endian),
     Pcodec(pcodec::Config),
     Ambar(ambar::Config),
+    Simplices,
     VlenUtf8,
     VlenBytes,
 }
@@ -238,6 +240,11 @@ impl CodecChain {
                 let stream = undo(codecs, payload, buffers, zstd)?;
                 ambar::decode(dtype, stream, out, workspaces)?;
             }
+            (ValueCodec::Simplices, codecs) => {
+                let CodecScratch { buffers, zstd, .. } = scratch;
+                let stream = undo(codecs, payload, buffers, zstd)?;
+                simplices::decode(dtype, stream, out, &mut scratch.simplices)?;
+            }
             (ValueCodec::VlenUtf8 | ValueCodec::VlenBytes, _) => {
                 return Err(Error::invalid(format!(
                     "values of {dtype} have no fixed size"
@@ -314,6 +321,9 @@ impl CodecChain {
             ValueCodec::Ambar(config) => {
                 values = ambar::encode(config, dtype, raw, place, &mut scratch.workspaces)?;
             }
+            ValueCodec::Simplices => {
+                values = simplices::encode(dtype, place.shape, raw, &mut scratch.simplices)?;
+            }
             ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => {
                 return Err(Error::invalid(format!(
                     "values of {dtype} have no fixed size"
@@ -338,7 +348,11 @@ impl CodecChain {
 
     fn encode_bytes(&self, raw: &[u8]) -> Result<Vec<u8>> {
         match self.bytes.split_first() {
-            Some((ByteCodec::Crc32c, _)) | None => self.encode_bytes_in_place(raw.to_vec()),
+            Some((ByteCodec::Crc32c, _)) | None => {
+                let mut out = buffers::take(raw.len() + 4);
+                out.extend_from_slice(raw);
+                self.encode_bytes_in_place(out)
+            }
             Some((first, later)) => {
                 let mut out = Vec::new();
                 first.encode(raw, &mut out)?;

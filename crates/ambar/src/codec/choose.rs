@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::Profile;
-use super::candidates::{Candidate, candidates, gridded, long, shaped, streamed, whole};
+use super::candidates::{Candidate, candidates, cells, gridded, long, shaped, streamed, whole};
 use super::chain::CodecChain;
 use crate::dtype::DataType;
 use crate::error::Result;
@@ -119,6 +119,18 @@ pub(crate) fn choose_long(
     let mut candidates = long(profile, dtype, chunk_shape);
     candidates.retain(|candidate| only.is_none_or(|chain| candidate.chain == *chain));
     least(candidates, (dtype, true), (samples, chunk_shape), encode)
+}
+
+/// What the codec for corners of cells makes of the chunk number `sample` of a shape; `None` where it is
+/// no candidate.
+pub(crate) fn choose_cells(
+    profile: Profile,
+    dtype: &DataType,
+    (sample, chunk_shape): (usize, &[u64]),
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
+) -> Result<Option<Chosen>> {
+    let candidates = cells(profile, dtype, chunk_shape).into_iter().collect();
+    least(candidates, (dtype, true), (&[sample], chunk_shape), encode)
 }
 
 /// The candidate whose chunks `samples` take least.

@@ -5,7 +5,7 @@ use zarrs_metadata::v3::MetadataV3;
 
 use super::arrays::{self, ArrayCodec};
 use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec};
-use super::{ambar, pcodec};
+use super::{ambar, pcodec, simplices};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
@@ -82,6 +82,7 @@ impl CodecChain {
                 json!({"name": "numcodecs.pcodec", "configuration": config})
             }
             ValueCodec::Ambar(config) => json!({"name": "ambar", "configuration": config}),
+            ValueCodec::Simplices => json!({"name": simplices::NAME}),
             ValueCodec::VlenUtf8 => json!({"name": "vlen-utf8"}),
             ValueCodec::VlenBytes => json!({"name": "vlen-bytes"}),
         };
@@ -108,6 +109,7 @@ impl CodecChain {
                 Some(format!("ambar {:.3e}", config.error_bound))
             }
             ValueCodec::Ambar(_) => Some("ambar lossless".to_owned()),
+            ValueCodec::Simplices => Some("simplices".to_owned()),
             ValueCodec::VlenUtf8 => Some("vlen-utf8".to_owned()),
             ValueCodec::VlenBytes => Some("vlen-bytes".to_owned()),
         };
@@ -180,6 +182,7 @@ fn value_codec(codec: &MetadataV3, dtype: &DataType) -> Result<ValueCodec> {
                 ))
             }
         }
+        simplices::NAME if simplices::takes(dtype) => Ok(ValueCodec::Simplices),
         "vlen-utf8" if *dtype == DataType::String => Ok(ValueCodec::VlenUtf8),
         "vlen-bytes" if *dtype == DataType::Bytes => Ok(ValueCodec::VlenBytes),
         other => Err(Error::unsupported(format!(

@@ -15,6 +15,7 @@ mod choose;
 mod config;
 mod pcodec;
 mod scratch;
+mod simplices;
 mod transpose;
 mod vlen;
 
@@ -23,13 +24,13 @@ mod array_tests;
 #[cfg(test)]
 mod tests;
 
-pub use alone::{Alone, decode_alone, encode_alone};
+pub use alone::{Alone, decode_alone, encode_alone, encode_alone_with};
 pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkPlace, tune};
 pub(crate) use candidates::{LONG_CHUNK, PLANE, usual};
 pub(crate) use checksum::check_crc32c;
-pub(crate) use choose::{Chosen, Purpose, choose, choose_long, samples};
+pub(crate) use choose::{Chosen, Purpose, choose, choose_cells, choose_long, samples};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
 /// How an array is to be compressed, where no error bound says more; all profiles are lossless.

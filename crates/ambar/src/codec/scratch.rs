@@ -24,6 +24,7 @@ pub(crate) struct CodecScratch {
     pub values: Words,
     pub zstd: Option<zstd::bulk::Decompressor<'static>>,
     pub workspaces: super::ambar::Workspaces,
+    pub simplices: ambar_codec::simplices::Workspace,
 }
 
 /// Bytes aligned for every type of value.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 
 /// How much is read at once where all of a file is gone through.
 pub const PIECE: u64 = 1 << 20;
+
+/// Slices that are written with one call at most; systems take 1024.
+const SLICES: usize = 512;
 
 #[cfg(test)]
 thread_local! {
@@ -30,6 +33,40 @@ pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Resu
             }
             _ => Error::io(source, path, "reading"),
         })
+}
+
+/// Writes `parts`, one after the other, from `offset` of `file` on, many of them with each call.
+///
+/// # Errors
+/// What the system says.
+pub fn write_parts(file: &File, parts: &[&[u8]], mut offset: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+    let mut rest = slices.as_mut_slice();
+    // Leaves out what is empty in front, too.
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let count = rest.len().min(SLICES) as libc::c_int;
+        let place = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        // SAFETY: an IoSlice is laid out as the system's iovec; `count` of them are alive and in place,
+        // and the descriptor is open, until the call returns.
+        let written =
+            unsafe { libc::pwritev(file.as_raw_fd(), rest.as_ptr().cast(), count, place) };
+        match usize::try_from(written) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                offset += written as u64;
+                IoSlice::advance_slices(&mut rest, written);
+            }
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The error for a file that ends before byte `end`.

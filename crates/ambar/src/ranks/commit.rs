@@ -1,5 +1,7 @@
 //! The end of a step: all ranks seal, rank 0 commits, all learn what became of it.
 
+use std::borrow::Cow;
+
 use super::message::{self, Failure, Index, Outcome};
 use super::writer::RankWriter;
 use crate::container::{Foreign, entry_bytes};
@@ -53,6 +55,7 @@ impl RankWriter {
             }
             let ranks = (self.rank, self.options.ranks);
             let offset = self.extents.behind(ranks, index, self.longest)?;
+            let parts = parts.into_iter().map(Cow::Owned).collect();
             self.file.write(offset, key, parts)?;
         }
         self.file.finish()

@@ -10,7 +10,7 @@ use super::writer::RankWriter;
 use crate::array::{ArraySpec, Part, Region, Shards, declared};
 use crate::container::entry_bytes;
 use crate::error::{Error, Result};
-use crate::metadata::ArrayMetadata;
+use crate::metadata::{ArrayMetadata, IndexLocation};
 use crate::store::name_of;
 
 /// Decompositions whose owners are kept for the next array.
@@ -78,7 +78,12 @@ impl RankWriter {
         };
         let whole = Decomposition::whole(&spec.shape);
         let spec = divide(spec, held.as_deref().unwrap_or(&whole))?;
-        let metadata = declared(&spec).map_err(|error| error.at_node(&name))?;
+        let mut metadata = declared(&spec).map_err(|error| error.at_node(&name))?;
+        if let Some(sharding) = &mut metadata.sharding {
+            // Ranks have all of a shard before they write it, and whoever reads it from its start on
+            // reads without a break.
+            sharding.location = IndexLocation::Start;
+        }
         if let Some(store) = &mut self.store {
             store.declare_as(&name, &metadata)?;
         }

@@ -5,8 +5,9 @@ use super::decomposition::Decomposition;
 use crate::array::{ArraySpec, chunk_shape_of};
 use crate::error::Result;
 
-/// Raw bytes of a shard at most.
-const SHARD: u64 = 64 << 20;
+/// Raw bytes of a shard at most. Up to three are in memory, one in the making, one waiting and one on
+/// its way to the file: these take no more than is kept from one to the next.
+const SHARD: u64 = 16 << 20;
 
 /// Shards that the largest block is cut into at least, so that encoding one goes on while another is
 /// written, and the memory for both is a part of the block's.

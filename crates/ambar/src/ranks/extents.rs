@@ -20,6 +20,9 @@ pub type Reserve = dyn FnMut(u64) -> Result<u64> + Send;
 /// Bytes that a rank takes from the counter at least, so that small entries lie side by side.
 const LEAST: u64 = 1 << 20;
 
+/// Bytes that a rank takes from the counter at most for entries that are not there yet.
+const MOST: u64 = 256 << 20;
+
 /// A part of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
@@ -132,11 +135,12 @@ impl Extents {
         Ok(())
     }
 
-    /// A place for `bytes`; `None` where what was reserved is used up.
+    /// A place for `bytes`, with room for `more` entries of that length behind it where it comes from a
+    /// counter; `None` where what was reserved is used up.
     ///
     /// # Errors
     /// `Invalid` where the ranks' counter is missing; what the counter returns.
-    pub fn place(&mut self, bytes: u64) -> Result<Option<u64>> {
+    pub fn place(&mut self, bytes: u64, more: u64) -> Result<Option<u64>> {
         if let Some(place) = self.own.iter_mut().find_map(|extent| extent.take(bytes)) {
             return Ok(Some(place));
         }
@@ -151,7 +155,9 @@ impl Extents {
                 "the ranks share no counter; give one, or have places reserved",
             )),
             Source::Counter(counter, base) => {
-                let wanted = bytes
+                let run = bytes.saturating_mul(more.saturating_add(1)).min(MOST);
+                let wanted = run
+                    .max(bytes)
                     .max(self.least)
                     .checked_next_multiple_of(self.alignment);
                 let wanted = wanted.ok_or_else(too_long)?;
@@ -200,21 +206,21 @@ mod tests {
     #[test]
     fn small_entries_share_an_extent_and_large_ones_get_their_own() {
         let mut extents = Extents::new(4, Placement::Counter, 1000, 4096, 0);
-        assert!(extents.place(10).is_err());
+        assert!(extents.place(10, 0).is_err());
         let mut counter = 0;
         extents.count_with(Box::new(move |bytes| {
             let before = counter;
             counter += bytes;
             Ok(before)
         }));
-        assert_eq!(extents.place(10).unwrap(), Some(4096));
-        assert_eq!(extents.place(10).unwrap(), Some(4106));
-        assert_eq!(extents.place(5 << 20).unwrap(), Some(4096 + LEAST));
-        assert_eq!(extents.place(10).unwrap(), Some(4116));
+        assert_eq!(extents.place(10, 0).unwrap(), Some(4096));
+        assert_eq!(extents.place(10, 0).unwrap(), Some(4106));
+        assert_eq!(extents.place(5 << 20, 0).unwrap(), Some(4096 + LEAST));
+        assert_eq!(extents.place(10, 0).unwrap(), Some(4116));
         let next = extents.next_base(4096 + (6 << 20) + 100).unwrap();
         assert_eq!(next, 8192);
         extents.rebase(next);
-        assert_eq!(extents.place(10).unwrap(), Some(8192 + (6 << 20)));
+        assert_eq!(extents.place(10, 0).unwrap(), Some(8192 + (6 << 20)));
     }
 
     #[test]
@@ -225,7 +231,7 @@ mod tests {
             extents.reserve(rank, &[100, 600, 0]).unwrap();
             let mut late = 0;
             for bytes in [90, 600] {
-                let place = extents.place(bytes).unwrap().unwrap_or_else(|| {
+                let place = extents.place(bytes, 0).unwrap().unwrap_or_else(|| {
                     late += 1;
                     extents.behind((rank, 3), late - 1, 700).unwrap()
                 });
@@ -240,9 +246,29 @@ mod tests {
     }
 
     #[test]
+    fn entries_that_are_announced_lie_behind_each_other() {
+        let mut extents = Extents::new(2, Placement::Counter, 0, 4096, 0);
+        let mut counter = 0;
+        extents.count_with(Box::new(move |bytes| {
+            let before = counter;
+            counter += bytes + (64 << 20); // as if another rank were served in between
+            Ok(before)
+        }));
+        let long = 24 << 20;
+        let first = extents.place(long, 2).unwrap().unwrap();
+        assert_eq!(extents.place(long, 1).unwrap(), Some(first + long));
+        assert_eq!(extents.place(long, 0).unwrap(), Some(first + 2 * long));
+        let apart = extents.place(long, u64::MAX).unwrap().unwrap();
+        assert!(apart > first + 3 * long);
+        let most = extents.place(MOST - long, 0).unwrap();
+        assert_eq!(most, Some(apart + long), "no more is taken ahead than this");
+        assert!(extents.place(long, 0).unwrap().unwrap() > apart + MOST);
+    }
+
+    #[test]
     fn one_rank_leaves_no_gaps() {
         let mut extents = Extents::new(1, Placement::Counter, 1000, 4096, 0);
-        assert_eq!(extents.place(10).unwrap(), Some(1000));
-        assert_eq!(extents.place(5).unwrap(), Some(1010));
+        assert_eq!(extents.place(10, 0).unwrap(), Some(1000));
+        assert_eq!(extents.place(5, 0).unwrap(), Some(1010));
     }
 }

@@ -1,5 +1,7 @@
 //! A rank's values on their way: whole shards into the file, pieces of others to their owners.
 
+use std::borrow::Cow;
+
 use super::declare::{ArrayId, Declared};
 use super::message::{self, Piece};
 use super::pending::Waiting;
@@ -60,9 +62,13 @@ impl RankWriter {
         }
         if !whole.is_empty() {
             let part = self.encoding(|| array.part(region.clone(), values))?;
-            for shard in &whole {
+            let alike = array.metadata.chain.is_plain(&array.metadata.dtype);
+            for (done, shard) in whole.iter().enumerate() {
                 let (key, bytes) = self.encoding(|| part.encode(shard))?;
-                self.emit(key, bytes)?;
+                let left = whole.len() - 1 - done;
+                // What follows should lie behind it: a file is read faster in long runs. Raw shards are
+                // equally long; of others no more room is taken than for what was written already.
+                self.emit(key, bytes, if alike { left } else { left.min(done) })?;
             }
         }
         for shard in &parts {
@@ -95,11 +101,9 @@ impl RankWriter {
         shard: &[u64],
         whole: &Waiting,
     ) -> Result<()> {
-        let (key, parts) = self.encoding(|| {
-            let part = array.part(whole.region.clone(), &whole.values)?;
-            part.encode(shard)
-        })?;
-        self.emit(key, parts)
+        let part = array.part(whole.region.clone(), &whole.values)?;
+        let (key, parts) = self.encoding(|| part.encode(shard))?;
+        self.emit(key, parts, 0)
     }
 
     /// Puts values of a shard that another rank owns into its outbox.
@@ -125,12 +129,13 @@ impl RankWriter {
         Ok(())
     }
 
-    /// Finds a place for an entry and has it written.
-    fn emit(&mut self, key: String, parts: Vec<Vec<u8>>) -> Result<()> {
+    /// Finds a place for an entry, to be followed by `more` of about its length, and has it written.
+    fn emit(&mut self, key: String, parts: Vec<Cow<'_, [u8]>>, more: usize) -> Result<()> {
         let len = parts.iter().map(|part| part.len() as u64).sum();
-        match self.extents.place(entry_bytes(&key, len))? {
+        match self.extents.place(entry_bytes(&key, len), more as u64)? {
             Some(offset) => self.file.write(offset, key, parts),
             None => {
+                let parts = parts.into_iter().map(Cow::into_owned).collect();
                 self.late.push((key, parts));
                 Ok(())
             }

@@ -108,7 +108,7 @@ class Server:
         """
         level, threads = request["level"], request["threads"]
         write = _repeated(lambda: self.write(way, self.mesh, level, threads))
-        read = _repeated(lambda: self.read(way, threads))
+        read = _repeated(lambda: self.read(way, threads), uncounted=1)
         key = json.dumps(request)
         if key not in self.checked:
             self.checked[key] = self.compared(way.read(self.folder, threads))
@@ -241,9 +241,15 @@ class Server:
         }
 
 
-def _repeated(action: Callable[[], float]) -> list[float]:
-    """Return the seconds of an action, repeated until `TURN_SECONDS` have passed."""
+def _repeated(action: Callable[[], float], uncounted: int = 0) -> list[float]:
+    """Return the seconds of an action, repeated until `TURN_SECONDS` have passed.
+
+    The first times may stay uncounted: a virtual machine that has given free memory back to its
+    host waits for it when it is used again, for large pages longer than any way takes to read.
+    """
     gc.collect()
+    for _ in range(uncounted):
+        action()
     times = [action()]
     while sum(times) < TURN_SECONDS and len(times) < TURN_TIMES:
         times.append(action())

@@ -73,7 +73,9 @@ class Job:
         """Read the part."""
         store: Any = ambar.open(self.path)
         part = slice(self.start, self.start + len(self.values))
-        store[ARRAY].read(part, out=self.values, threads=1)
+        # The cores that there are for each rank, all of which are taken to be on this node.
+        threads = max(1, (os.cpu_count() or 1) // self.comm.size)
+        store[ARRAY].read(part, out=self.values, threads=threads)
 
     def measure(self, act: Callable[[], None]) -> dict[str, Any]:
         """Return the slowest rank's seconds, and the CPU seconds of all until each was done."""

@@ -1,7 +1,6 @@
 //! Appending to a file: small pieces gathered into large writes, large pieces written as they are.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,16 +43,33 @@ impl Appender {
             self.flush()?;
         }
         if bytes.len() >= BUFFER {
-            return self.write_through(bytes);
+            return self.write_through(&[bytes]);
         }
         self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Appends `parts`, one after the other: together with one call where they are long enough.
+    pub fn write_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        if len < BUFFER as u64 {
+            return parts.iter().try_for_each(|part| self.write(part));
+        }
+        // What waits is short: the first call takes it along.
+        let waiting = std::mem::take(&mut self.buffer);
+        let all: Vec<&[u8]> = std::iter::once(&waiting[..])
+            .chain(parts.iter().copied())
+            .collect();
+        self.write_through(&all)?;
+        self.buffer = waiting;
+        self.buffer.clear();
         Ok(())
     }
 
     /// Hands what waits to the operating system.
     pub fn flush(&mut self) -> Result<()> {
         let buffer = std::mem::take(&mut self.buffer);
-        self.write_through(&buffer)?;
+        self.write_through(&[&buffer])?;
         self.buffer = buffer;
         self.buffer.clear();
         Ok(())
@@ -65,18 +81,18 @@ impl Appender {
         self.written += len;
     }
 
-    fn write_through(&mut self, bytes: &[u8]) -> Result<()> {
-        let end = self.written.checked_add(bytes.len() as u64);
+    fn write_through(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let end = self.written.checked_add(len);
         let end = end.filter(|end| *end <= i64::MAX as u64).ok_or_else(|| {
             Error::limit("the file would pass 2^63 bytes").in_file(self.path.display())
         })?;
         #[cfg(test)]
         super::super::faults::step(&self.path)?;
-        self.file
-            .write_all_at(bytes, self.written)
+        file::write_parts(&self.file, parts, self.written)
             .map_err(|source| Error::io(source, &self.path, "writing"))?;
-        if self.durability == Durability::Full && bytes.len() >= BUFFER {
-            file::start_writing(&self.file, self.written, bytes.len() as u64);
+        if self.durability == Durability::Full && len >= BUFFER as u64 {
+            file::start_writing(&self.file, self.written, len);
         }
         self.written = end;
         Ok(())

@@ -3,6 +3,7 @@
 //! One of them holds the container's writer, and with it the lock; the others open the same file by
 //! its [`Share`]. Nobody sees what they write until the holder has adopted the entries and committed.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::super::{Durability, file};
 use super::append::Appender;
 use super::records::LocalHeader;
+use crate::buffers;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What another process needs to write into a container that is being written.
@@ -58,11 +60,16 @@ struct Job {
     parts: Vec<Vec<u8>>,
 }
 
-/// A process' end of a shared file. What it writes goes through a thread of its own.
+/// The file that is written, its path, and whether to wait for the disk.
+type Target = (Arc<File>, PathBuf, Durability);
+
+/// A process' end of a shared file. What was encoded for it goes through a thread of its own.
 pub struct SharedFile {
     path: PathBuf,
     file: Arc<File>,
     durability: Durability,
+    /// What did not go through the thread, since the last call of `finish`.
+    written: Vec<Foreign>,
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<Result<Vec<Foreign>>>>,
 }
@@ -129,6 +136,7 @@ impl SharedFile {
             } else {
                 Durability::None
             },
+            written: Vec::new(),
             jobs: None,
             thread: None,
         })
@@ -140,11 +148,18 @@ impl SharedFile {
     }
 
     /// Has an entry written from `offset` on, where `entry_bytes` of it must be free. Waits while
-    /// others are on their way.
+    /// others are on their way; one with parts of the caller's memory is written before it returns.
     ///
     /// # Errors
     /// `Io`, of this entry or one before; nothing more can be written then.
-    pub fn write(&mut self, offset: u64, key: String, parts: Vec<Vec<u8>>) -> Result<()> {
+    pub fn write(&mut self, offset: u64, key: String, parts: Vec<Cow<'_, [u8]>>) -> Result<()> {
+        if parts.iter().any(|part| matches!(part, Cow::Borrowed(_))) {
+            let slices: Vec<&[u8]> = parts.iter().map(Cow::as_ref).collect();
+            let written = write_entry(&self.target(), offset, key, &slices)?;
+            self.written.push(written);
+            return Ok(());
+        }
+        let parts = parts.into_iter().map(Cow::into_owned).collect();
         let jobs = self.start()?;
         if jobs.send(Job { offset, key, parts }).is_ok() {
             return Ok(());
@@ -160,20 +175,27 @@ impl SharedFile {
     /// `Io`.
     pub fn finish(&mut self) -> Result<Vec<Foreign>> {
         self.jobs = None;
-        let Some(thread) = self.thread.take() else {
-            return Ok(Vec::new());
-        };
-        let written = thread.join().map_err(|_| {
-            Error::new(ErrorKind::Io, "writing has panicked").in_file(self.path.display())
-        })??;
-        file::sync(&self.file, &self.path, self.durability)?;
+        let mut written = std::mem::take(&mut self.written);
+        if let Some(thread) = self.thread.take() {
+            written.extend(thread.join().map_err(|_| {
+                Error::new(ErrorKind::Io, "writing has panicked").in_file(self.path.display())
+            })??);
+        }
+        if !written.is_empty() {
+            file::sync(&self.file, &self.path, self.durability)?;
+        }
+        buffers::release();
         Ok(written)
+    }
+
+    fn target(&self) -> Target {
+        (Arc::clone(&self.file), self.path.clone(), self.durability)
     }
 
     fn start(&mut self) -> Result<&SyncSender<Job>> {
         if self.thread.is_none() {
             let (sender, receiver) = sync_channel(WAITING);
-            let target = (Arc::clone(&self.file), self.path.clone(), self.durability);
+            let target = self.target();
             let thread = std::thread::Builder::new()
                 .name("ambar-write".into())
                 .spawn(move || drain(&receiver, target))
@@ -188,30 +210,39 @@ impl SharedFile {
 }
 
 /// Writes what comes, until nothing more can.
-fn drain(
-    jobs: &Receiver<Job>,
-    (file, path, durability): (Arc<File>, PathBuf, Durability),
-) -> Result<Vec<Foreign>> {
+fn drain(jobs: &Receiver<Job>, target: Target) -> Result<Vec<Foreign>> {
     let mut written = Vec::new();
     for Job { offset, key, parts } in jobs {
-        let mut hasher = crc32fast::Hasher::new();
-        parts.iter().for_each(|part| hasher.update(part));
-        let crc32 = hasher.finalize();
-        let len = parts.iter().map(|part| part.len() as u64).sum();
-        let header = header(&key, len, crc32);
-        let mut out = Appender::new(Arc::clone(&file), path.clone(), durability, offset);
-        out.write(&header)?;
-        parts.iter().try_for_each(|part| out.write(part))?;
-        out.flush()?;
-        written.push(Foreign {
-            key,
-            header_offset: offset,
-            data_offset: offset + header.len() as u64,
-            len,
-            crc32,
-        });
+        let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        written.push(write_entry(&target, offset, key, &slices)?);
+        buffers::give_back(parts);
     }
     Ok(written)
+}
+
+/// Writes an entry from `offset` on.
+fn write_entry(
+    (file, path, durability): &Target,
+    offset: u64,
+    key: String,
+    parts: &[&[u8]],
+) -> Result<Foreign> {
+    let mut hasher = crc32fast::Hasher::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    let crc32 = hasher.finalize();
+    let len = parts.iter().map(|part| part.len() as u64).sum();
+    let header = header(&key, len, crc32);
+    let mut out = Appender::new(Arc::clone(file), path.clone(), *durability, offset);
+    out.write(&header)?;
+    out.write_parts(parts)?;
+    out.flush()?;
+    Ok(Foreign {
+        key,
+        header_offset: offset,
+        data_offset: offset + header.len() as u64,
+        len,
+        crc32,
+    })
 }
 
 impl Drop for SharedFile {
@@ -221,6 +252,7 @@ impl Drop for SharedFile {
             // Whoever drops it before the end wants nothing of what was written.
             let _ = thread.join();
         }
+        buffers::release();
     }
 }
 

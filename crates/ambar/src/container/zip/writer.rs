@@ -185,9 +185,7 @@ impl ZipWriter {
         let mut hasher = crc32fast::Hasher::new();
         parts.iter().for_each(|part| hasher.update(part));
         let len = parts.iter().map(|part| part.len() as u64).sum();
-        self.append_entry(key, len, hasher.finalize(), |out| {
-            parts.iter().try_for_each(|part| out.write(part))
-        })
+        self.append_entry(key, len, hasher.finalize(), |out| out.write_parts(parts))
     }
 
     /// The bytes of an entry, those included that still wait to be written.

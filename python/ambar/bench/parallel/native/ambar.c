@@ -1,6 +1,7 @@
 /* ambar: one store, in which every rank writes its own extents. */
 #include <ambar_mpi.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "study.h"
 
@@ -35,12 +36,18 @@ static void write_by(const job *j, int profile, double bound, int placement) {
     ambar_blocks_free(blocks);
 }
 
+/* The cores that there are for each rank of this node, all of whose ranks are taken to be on it. */
+static int threads_of(const job *j) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > j->ranks ? (int)(cores / j->ranks) : 1;
+}
+
 static void read_part(const job *j) {
     ambar_store *store;
     require(ambar_open(j->path, &store), j);
     uint64_t start = j->start, count = j->count;
     size_t room = j->count * sizeof *j->values;
-    require(ambar_read(store, "values", &start, &count, j->values, room, 1), j);
+    require(ambar_read(store, "values", &start, &count, j->values, room, threads_of(j)), j);
     ambar_store_free(store);
 }
 

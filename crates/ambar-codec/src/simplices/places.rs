@@ -1,0 +1,185 @@
+//! Places that are taken one after the other, each once: rows of the array, ranks of points.
+
+use super::side::{Coder, Magnitudes, folded, unfolded};
+use crate::error::{Corrupt, Result};
+
+/// Places of a block.
+const BLOCK: usize = 64;
+
+/// Which places are free.
+///
+/// Where as many places of all blocks are free, to code a block and one of its free places takes as few
+/// bits as to code one of all free places; and nothing has to be counted but the bits of a word.
+#[derive(Default)]
+pub(super) struct Places {
+    /// A word a block: a bit for each of its places, 1 where it is free.
+    free: Vec<u64>,
+    /// Where the first free place may be.
+    first: usize,
+}
+
+/// Probabilities of places, by their distances from others.
+pub(super) struct Distances {
+    blocks: Magnitudes,
+    /// How many free places are between, in the same block.
+    near: Magnitudes,
+    /// The same from the near end of the block before, and of that behind.
+    beside: [Magnitudes; 2],
+}
+
+impl Distances {
+    /// Among so many places.
+    pub fn new(places: usize) -> Self {
+        let most = 2 * BLOCK as u64;
+        Self {
+            blocks: Magnitudes::new(2 * places.div_ceil(BLOCK) as u64),
+            near: Magnitudes::new(most),
+            beside: [Magnitudes::new(most), Magnitudes::new(most)],
+        }
+    }
+}
+
+impl Places {
+    /// Makes so many places free, and forgets all others.
+    pub fn reset(&mut self, count: usize) {
+        self.free.clear();
+        self.free.resize(count.div_ceil(BLOCK), u64::MAX);
+        if let (Some(last), rest @ 1..) = (self.free.last_mut(), count % BLOCK) {
+            *last = (1 << rest) - 1;
+        }
+        self.first = 0;
+    }
+
+    /// Whether a place is free.
+    pub fn is_free(&self, place: usize) -> bool {
+        self.free[place / BLOCK] >> (place % BLOCK) & 1 == 1
+    }
+
+    /// Takes the first place that is free, if there is one.
+    pub fn take_first(&mut self) -> Option<usize> {
+        let blocks = &mut self.free[self.first..];
+        let skipped = blocks.iter().position(|free| *free != 0)?;
+        self.first += skipped;
+        let free = &mut blocks[skipped];
+        let place = BLOCK * self.first + free.trailing_zeros() as usize;
+        *free &= *free - 1;
+        Some(place)
+    }
+
+    /// Codes `place`, which is free, by its distance from `near`; takes it and gives it back.
+    ///
+    /// # Errors
+    /// `Corrupt` where a reader finds none that is free.
+    #[inline(always)]
+    pub fn code<C: Coder>(
+        &mut self,
+        coder: &mut C,
+        distances: &mut Distances,
+        near: usize,
+        place: usize,
+    ) -> Result<usize> {
+        let from = near / BLOCK;
+        let away = (place / BLOCK) as i64 - from as i64;
+        let away = unfolded(distances.blocks.code(coder, folded(away)));
+        let block = from.wrapping_add_signed(away as isize);
+        let Some(free) = self.free.get_mut(block).filter(|free| **free != 0) else {
+            return Err(Corrupt("a corner or a cell has no place that is free"));
+        };
+        let count = free.count_ones();
+        let below = |place: usize| (*free & ((1 << (place % BLOCK)) - 1)).count_ones();
+        // Which of the block's free places it is.
+        let number = if C::WRITES { below(place) } else { 0 };
+        let number = match away {
+            0 => {
+                let before = i64::from(below(near));
+                let found = folded(i64::from(number) - before);
+                (before + unfolded(distances.near.code(coder, found))) as u32
+            }
+            -1 => {
+                let found = distances.beside[0].code(coder, u64::from(count - 1 - number));
+                (count - 1).wrapping_sub(found as u32)
+            }
+            1 => distances.beside[1].code(coder, u64::from(number)) as u32,
+            _ => coder.uniform(number, count),
+        };
+        if number >= count {
+            return Err(Corrupt("a corner or a cell has no place that is free"));
+        }
+        let bit = nth(*free, number);
+        *free &= !(1 << bit);
+        Ok(BLOCK * block + bit as usize)
+    }
+}
+
+/// The place of the bit of a word that is 1 and has `number` others below it.
+fn nth(word: u64, number: u32) -> u32 {
+    let (mut word, mut number, mut place) = (word, number, 0);
+    for half in [32, 16, 8, 4, 2, 1] {
+        let below = (word & ((1 << half) - 1)).count_ones();
+        if number >= below {
+            number -= below;
+            word >>= half;
+            place += half;
+        }
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binary::{BinaryDecoder, BinaryEncoder};
+
+    #[test]
+    fn bits_are_found() {
+        for word in [1, 1 << 63, u64::MAX, 0x8421_0000_1357_9bdf] {
+            let all = (0..64).filter(|bit| word >> bit & 1 == 1);
+            for (number, bit) in all.enumerate() {
+                assert_eq!(nth(word, number as u32), bit);
+            }
+        }
+    }
+
+    /// Places in an order that goes back and forth, near and far, until none is left.
+    #[test]
+    fn places_come_back_until_all_are_taken() {
+        let count = 700;
+        let order: Vec<usize> = (0..count)
+            .map(|i| if i % 3 == 0 { i } else { (i * 211) % count })
+            .collect();
+        let mut encoder = BinaryEncoder::new();
+        let (mut places, mut distances) = (Places::default(), Distances::new(count));
+        places.reset(count);
+        let mut taken = vec![places.take_first().unwrap()];
+        for place in order {
+            if places.is_free(place) {
+                let near = taken[taken.len() / 2];
+                let coded = places.code(&mut encoder, &mut distances, near, place);
+                assert_eq!(coded.unwrap(), place);
+                taken.push(place);
+            }
+        }
+        while let Some(place) = places.take_first() {
+            taken.push(place);
+        }
+        assert_eq!(taken.len(), count);
+        let bytes = encoder.finish();
+        let mut decoder = BinaryDecoder::new(&bytes);
+        let mut distances = Distances::new(count);
+        places.reset(count);
+        let mut found = vec![places.take_first().unwrap()];
+        let coded = taken
+            .iter()
+            .filter(|place| order_has(count, **place))
+            .count();
+        while found.len() < coded.max(2) {
+            let near = found[found.len() / 2];
+            found.push(places.code(&mut decoder, &mut distances, near, 0).unwrap());
+        }
+        assert_eq!(found, taken[..found.len()]);
+    }
+
+    fn order_has(count: usize, place: usize) -> bool {
+        place == 0 || (0..count).any(|i| (if i % 3 == 0 { i } else { i * 211 % count }) == place)
+    }
+}

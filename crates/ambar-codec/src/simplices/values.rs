@@ -1,0 +1,139 @@
+//! The values that corners have: each once, ascending, and their ranks among these.
+
+use super::Workspace;
+use super::side::{Coder, Magnitudes};
+use crate::error::{Corrupt, Result};
+
+/// How many times as many values as corners the range may have for which ranks are looked up.
+const SPARSE: u64 = 16;
+
+/// A whole number that names a point: of four or eight bytes, whose bits are taken to have no sign.
+pub trait Corner: Copy + Default + Send + Sync + 'static {
+    /// Bytes of a value.
+    const SIZE: usize;
+
+    /// From a word, if it is not too large.
+    fn from_word(word: u64) -> Option<Self>;
+
+    /// The value in a word.
+    fn to_word(self) -> u64;
+
+    /// Encodes rows, as [`super::encode`].
+    ///
+    /// # Errors
+    /// As there.
+    fn encode(corners: &[Self], width: usize, workspace: &mut Workspace) -> Result<Vec<u8>>;
+
+    /// Decodes rows, as [`super::decode`].
+    ///
+    /// # Errors
+    /// As there.
+    fn decode(stream: &[u8], out: &mut [Self], workspace: &mut Workspace) -> Result<()>;
+}
+
+macro_rules! corner {
+    ($type:ty, $size:expr) => {
+        impl Corner for $type {
+            const SIZE: usize = $size;
+
+            fn from_word(word: u64) -> Option<Self> {
+                Self::try_from(word).ok()
+            }
+
+            fn to_word(self) -> u64 {
+                self as u64
+            }
+
+            // Compiled here, where all that is called for every corner can be inlined.
+            fn encode(
+                corners: &[Self],
+                width: usize,
+                workspace: &mut Workspace,
+            ) -> Result<Vec<u8>> {
+                super::encode_rows(corners, width, workspace)
+            }
+
+            fn decode(stream: &[u8], out: &mut [Self], workspace: &mut Workspace) -> Result<()> {
+                super::decode_rows(stream, out, workspace)
+            }
+        }
+    };
+}
+
+corner!(u32, 4);
+corner!(u64, 8);
+
+/// The different values, ascending, and the rank of each of `corners` among them.
+pub(super) fn ranked<T: Corner>(corners: &[T]) -> (Vec<u64>, Vec<u32>) {
+    let words = || corners.iter().map(|corner| corner.to_word());
+    let (lowest, highest) = words().fold((u64::MAX, 0), |(low, high), word| {
+        (low.min(word), high.max(word))
+    });
+    if corners.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let range = highest - lowest;
+    if range > SPARSE * corners.len() as u64 {
+        let mut values: Vec<u64> = words().collect();
+        values.sort_unstable();
+        values.dedup();
+        let rank = |word| values.partition_point(|value| *value < word) as u32;
+        let ranks = words().map(rank).collect();
+        return (values, ranks);
+    }
+    let mut table = vec![0u32; range as usize + 1];
+    for word in words() {
+        table[(word - lowest) as usize] = 1;
+    }
+    let mut values = Vec::new();
+    for (place, rank) in table.iter_mut().enumerate() {
+        if *rank == 1 {
+            *rank = values.len() as u32;
+            values.push(lowest + place as u64);
+        }
+    }
+    let ranks = words()
+        .map(|word| table[(word - lowest) as usize])
+        .collect();
+    (values, ranks)
+}
+
+/// Codes `count` values that ascend, and gives them back; a writer's are `values`.
+///
+/// # Errors
+/// `Corrupt` where a reader finds values that are too large.
+pub(super) fn code<T: Corner, C: Coder>(
+    coder: &mut C,
+    values: &[u64],
+    count: usize,
+    found: &mut Vec<T>,
+) -> Result<()> {
+    let mut gaps = Magnitudes::new(u64::MAX);
+    let mut least = Some(0u64);
+    found.clear();
+    for number in 0..count {
+        let lowest = least.ok_or(Corrupt("the values of corners are too large"))?;
+        let gap = values.get(number).map_or(0, |value| value - lowest);
+        let value = lowest.checked_add(gaps.code(coder, gap));
+        let corner = value.and_then(T::from_word);
+        found.push(corner.ok_or(Corrupt("the values of corners are too large"))?);
+        least = value.and_then(|value| value.checked_add(1));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_those_among_all_values() {
+        let values = [7u64, 3, u64::MAX, 3, 0, 7];
+        assert_eq!(
+            ranked(&values),
+            (vec![0, 3, 7, u64::MAX], vec![2, 1, 3, 1, 0, 2])
+        );
+        assert_eq!(ranked(&[9u32, 5, 5, 6]), (vec![5, 6, 9], vec![2, 0, 0, 1]));
+        assert_eq!(ranked::<u32>(&[]), (vec![], vec![]));
+    }
+}
