@@ -243,7 +243,7 @@ def unordered(values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
 def test_meshes_are_cut_for_the_codec_where_it_saves(tmp_path: Path, profile: str) -> None:
-    ordered = lattice(30)
+    ordered = lattice(40)
     shuffled = unordered(ordered)
     # Cells near each other in one part, in any order within it.
     near = np.concatenate(
