@@ -147,19 +147,14 @@ pub(super) fn gridded(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -
 }
 
 /// The candidate for rows that are the corners of cells; readers need ambar then. It decodes a corner in
-/// 50 to 100 ns, but of meshes without a pattern it leaves a half to a third of what others do. Decision
-/// 0016.
+/// 90 to 150 ns, so that only `small` has it, and of meshes without a pattern it leaves a half to a third
+/// of what others do. Decision 0016.
 pub(super) fn cells(profile: Profile, dtype: &DataType, shape: &[u64]) -> Option<Candidate> {
     simplices::width(dtype, shape)?;
-    let (penalty, per_value) = match profile {
-        Profile::Raw | Profile::Fast => return None,
-        Profile::Balanced => (0.2, 0.3),
-        Profile::Small => (0.01, 0.0),
-    };
-    Some(Candidate {
+    (profile == Profile::Small).then(|| Candidate {
         chain: CodecChain::checksummed(ValueCodec::Simplices, None),
-        penalty,
-        per_value,
+        penalty: 0.01,
+        per_value: 0.0,
     })
 }
 

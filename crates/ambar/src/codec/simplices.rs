@@ -160,7 +160,7 @@ mod tests {
         for (profile, some) in [
             (Profile::Raw, false),
             (Profile::Fast, false),
-            (Profile::Balanced, true),
+            (Profile::Balanced, false),
             (Profile::Small, true),
         ] {
             let found = cells(profile, &DataType::Int64, &[1000, 4]);
