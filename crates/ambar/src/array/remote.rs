@@ -108,14 +108,14 @@ impl Array {
         let mut shards = BTreeMap::new();
         for coordinates in (0..count).filter_map(chunk) {
             let (linear, shard, _) = self.shard_of(sharding, &coordinates);
-            shards.insert(linear, shard);
+            shards.entry(linear).or_insert((shard, coordinates));
         }
         let shards: Vec<_> = shards.into_iter().collect();
         parallel::try_for_each(shards.len(), |index| {
-            let (linear, shard) = &shards[index];
+            let (linear, (shard, first)) = &shards[index];
             with_scratch(|scratch| self.shard(*linear, shard, scratch))
                 .map(|_| ())
-                .map_err(|error| error.at_node(self.path()))
+                .map_err(|error| self.place_chunk(error, first))
         })
     }
 
