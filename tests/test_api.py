@@ -282,6 +282,8 @@ def test_conversion_reports_progress_and_can_be_interrupted(tmp_path: Path) -> N
 
 def test_ctrl_c_ends_a_conversion_and_leaves_nothing(tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
+    # A shell's background jobs ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupted = threading.Event()
 
     def interrupt(*_: int) -> None:
@@ -290,8 +292,11 @@ def test_ctrl_c_ends_a_conversion_and_leaves_nothing(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.5)  # so that the conversion is not done before it is heard
 
-    with pytest.raises(KeyboardInterrupt):
-        ambar.convert(output("gravpart"), target, progress=interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ambar.convert(output("gravpart"), target, progress=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert list(tmp_path.iterdir()) == []
 
 
