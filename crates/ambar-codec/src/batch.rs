@@ -116,6 +116,17 @@ impl<'a, const N: usize> Geometry<'a, N> {
         }
     }
 
+    /// A batch's rows of which there are points: their places, their offsets from the batch's first
+    /// point, and how many points are there.
+    fn rows(&self, batch: &Batch) -> impl Iterator<Item = ([usize; 2], usize, usize)> {
+        let (z, y) = (batch.z, batch.y);
+        (0..batch.rows).filter_map(move |row| {
+            let place = [z, y + row];
+            let count = self.count(place);
+            (count > 0).then_some((place, row * self.pitch, count))
+        })
+    }
+
     /// Finds the runs of points that are there: offsets from a batch's first point, and lengths, whole
     /// groups of `FEW`.
     fn runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
@@ -299,13 +310,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
         let points = self.geometry.points;
         let room = points.next_multiple_of(LANES);
-        for row in 0..batch.rows {
-            let place = [batch.z, batch.y + row];
-            let count = self.geometry.count(place);
-            if count == 0 {
-                continue;
-            }
-            let from = row * self.geometry.pitch;
+        for (place, from, count) in self.geometry.rows(batch) {
             let at = batch.at + from;
             self.expectation.bins(
                 (marks, at),
@@ -342,13 +347,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         self.predict::<false>(batch, scratch);
         let points = self.geometry.points;
         let room = points.next_multiple_of(LANES);
-        for row in 0..batch.rows {
-            let place = [batch.z, batch.y + row];
-            let count = self.geometry.count(place);
-            if count == 0 {
-                continue;
-            }
-            let from = row * self.geometry.pitch;
+        for (place, from, count) in self.geometry.rows(batch) {
             let at = batch.at + from;
             coder.row(Row {
                 place: self.place(place),
@@ -372,29 +371,20 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
-        let (points, pitch) = (self.geometry.points, self.geometry.pitch);
+        let points = self.geometry.points;
         let mut raw = false;
-        for row in 0..batch.rows {
-            let place = [batch.z, batch.y + row];
-            let count = self.geometry.count(place);
-            if count > 0 {
-                let tokens = &mut scratch.tokens[row * pitch..];
-                raw |= coder.lay(self.geometry.there(place), count, points, tokens);
-            }
+        for (place, from, count) in self.geometry.rows(batch) {
+            let tokens = &mut scratch.tokens[from..];
+            raw |= coder.lay(self.geometry.there(place), count, points, tokens);
         }
         if !raw {
             return self.add::<false>(batch, own, scratch);
         }
         self.add::<true>(batch, own, scratch);
         let step = T::from_f64(self.level.step);
-        for row in 0..batch.rows {
-            let row_place = [batch.z, batch.y + row];
-            if self.geometry.count(row_place) == 0 {
-                continue;
-            }
-            let place = self.place(row_place);
-            let at = batch.at + row * pitch;
-            for_each_raw(&scratch.tokens[row * pitch..][..points], |k, token| {
+        for (row, from, _) in self.geometry.rows(batch) {
+            let (place, at) = (self.place(row), batch.at + from);
+            for_each_raw(&scratch.tokens[from..][..points], |k, token| {
                 if let Some(residual) = coder.raw(token, place.start + k * place.step) {
                     own[at + k] = own[at + k].plus(T::from_i32(residual).times(step));
                 }

@@ -150,6 +150,17 @@ pub(crate) fn write_number(mut value: u64, out: &mut Vec<u8>) {
 pub(crate) struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {
+    /// The bytes of a stream before the checksum at its end, which must be theirs.
+    pub(crate) fn verified(stream: &'a [u8]) -> Result<Self> {
+        let (body, checksum) = stream
+            .split_last_chunk::<4>()
+            .ok_or(Corrupt("the stream is cut short"))?;
+        if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
+            return Err(Corrupt("the stream's checksum differs"));
+        }
+        Ok(Self(body))
+    }
+
     /// The next `count` bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (bytes, rest) = self

@@ -53,13 +53,7 @@ enum Parsed<'a> {
 }
 
 fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
-    let (body, checksum) = stream
-        .split_last_chunk::<4>()
-        .ok_or(Corrupt("the stream is cut short"))?;
-    if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
-        return Err(Corrupt("the stream's checksum differs"));
-    }
-    let mut cursor = Cursor(body);
+    let mut cursor = Cursor::verified(stream)?;
     let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
     if version != VERSION {
         return Err(Unsupported("the stream was written by a newer version"));

@@ -296,19 +296,11 @@ impl<T: Element> Filler<'_, T> {
 fn continue_span<T: Element>(values: &[T], at: usize, step: isize, there: [u64; 3], out: &mut [T]) {
     let n = out.len() / FEW * FEW;
     let out = &mut out[..n];
-    let Some([first, second, third]) = lanes(values, at, step, n) else {
+    let Some(lanes) = lanes(values, at, step, n) else {
         return;
     };
-    for k in 0..n {
-        let a = first[k];
-        let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
-        let line = b.plus(b).minus(a);
-        let c = if there[2] >> k & 1 == 1 {
-            third[k]
-        } else {
-            line
-        };
-        out[k] = continued(a, b, c);
+    for (k, value) in out.iter_mut().enumerate() {
+        *value = one_of(lanes, there, k);
     }
 }
 
@@ -322,6 +314,20 @@ fn lanes<T>(values: &[T], at: usize, step: isize, n: usize) -> Option<[&[T]; 3]>
     };
     let first = lanes(1)?;
     Some([first, lanes(2).unwrap_or(first), lanes(3).unwrap_or(first)])
+}
+
+/// The value that continues the lanes at `k`.
+#[inline(always)]
+fn one_of<T: Element>([first, second, third]: [&[T]; 3], there: [u64; 3], k: usize) -> T {
+    let a = first[k];
+    let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
+    let line = b.plus(b).minus(a);
+    let c = if there[2] >> k & 1 == 1 {
+        third[k]
+    } else {
+        line
+    };
+    continued(a, b, c)
 }
 
 /// Adds the values that continue the points in a direction to the sums of points from `at` on, and
@@ -338,20 +344,12 @@ fn extend<T: Element>(
 ) {
     let n = sums.len() / FEW * FEW;
     let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
-    let Some([first, second, third]) = lanes(values, at, direction, n) else {
+    let Some(lanes) = lanes(values, at, direction, n) else {
         return;
     };
     for k in 0..n {
-        let a = first[k];
-        let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
-        let line = b.plus(b).minus(a);
-        let c = if there[2] >> k & 1 == 1 {
-            third[k]
-        } else {
-            line
-        };
         let one = there[0] >> k & 1 == 1;
-        let value = continued(a, b, c);
+        let value = one_of(lanes, there, k);
         sums[k] = if one { sums[k].plus(value) } else { sums[k] };
         counts[k] += u8::from(one);
     }

@@ -3,48 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
+mod common;
+
 use ambar_codec::simplices::{Workspace, decode, encode, inspect};
-use std::alloc::{GlobalAlloc, System};
+use common::{MOST, NOW, Random};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// Counts the bytes that are allocated, and the most there ever were.
-struct Counting;
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: everything is left to the system's allocator; the counters allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
-        MOST.fetch_max(
-            NOW.fetch_add(layout.size(), Relaxed) + layout.size(),
-            Relaxed,
-        );
-        // SAFETY: the caller's promises are those that the system asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: std::alloc::Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % n
-    }
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A block of cubes, each of five tetrahedra, with some of its cells gone, and some in another order.
 fn tetrahedra() -> Vec<u64> {

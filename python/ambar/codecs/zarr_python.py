@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,8 +27,36 @@ if TYPE_CHECKING:
     from zarr.core.buffer import Buffer, NDBuffer
 
 
+class _Streams(ArrayBytesCodec):
+    """A codec that makes a stream of each chunk, on a thread of asyncio's."""
+
+    is_fixed_size = False
+
+    @abstractmethod
+    def _encode(self, values: np.ndarray[Any, np.dtype[Any]]) -> bytes: ...
+
+    @abstractmethod
+    def _decode(
+        self, stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> np.ndarray[Any, np.dtype[Any]]: ...
+
+    async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
+        stream = await asyncio.to_thread(self._encode, chunk_array.as_numpy_array())
+        return chunk_spec.prototype.buffer.from_bytes(stream)
+
+    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+        dtype = np.dtype(chunk_spec.dtype.to_native_dtype())
+        stream = np.ascontiguousarray(chunk_bytes.as_numpy_array())
+        values = await asyncio.to_thread(self._decode, stream, dtype, chunk_spec.shape)
+        return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+        """Raise, for the size is not known before."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class AmbarCodec(ArrayBytesCodec):
+class AmbarCodec(_Streams):
     """Chunks of float32 or float64, of any shape, no value off by more than `error_bound`.
 
     Parameters
@@ -35,8 +64,6 @@ class AmbarCodec(ArrayBytesCodec):
     error_bound
         The absolute bound; 0 for lossless. NaN and infinities always come back as they are.
     """
-
-    is_fixed_size = False
 
     error_bound: float
 
@@ -62,27 +89,18 @@ class AmbarCodec(ArrayBytesCodec):
         checked_dtype(np.dtype(array_spec.dtype.to_native_dtype()))
         return self
 
-    async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
-        values = chunk_array.as_numpy_array()
-        stream = await asyncio.to_thread(encode, values, self.error_bound)
-        return chunk_spec.prototype.buffer.from_bytes(stream)
+    def _encode(self, values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
+        return encode(values, self.error_bound)
 
-    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        dtype = np.dtype(chunk_spec.dtype.to_native_dtype())
-        stream: Any = np.ascontiguousarray(chunk_bytes.as_numpy_array())
-        values = await asyncio.to_thread(decode, stream, dtype, chunk_spec.shape)
-        return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
-
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Raise, for the size is not known before."""
-        raise NotImplementedError
+    def _decode(
+        self, stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> np.ndarray[Any, np.dtype[Any]]:
+        return decode(stream, dtype, shape)
 
 
 @dataclass(frozen=True)
-class SimplicesCodec(ArrayBytesCodec):
+class SimplicesCodec(_Streams):
     """Chunks of whole rows, the corners of triangles or tetrahedra: integers of 32 or 64 bits."""
-
-    is_fixed_size = False
 
     @classmethod
     def from_dict(cls, data: dict[str, JSON]) -> Self:
@@ -101,16 +119,10 @@ class SimplicesCodec(ArrayBytesCodec):
         checked_corners(np.dtype(array_spec.dtype.to_native_dtype()), array_spec.shape)
         return self
 
-    async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
-        stream = await asyncio.to_thread(encode_corners, chunk_array.as_numpy_array())
-        return chunk_spec.prototype.buffer.from_bytes(stream)
+    def _encode(self, values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
+        return encode_corners(values)
 
-    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        dtype = np.dtype(chunk_spec.dtype.to_native_dtype())
-        stream: Any = np.ascontiguousarray(chunk_bytes.as_numpy_array())
-        corners = await asyncio.to_thread(decode_corners, stream, dtype, chunk_spec.shape)
-        return chunk_spec.prototype.nd_buffer.from_numpy_array(corners)
-
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Raise, for the size is not known before."""
-        raise NotImplementedError
+    def _decode(
+        self, stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]
+    ) -> np.ndarray[Any, np.dtype[Any]]:
+        return decode_corners(stream, dtype, shape)

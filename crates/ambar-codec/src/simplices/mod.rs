@@ -128,13 +128,7 @@ struct Parts<'a> {
 }
 
 fn parse(stream: &[u8]) -> Result<Parts<'_>> {
-    let (body, checksum) = stream
-        .split_last_chunk::<4>()
-        .ok_or(Corrupt("the stream is cut short"))?;
-    if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
-        return Err(Corrupt("the stream's checksum differs"));
-    }
-    let mut cursor = Cursor(body);
+    let mut cursor = Cursor::verified(stream)?;
     let [version, size, width, flags] = [
         cursor.byte()?,
         cursor.byte()?,
