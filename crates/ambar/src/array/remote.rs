@@ -1,6 +1,6 @@
 //! Reading over a network: what many chunks need is fetched together before they are decoded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::PoisonError;
 
@@ -10,7 +10,6 @@ use super::shard::Shard;
 use crate::codec::{Scratch, with_scratch};
 use crate::container::{Ahead, Part};
 use crate::error::Result;
-use crate::metadata::IndexLocation;
 use crate::parallel;
 
 /// Stored bytes that are fetched at once. While they are decoded the next ones are fetched, so that
@@ -85,38 +84,7 @@ impl Array {
         if self.0.container.is_remote() {
             return self.try_map_chunks(count, chunk, f).map(|_| ());
         }
-        self.read_shard_indices(count, chunk)?;
         parallel::try_for_each(count, f)
-    }
-
-    /// Reads the indices of the shards that hold chunks, before these: what lies at the end of a shard
-    /// would interrupt reading it from its start, and make the system begin anew to read ahead.
-    fn read_shard_indices(
-        &self,
-        count: usize,
-        chunk: impl Fn(usize) -> Option<Vec<u64>>,
-    ) -> Result<()> {
-        let Some(sharding) = &self.0.metadata.sharding else {
-            return Ok(());
-        };
-        if sharding.location == IndexLocation::Start {
-            return Ok(());
-        }
-        if count <= self.chunks_in_shard(sharding) {
-            return Ok(());
-        }
-        let mut shards = BTreeMap::new();
-        for coordinates in (0..count).filter_map(chunk) {
-            let (linear, shard, _) = self.shard_of(sharding, &coordinates);
-            shards.entry(linear).or_insert((shard, coordinates));
-        }
-        let shards: Vec<_> = shards.into_iter().collect();
-        parallel::try_for_each(shards.len(), |index| {
-            let (linear, (shard, first)) = &shards[index];
-            with_scratch(|scratch| self.shard(*linear, shard, scratch))
-                .map(|_| ())
-                .map_err(|error| self.place_chunk(error, first))
-        })
     }
 
     /// Fetches the bytes of the first of the chunks `range`, as many as fit, at least one. Locally it
