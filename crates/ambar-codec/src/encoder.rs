@@ -140,7 +140,7 @@ impl<'a, T: Element> Encoder<'a, T> {
         let fine = quantise((x, there), (predictions, step), self.bound, values, folded);
         if let Some(marks) = &mut marks {
             for (mark, folded) in marks.iter_mut().zip(&*folded) {
-                *mark = ((folded + 1) >> 1).min(255) as u8;
+                *mark = (folded.wrapping_add(1) >> 1).min(255) as u8;
             }
         }
         for (tokens, folded) in tokens.iter_mut().zip(&*folded) {
