@@ -24,6 +24,7 @@ _OTHERS = (
     ".stl .ply .obj .cas .case .cgns .e .ex2 .exii .exo .g .foam .inp .msh .mesh .med .neu .xdmf "
     ".bdf .fem .nas .off .su2 .ugrid .avs .grdecl .pv .zvtk"
 )
+_BLOCKS = (".vtm", ".vtmb", ".vtpd")
 VTK_SUFFIXES = frozenset(_VTK.split())
 """Of VTK's own files."""
 SUFFIXES = frozenset([*_VTK.split(), *_OTHERS.split()])
@@ -106,6 +107,8 @@ class MeshFile:
                 return _zvtk().read(self.path)
             if suffix in by_meshio.SUFFIXES and not self._registered(suffix):
                 return by_meshio.read_by_meshio(self.path, self._pyvista)
+            if suffix in _BLOCKS:  # PyVista 0.49 cannot check the lengths of tables in blocks
+                return self._pyvista.read(self.path, validate=False)
             return self._pyvista.read(self.path)
         if hasattr(self._reader, "set_active_time_value"):
             self._reader.set_active_time_value(self.times[step])
@@ -126,7 +129,7 @@ class MeshFile:
         if self.times and source.IsA("vtkHDFReader"):
             mesh.GetFieldData().RemoveArray(HDF_TIME)
         try:
-            return self._pyvista.wrap(mesh)
+            return self._pyvista.wrap(mesh, validate=False)
         except (NotImplementedError, TypeError):
             return mesh
 
@@ -241,7 +244,7 @@ def _zvtk() -> Any:
 
 def size_of(path: Path) -> int:
     """Return the bytes of a file, and of the folder of its name that pieces lie in."""
-    pieces = path.with_suffix("") if path.suffix in (".vtm", ".vtmb", ".vtpd") else None
+    pieces = path.with_suffix("") if path.suffix in _BLOCKS else None
     inside = pieces.rglob("*") if pieces is not None and pieces.is_dir() else ()
     if path.is_dir():
         inside = path.rglob("*")
