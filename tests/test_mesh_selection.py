@@ -19,6 +19,10 @@ from mesh_comparison import assert_same  # noqa: E402
 from mesh_samples import blocks, collection, hyper_trees, table  # noqa: E402
 
 
+LOOP: dict[str, Any] = {}
+LOOP["a"] = [LOOP]
+
+
 def grid() -> Any:
     rng = np.random.default_rng(0)
     mesh = pv.ImageData(dimensions=(40, 40, 40)).to_tetrahedra()
@@ -173,6 +177,9 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
         ({"error_bound": {"d": 1e-3}}, "no array named d"),
         ({"error_bound": {"small": 1e-3}}, "'small' has values of uint8; only float32"),
         ({"user_dict": {"a": object()}}, "user_dict must be what JSON can hold"),
+        ({"user_dict": {"a": [{1: 2}]}}, "user_dict must be what JSON can hold: a key is 1"),
+        ({"user_dict": LOOP}, "user_dict must be what JSON can hold: Circular"),
+        ({"user_dict": ["a"]}, "user_dict is a mapping, not a list"),
         ({"level": 23}, "whole number from -22 to 22, not 23"),
         ({"level": True}, "whole number from -22 to 22"),
         ({"level": 3, "profile": "fast"}, "either profile or level"),
