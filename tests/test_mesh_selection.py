@@ -18,7 +18,6 @@ pv = pytest.importorskip("pyvista")
 from mesh_comparison import assert_same  # noqa: E402
 from mesh_samples import blocks, collection, hyper_trees, table  # noqa: E402
 
-
 LOOP: dict[str, Any] = {}
 LOOP["a"] = [LOOP]
 
