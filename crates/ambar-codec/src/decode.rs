@@ -3,6 +3,7 @@
 use crate::bitmap::Bitmap;
 use crate::bits::Cursor;
 use crate::blocks;
+use crate::cells::{CellRegion, Coded};
 use crate::context::Mixture;
 use crate::decoder::Decoder;
 use crate::element::Element;
@@ -13,7 +14,7 @@ use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans;
 use crate::regions::{self, Target};
-use crate::stream::{BLOCKS, LEVELS, LOSSLESS, MASKED, VERSION, Workspace};
+use crate::stream::{BLOCKS, CELLS, LEVELS, LOSSLESS, MASKED, VERSION, Workspace};
 use crate::tables::Tables;
 use crate::validity::Validity;
 
@@ -50,15 +51,17 @@ enum Parsed<'a> {
         /// Where the blocks are, encoded.
         places: &'a [u8],
     },
+    Cells(Coded<'a>),
 }
 
 fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     let mut cursor = Cursor::verified(stream)?;
     let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
-    if version != VERSION {
+    if ![VERSION, CELLS].contains(&version) {
         return Err(Unsupported("the stream was written by a newer version"));
     }
-    if flags & !(BLOCKS | MASKED | LOSSLESS) != 0 {
+    let of_layout = if version == VERSION { BLOCKS } else { 0 };
+    if flags & !(of_layout | MASKED | LOSSLESS) != 0 {
         return Err(Corrupt("the stream has flags that there are not"));
     }
     let value_size = match code {
@@ -67,7 +70,9 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
         _ => return Err(Corrupt("the stream holds values of no type that there is")),
     };
     let values = cursor.number_to(most)?;
-    let layout = if flags & BLOCKS == 0 {
+    let layout = if version == CELLS {
+        Parsed::Cells(Coded::parse(&mut cursor, values)?)
+    } else if flags & BLOCKS == 0 {
         array(&mut cursor, values)?
     } else {
         blocks_layout(&mut cursor, values)?
@@ -154,7 +159,7 @@ pub fn decode<T: Element>(
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
     }
-    let (mut side, mut regions) = ([0; 3], Vec::new());
+    let (mut side, mut regions, mut of_cells) = ([0; 3], Vec::new(), &[][..]);
     let number = match parts.layout {
         Parsed::Array { outer, .. } => outer,
         Parsed::Blocks {
@@ -167,6 +172,10 @@ pub fn decode<T: Element>(
                 blocks::regions(&blocks::decode_keys(places, count)?),
             );
             regions.len()
+        }
+        Parsed::Cells(cells) => {
+            of_cells = workspace.cells.regions(&cells)?;
+            of_cells.len() + usize::from(cells.count < out.len())
         }
     };
     let (fill, masks) = if parts.masked {
@@ -215,6 +224,9 @@ pub fn decode<T: Element>(
         let target = Target::of_region(region, side);
         job.region(number, shape, present, &target, out);
     }
+    if let Parsed::Cells(cells) = parts.layout {
+        job.cells(of_cells, cells.count, out);
+    }
     job.decoder.symbols.finish()?;
     job.decoder.raw.finish()
 }
@@ -262,12 +274,25 @@ struct Job<'a, T> {
 }
 
 impl<T: Element> Job<'_, T> {
+    /// The regions of cells, and what lies behind them.
+    fn cells(&mut self, regions: &[CellRegion], count: usize, out: &mut [T]) {
+        for (number, region) in regions.iter().enumerate() {
+            let target = Target::Cells(region);
+            self.region(number, region.shape(), region.present(), &target, out);
+        }
+        let behind = &mut out[count..];
+        if !behind.is_empty() {
+            let shape = [1, 1, behind.len()];
+            self.region(regions.len(), shape, None, &Target::Array(shape), behind);
+        }
+    }
+
     fn region(
         &mut self,
         number: usize,
         shape: [usize; 3],
         present: Option<Bitmap>,
-        target: &Target,
+        target: &Target<'_>,
         out: &mut [T],
     ) {
         let known = self.masks.get(number).map(|(side, bytes)| {

@@ -3,6 +3,7 @@
 use crate::bitmap::Bitmap;
 use crate::bits::write_number;
 use crate::blocks;
+use crate::cells::{Cells, Kept};
 use crate::context::Mixture;
 use crate::element::Element;
 use crate::encoder::{Encoder, Symbols};
@@ -16,8 +17,10 @@ use crate::tables::Histogram;
 use crate::tune::tune;
 use crate::validity::Validity;
 
-/// The version of the streams that this library writes, and the only one it reads.
+/// The version of the streams that this library writes, but of those of cells.
 pub const VERSION: u8 = 1;
+/// The version of streams of cells, which differ in their layout alone.
+pub(crate) const CELLS: u8 = 4;
 
 /// Bits of a stream's flags.
 pub(crate) const BLOCKS: u8 = 1;
@@ -32,6 +35,7 @@ pub struct Workspace<T> {
     pub(crate) walk: Scratch<T>,
     symbols: Symbols,
     pub(crate) slots: DecodeTables,
+    pub(crate) cells: Kept,
 }
 
 /// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
@@ -122,7 +126,7 @@ pub(crate) struct Input<T> {
 impl<T: Element> Input<T> {
     pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Self> {
         layout.check(values.len(), bound)?;
-        let mut header = Vec::new();
+        let (mut version, mut header) = (VERSION, Vec::new());
         write_number(values.len() as u64, &mut header);
         let mut all = Vec::new();
         match layout {
@@ -154,11 +158,28 @@ impl<T: Element> Input<T> {
                         .map(|region| regions::gather(region, *side, values)),
                 );
             }
+            Layout::Cells {
+                dimensions,
+                levels,
+                origins,
+            } => {
+                version = CELLS;
+                let cells = Cells::new(*dimensions, levels, origins)?;
+                header.extend(cells.header);
+                let regions = cells.regions.iter();
+                all.extend(regions.map(|region| regions::gather_cells(region, values)));
+                let behind = &values[levels.len()..];
+                all.extend((!behind.is_empty()).then(|| Dense {
+                    shape: [1, 1, behind.len()],
+                    values: behind.to_vec(),
+                    valid: None,
+                }));
+            }
         }
         let blocks = matches!(layout, Layout::Blocks { .. });
         let masks = masks(values, &mut all);
         let flags = if blocks { BLOCKS } else { 0 } | if masks.is_some() { MASKED } else { 0 };
-        let mut begin = vec![VERSION, T::CODE, flags];
+        let mut begin = vec![version, T::CODE, flags];
         begin.extend(header);
         Ok(Self {
             header: begin,

@@ -1,0 +1,61 @@
+//! Arrays over the leaf cells of a tree: whether their values are predicted from the cells around them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::source::Source;
+use super::spec::ArraySpec;
+use crate::codec::{CodecChain, Profile, samples};
+use crate::error::Result;
+
+/// Where the leaf cells of a tree lie whose rows an array has, chunk by chunk.
+pub trait LeafPlaces: Debug + Send + Sync {
+    /// Dimensions of the tree, 1 to 3.
+    fn dimensions(&self) -> usize;
+    /// The levels of a chunk's cells, and their indices on these in z, y, x; 0 in dimensions that
+    /// are not used.
+    ///
+    /// # Errors
+    /// `Invalid` where there is no such chunk, or the levels make no tree.
+    fn chunk(&self, chunk: u64) -> Result<(Vec<u8>, Vec<[i64; 3]>)>;
+}
+
+/// What a field has to become smaller by for its decoding to take several times as long.
+const WORTH: f64 = 0.15;
+/// The same where nothing but the size counts.
+const WORTH_SMALL: f64 = 0.01;
+
+/// Lets values be predicted from those of the cells around where chunks that are tried take so much less
+/// than with their values in a row.
+///
+/// # Errors
+/// As `Source::encode`.
+pub(super) fn choose(source: &mut Source<'_>, spec: &ArraySpec, bound: f64) -> Result<()> {
+    let worth = match spec.profile {
+        Profile::Balanced => WORTH,
+        Profile::Small => WORTH_SMALL,
+        Profile::Fast | Profile::Raw => return Ok(()),
+    };
+    let Some(leaves) = &spec.leaves else {
+        return Ok(());
+    };
+    let chain = CodecChain::bounded(bound);
+    let chunks: Vec<Vec<u64>> = samples(source.count())
+        .into_iter()
+        .map(|index| source.chunk_at(index))
+        .collect();
+    let length = |source: &Source<'_>| -> Result<usize> {
+        let mut length = 0;
+        for chunk in &chunks {
+            length += source.encode_with(&chain, chunk, None)?.len();
+        }
+        Ok(length)
+    };
+    let (in_a_row, plan) = (length(source)?, source.plan);
+    source.leaves = Some(Arc::clone(leaves));
+    source.tune(bound, false)?;
+    if length(source)? as f64 > (1.0 - worth) * in_a_row as f64 {
+        (source.leaves, source.plan) = (None, plan);
+    }
+    Ok(())
+}
