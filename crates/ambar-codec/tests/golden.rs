@@ -57,6 +57,53 @@ fn check<T: Element>(name: &str, layout: &Layout<'_>, count: usize, bound: f64, 
     );
 }
 
+/// Two root cells of three, each refined at its lower corner down to a level, and a cell far out.
+fn leaves(dimensions: usize) -> (Vec<u8>, Vec<[i64; 3]>) {
+    let (mut levels, mut origins) = (Vec::new(), Vec::new());
+    let mut open = vec![(4u8, [0, 0, 13]), (2, [0, 0, 2]), (2, [0, 0, 0])];
+    while let Some((level, place)) = open.pop() {
+        let distance: i64 = place.iter().map(|n| n % (1 << (level - 2))).sum();
+        if level == 6 || distance > 3 {
+            levels.push(level);
+            origins.push(place);
+            continue;
+        }
+        for child in (0..1i64 << dimensions).rev() {
+            let below = [2, 1, 0].map(|d| child >> d & 1);
+            open.push((level + 1, [0, 1, 2].map(|d| 2 * place[d] + below[d])));
+        }
+    }
+    (levels, origins)
+}
+
+/// Made by the same, with version 4.
+#[test]
+fn streams_of_version_4() {
+    for dimensions in 1..=3 {
+        let (levels, origins) = leaves(dimensions);
+        let layout = Layout::Cells {
+            dimensions,
+            levels: &levels,
+            origins: &origins,
+        };
+        // Some of the values are no cells'.
+        let count = levels.len() + 7 * (dimensions - 1);
+        for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3), ("tight", 1e-7)] {
+            let holes = dimensions == 2;
+            check::<f64>(
+                &format!("cells{dimensions}-{kind}"),
+                &layout,
+                count,
+                bound,
+                holes,
+            );
+            if dimensions == 3 {
+                check::<f32>(&format!("cells-{kind}"), &layout, count, bound, true);
+            }
+        }
+    }
+}
+
 /// Made by `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden`, once for each version.
 #[test]
 fn streams_of_version_1() {

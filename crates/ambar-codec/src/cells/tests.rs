@@ -163,6 +163,20 @@ fn whole_trees_cost_little() {
 }
 
 #[test]
+fn there_may_be_no_cells() {
+    for dimensions in 1..=3 {
+        let leaves = Leaves {
+            dimensions,
+            levels: Vec::new(),
+            origins: Vec::new(),
+        };
+        for count in [0, 1, 70] {
+            check_kind::<f64>(&leaves.layout(), count, (0, 9, None), &mut Random(7));
+        }
+    }
+}
+
+#[test]
 fn what_makes_no_tree_is_refused() {
     let values = [0.0; 64];
     let refused = |dimensions: usize, levels: &[u8], origins: &[[i64; 3]]| {

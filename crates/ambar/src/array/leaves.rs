@@ -7,6 +7,7 @@ use super::source::Source;
 use super::spec::ArraySpec;
 use crate::codec::{CodecChain, Profile, samples};
 use crate::error::Result;
+use crate::parallel;
 
 /// Where the leaf cells of a tree lie whose rows an array has, chunk by chunk.
 pub trait LeafPlaces: Debug + Send + Sync {
@@ -20,7 +21,7 @@ pub trait LeafPlaces: Debug + Send + Sync {
     fn chunk(&self, chunk: u64) -> Result<(Vec<u8>, Vec<[i64; 3]>)>;
 }
 
-/// What a field has to become smaller by for its decoding to take several times as long.
+/// What a field has to become smaller by for its decoding to take ten times as long.
 const WORTH: f64 = 0.15;
 /// The same where nothing but the size counts.
 const WORTH_SMALL: f64 = 0.01;
@@ -44,18 +45,20 @@ pub(super) fn choose(source: &mut Source<'_>, spec: &ArraySpec, bound: f64) -> R
         .into_iter()
         .map(|index| source.chunk_at(index))
         .collect();
-    let length = |source: &Source<'_>| -> Result<usize> {
-        let mut length = 0;
-        for chunk in &chunks {
-            length += source.encode_with(&chain, chunk, None)?.len();
-        }
-        Ok(length)
+    let encoded = |source: &Source<'_>| {
+        parallel::try_map(chunks.len(), |i| {
+            source.encode_with(&chain, &chunks[i], None)
+        })
     };
-    let (in_a_row, plan) = (length(source)?, source.plan);
+    let length = |encoded: &[Vec<u8>]| encoded.iter().map(Vec::len).sum::<usize>() as f64;
+    let (row, plan) = (encoded(source)?, source.plan);
     source.leaves = Some(Arc::clone(leaves));
     source.tune(bound, false)?;
-    if length(source)? as f64 > (1.0 - worth) * in_a_row as f64 {
+    let mut chosen = encoded(source)?;
+    if length(&chosen) > (1.0 - worth) * length(&row) {
         (source.leaves, source.plan) = (None, plan);
+        chosen = row;
     }
+    source.sampled = chunks.into_iter().zip(chosen).collect();
     Ok(())
 }

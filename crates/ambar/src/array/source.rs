@@ -34,7 +34,7 @@ pub(super) struct Source<'a> {
     /// Where the leaf cells of a tree lie that values are predicted from.
     pub(super) leaves: Option<Arc<dyn LeafPlaces>>,
     /// Chunks that choosing the codecs has encoded already.
-    sampled: HashMap<Vec<u64>, Vec<u8>>,
+    pub(super) sampled: HashMap<Vec<u64>, Vec<u8>>,
 }
 
 enum Values<'a> {
