@@ -75,7 +75,7 @@ fn leaves(dimensions: usize, pattern: u8, odds: u64, random: &mut Random) -> Lea
             (1i64 << level) - 1
         }
     };
-    let place = if pattern % 2 == 0 {
+    let place = if pattern.is_multiple_of(2) {
         [0; 3]
     } else {
         [0, 1, 2].map(far)
@@ -84,7 +84,7 @@ fn leaves(dimensions: usize, pattern: u8, odds: u64, random: &mut Random) -> Lea
     let all = leaves.levels.len();
     match pattern / 6 % 5 {
         0 => leaves,
-        1 => leaves.kept(|_| random.next() % 2 == 0),
+        1 => leaves.kept(|_| random.next().is_multiple_of(2)),
         2 => leaves.kept(|row| row % 61 < 40),
         3 => leaves.kept(|row| (all / 3..all - all / 5).contains(&row)),
         _ => leaves.kept(|row| row % 100 == 0),
