@@ -1,5 +1,7 @@
 """Fields of trees within error bounds: from the cells around, and read like any others."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -78,6 +80,18 @@ def test_zarr_and_selections_see_the_same_values(bounded, case):
     assert 0 < np.count_nonzero(chosen) < len(chosen)
     for name in FIELDS:
         assert np.array_equal(part[name], whole[name][chosen]), name
+
+
+def test_numcodecs_decodes_the_stream_of_a_chunk(bounded):
+    numcodecs = pytest.importorskip("numcodecs")
+    target = bounded["sedov", "balanced"]
+    whole = ambar.open(target).amr.cells(["density"])["density"]
+    with zipfile.ZipFile(target) as store:
+        chunk = store.read("amr/density/c/0")
+    stream = chunk[:-4]  # without the checksum of the codec crc32c
+    assert stream[0] == 4
+    values = numcodecs.get_codec({"id": "ambar", "error_bound": 1.0}).decode(stream)
+    assert np.array_equal(values[: len(whole)], whole)
 
 
 @pytest.mark.parametrize("case", CASES)
