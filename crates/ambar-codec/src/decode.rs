@@ -3,6 +3,7 @@
 use crate::bitmap::Bitmap;
 use crate::bits::Cursor;
 use crate::blocks;
+use crate::cells::{CellRegion, Coded};
 use crate::context::{BINS, Mixture};
 use crate::decoder::Decoder;
 use crate::element::Element;
@@ -14,7 +15,7 @@ use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans;
 use crate::regions::{self, Target};
-use crate::stream::{BLOCKS, GROUPED, LEVELS, LOSSLESS, MASKED, Workspace};
+use crate::stream::{BLOCKS, CELLS, GROUPED, LEVELS, LOSSLESS, MASKED, SINGLE, Workspace};
 use crate::tables::Tables;
 use crate::validity::Validity;
 
@@ -35,7 +36,8 @@ struct Parts<'a> {
     layout: Parsed<'a>,
     shift: u32,
     plan: Plan,
-    version: u8,
+    /// Whether tokens are coded in groups.
+    grouped: bool,
     masked: bool,
     rest: Cursor<'a>,
 }
@@ -52,18 +54,20 @@ enum Parsed<'a> {
         /// Where the blocks are, encoded.
         places: &'a [u8],
     },
+    Cells(Coded<'a>),
 }
 
 fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     let mut cursor = Cursor::verified(stream)?;
     let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
-    if version > GROUPED {
-        return Err(Unsupported("the stream was written by a newer version"));
-    }
     if version == 0 {
         return Err(Corrupt("the stream is of no version that there is"));
     }
-    if flags & !(BLOCKS | MASKED | LOSSLESS) != 0 {
+    if ![SINGLE, GROUPED, CELLS].contains(&version) {
+        return Err(Unsupported("the stream was written by a newer version"));
+    }
+    let of_layout = if version == CELLS { 0 } else { BLOCKS };
+    if flags & !(of_layout | MASKED | LOSSLESS) != 0 {
         return Err(Corrupt("the stream has flags that there are not"));
     }
     let value_size = match code {
@@ -72,7 +76,9 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
         _ => return Err(Corrupt("the stream holds values of no type that there is")),
     };
     let values = cursor.number_to(most)?;
-    let layout = if flags & BLOCKS == 0 {
+    let layout = if version == CELLS {
+        Parsed::Cells(Coded::parse(&mut cursor, values)?)
+    } else if flags & BLOCKS == 0 {
         array(&mut cursor, values)?
     } else {
         blocks_layout(&mut cursor, values)?
@@ -104,7 +110,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
         layout,
         shift,
         plan,
-        version,
+        grouped: version == GROUPED || version == CELLS && plan.is_quick(),
         masked: flags & MASKED != 0,
         rest: cursor,
     })
@@ -163,7 +169,7 @@ pub fn decode<T: Element>(
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
     }
-    let (mut side, mut regions) = ([0; 3], Vec::new());
+    let (mut side, mut regions, mut of_cells) = ([0; 3], Vec::new(), &[][..]);
     let number = match parts.layout {
         Parsed::Array { outer, .. } => outer,
         Parsed::Blocks {
@@ -173,12 +179,13 @@ pub fn decode<T: Element>(
         } => {
             (side, regions) = (
                 of_all,
-                blocks::regions(
-                    &blocks::decode_keys(places, count)?,
-                    parts.version == GROUPED,
-                ),
+                blocks::regions(&blocks::decode_keys(places, count)?, parts.grouped),
             );
             regions.len()
+        }
+        Parsed::Cells(cells) => {
+            of_cells = workspace.cells.regions(&cells)?;
+            of_cells.len() + usize::from(cells.count < out.len())
         }
     };
     let (fill, masks) = if parts.masked {
@@ -186,7 +193,7 @@ pub fn decode<T: Element>(
     } else {
         (0, Vec::new())
     };
-    let sections = Sections::parse(parts.rest, parts.version)?;
+    let sections = Sections::parse(parts.rest, parts.grouped)?;
     if out.is_empty() {
         return Ok(());
     }
@@ -222,6 +229,9 @@ pub fn decode<T: Element>(
         let target = Target::of_region(region, side);
         job.region(number, shape, present, &target, out);
     }
+    if let Parsed::Cells(cells) = parts.layout {
+        job.cells(of_cells, cells.count, out);
+    }
     job.decoder.symbols.finish()?;
     job.decoder.raw.finish()
 }
@@ -239,22 +249,19 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    fn parse(mut cursor: Cursor<'a>, version: u8) -> Result<Self> {
-        let (mut size, mut states, mut grouped) = (1, rans::FEW_STATES, (0, &[][..]));
-        if version == GROUPED {
+    fn parse(mut cursor: Cursor<'a>, grouped: bool) -> Result<Self> {
+        let (mut size, mut states, mut groups) = (1, rans::FEW_STATES, (0, &[][..]));
+        if grouped {
             (size, states) = (usize::from(cursor.byte()?), rans::STATES);
             if !(1..=groups::MOST).contains(&size) {
                 return Err(Corrupt("tokens are grouped in no way that there is"));
             }
-            grouped = (usize::from(cursor.byte()?), section(&mut cursor)?);
+            groups = (usize::from(cursor.byte()?), section(&mut cursor)?);
         }
         let sections = Self {
             size,
             states,
-            tables: [
-                (usize::from(cursor.byte()?), section(&mut cursor)?),
-                grouped,
-            ],
+            tables: [(usize::from(cursor.byte()?), section(&mut cursor)?), groups],
             symbols: section(&mut cursor)?,
             raw: section(&mut cursor)?,
         };
@@ -317,12 +324,25 @@ struct Job<'a, T> {
 }
 
 impl<T: Element> Job<'_, T> {
+    /// The regions of cells, and what lies behind them.
+    fn cells(&mut self, regions: &[CellRegion], count: usize, out: &mut [T]) {
+        for (number, region) in regions.iter().enumerate() {
+            let target = Target::Cells(region);
+            self.region(number, region.shape(), region.present(), &target, out);
+        }
+        let behind = &mut out[count..];
+        if !behind.is_empty() {
+            let shape = [1, 1, behind.len()];
+            self.region(regions.len(), shape, None, &Target::Array(shape), behind);
+        }
+    }
+
     fn region(
         &mut self,
         number: usize,
         shape: [usize; 3],
         present: Option<Bitmap>,
-        target: &Target,
+        target: &Target<'_>,
         out: &mut [T],
     ) {
         let known = self.masks.get(number).map(|(side, bytes)| {

@@ -45,10 +45,11 @@ pub(crate) fn sum<T: Element>(prediction: T, folded: u64, shift: u32) -> T {
     T::from_word(unordered(word, bits) & !((1 << shift) - 1))
 }
 
-/// The multiple of 2^`shift` next to a prediction, in the order of values.
+/// The multiple of 2^`shift` next to a prediction, in the order of values; behind the last one, that is
+/// where the prediction is no number, comes the first.
 #[inline(always)]
 fn rounded<T: Element>(prediction: T, shift: u32) -> u64 {
-    (ordered(prediction) + (1 << shift >> 1)) >> shift
+    (ordered(prediction).wrapping_add(1 << shift >> 1)) >> shift
 }
 
 /// The lowest bits set.

@@ -196,7 +196,7 @@ fn check<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64, plan: Option
     }
 }
 
-fn check_kind<T: Element>(
+pub(crate) fn check_kind<T: Element>(
     layout: &Layout<'_>,
     count: usize,
     (kind, bound, plan): (u8, u8, Option<u8>),
@@ -221,7 +221,7 @@ fn shape() -> impl Strategy<Value = Vec<usize>> {
     ]
 }
 
-fn settings() -> impl Strategy<Value = (u8, u8, Option<u8>)> {
+pub(crate) fn settings() -> impl Strategy<Value = (u8, u8, Option<u8>)> {
     (0..KINDS, 0..BOUNDS, prop::option::of(any::<u8>()))
 }
 

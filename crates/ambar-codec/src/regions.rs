@@ -2,6 +2,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::blocks::{self, Region};
+use crate::cells::CellRegion;
 use crate::element::Element;
 use crate::error::{Invalid, Result};
 use crate::lattice::{self, Phases};
@@ -18,6 +19,16 @@ pub enum Layout<'a> {
         /// Values of a block in z, y, x.
         side: [usize; 3],
         /// The blocks' first values' indices in z, y, x.
+        origins: &'a [[i64; 3]],
+    },
+    /// Leaf cells of a tree, of several levels, sorted along the Morton curve with x quickest. A cell has
+    /// half the side of one of the level before. Values behind those of the cells lie in a row.
+    Cells {
+        /// Dimensions of the tree, 1 to 3.
+        dimensions: usize,
+        /// The cells' levels.
+        levels: &'a [u8],
+        /// The cells' indices on their levels in z, y, x, from 0 on; 0 in dimensions that are not used.
         origins: &'a [[i64; 3]],
     },
 }
@@ -39,6 +50,16 @@ impl Layout<'_> {
                 let cells = volume(*side).unwrap_or(0);
                 if cells == 0 || cells.checked_mul(origins.len()) != Some(values) {
                     return Err(Invalid("the blocks hold another number of values"));
+                }
+            }
+            Self::Cells {
+                levels, origins, ..
+            } => {
+                if levels.len() != origins.len()
+                    || levels.len() > values
+                    || u32::try_from(values).is_err()
+                {
+                    return Err(Invalid("the cells are more than the values"));
                 }
             }
         }
@@ -111,8 +132,22 @@ pub(crate) fn present(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
     Some(valid)
 }
 
+/// Copies the values of a region's cells into their dense places; says which places hold one.
+pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> Dense<T> {
+    let shape = region.shape();
+    let mut dense = vec![T::default(); shape.iter().product()];
+    region.for_each_cell(|row, [z, y, x]| {
+        dense[(z * shape[1] + y) * shape[2] + x] = values[row];
+    });
+    Dense {
+        shape,
+        values: dense,
+        valid: region.present(),
+    }
+}
+
 /// What a region's values are decoded into.
-pub(crate) enum Target {
+pub(crate) enum Target<'a> {
     /// An array of this shape.
     Array([usize; 3]),
     /// Blocks.
@@ -123,9 +158,11 @@ pub(crate) enum Target {
         /// The numbers of the blocks at these places, where there are any.
         numbers: Vec<Option<usize>>,
     },
+    /// Cells.
+    Cells(&'a CellRegion),
 }
 
-impl Target {
+impl Target<'_> {
     /// The blocks of a region.
     pub(crate) fn of_region(region: &Region, side: [usize; 3]) -> Self {
         let [nz, ny, nx] = region.places;
@@ -169,6 +206,7 @@ impl Target {
                     }
                 }
             }
+            Self::Cells(region) => region.for_each_cell(|row, at| visit(row, at, 1)),
         }
     }
 
@@ -185,6 +223,7 @@ impl Target {
             Self::Blocks {
                 side: [_, _, 16], ..
             } => self.fill_blocks::<T, 8>(phases, &from, out),
+            Self::Cells(region) => region.fill(phases, &from, out),
             _ => self.for_each_row(
                 #[inline(always)]
                 |to, [z, y, x], n| {
@@ -239,6 +278,7 @@ impl Target {
                 let number = numbers[(z / sz * ny + y / sy) * nx + x / sx].unwrap_or(0);
                 ((number * sz + z % sz) * sy + y % sy) * sx + x % sx
             }
+            Self::Cells(region) => region.row_at(at).unwrap_or(0),
         }
     }
 }

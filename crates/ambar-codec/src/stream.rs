@@ -3,6 +3,7 @@
 use crate::bitmap::Bitmap;
 use crate::bits::write_number;
 use crate::blocks;
+use crate::cells::{Cells, Kept};
 use crate::context::Mixture;
 use crate::element::Element;
 use crate::encoder::{Encoder, Symbols};
@@ -20,8 +21,10 @@ use crate::validity::Validity;
 /// The versions of streams: of those whose tokens are coded one by one, and of `quick` ones.
 pub(crate) const SINGLE: u8 = 1;
 pub(crate) const GROUPED: u8 = 2;
+/// The version of streams of cells, whose layout is another.
+pub(crate) const CELLS: u8 = 4;
 /// The newest version of the streams that this library reads and writes.
-pub const VERSION: u8 = GROUPED;
+pub const VERSION: u8 = CELLS;
 
 /// Bits of a stream's flags.
 pub(crate) const BLOCKS: u8 = 1;
@@ -36,6 +39,7 @@ pub struct Workspace<T> {
     pub(crate) walk: Scratch<T>,
     symbols: Symbols,
     pub(crate) slots: DecodeTables,
+    pub(crate) cells: Kept,
 }
 
 /// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
@@ -127,7 +131,7 @@ impl<T: Element> Input<T> {
     /// Puts values into regions: for a `quick` stream, or another one.
     pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, quick: bool) -> Result<Self> {
         layout.check(values.len(), bound)?;
-        let mut header = Vec::new();
+        let (mut version, mut header) = (SINGLE, Vec::new());
         write_number(values.len() as u64, &mut header);
         let mut all = Vec::new();
         match layout {
@@ -159,11 +163,28 @@ impl<T: Element> Input<T> {
                         .map(|region| regions::gather(region, *side, values)),
                 );
             }
+            Layout::Cells {
+                dimensions,
+                levels,
+                origins,
+            } => {
+                version = CELLS;
+                let cells = Cells::new(*dimensions, levels, origins)?;
+                header.extend(cells.header);
+                let regions = cells.regions.iter();
+                all.extend(regions.map(|region| regions::gather_cells(region, values)));
+                let behind = &values[levels.len()..];
+                all.extend((!behind.is_empty()).then(|| Dense {
+                    shape: [1, 1, behind.len()],
+                    values: behind.to_vec(),
+                    valid: None,
+                }));
+            }
         }
         let blocks = matches!(layout, Layout::Blocks { .. });
         let masks = masks(values, &mut all);
         let flags = if blocks { BLOCKS } else { 0 } | if masks.is_some() { MASKED } else { 0 };
-        let mut begin = vec![SINGLE, T::CODE, flags];
+        let mut begin = vec![version, T::CODE, flags];
         begin.extend(header);
         Ok(Self {
             header: begin,
@@ -190,7 +211,9 @@ impl<T: Element> Input<T> {
         }
         let coded = if plan.is_quick() {
             let coded = groups::encode(symbols);
-            out[0] = GROUPED;
+            if out[0] == SINGLE {
+                out[0] = GROUPED;
+            }
             out.push(coded.size as u8);
             write_tables(&coded.grouped, &mut out);
             coded

@@ -33,6 +33,19 @@ pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result
             };
             Input::new(&values[first * cells..end * cells], &layout, bound, false)?
         }
+        Layout::Cells {
+            dimensions,
+            levels,
+            origins,
+        } => {
+            let (first, end) = busiest_run(&values[..levels.len()], 1, bound);
+            let layout = Layout::Cells {
+                dimensions: *dimensions,
+                levels: &levels[first..end],
+                origins: &origins[first..end],
+            };
+            Input::new(&values[first..end], &layout, bound, false)?
+        }
     };
     Ok(choose(
         &input,

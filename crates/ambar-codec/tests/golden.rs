@@ -33,6 +33,18 @@ enum Kind {
     Quick,
     /// A newer one: the kept one is read only.
     QuickOfVersion1,
+    /// The stream that is kept, of cells.
+    Cells,
+}
+
+impl Kind {
+    fn version(self) -> u8 {
+        match self {
+            Kind::Balanced | Kind::QuickOfVersion1 => 1,
+            Kind::Quick => 2,
+            Kind::Cells => 4,
+        }
+    }
 }
 
 fn check<T: Element>(
@@ -50,7 +62,7 @@ fn check<T: Element>(
     let values = values::<T>(count, holes);
     let plan = tune(&values, layout, bound).unwrap();
     let plan = match kind {
-        Kind::Balanced => plan,
+        Kind::Balanced | Kind::Cells => plan,
         Kind::Quick | Kind::QuickOfVersion1 => plan.quick(),
     };
     let stream = encode(
@@ -86,7 +98,50 @@ fn check<T: Element>(
         kind == Kind::QuickOfVersion1 || stream == kept,
         "{name}: another stream is made of the same values"
     );
-    assert_eq!(kept[0], if kind == Kind::Quick { 2 } else { 1 }, "{name}");
+    assert_eq!(kept[0], kind.version(), "{name}");
+}
+
+/// Two root cells of three, each refined at its lower corner down to a level, and a cell far out.
+fn leaves(dimensions: usize) -> (Vec<u8>, Vec<[i64; 3]>) {
+    let (mut levels, mut origins) = (Vec::new(), Vec::new());
+    let mut open = vec![(4u8, [0, 0, 13]), (2, [0, 0, 2]), (2, [0, 0, 0])];
+    while let Some((level, place)) = open.pop() {
+        let distance: i64 = place.iter().map(|n| n % (1 << (level - 2))).sum();
+        if level == 6 || distance > 3 {
+            levels.push(level);
+            origins.push(place);
+            continue;
+        }
+        for child in (0..1i64 << dimensions).rev() {
+            let below = [2, 1, 0].map(|d| child >> d & 1);
+            open.push((level + 1, [0, 1, 2].map(|d| 2 * place[d] + below[d])));
+        }
+    }
+    (levels, origins)
+}
+
+/// Made by the same, with version 4.
+#[test]
+fn streams_of_version_4() {
+    for dimensions in 1..=3 {
+        let (levels, origins) = leaves(dimensions);
+        let layout = Layout::Cells {
+            dimensions,
+            levels: &levels,
+            origins: &origins,
+        };
+        // Some of the values are no cells'.
+        let count = levels.len() + 7 * (dimensions - 1);
+        for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3), ("tight", 1e-7)] {
+            let holes = dimensions == 2;
+            let name = format!("cells{dimensions}-{kind}");
+            check::<f64>(&name, Kind::Cells, &layout, count, (bound, holes));
+            if dimensions == 3 {
+                let name = format!("cells-{kind}");
+                check::<f32>(&name, Kind::Cells, &layout, count, (bound, true));
+            }
+        }
+    }
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl<const F: usize> Walk<F> {
             };
             let met = self.ranks.len() as u32;
             let number = known.numbers[place];
-            let since = (number != NONE).then(|| u64::from(met - 1 - number));
+            let since = (C::WRITES && number != NONE).then(|| u64::from(met - 1 - number));
             *corner = match models.first_since(coder, place, since) {
                 Some(since) => self.met_since(since)?,
                 None => {

@@ -3,6 +3,7 @@
 mod blocks;
 mod check;
 mod layout;
+mod leaves;
 mod long;
 mod origins;
 mod parts;
@@ -30,6 +31,7 @@ use crate::metadata::{ArrayMetadata, Attributes, checked_product};
 
 pub(crate) use layout::chunk_shape_of;
 pub use layout::table_chunk_rows;
+pub use leaves::LeafPlaces;
 pub use ranges::ChunkRange;
 pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;

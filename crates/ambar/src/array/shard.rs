@@ -194,6 +194,7 @@ fn encode_index(sharding: &Sharding, lengths: &[Option<u64>]) -> Result<Vec<u8>>
     let place = ChunkPlace {
         shape: &[words.len() as u64],
         origins: None,
+        cells: None,
         plan: None,
     };
     let raw = bytemuck::cast_slice(&words);

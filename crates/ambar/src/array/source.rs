@@ -2,16 +2,18 @@
 //! merged with what is there.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::blocks::{Runs, Span, advance};
 use super::layout::Layout;
+use super::leaves::{self, LeafPlaces};
 use super::origins::padded;
 use super::pieces::Pieces;
 use super::shard::Old;
 use super::spec::{ArrayData, ArraySpec, Region};
 use super::strings::Strings;
 use crate::codec::{
-    self, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
+    self, Cells, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -26,11 +28,13 @@ pub(super) struct Source<'a> {
     /// Where the region begins, and its lengths.
     region: Region,
     /// Settings of the codec `ambar`.
-    plan: Option<ambar_codec::Plan>,
+    pub(super) plan: Option<ambar_codec::Plan>,
     /// Where unit blocks lie, those included that fill the last chunk.
     origins: Option<Vec<[i64; 3]>>,
+    /// Where the leaf cells of a tree lie that values are predicted from.
+    pub(super) leaves: Option<Arc<dyn LeafPlaces>>,
     /// Chunks that choosing the codecs has encoded already.
-    sampled: HashMap<Vec<u64>, Vec<u8>>,
+    pub(super) sampled: HashMap<Vec<u64>, Vec<u8>>,
 }
 
 enum Values<'a> {
@@ -123,6 +127,7 @@ impl<'a> Source<'a> {
             region,
             plan: None,
             origins: None,
+            leaves: None,
             sampled: HashMap::new(),
         })
     }
@@ -142,6 +147,7 @@ impl<'a> Source<'a> {
             self.tune(bound.unwrap_or(0.0), spec.profile == Profile::Fast)?;
         }
         if let Some(bound) = bound {
+            leaves::choose(self, spec, bound)?;
             self.metadata.chain = CodecChain::bounded(bound);
             return Ok(());
         }
@@ -171,7 +177,7 @@ impl<'a> Source<'a> {
     }
 
     /// Chooses the settings of the codec `ambar` by the chunk in the middle.
-    fn tune(&mut self, bound: f64, quick: bool) -> Result<()> {
+    pub(super) fn tune(&mut self, bound: f64, quick: bool) -> Result<()> {
         if self.count() == 0 {
             return Ok(());
         }
@@ -346,9 +352,17 @@ impl<'a> Source<'a> {
             let start = (chunk[0] * chunk_shape[0]) as usize;
             origins.get(start..start + chunk_shape[0] as usize)
         });
+        let leaves = self.leaves.as_ref();
+        let cells = leaves.map(|leaves| leaves.chunk(chunk[0])).transpose()?;
+        let dimensions = leaves.map_or(0, |leaves| leaves.dimensions());
         let place = ChunkPlace {
             shape: chunk_shape,
             origins,
+            cells: cells.as_ref().map(|(levels, origins)| Cells {
+                dimensions,
+                levels,
+                origins,
+            }),
             plan: self.plan,
         };
         let bytes = chunk_shape.iter().product::<u64>() as usize * size;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Strings;
+use super::{LeafPlaces, Strings};
 use crate::codec::{CodecChain, Profile};
 use crate::dtype::DataType;
 use crate::metadata::Attributes;
@@ -50,6 +50,9 @@ pub struct ArraySpec {
     /// along the Morton curve, multiples of the other dimensions' lengths. Codecs predict across
     /// blocks that touch. `None` for an array like any other.
     pub block_origins: Option<Arc<[[i64; 3]]>>,
+    /// Where the leaf cells of a tree lie whose rows these are: within an error bound the codec may predict
+    /// values from those of the cells around. `None` for an array like any other.
+    pub leaves: Option<Arc<dyn LeafPlaces>>,
     /// The value that stands for what was never written, native byte order; `None`: zeros, or
     /// what suits the values.
     pub fill_value: Option<Vec<u8>>,
@@ -73,6 +76,7 @@ impl ArraySpec {
             whole: false,
             cells: false,
             block_origins: None,
+            leaves: None,
             fill_value: None,
             attributes: Attributes::new(),
         }
@@ -145,6 +149,13 @@ impl ArraySpec {
     #[must_use]
     pub fn blocks(mut self, origins: Arc<[[i64; 3]]>) -> Self {
         self.block_origins = Some(origins);
+        self
+    }
+
+    /// Says where the leaf cells lie whose rows these are; their chunks are the array's.
+    #[must_use]
+    pub fn leaves(mut self, leaves: Option<Arc<dyn LeafPlaces>>) -> Self {
+        self.leaves = leaves;
         self
     }
 

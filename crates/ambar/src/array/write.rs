@@ -250,6 +250,7 @@ pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<Vec<u8>> {
     let place = crate::codec::ChunkPlace {
         shape: &layout.chunk_shape,
         origins: None,
+        cells: None,
         plan: None,
     };
     crate::codec::with_scratch(|scratch| {

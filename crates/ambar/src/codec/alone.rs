@@ -49,6 +49,7 @@ pub fn encode_alone(dtype: &DataType, shape: &[u64], raw: &[u8], predict: bool) 
         let place = ChunkPlace {
             shape,
             origins: None,
+            cells: None,
             plan: None,
         };
         let bytes = with_scratch(|scratch| chain.encode(dtype, raw, &place, &mut scratch.codecs))?;
@@ -78,6 +79,7 @@ pub fn encode_alone_with(
     let place = ChunkPlace {
         shape,
         origins: None,
+        cells: None,
         plan: None,
     };
     with_scratch(|scratch| chain.encode(dtype, raw, &place, &mut scratch.codecs))

@@ -36,8 +36,21 @@ pub(crate) struct ChunkPlace<'a> {
     /// Where each of the unit blocks lies that the first dimension counts: the first cell's index in
     /// z, y, x, in cells of their level. `None` for an array like any other.
     pub origins: Option<&'a [[i64; 3]]>,
+    /// The leaf cells of a tree whose values the first rows are. `None` for an array like any other.
+    pub cells: Option<Cells<'a>>,
     /// Settings chosen for the array; `None` chooses for the chunk.
     pub plan: Option<Plan>,
+}
+
+/// Leaf cells of a tree, along the Morton curve.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cells<'a> {
+    /// Dimensions of the tree.
+    pub dimensions: usize,
+    /// The cells' levels.
+    pub levels: &'a [u8],
+    /// Their indices on their levels, in z, y, x.
+    pub origins: &'a [[i64; 3]],
 }
 
 impl ChunkPlace<'_> {
@@ -50,6 +63,13 @@ impl ChunkPlace<'_> {
                 *to = *n;
             }
             return f(&Layout::Blocks { side, origins });
+        }
+        if let Some(cells) = self.cells {
+            return f(&Layout::Cells {
+                dimensions: cells.dimensions,
+                levels: cells.levels,
+                origins: cells.origins,
+            });
         }
         // Lengths of 1 say nothing, and of many dimensions the slowest become one.
         let mut shape: Vec<usize> = lengths.iter().copied().filter(|n| *n != 1).collect();

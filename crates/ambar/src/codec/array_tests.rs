@@ -113,7 +113,7 @@ proptest! {
         }
         codecs.push(json!({"name": "bytes", "configuration": {"endian": "little"}}));
         let chain = chain(json!(codecs), dtype, shape.len()).unwrap();
-        let place = ChunkPlace { shape: &shape, origins: None, plan: None };
+        let place = ChunkPlace { shape: &shape, origins: None, cells: None, plan: None };
         let scratch = &mut CodecScratch::default();
         let encoded = chain.encode(dtype, &raw, &place, scratch).unwrap();
         prop_assert_eq!(&encoded, &bytes(&expected, size));
@@ -143,6 +143,7 @@ fn columns_of_differences_come_back() {
             let place = ChunkPlace {
                 shape: &shape,
                 origins: None,
+                cells: None,
                 plan: None,
             };
             let encoded = chain.encode(dtype, &raw, &place, scratch).unwrap();

@@ -293,6 +293,7 @@ impl CodecChain {
         let place = ChunkPlace {
             shape: &steps.shape,
             origins: None,
+            cells: None,
             plan: None,
         };
         let encoded = self.encode_values(dtype, steps.apply(raw, &mut values), &place, scratch);

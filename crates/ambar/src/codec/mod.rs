@@ -27,7 +27,7 @@ mod tests;
 pub use alone::{Alone, decode_alone, encode_alone, encode_alone_with};
 pub use chain::CodecChain;
 
-pub(crate) use ambar::{ChunkPlace, tune};
+pub(crate) use ambar::{Cells, ChunkPlace, tune};
 pub(crate) use candidates::{LONG_CHUNK, PLANE, usual};
 pub(crate) use checksum::check_crc32c;
 pub(crate) use choose::{Chosen, Purpose, choose, choose_cells, choose_long, samples};

@@ -109,6 +109,7 @@ mod tests {
         let place = ChunkPlace {
             shape,
             origins: None,
+            cells: None,
             plan: None,
         };
         chain(dtype)?.encode(dtype, raw, &place, &mut CodecScratch::default())

@@ -81,6 +81,7 @@ fn encode(chain: &CodecChain, dtype: &DataType, raw: &[u8]) -> Result<Vec<u8>> {
     let place = ChunkPlace {
         shape: &[length],
         origins: None,
+        cells: None,
         plan: None,
     };
     chain.encode(dtype, raw, &place, &mut CodecScratch::default())

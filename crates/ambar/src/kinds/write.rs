@@ -1,9 +1,11 @@
 //! Tables into stores: the columns, all cut alike, and the index of their ranges.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::array::{ArrayData, ArraySpec, table_chunk_rows};
+use crate::array::{ArrayData, ArraySpec, LeafPlaces, table_chunk_rows};
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -97,6 +99,8 @@ pub(crate) struct Columns<'a> {
     bounds: Vec<f64>,
     rows: usize,
     chunk_rows: u64,
+    /// Where the leaf cells lie whose rows the columns have.
+    leaves: Option<Arc<dyn LeafPlaces>>,
 }
 
 impl<'a> Columns<'a> {
@@ -133,7 +137,18 @@ impl<'a> Columns<'a> {
             bounds: columns.iter().map(bound).collect::<Result<_>>()?,
             rows,
             chunk_rows,
+            leaves: None,
         })
+    }
+
+    /// Whether any column has an error bound.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.bounds.iter().any(|bound| *bound > 0.0)
+    }
+
+    /// Says where the leaf cells lie whose rows the columns have.
+    pub(crate) fn lie_at(&mut self, leaves: Arc<dyn LeafPlaces>) {
+        self.leaves = Some(leaves);
     }
 
     /// The attribute `error_bounds`: the absolute bounds of the columns that have one.
@@ -166,6 +181,7 @@ impl<'a> Columns<'a> {
                     .chunks(&[self.chunk_rows])
                     .profile(self.profile)
                     .error_bound(Some(*bound))
+                    .leaves(self.leaves.clone())
             })
             .collect();
         let arrays: Vec<(&str, &ArraySpec, ArrayData<'_>)> = self

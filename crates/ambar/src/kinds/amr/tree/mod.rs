@@ -5,6 +5,7 @@ mod geometry;
 mod grid;
 mod leaves;
 mod open;
+mod places;
 mod project;
 mod select;
 mod shape;

@@ -1,5 +1,7 @@
 //! Trees into stores: levels, fields, and the index of the chunks' places.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::array::table_chunk_rows;
@@ -7,6 +9,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::tree::derived::Derived;
 use crate::kinds::amr::tree::geometry::Geometry;
+use crate::kinds::amr::tree::places::Places;
 use crate::kinds::amr::{AmrTree, LEVEL, Leaves};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
@@ -35,9 +38,13 @@ impl AmrTree {
         let mut all = vec![(LEVEL, &leaves.levels)];
         all.extend(fields.iter().map(|(name, column)| (&name[..], column)));
         let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
-        let columns = Columns::new(&all, ("cell", chunk_rows), compression)?;
+        let mut columns = Columns::new(&all, ("cell", chunk_rows), compression)?;
         let levels = leaves.levels.bytes();
         let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
+        if columns.is_bounded() {
+            let places = Places::new(&shape, levels, &geometry, chunk_rows);
+            columns.lie_at(Arc::new(places));
+        }
         let mut own = Attributes::new();
         own.insert("layout".into(), json!("tree"));
         shape.to_json(&mut own);

@@ -1,5 +1,6 @@
 //! Trees against a slow reference: random trees in 1 to 3 dimensions, with and without gaps.
 
+mod bounds;
 mod images;
 mod places;
 mod selections;
