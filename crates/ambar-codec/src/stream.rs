@@ -8,6 +8,7 @@ use crate::element::Element;
 use crate::encoder::{Encoder, Symbols};
 use crate::error::Result;
 use crate::mask;
+use crate::packed;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans::{DecodeTables, EncodeTables};
@@ -32,6 +33,7 @@ pub struct Workspace<T> {
     pub(crate) walk: Scratch<T>,
     symbols: Symbols,
     pub(crate) slots: DecodeTables,
+    pub(crate) packed: packed::Memory,
 }
 
 /// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
@@ -48,11 +50,49 @@ pub fn encode<T: Element>(
     plan: Option<Plan>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
-    let input = Input::new(values, layout, bound)?;
+    let mut out = Vec::new();
+    encode_into(values, layout, bound, plan, workspace, &mut out)?;
+    Ok(out)
+}
+
+/// The same, into `out`, whose memory is used again and whose content is lost.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_into<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    plan: Option<Plan>,
+    workspace: &mut Workspace<T>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let plan = match plan {
         Some(plan) => plan,
         None => tune(values, layout, bound)?,
     };
+    if plan.is_packed()
+        && let Layout::Array(shape) = layout
+    {
+        layout.check(values.len(), bound)?;
+        out.clear();
+        if packed::encode(values, shape, bound, &mut workspace.packed, out) {
+            return Ok(());
+        }
+    }
+    *out = walk(values, layout, bound, plan, workspace)?;
+    Ok(())
+}
+
+/// Encodes values by the walk.
+fn walk<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    plan: Plan,
+    workspace: &mut Workspace<T>,
+) -> Result<Vec<u8>> {
+    let input = Input::new(values, layout, bound)?;
     make_symbols(&input, bound, plan, workspace);
     // Where many values had to be stored as they are, the bound is below what their type resolves.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use ambar_codec::{Layout, Workspace, decode, encode, inspect};
+use ambar_codec::{Layout, Plan, Workspace, decode, encode, inspect};
 use common::{MOST, NOW, Random};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -53,6 +53,11 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                     Layout::Blocks { origins, .. } => 64 * origins.len(),
                 };
                 let values = values(count, holes);
+                if matches!(layout, Layout::Array(_)) {
+                    let plan = Some(Plan::default().packed());
+                    let stream = encode(&values, &layout, bound, plan, &mut Workspace::default());
+                    all.push((stream.unwrap(), count));
+                }
                 let stream = encode(&values, &layout, bound, None, &mut Workspace::default());
                 all.push((stream.unwrap(), count));
             }

@@ -1,7 +1,7 @@
 //! Streams of today, kept: they are read for ever, and the same are made of the same values.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
-use ambar_codec::{Element, Layout, Workspace, decode, encode};
+use ambar_codec::{Element, Layout, Plan, Workspace, decode, encode};
 use std::path::PathBuf;
 
 /// Values made without functions whose rounding depends on the machine.
@@ -25,11 +25,20 @@ fn values<T: Element>(count: usize, holes: bool) -> Vec<T> {
 }
 
 fn check<T: Element>(name: &str, layout: &Layout<'_>, count: usize, bound: f64, holes: bool) {
+    check_plan::<T>(name, layout, (count, bound, holes), None);
+}
+
+fn check_plan<T: Element>(
+    name: &str,
+    layout: &Layout<'_>,
+    (count, bound, holes): (usize, f64, bool),
+    plan: Option<Plan>,
+) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let [stream_path, values_path] =
         ["stream", "values"].map(|kind| folder.join(format!("{name}.{kind}")));
     let values = values::<T>(count, holes);
-    let stream = encode(&values, layout, bound, None, &mut Workspace::default()).unwrap();
+    let stream = encode(&values, layout, bound, plan, &mut Workspace::default()).unwrap();
     let mut out = vec![T::from_f64(1.0); count];
     if std::env::var_os("AMBAR_GOLDEN_WRITE").is_some() {
         decode(&stream, &mut out, &mut Workspace::default()).unwrap();
@@ -110,5 +119,22 @@ fn streams_of_version_1() {
         check::<f32>(&format!("cube-{kind}"), &cube, 512, bound, false);
         check::<f64>(&format!("blocks-{kind}"), &some, 4096, bound, false);
         check::<f64>(&format!("holes-{kind}"), &some, 4096, bound, true);
+    }
+}
+
+#[test]
+fn packed_streams_of_version_3() {
+    let plan = Some(Plan::default().packed());
+    for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3)] {
+        let row = format!("packed-row-{kind}");
+        check_plan::<f64>(&row, &Layout::Array(&[2300]), (2300, bound, false), plan);
+        let plane = format!("packed-plane-{kind}");
+        let shape = [31, 61];
+        check_plan::<f32>(&plane, &Layout::Array(&shape), (1891, bound, false), plan);
+        let boxes = format!("packed-boxes-{kind}");
+        let shape = [2, 5, 8, 13];
+        check_plan::<f32>(&boxes, &Layout::Array(&shape), (1040, bound, false), plan);
+        let holes = format!("packed-holes-{kind}");
+        check_plan::<f64>(&holes, &Layout::Array(&[700]), (700, bound, true), plan);
     }
 }
