@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -299,6 +300,37 @@ def test_run_information(small: Path, converted: dict[str, Path]) -> None:
         with pytest.raises(ambar.UnsupportedError, match=r"ambar\.export"):
             snapshot.to_yt()
         assert snapshot.to_xarray()["amr"]["density"].size == len(snapshot.amr)
+
+
+@pytest.mark.parametrize("header", [None, b"", b"3\nVersion"])
+def test_particles_without_a_header_are_not_left_out(
+    header: bytes | None, tmp_path: Path, small: Path
+) -> None:
+    path = tmp_path / "plt"
+    shutil.copytree(small, path)
+    (path / "tracers" / "Level_0").mkdir(parents=True)
+    (path / "tracers" / "Level_0" / "Particle_H").write_text("(0 0\n)\n")
+    if header is not None:
+        (path / "tracers" / "Header").write_bytes(header)
+    with pytest.raises(ambar.AmbarError, match="tracers/Header.*name the components"):
+        ambar.convert(path, tmp_path / "x.ambar")
+    assert len(ambar.read_amrex(path).amr.cells()) > 0
+    done = ambar.convert(path, tmp_path / "x.ambar", components=["cells"])
+    assert done.left_out == {}
+
+
+def test_what_is_left_out_is_told(
+    tmp_path: Path, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plt"
+    shutil.copytree(small, path)
+    (path / "notes").mkdir()
+    (path / "picture.png").write_bytes(b"\x89PNG")
+    left = {"notes": "a folder that holds no particles", "picture.png": "a file that is not a text"}
+    assert ambar.convert(path, tmp_path / "x.ambar").left_out == left
+    code, out, _ = run(capsys, "convert", path, tmp_path / "y.ambar")
+    assert code == 0
+    assert all(f"left out: {name}, {why}" in out for name, why in left.items())
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,18 @@ def test_blocks(tmp_path: Path) -> None:
     assert pv.read(tmp_path / "again.vtm")["a"] == pv.Sphere()
 
 
+def test_tables_among_blocks(tmp_path: Path) -> None:
+    """PyVista 0.49 ends with an AttributeError where it checks them."""
+    blocks = pv.MultiBlock({"a": pv.Sphere(), "b": pv.Table({"row": np.arange(3)})})
+    blocks.save(tmp_path / "both.vtm")
+    ambar.convert(tmp_path / "both.vtm", tmp_path / "both.ambar", durability="none")
+    readers = (ambar.read_mesh, pv.read, lambda path: pv.get_reader(path).read())
+    for read in readers:
+        found = read(tmp_path / "both.ambar")
+        assert found["a"] == pv.Sphere()
+        assert found["b"]["row"].tolist() == [0, 1, 2]
+
+
 def test_an_export_that_fails_leaves_nothing(
     vtu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,10 +14,12 @@ import pytest
 import ambar
 from ambar.mesh import packs
 from ambar.mesh.packs import encoded_pack, joined, pack_values, parted
+from ambar.mesh.references import references_in
 
 pv = pytest.importorskip("pyvista")
 
 from mesh_comparison import assert_same  # noqa: E402
+from mesh_descriptions import plain, together  # noqa: E402
 
 RANDOM = np.random.default_rng(5)
 DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -50,6 +52,59 @@ def test_a_small_mesh_is_a_single_entry(tmp_path: Path) -> None:
     assert list(ambar.open(path).store) == ["description"]
     assert_same(ambar.read_mesh(path), mesh)
     assert ambar.read_mesh(path, point_data=["noise"]).point_data.keys() == ["noise"]
+
+
+def test_frames_of_small_arrays(tmp_path: Path) -> None:
+    mesh = pv.MultiBlock([pv.Plane(i_resolution=20, j_resolution=20), pv.Cube()])
+    mesh[0].cell_data["noise"] = RANDOM.integers(0, 250, (400, 2)).astype("uint8")
+    mesh[1].cell_data["label"] = list("abcdef")
+    path = tmp_path / "x.ambar"
+    user = {"at": [99, 99], "and": {"at": "this"}}
+    ambar.write_mesh(mesh, path, durability="none", user_dict=user)
+    found = ambar.frames(path)
+    noise = next(frame for frame in found if frame.name == "noise")
+    assert noise.node.startswith("packed/")
+    assert noise[2:5] == ("cell_data", "uint8", (400, 2))
+    assert noise.codec.split()[0] == "bytes"
+    assert (noise.chunks, noise.raw_bytes) == (1, 800)
+    assert 700 < noise.stored_bytes <= 820
+    named = {(frame.association, frame.name) for frame in found}
+    arrays = {(f"{info.association}_data", info.name) for info in ambar.open(path).arrays}
+    assert named - {(None, None)} == arrays - {("cell_data", "label")}
+    _, streams = plain(ambar.open(path).store)
+    assert abs(sum(frame.stored_bytes for frame in found) - sum(map(len, streams))) < len(found)
+    shapes = [frame.shape for frame in found if frame.name is None]
+    assert (400, 4) in shapes  # corners of the plane's cells
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"at": [9, 0, 400]}, "no pack 9"),
+        ({"at": [0, -1, 400]}, "refers to no array"),
+        ({"at": [0, 0, 2**40]}, r"ends at 1099511627776, of \d+ values"),
+        ({"dtype": None}, "pack 0 .* is damaged"),
+        ({"shape": "x"}, "pack 0 .* is damaged"),
+        ({"codecs": ...}, "pack 0 .* is damaged .*codecs"),
+    ],
+)
+def test_frames_of_damaged_descriptions(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    mesh = pv.Cube().points_to_double()
+    mesh.clear_data()
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    about, streams = plain(ambar.open(tmp_path / "x.ambar").store)
+    assert len(about["packed"]) > 0
+    for key, value in change.items():
+        place = next(references_in(about)) if key == "at" else about["packed"][0]
+        place[key] = value
+        if value is ...:
+            del place[key]
+    with ambar.create(tmp_path / "y.ambar", durability="none") as writer:
+        writer.group("", {"ambar": together(about, streams)})
+    with pytest.raises(ambar.CorruptError, match=f"y.ambar: mesh /: .*{message}"):
+        ambar.frames(tmp_path / "y.ambar")
 
 
 def test_many_blocks_do_not_fill_the_description(tmp_path: Path) -> None:

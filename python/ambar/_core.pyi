@@ -361,6 +361,8 @@ class Ramses:
 class CodecPlan:
     """What the codec chose for values like those it was shown."""
 
+    def quick(self) -> CodecPlan: ...
+
 def amric_decode(scheme: str, stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array: ...
 def amric_encode(scheme: str, blocks: _Array, bound: float) -> bytes:
     """Encode unit blocks (n, u, u, u) as AMRIC does, or any array with the scheme "1d".

@@ -33,6 +33,8 @@ class Conversion:
     """The outputs converted."""
     skipped: list[str] = field(default_factory=list)
     """The outputs the store had already."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Files and folders of a plotfile that are no part of the store, and why."""
 
     @property
     def ratio(self) -> float:

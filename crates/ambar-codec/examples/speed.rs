@@ -1,5 +1,5 @@
 //! Prints how fast a made-up field of 192^3 values is encoded and decoded, whole and with holes: the
-//! figures of `docs/decisions/0017-faster-decoding.md`.
+//! figures of `docs/decisions/0017-faster-decoding.md` and `0018-grouped-tokens.md`.
 //!
 //! `cargo run --release -p ambar-codec --example speed`
 

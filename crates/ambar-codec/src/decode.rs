@@ -3,10 +3,11 @@
 use crate::bitmap::Bitmap;
 use crate::bits::Cursor;
 use crate::blocks;
-use crate::context::Mixture;
+use crate::context::{BINS, Mixture};
 use crate::decoder::Decoder;
 use crate::element::Element;
 use crate::error::{Corrupt, Result, Unsupported};
+use crate::groups::{self, Groups};
 use crate::lattice::Phases;
 use crate::mask;
 use crate::packed;
@@ -14,7 +15,7 @@ use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans;
 use crate::regions::{self, Target};
-use crate::stream::{BLOCKS, LEVELS, LOSSLESS, MASKED, VERSION, Workspace};
+use crate::stream::{BLOCKS, GROUPED, LEVELS, LOSSLESS, MASKED, Workspace};
 use crate::tables::Tables;
 use crate::validity::Validity;
 
@@ -35,6 +36,7 @@ struct Parts<'a> {
     layout: Parsed<'a>,
     shift: u32,
     plan: Plan,
+    version: u8,
     masked: bool,
     rest: Cursor<'a>,
 }
@@ -56,8 +58,11 @@ enum Parsed<'a> {
 fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     let mut cursor = Cursor::verified(stream)?;
     let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
-    if version != VERSION {
+    if version > GROUPED {
         return Err(Unsupported("the stream was written by a newer version"));
+    }
+    if version == 0 {
+        return Err(Corrupt("the stream is of no version that there is"));
     }
     if flags & !(BLOCKS | MASKED | LOSSLESS) != 0 {
         return Err(Corrupt("the stream has flags that there are not"));
@@ -87,6 +92,9 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     }
     let plan =
         Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
+    if version == GROUPED && !plan.is_quick() {
+        return Err(Corrupt("the stream has settings of another version"));
+    }
     let info = Info {
         value_size,
         values,
@@ -97,6 +105,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
         layout,
         shift,
         plan,
+        version,
         masked: flags & MASKED != 0,
         rest: cursor,
     })
@@ -171,7 +180,10 @@ pub fn decode<T: Element>(
         } => {
             (side, regions) = (
                 of_all,
-                blocks::regions(&blocks::decode_keys(places, count)?),
+                blocks::regions(
+                    &blocks::decode_keys(places, count)?,
+                    parts.version == GROUPED,
+                ),
             );
             regions.len()
         }
@@ -181,24 +193,19 @@ pub fn decode<T: Element>(
     } else {
         (0, Vec::new())
     };
-    let count = usize::from(parts.rest.byte()?);
-    let sections = sections(parts.rest)?;
+    let sections = Sections::parse(parts.rest, parts.version)?;
     if out.is_empty() {
         return Ok(());
     }
-    let tables = if count == 0 {
-        None
-    } else {
-        Some(Tables::decode(sections[0], count)?)
-    };
-    // Without a table, no value is there.
-    let tables = tables.unwrap_or_else(Tables::empty);
+    let (frequencies, of_bin) = sections.tables()?;
     let slots = &mut workspace.slots;
-    slots.set(&tables.frequencies)?;
-    let of_bins = slots.of_bins(&tables.of_bin);
+    slots.set(&frequencies)?;
+    let of_bins = slots.of_bins(&of_bin);
+    let count = out.len() / sections.size;
     let decoder = Decoder::new(
-        rans::Decoder::new(&of_bins, sections[1], out.len())?,
-        sections[2],
+        rans::Decoder::new(&of_bins, sections.symbols, count, sections.states)?,
+        Groups::new(sections.size),
+        sections.raw,
         out.len(),
     );
     let mut job = Job {
@@ -226,18 +233,66 @@ pub fn decode<T: Element>(
     job.decoder.raw.finish()
 }
 
-/// The last sections: tables, coded symbols, raw bits.
-fn sections(mut cursor: Cursor<'_>) -> Result<[&[u8]; 3]> {
-    let mut sections = [&[][..]; 3];
-    for section in &mut sections {
-        let length = cursor.number_to(cursor.0.len())?;
-        *section = cursor.bytes(length)?;
+/// The last sections.
+struct Sections<'a> {
+    /// Tokens of a group; 1 where there are no groups.
+    size: usize,
+    /// Tables of single tokens, and of groups: how many, and their bytes.
+    tables: [(usize, &'a [u8]); 2],
+    /// How many states the symbols are coded with.
+    states: usize,
+    symbols: &'a [u8],
+    raw: &'a [u8],
+}
+
+impl<'a> Sections<'a> {
+    fn parse(mut cursor: Cursor<'a>, version: u8) -> Result<Self> {
+        let (mut size, mut states, mut grouped) = (1, rans::FEW_STATES, (0, &[][..]));
+        if version == GROUPED {
+            (size, states) = (usize::from(cursor.byte()?), rans::STATES);
+            if !(1..=groups::MOST).contains(&size) {
+                return Err(Corrupt("tokens are grouped in no way that there is"));
+            }
+            grouped = (usize::from(cursor.byte()?), section(&mut cursor)?);
+        }
+        let sections = Self {
+            size,
+            states,
+            tables: [
+                (usize::from(cursor.byte()?), section(&mut cursor)?),
+                grouped,
+            ],
+            symbols: section(&mut cursor)?,
+            raw: section(&mut cursor)?,
+        };
+        if cursor.0.is_empty() {
+            Ok(sections)
+        } else {
+            Err(Corrupt("the stream goes on where it should end"))
+        }
     }
-    if cursor.0.is_empty() {
-        Ok(sections)
-    } else {
-        Err(Corrupt("the stream goes on where it should end"))
+
+    /// The frequencies of all tables, and which of these the bins of tokens, and of groups, use.
+    fn tables(&self) -> Result<(Vec<rans::Frequencies>, [u8; 2 * BINS])> {
+        let [single, grouped] = self.tables.map(|(count, bytes)| match count {
+            // Without a table, no value is there.
+            0 => Ok(Tables::empty()),
+            _ => Tables::decode(bytes, count),
+        });
+        let (single, grouped) = (single?, grouped?);
+        let most = usize::from(groups::escape(self.size));
+        let beyond = |table: &rans::Frequencies| table[most + 1..].iter().any(|n| *n > 0);
+        if grouped.frequencies.iter().any(beyond) {
+            return Err(Corrupt("a table has groups of tokens that there are not"));
+        }
+        Ok(groups::together(&single, &grouped))
     }
+}
+
+/// A section: its length, its bytes.
+fn section<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
+    let length = cursor.number_to(cursor.0.len())?;
+    cursor.bytes(length)
 }
 
 /// Masks of regions: the sides of their cubes, their bytes.
@@ -307,6 +362,38 @@ impl<T: Element> Job<'_, T> {
                     });
                 }
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Histogram;
+
+    /// A table may be in order, and have a symbol that stands for no group.
+    #[test]
+    fn groups_that_there_are_not_are_refused() {
+        for (size, symbol) in [
+            (4, 81),
+            (4, 82),
+            (3, 125),
+            (3, 126),
+            (2, 121),
+            (2, 122),
+            (1, 1),
+        ] {
+            let tables = Histogram::new(&[0, 0], &[0, symbol]).tables(None);
+            let bytes = tables.encode();
+            let sections = Sections {
+                size,
+                tables: [(0, &[]), (tables.frequencies.len(), &bytes)],
+                states: rans::STATES,
+                symbols: &[],
+                raw: &[],
+            };
+            let fine = size > 1 && symbol <= groups::escape(size);
+            assert_eq!(sections.tables().is_ok(), fine, "{size} {symbol}");
         }
     }
 }

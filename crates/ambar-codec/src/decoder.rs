@@ -2,6 +2,7 @@
 
 use crate::bits::BitReader;
 use crate::element::Element;
+use crate::groups::Groups;
 use crate::order::sum;
 use crate::pack::{pack, unpack};
 use crate::passes::{Row, RowCoder};
@@ -15,6 +16,8 @@ const SELDOM_RAW: usize = 8;
 /// Decodes rows.
 pub(crate) struct Decoder<'a> {
     pub symbols: rans::Decoder<'a>,
+    /// Tokens that are coded together, where the class was told ahead.
+    groups: Groups,
     pub raw: BitReader<'a>,
     /// Literals: index in the region, bits.
     pub literals: Vec<(usize, u64)>,
@@ -34,9 +37,15 @@ pub(crate) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder of the symbols and raw bits of `count` values.
-    pub(crate) fn new(symbols: rans::Decoder<'a>, raw: &'a [u8], count: usize) -> Self {
+    pub(crate) fn new(
+        symbols: rans::Decoder<'a>,
+        groups: Groups,
+        raw: &'a [u8],
+        count: usize,
+    ) -> Self {
         Self {
             symbols,
+            groups,
             raw: BitReader::new(raw),
             often_raw: raw.len() > count / SELDOM_RAW,
             literals: Vec::new(),
@@ -183,15 +192,20 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
     fn ahead(&mut self, bin: u8, count: usize) {
         self.packed.resize(count + LANES, 0);
         self.used = 0;
-        let tokens = &mut self.packed[..count];
-        self.symbols.decode_alike(bin, tokens);
+        let (symbols, packed) = (&mut self.symbols, &mut self.packed);
+        self.groups.decode(symbols, bin, count, packed);
+        let tokens = &self.packed[..count];
         self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 
     fn lay(&mut self, there: &[u64], count: usize, points: usize, tokens: &mut [u8]) -> bool {
         let packed = &self.packed[self.used..];
         if count == points {
-            tokens[..points].copy_from_slice(&packed[..points]);
+            // There is room behind, and whole lanes are copied without a call.
+            let (from, to) = (packed.as_chunks::<LANES>().0, tokens.as_chunks_mut().0);
+            for (to, from) in to.iter_mut().zip(from).take(points.div_ceil(LANES)) {
+                *to = *from;
+            }
         } else {
             unpack(there, points, packed, tokens);
         }

@@ -34,6 +34,8 @@ fn no_more(a: f64, b: f64, error: f64) -> bool {
 pub(crate) struct Symbols {
     pub tokens: Vec<u8>,
     pub bins: Vec<u8>,
+    /// Runs of tokens that are decoded at once, all of one bin: where they begin, and how many they are.
+    pub runs: Vec<(usize, usize)>,
     pub raw: BitWriter,
     /// Values that were stored as they are.
     pub literals: usize,
@@ -44,6 +46,7 @@ impl Symbols {
     pub(crate) fn clear(&mut self) {
         self.tokens.clear();
         self.bins.clear();
+        self.runs.clear();
         self.raw.clear();
         self.literals = 0;
     }
@@ -137,7 +140,7 @@ impl<'a, T: Element> Encoder<'a, T> {
         let fine = quantise((x, there), (predictions, step), self.bound, values, folded);
         if let Some(marks) = &mut marks {
             for (mark, folded) in marks.iter_mut().zip(&*folded) {
-                *mark = ((folded + 1) >> 1).min(255) as u8;
+                *mark = (folded.wrapping_add(1) >> 1).min(255) as u8;
             }
         }
         for (tokens, folded) in tokens.iter_mut().zip(&*folded) {
@@ -192,8 +195,9 @@ fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) {
 
 impl<T: Element> RowCoder<T> for Encoder<'_, T> {
     fn ahead(&mut self, bin: u8, count: usize) {
-        let end = self.symbols.bins.len() + count;
-        self.symbols.bins.resize(end, bin);
+        let begin = self.symbols.bins.len();
+        self.symbols.bins.resize(begin + count, bin);
+        self.symbols.runs.push((begin, count));
     }
 
     fn row(&mut self, mut row: Row<'_, T>) {

@@ -19,6 +19,7 @@ mod decoder;
 mod element;
 mod encoder;
 mod error;
+mod groups;
 mod lattice;
 mod mask;
 mod order;

@@ -178,7 +178,7 @@ pub(crate) fn mend<T: Element, const N: usize, const ROUGH: bool>(
     if N == 1
         && broken == there.own
         && there.before[0] & broken == broken
-        && broken & (broken + 1) == 0
+        && broken & broken.wrapping_add(1) == 0
     {
         // The last row or plane.
         let n = broken.count_ones() as usize;

@@ -1,4 +1,4 @@
-//! Static entropy coding: four interleaved rANS states, tables chosen by context.
+//! Static entropy coding: four or eight interleaved rANS states, tables chosen by context.
 //!
 //! Source of the method: J. Duda, "Asymmetric numeral systems" (arXiv:1311.2540); the word-wise
 //! renormalisation and the interleaving follow F. Giesen, "Interleaved entropy coders"
@@ -10,8 +10,11 @@ use crate::error::{Corrupt, Result};
 pub(crate) const BITS: u32 = 11;
 /// Slots of a table.
 pub(crate) const SLOTS: usize = 1 << BITS;
-/// States side by side, so that the processor has four chains of instructions to go on with.
-pub(crate) const STATES: usize = 4;
+/// States side by side, so that the processor has so many chains of instructions to go on with: in
+/// streams of version 2.
+pub(crate) const STATES: usize = 8;
+/// In streams of version 1.
+pub(crate) const FEW_STATES: usize = 4;
 /// Words are read seldom where there is less than a byte of them for so many symbols.
 const SELDOM: usize = 6;
 /// States lie in `LOWEST ..`.
@@ -117,17 +120,22 @@ impl EncodeTables {
         }
     }
 
-    /// Encodes `symbols` under the contexts of their `bins`, the last first. Symbols of frequency 0
-    /// must not occur.
-    pub(crate) fn encode(&self, of_bin: &[u8], bins: &[u8], symbols: &[u8]) -> Vec<u8> {
-        let mut states = [LOWEST; STATES];
+    /// Encodes `symbols` under the contexts of their `bins`, the last first, with `N` states. Symbols of
+    /// frequency 0 must not occur.
+    pub(crate) fn encode<const N: usize>(
+        &self,
+        of_bin: &[u8],
+        bins: &[u8],
+        symbols: &[u8],
+    ) -> Vec<u8> {
+        let mut states = [LOWEST; N];
         // Filled from the end. Every symbol gives one word away at most.
         let mut words = vec![[0u8; 2]; symbols.len()];
         let mut free = words.len();
         for (i, (bin, symbol)) in bins.iter().zip(symbols).enumerate().rev() {
             let steps = &self.steps[usize::from(of_bin[usize::from(*bin)])];
             let step = &steps[usize::from(*symbol)];
-            let mut state = states[i % STATES];
+            let mut state = states[i % N];
             let full = u64::from(state) >= step.limit;
             if let Some(word) = words.get_mut(free.wrapping_sub(1)) {
                 *word = (state as u16).to_le_bytes();
@@ -135,9 +143,9 @@ impl EncodeTables {
             free -= usize::from(full);
             state = if full { state >> 16 } else { state };
             let quotient = ((u128::from(state) * u128::from(step.reciprocal)) >> 64) as u32;
-            states[i % STATES] = state + step.start + quotient * step.others;
+            states[i % N] = state + step.start + quotient * step.others;
         }
-        let mut bytes = Vec::with_capacity(4 * STATES + 2 * (words.len() - free));
+        let mut bytes = Vec::with_capacity(4 * N + 2 * (words.len() - free));
         for state in states {
             bytes.extend_from_slice(&state.to_le_bytes());
         }
@@ -194,6 +202,8 @@ pub(crate) struct Decoder<'a> {
     /// The tables of the bins.
     tables: &'a [&'a Slots; 256],
     states: [u32; STATES],
+    /// How many of the states there are.
+    lanes: usize,
     words: &'a [u8],
     position: usize,
     /// Whether words are read seldom.
@@ -201,18 +211,25 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of what [`EncodeTables::encode`] wrote, `count` symbols at most.
-    pub(crate) fn new(tables: &'a [&'a Slots; 256], bytes: &'a [u8], count: usize) -> Result<Self> {
+    /// A decoder of what [`EncodeTables::encode`] wrote, about `count` symbols, with `STATES` states or
+    /// `FEW_STATES`.
+    pub(crate) fn new(
+        tables: &'a [&'a Slots; 256],
+        bytes: &'a [u8],
+        count: usize,
+        lanes: usize,
+    ) -> Result<Self> {
         let (heads, words) = bytes
-            .split_at_checked(4 * STATES)
+            .split_at_checked(4 * lanes)
             .ok_or(Corrupt("the coded symbols are cut short"))?;
-        let mut states = [0; STATES];
+        let mut states = [LOWEST; STATES];
         for (state, head) in states.iter_mut().zip(heads.as_chunks::<4>().0) {
             *state = u32::from_le_bytes(*head);
         }
         Ok(Self {
             tables,
             states,
+            lanes,
             words,
             position: 0,
             seldom: words.len() < count / SELDOM,
@@ -223,11 +240,29 @@ impl<'a> Decoder<'a> {
     ///
     /// Reading beyond the words gives zeros: `finish` finds out.
     pub(crate) fn decode(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        let (bins, last) = bins[..symbols.len()].as_chunks::<STATES>();
+        if self.lanes == STATES {
+            self.decode_with::<STATES>(bins, symbols);
+        } else {
+            self.decode_with::<FEW_STATES>(bins, symbols);
+        }
+    }
+
+    /// Decodes symbols that are all of one bin.
+    pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
+        if self.lanes == STATES {
+            self.decode_alike_with::<STATES>(bin, symbols);
+        } else {
+            self.decode_alike_with::<FEW_STATES>(bin, symbols);
+        }
+    }
+
+    #[inline(always)]
+    fn decode_with<const N: usize>(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        let (bins, last) = bins[..symbols.len()].as_chunks::<N>();
         let (groups, rest) = symbols.as_chunks_mut();
         let mut done = 0;
         loop {
-            let sure = self.sure().min(groups.len() - done);
+            let sure = self.sure::<N>().min(groups.len() - done);
             if sure == 0 {
                 break;
             }
@@ -236,16 +271,16 @@ impl<'a> Decoder<'a> {
         }
         self.seldom(&bins[done..], &mut groups[done..]);
         let tables = self.tables;
-        self.rest(rest, |k| tables[usize::from(last[k])]);
+        self.rest::<N>(rest, |k| tables[usize::from(last[k])]);
     }
 
-    /// Decodes symbols that are all of one bin.
-    pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
+    #[inline(always)]
+    fn decode_alike_with<const N: usize>(&mut self, bin: u8, symbols: &mut [u8]) {
         let table = self.tables[usize::from(bin)];
-        let (groups, rest) = symbols.as_chunks_mut();
+        let (groups, rest) = symbols.as_chunks_mut::<N>();
         let mut done = 0;
         loop {
-            let sure = self.sure().min(groups.len() - done);
+            let sure = self.sure::<N>().min(groups.len() - done);
             if sure == 0 {
                 break;
             }
@@ -253,98 +288,112 @@ impl<'a> Decoder<'a> {
             done += sure;
         }
         self.seldom_alike(table, &mut groups[done..]);
-        self.rest(rest, |_| table);
+        self.rest::<N>(rest, |_| table);
     }
 
     /// Decodes symbols of less than a group.
-    fn rest(&mut self, symbols: &mut [u8], table: impl Fn(usize) -> &'a Slots) {
+    #[inline(always)]
+    fn rest<const N: usize>(&mut self, symbols: &mut [u8], table: impl Fn(usize) -> &'a Slots) {
+        if symbols.is_empty() {
+            return;
+        }
         for (k, out) in symbols.iter_mut().enumerate() {
             (*out, self.states[k]) = next(table(k), self.states[k], self.words, &mut self.position);
         }
         // The next symbol belongs to the state behind the last one used.
-        self.states.rotate_left(symbols.len());
+        self.states[..N].rotate_left(symbols.len());
     }
 
-    /// Groups that are best decoded without a branch: those there are words for in any case, at most
-    /// four a group, where words are read often.
-    fn sure(&self) -> usize {
+    /// Groups that are best decoded without a branch: those there are words for in any case, at most one
+    /// a state, where words are read often.
+    #[inline(always)]
+    fn sure<const N: usize>(&self) -> usize {
         if self.seldom {
             return 0;
         }
-        self.words.len().saturating_sub(self.position) / (2 * STATES)
+        self.words.len().saturating_sub(self.position) / (2 * N)
     }
 
     #[inline(never)]
-    fn seldom(&mut self, bins: &[[u8; STATES]], groups: &mut [[u8; STATES]]) {
+    fn seldom<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
         let (tables, bins) = (self.tables, &bins[..groups.len()]);
         self.with_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
     }
 
     #[inline(never)]
-    fn seldom_alike(&mut self, table: &Slots, groups: &mut [[u8; STATES]]) {
+    fn seldom_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
         self.with_branch(groups, |_, _| table);
     }
 
     #[inline(never)]
-    fn often(&mut self, bins: &[[u8; STATES]], groups: &mut [[u8; STATES]]) {
+    fn often<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
         let (tables, bins) = (self.tables, &bins[..groups.len()]);
         self.without_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
     }
 
     #[inline(never)]
-    fn often_alike(&mut self, table: &Slots, groups: &mut [[u8; STATES]]) {
+    fn often_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
         self.without_branch(groups, |_, _| table);
+    }
+
+    /// The first states.
+    #[inline(always)]
+    fn first_states<const N: usize>(&self) -> [u32; N] {
+        std::array::from_fn(|k| self.states[k])
     }
 
     /// Decodes groups where words are read seldom: the branch is mostly foreseen. `table` gives the
     /// table of a group's symbol.
     #[inline(always)]
-    fn with_branch<'t>(
+    fn with_branch<'t, const N: usize>(
         &mut self,
-        groups: &mut [[u8; STATES]],
+        groups: &mut [[u8; N]],
         table: impl Fn(usize, usize) -> &'t Slots,
     ) {
-        let (mut states, mut position) = (self.states, self.position);
+        let (mut states, mut position) = (self.first_states::<N>(), self.position);
         for (group, out) in groups.iter_mut().enumerate() {
-            for k in 0..STATES {
+            for k in 0..N {
                 (out[k], states[k]) = next(table(group, k), states[k], self.words, &mut position);
             }
         }
-        (self.states, self.position) = (states, position);
+        self.states[..N].copy_from_slice(&states);
+        self.position = position;
     }
 
     /// Decodes groups that there are words for in any case.
     #[inline(always)]
-    fn without_branch<'t>(
+    fn without_branch<'t, const N: usize>(
         &mut self,
-        groups: &mut [[u8; STATES]],
+        groups: &mut [[u8; N]],
         table: impl Fn(usize, usize) -> &'t Slots,
     ) {
-        assert!(groups.len() <= self.sure());
-        let mut states = self.states;
+        assert!(groups.len() <= self.sure::<N>());
+        let mut states = self.first_states::<N>();
         // SAFETY: the position is within the words, or at their end.
         let mut position = unsafe { self.words.as_ptr().add(self.position) };
         let begin = position;
         for (group, out) in groups.iter_mut().enumerate() {
-            // SAFETY: every group moves the position by 8 bytes at most, and there are so many for
-            // all of them.
-            let words = unsafe { position.cast::<[u8; 8]>().read() };
-            // All that the group may need, read before it is known how much it does.
-            let mut words = u64::from_le_bytes(words);
-            let mut used = 0;
-            for k in 0..STATES {
-                let (symbol, state) = step(table(group, k), states[k]);
-                out[k] = symbol;
-                let short = state < LOWEST;
-                let wide = state << 16 | u32::from(words as u16);
-                states[k] = apart(if short { wide } else { state });
-                words >>= 16 * u32::from(short);
-                used += usize::from(short);
+            for four in 0..N / 4 {
+                // SAFETY: every four symbols move the position by 8 bytes at most, and there are so many
+                // for all of them.
+                let words = unsafe { position.cast::<[u8; 8]>().read() };
+                // All that the four may need, read before it is known how much they do.
+                let mut words = u64::from_le_bytes(words);
+                let mut used = 0;
+                for k in 4 * four..4 * four + 4 {
+                    let (symbol, state) = step(table(group, k), states[k]);
+                    out[k] = symbol;
+                    let short = state < LOWEST;
+                    let wide = state << 16 | u32::from(words as u16);
+                    states[k] = apart(if short { wide } else { state });
+                    words >>= 16 * u32::from(short);
+                    used += usize::from(short);
+                }
+                // SAFETY: as above.
+                position = unsafe { position.add(2 * used) };
             }
-            // SAFETY: as above.
-            position = unsafe { position.add(2 * used) };
         }
-        self.states = states;
+        self.states[..N].copy_from_slice(&states);
         self.position += position as usize - begin as usize;
     }
 
@@ -379,7 +428,7 @@ fn next(slots: &Slots, state: u32, words: &[u8], position: &mut usize) -> (u8, u
     (symbol, state << 16 | word)
 }
 
-/// The state, of which the compiler is to know no more than that: else it puts the four states into a
+/// The state, of which the compiler is to know no more than that: else it puts four states into a
 /// vector, and looking entries up for a vector is slower by half.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
@@ -407,6 +456,11 @@ mod tests {
     /// branch and without, of one bin and of several.
     #[test]
     fn symbols_come_back_in_pieces() {
+        come_back::<STATES>();
+        come_back::<FEW_STATES>();
+    }
+
+    fn come_back<const N: usize>() {
         for (spread, alike) in [(1, false), (12, false), (60, false), (1, true), (60, true)] {
             let mut random = Random(spread);
             let mut draw = |below: u64| random.next() % below;
@@ -430,11 +484,11 @@ mod tests {
                     _ => normalise(counts),
                 })
                 .collect();
-            let bytes = EncodeTables::new(&contexts).encode(&of_bin, &bins, &symbols);
+            let bytes = EncodeTables::new(&contexts).encode::<N>(&of_bin, &bins, &symbols);
             let mut tables = DecodeTables::default();
             tables.set(&contexts).unwrap();
             let of_bins = tables.of_bins(&of_bin);
-            let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len()).unwrap();
+            let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len(), N).unwrap();
             assert_eq!(decoder.seldom, spread == 1);
             let (mut out, mut at) = (vec![0; symbols.len()], 0);
             while at < out.len() {

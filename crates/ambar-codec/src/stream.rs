@@ -7,18 +7,22 @@ use crate::context::Mixture;
 use crate::element::Element;
 use crate::encoder::{Encoder, Symbols};
 use crate::error::Result;
+use crate::groups;
 use crate::mask;
 use crate::packed;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
-use crate::rans::{DecodeTables, EncodeTables};
+use crate::rans::{self, DecodeTables};
 use crate::regions::{self, Dense, Layout};
-use crate::tables::Histogram;
+use crate::tables::{Histogram, Tables};
 use crate::tune::tune;
 use crate::validity::Validity;
 
-/// The version of the streams that this library writes, and the only one it reads.
-pub const VERSION: u8 = 1;
+/// The versions of streams: of those whose tokens are coded one by one, and of `quick` ones.
+pub(crate) const SINGLE: u8 = 1;
+pub(crate) const GROUPED: u8 = 2;
+/// The newest version of the streams that this library reads and writes.
+pub const VERSION: u8 = packed::VERSION;
 
 /// Bits of a stream's flags.
 pub(crate) const BLOCKS: u8 = 1;
@@ -92,7 +96,7 @@ fn walk<T: Element>(
     plan: Plan,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
-    let input = Input::new(values, layout, bound)?;
+    let input = Input::new(values, layout, bound, plan.is_quick())?;
     make_symbols(&input, bound, plan, workspace);
     // Where many values had to be stored as they are, the bound is below what their type resolves.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
@@ -160,7 +164,8 @@ pub(crate) struct Input<T> {
 }
 
 impl<T: Element> Input<T> {
-    pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Self> {
+    /// Puts values into regions: for a `quick` stream, or another one.
+    pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, quick: bool) -> Result<Self> {
         layout.check(values.len(), bound)?;
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
@@ -187,7 +192,7 @@ impl<T: Element> Input<T> {
                 let places = blocks::encode_keys(&keys);
                 write_number(places.len() as u64, &mut header);
                 header.extend(places);
-                let regions = blocks::regions(&keys);
+                let regions = blocks::regions(&keys, quick);
                 all.extend(
                     regions
                         .iter()
@@ -198,7 +203,7 @@ impl<T: Element> Input<T> {
         let blocks = matches!(layout, Layout::Blocks { .. });
         let masks = masks(values, &mut all);
         let flags = if blocks { BLOCKS } else { 0 } | if masks.is_some() { MASKED } else { 0 };
-        let mut begin = vec![VERSION, T::CODE, flags];
+        let mut begin = vec![SINGLE, T::CODE, flags];
         begin.extend(header);
         Ok(Self {
             header: begin,
@@ -223,11 +228,17 @@ impl<T: Element> Input<T> {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);
         }
-        let tables = Histogram::new(&symbols.bins, &symbols.tokens).tables();
-        out.push(tables.frequencies.len() as u8);
-        let slots = EncodeTables::new(&tables.frequencies);
-        let coded = slots.encode(&tables.of_bin, &symbols.bins, &symbols.tokens);
-        for section in [&tables.encode()[..], &coded, symbols.raw.bytes()] {
+        let coded = if plan.is_quick() {
+            let coded = groups::encode(symbols);
+            out[0] = GROUPED;
+            out.push(coded.size as u8);
+            write_tables(&coded.grouped, &mut out);
+            coded
+        } else {
+            groups::encode_singly::<{ rans::FEW_STATES }>(symbols)
+        };
+        write_tables(&coded.single, &mut out);
+        for section in [&coded.bytes[..], symbols.raw.bytes()] {
             write_number(section.len() as u64, &mut out);
             out.extend_from_slice(section);
         }
@@ -235,6 +246,14 @@ impl<T: Element> Input<T> {
         out.extend_from_slice(&checksum.to_le_bytes());
         out
     }
+}
+
+/// Appends tables: how many, their length, the bytes.
+fn write_tables(tables: &Tables, out: &mut Vec<u8>) {
+    let bytes = tables.encode();
+    out.push(tables.frequencies.len() as u8);
+    write_number(bytes.len() as u64, out);
+    out.extend(bytes);
 }
 
 /// The number of lowest bits that are 0 in all values but literals.
@@ -305,7 +324,7 @@ mod tests {
             for bound in [0.0, 0.1, 0.5, 30.0, 1e300] {
                 let values: Vec<f64> = (0..count).map(|i| value(i, bound)).collect();
                 let coded = if bound == 0.5 { 0.0 } else { bound };
-                let mut input = Input::new(&values, &Layout::Array(&shape), coded).unwrap();
+                let mut input = Input::new(&values, &Layout::Array(&shape), coded, false).unwrap();
                 let mut streams = [None, Some(Bitmap::full(shape))].map(|valid| {
                     input.regions[0].valid = valid;
                     let mut workspace = Workspace::default();

@@ -9,6 +9,8 @@ use crate::token::TOKENS;
 /// Bits that a table costs, and each token in it, about: for deciding which bins share one.
 const TABLE_COST: f64 = 16.0;
 const TOKEN_COST: f64 = 7.0;
+/// Groups of tokens that there are so few of, or fewer, are not worth a place in a table.
+const FEW: u32 = 1;
 
 /// The tables, and which of them each bin uses.
 #[derive(Debug, PartialEq)]
@@ -68,8 +70,9 @@ impl Histogram {
         self.divide(scale).1
     }
 
-    /// The tables that take the fewest bits.
-    pub(crate) fn tables(&self) -> Tables {
+    /// The tables that take the fewest bits. Tokens that there are few of under a table are counted as the
+    /// `escape` there, if there is one.
+    pub(crate) fn tables(&self, escape: Option<u8>) -> Tables {
         let (ends, _) = self.divide(1.0);
         let mut tables = Tables {
             frequencies: Vec::new(),
@@ -83,11 +86,25 @@ impl Histogram {
                     *sum += count;
                 }
             }
+            if let Some(escape) = escape {
+                leave_out_few(&mut sum, usize::from(escape));
+            }
             tables.of_bin[begin..end].fill(tables.frequencies.len() as u8);
             tables.frequencies.push(rounded(&rans::normalise(&sum)));
             begin = end;
         }
         tables
+    }
+}
+
+/// Counts tokens that occur less often than half of a slot of a table as escapes.
+fn leave_out_few(counts: &mut [u32; TOKENS], escape: usize) {
+    let total: u32 = counts.iter().sum();
+    let least = (total / (2 * SLOTS as u32)).max(FEW);
+    for token in (0..TOKENS).filter(|token| *token != escape) {
+        if counts[token] <= least {
+            counts[escape] += std::mem::take(&mut counts[token]);
+        }
     }
 }
 
@@ -176,6 +193,14 @@ impl Tables {
         frequencies[0] = SLOTS as u16;
         Self {
             frequencies: vec![frequencies],
+            of_bin: [0; BINS],
+        }
+    }
+
+    /// No table.
+    pub(crate) fn none() -> Self {
+        Self {
+            frequencies: Vec::new(),
             of_bin: [0; BINS],
         }
     }
@@ -278,7 +303,7 @@ mod tests {
                 .iter()
                 .map(|bin| (random(spread) * u32::from(*bin) / 40 + random(2)) as u8)
                 .collect();
-            let tables = Histogram::new(&bins, &tokens).tables();
+            let tables = Histogram::new(&bins, &tokens).tables(None);
             for frequencies in &tables.frequencies {
                 assert_eq!(
                     frequencies.iter().map(|f| usize::from(*f)).sum::<usize>(),

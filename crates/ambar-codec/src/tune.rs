@@ -21,7 +21,7 @@ pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result
     let input = match layout {
         Layout::Array(shape) => {
             let (shape, part) = busiest_tile(values, shape, bound);
-            Input::new(&part, &Layout::Array(&shape), bound)?
+            Input::new(&part, &Layout::Array(&shape), bound, false)?
         }
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
@@ -31,7 +31,7 @@ pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result
                 side: *side,
                 origins: &origins[first..end],
             };
-            Input::new(&values[first * cells..end * cells], &layout, bound)?
+            Input::new(&values[first * cells..end * cells], &layout, bound, false)?
         }
     };
     Ok(choose(

@@ -4,7 +4,7 @@
 
 mod common;
 
-use ambar_codec::{Layout, Plan, Workspace, decode, encode, inspect};
+use ambar_codec::{Layout, Workspace, decode, encode, inspect, tune};
 use common::{MOST, NOW, Random};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -53,16 +53,18 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                     Layout::Blocks { origins, .. } => 64 * origins.len(),
                 };
                 let values = values(count, holes);
-                if matches!(layout, Layout::Array(_)) {
-                    let plan = Some(Plan::default().packed());
-                    let stream = encode(&values, &layout, bound, plan, &mut Workspace::default());
+                let plan = tune(&values, &layout, bound).unwrap();
+                for plan in [plan, plan.quick(), plan.packed()] {
+                    let workspace = &mut Workspace::default();
+                    let stream = encode(&values, &layout, bound, Some(plan), workspace);
                     all.push((stream.unwrap(), count));
                 }
-                let stream = encode(&values, &layout, bound, None, &mut Workspace::default());
-                all.push((stream.unwrap(), count));
             }
         }
     }
+    // No encoder makes quick streams of version 1 any more.
+    let old = include_bytes!("golden/quick-1-cube-bound.stream");
+    all.push((old.to_vec(), 512));
     all
 }
 

@@ -1,7 +1,7 @@
-//! Streams of today, kept: they are read for ever, and the same are made of the same values.
+//! Streams kept: they are read for ever, and those of today are made of the same values again.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
-use ambar_codec::{Element, Layout, Plan, Workspace, decode, encode};
+use ambar_codec::{Element, Layout, Workspace, decode, encode, tune};
 use std::path::PathBuf;
 
 /// Values made without functions whose rounding depends on the machine.
@@ -24,23 +24,50 @@ fn values<T: Element>(count: usize, holes: bool) -> Vec<T> {
         .collect()
 }
 
-fn check<T: Element>(name: &str, layout: &Layout<'_>, count: usize, bound: f64, holes: bool) {
-    check_plan::<T>(name, layout, (count, bound, holes), None);
+/// What is made of the values of today.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// The stream that is kept.
+    Balanced,
+    /// The same, of a quick plan.
+    Quick,
+    /// A newer one: the kept one is read only.
+    QuickOfVersion1,
+    /// A packed one.
+    Packed,
 }
 
-fn check_plan<T: Element>(
+fn check<T: Element>(
     name: &str,
+    kind: Kind,
     layout: &Layout<'_>,
-    (count, bound, holes): (usize, f64, bool),
-    plan: Option<Plan>,
+    count: usize,
+    (bound, holes): (f64, bool),
 ) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let [stream_path, values_path] =
-        ["stream", "values"].map(|kind| folder.join(format!("{name}.{kind}")));
+    // Quick streams of version 1 hold the values of the others.
+    let of_values = name.trim_start_matches("quick-1-");
+    let stream_path = folder.join(format!("{name}.stream"));
+    let values_path = folder.join(format!("{of_values}.values"));
     let values = values::<T>(count, holes);
-    let stream = encode(&values, layout, bound, plan, &mut Workspace::default()).unwrap();
+    let plan = tune(&values, layout, bound).unwrap();
+    let plan = match kind {
+        Kind::Balanced => plan,
+        Kind::Quick | Kind::QuickOfVersion1 => plan.quick(),
+        Kind::Packed => plan.packed(),
+    };
+    let stream = encode(
+        &values,
+        layout,
+        bound,
+        Some(plan),
+        &mut Workspace::default(),
+    )
+    .unwrap();
     let mut out = vec![T::from_f64(1.0); count];
-    if std::env::var_os("AMBAR_GOLDEN_WRITE").is_some() {
+    if matches!(kind, Kind::Quick | Kind::Packed)
+        && std::env::var_os("AMBAR_GOLDEN_WRITE").is_some()
+    {
         decode(&stream, &mut out, &mut Workspace::default()).unwrap();
         let bytes = out
             .iter()
@@ -61,14 +88,62 @@ fn check_plan<T: Element>(
         );
     }
     assert!(
-        stream == kept,
+        kind == Kind::QuickOfVersion1 || stream == kept,
         "{name}: another stream is made of the same values"
     );
+    let version = match kind {
+        Kind::Balanced | Kind::QuickOfVersion1 => 1,
+        Kind::Quick => 2,
+        Kind::Packed => 3,
+    };
+    assert_eq!(kept[0], version, "{name}");
 }
 
-/// Made by `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden`, once for each version.
 #[test]
 fn streams_of_version_1() {
+    of_all_layouts("", Kind::Balanced);
+}
+
+#[test]
+fn quick_streams_of_version_1() {
+    of_all_layouts("quick-1-", Kind::QuickOfVersion1);
+}
+
+/// Made by `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden`, once. Between them they have
+/// groups of every size.
+#[test]
+fn quick_streams_of_version_2() {
+    // Filled to 0.63: one region in version 1, several in version 2.
+    let sparse: Vec<[i64; 3]> = [0, 1, 2, 4, 7]
+        .map(|i: i64| [i >> 2, i >> 1 & 1, i & 1].map(|n| 8 * n))
+        .to_vec();
+    let sparse = Layout::Blocks {
+        side: [8; 3],
+        origins: &sparse,
+    };
+    for (kind, bound) in [("lossless", 0.0), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
+        let name = |layout: &str| format!("quick-2-{layout}-{kind}");
+        let (kept, whole, holes) = (Kind::Quick, (bound, false), (bound, true));
+        check::<f64>(&name("row"), kept, &Layout::Array(&[700]), 700, whole);
+        check::<f32>(
+            &name("box"),
+            kept,
+            &Layout::Array(&[9, 14, 11]),
+            1386,
+            whole,
+        );
+        check::<f32>(
+            &name("boxes"),
+            kept,
+            &Layout::Array(&[2, 5, 8, 13]),
+            1040,
+            holes,
+        );
+        check::<f32>(&name("sparse"), kept, &sparse, 2560, whole);
+    }
+}
+
+fn of_all_layouts(prefix: &str, kept: Kind) {
     let cube: Vec<[i64; 3]> = (0..8)
         .map(|i| [i >> 2, i >> 1 & 1, i & 1].map(|n| 4 * n))
         .collect();
@@ -88,53 +163,46 @@ fn streams_of_version_1() {
         },
     );
     for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3), ("tight", 1e-7)] {
+        let name = |layout: &str| format!("{prefix}{layout}-{kind}");
+        let (whole, holes) = ((bound, false), (bound, true));
+        check::<f64>(&name("row"), kept, &Layout::Array(&[700]), 700, whole);
+        check::<f32>(&name("plane"), kept, &Layout::Array(&[31, 29]), 899, holes);
         check::<f64>(
-            &format!("row-{kind}"),
-            &Layout::Array(&[700]),
-            700,
-            bound,
-            false,
-        );
-        check::<f32>(
-            &format!("plane-{kind}"),
-            &Layout::Array(&[31, 29]),
-            899,
-            bound,
-            true,
-        );
-        check::<f64>(
-            &format!("box-{kind}"),
+            &name("box"),
+            kept,
             &Layout::Array(&[9, 14, 11]),
             1386,
-            bound,
-            false,
+            whole,
         );
         check::<f32>(
-            &format!("boxes-{kind}"),
+            &name("boxes"),
+            kept,
             &Layout::Array(&[3, 5, 8, 13]),
             1560,
-            bound,
-            false,
+            whole,
         );
-        check::<f32>(&format!("cube-{kind}"), &cube, 512, bound, false);
-        check::<f64>(&format!("blocks-{kind}"), &some, 4096, bound, false);
-        check::<f64>(&format!("holes-{kind}"), &some, 4096, bound, true);
+        check::<f32>(&name("cube"), kept, &cube, 512, whole);
+        check::<f64>(&name("blocks"), kept, &some, 4096, whole);
+        check::<f64>(&name("holes"), kept, &some, 4096, holes);
     }
 }
 
 #[test]
 fn packed_streams_of_version_3() {
-    let plan = Some(Plan::default().packed());
     for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3)] {
-        let row = format!("packed-row-{kind}");
-        check_plan::<f64>(&row, &Layout::Array(&[2300]), (2300, bound, false), plan);
-        let plane = format!("packed-plane-{kind}");
-        let shape = [31, 61];
-        check_plan::<f32>(&plane, &Layout::Array(&shape), (1891, bound, false), plan);
-        let boxes = format!("packed-boxes-{kind}");
-        let shape = [2, 5, 8, 13];
-        check_plan::<f32>(&boxes, &Layout::Array(&shape), (1040, bound, false), plan);
-        let holes = format!("packed-holes-{kind}");
-        check_plan::<f64>(&holes, &Layout::Array(&[700]), (700, bound, true), plan);
+        let name = |layout: &str| format!("packed-{layout}-{kind}");
+        let (kept, whole) = (Kind::Packed, (bound, false));
+        check::<f64>(&name("row"), kept, &Layout::Array(&[2300]), 2300, whole);
+        check::<f32>(&name("plane"), kept, &Layout::Array(&[31, 61]), 1891, whole);
+        let boxes = Layout::Array(&[2, 5, 8, 13]);
+        check::<f32>(&name("boxes"), kept, &boxes, 1040, whole);
     }
+    let row = Layout::Array(&[700]);
+    check::<f64>(
+        "packed-holes-lossless",
+        Kind::Packed,
+        &row,
+        700,
+        (0.0, true),
+    );
 }

@@ -323,12 +323,16 @@ pub fn convert_amrex(
             amrex::convert_source(&*boxes.inner, &boxes.about, &target, &options)
         }
     })?;
+    let left_out = converted.left_out.into_iter();
+    let left_out: serde_json::Map<_, _> =
+        left_out.map(|left| (left.name, left.why.into())).collect();
     let json = serde_json::json!({
         "source_bytes": converted.source_bytes,
         "stored_bytes": converted.stored_bytes,
         "seconds": start.elapsed().as_secs_f64(),
         "converted": [converted.name],
         "skipped": [],
+        "left_out": left_out,
     });
     Ok(json.to_string())
 }

@@ -236,6 +236,8 @@ def convert(
         markup=False,
         soft_wrap=True,
     )
+    for name, why in done.left_out.items():
+        console.print(f"left out: {name}, {why}", markup=False, soft_wrap=True)
 
 
 def _refuse(kind: str, options: dict[str, Any]) -> None:

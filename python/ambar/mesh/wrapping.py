@@ -18,7 +18,8 @@ def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = Non
     import pyvista
 
     try:
-        found = pyvista.wrap(mesh)
+        # Lengths are known to be right, and PyVista 0.49 cannot check those of tables in blocks.
+        found = pyvista.wrap(mesh, validate=False)
     except (NotImplementedError, TypeError):
         return mesh
     _mark(found, described)

@@ -137,7 +137,7 @@ def put_mesh(
     if like is not None:
         about = {"type": about["type"], **like}
     if user_dict is not None:
-        about["user_dict"] = dict(user_dict)
+        about["user_dict"] = _of_user(user_dict)
     text = _as_json(about)
     if streams or len(text) > _LONG:
         data = joined(text, streams)
@@ -145,6 +145,26 @@ def put_mesh(
     if shared is not None and (digests := shared.new()):
         about["digests"] = digests
     writer.group(path, {"ambar": {"kind": "mesh", "version": 1, **about}})
+
+
+def _of_user(user_dict: Any) -> dict[str, Any]:
+    """Return a user's dict; raises InvalidError if it is none, or JSON would change its keys."""
+    if not isinstance(user_dict, Mapping):
+        raise _core.InvalidError(f"user_dict is a mapping, not a {type(user_dict).__name__}")
+    _as_json(dict(user_dict))  # nothing in it holds itself then
+    left: list[Any] = [dict(user_dict)]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            wrong = [key for key in value if not isinstance(key, str)]
+            if wrong:
+                raise _core.InvalidError(
+                    f"user_dict must be what JSON can hold: a key is {wrong[0]!r:.80}, and no text"
+                )
+            left += value.values()
+        elif isinstance(value, (list, tuple)):
+            left += value
+    return dict(user_dict)
 
 
 def _like(about: dict[str, Any], path: str, shared: Shared) -> dict[str, Any] | None:
@@ -171,7 +191,7 @@ def _kept(writer: Writer, path: str, data: bytes) -> dict[str, str]:
 def _as_json(about: dict[str, Any]) -> str:
     try:
         return json.dumps(about, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (RecursionError, TypeError, ValueError) as error:
         raise _core.InvalidError(f"user_dict must be what JSON can hold: {error}") from error
 
 

@@ -17,7 +17,7 @@ use ambar::{Column, DataType, Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::layout::{Layout, Run};
-use super::plotfile::Plotfile;
+use super::plotfile::{LeftOut, Plotfile};
 use super::write::Progress;
 
 /// The component that is the cells' fields.
@@ -61,6 +61,8 @@ pub struct Converted {
     pub source_bytes: u64,
     /// Bytes of the store.
     pub stored_bytes: u64,
+    /// What lies in its folder and is no part of the store.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// What is known of boxes beside their values.
@@ -159,6 +161,7 @@ fn write_store(
         name: about.name.clone(),
         source_bytes: bytes,
         stored_bytes: Store::open(target)?.usage()?.total,
+        left_out: plotfile.map_or_else(Vec::new, |plotfile| plotfile.left_out().to_vec()),
     })
 }
 

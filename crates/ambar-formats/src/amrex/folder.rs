@@ -84,6 +84,8 @@ impl Contents {
     fn add_folder(&mut self, path: &Path, name: &str) {
         match first_bytes(&path.join("Header"), 8) {
             Ok(start) if start == b"Version_" => self.species.push(name.to_owned()),
+            // Of particles without a `Header` their reader says what is wrong.
+            _ if path.join("Level_0/Particle_H").is_file() => self.species.push(name.to_owned()),
             Ok(_) => self.leave_out(name, "a folder whose Header is not one of particles".into()),
             Err(_) => self.leave_out(name, "a folder that holds no particles".into()),
         }

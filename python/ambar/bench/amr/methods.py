@@ -103,9 +103,13 @@ class Ambar(Method):
             levels.setdefault(piece.state["level"], []).append(piece)
         for pieces in levels.values():
             middle = pieces[len(pieces) // 2]
-            plan = _core.codec_tune(middle.values, middle.origins, bound)
+            plan = self.tune(middle, bound)
             for piece in pieces:
                 piece.state["plan"] = plan
+
+    def tune(self, piece: Piece, bound: float) -> _core.CodecPlan:
+        """Return the settings for pieces like this one."""
+        return _core.codec_tune(piece.values, piece.origins, bound)
 
     def compress(self, piece: Piece, bound: float, option: Any) -> bytes:  # noqa: ARG002
         """Return the stream of a chunk."""
@@ -122,6 +126,17 @@ class Ambar8(Ambar):
     name = "ambar, unit blocks of 8"
     key = "ambar-8"
     sides = (8,)
+
+
+class AmbarFast(Ambar):
+    """The same with the simplest contexts, as the profile "fast" has it."""
+
+    name = "ambar, fast"
+    key = "ambar-fast"
+
+    def tune(self, piece: Piece, bound: float) -> _core.CodecPlan:
+        """Return the settings for pieces like this one."""
+        return super().tune(piece, bound).quick()
 
 
 class AmrexRow(Method):

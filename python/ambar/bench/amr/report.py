@@ -13,6 +13,8 @@ from ambar.bench.amr.study import Row, Study
 from ambar.cli.common import size
 
 COLUMNS = ("", "ratio", "PSNR dB", "max error / bound", "compress MB/s", "decompress MB/s")
+OWN_LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+"""How the lines of ambar's rows differ."""
 
 
 def cells_of(row: Row) -> list[str]:
@@ -130,7 +132,7 @@ def _styles(study: Study) -> dict[str, dict[str, object]]:
     styles: dict[str, dict[str, object]] = {}
     ours = list(dict.fromkeys(row.method for row in study.rows if row.ours))
     for number, method in enumerate(_methods(study)):
-        own_line = ("-", "--", "-.", ":")[ours.index(method) % 4] if method in ours else "-"
+        own_line = OWN_LINES[ours.index(method) % len(OWN_LINES)] if method in ours else "-"
         styles[method] = {
             "color": output.OURS if method in ours else colormaps["tab20"](number % 20),
             "linewidth": 2.2 if method in ours else 1.1,

@@ -32,6 +32,7 @@ METHODS: tuple[type[Method], ...] = (
     peers.Sz3MergedBest,
     methods.Ambar8,
     methods.Ambar,
+    methods.AmbarFast,
     stores.StoreAuto,
     stores.StoreDrop,
 )
