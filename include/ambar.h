@@ -157,6 +157,10 @@ typedef struct {
   const uint64_t *shape;
   // Length of a chunk in each dimension; or null: chosen to suit the ranks' blocks.
   const uint64_t *chunks;
+  // Other than 0: floating-point values that have no error bound may be encoded by ambar's own codec, which
+  // readers need then. With `AMBAR_FAST` they are, near the speed of memory; else where `ambar_choose_codecs`
+  // finds that it pays.
+  int32_t predict;
 } ambar_spec;
 
 // What is known of an array without reading it.

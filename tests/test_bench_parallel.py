@@ -245,7 +245,7 @@ def test_what_was_asked_stands_beside_what_was_measured(fabricated: Study) -> No
         ": smooth: 1.50 (2 ranks)",
         ": smooth: 1.00 (2 ranks)",
         ", ambar: smooth: 0.25 for ratio 2.000 to 1.600 (2 ranks)",
-        ", by the fastest of them: smooth: 0.50 of PnetCDF, collective (2 ranks)",
+        ", ambar-bounded by the fastest of them: smooth: 0.50 of PnetCDF, collective (2 ranks)",
         ": other values: ambar-raw by 3 ranks",
     ]
     fabricated.backs.pop()

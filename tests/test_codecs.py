@@ -95,6 +95,32 @@ def test_zarr_python_writes_and_reads(shards: tuple[int, int] | None, dtype: str
     assert opened.nbytes_stored() < values.nbytes
 
 
+@pytest.mark.parametrize("bound", [0.0, 1e-3])
+def test_zarr_python_writes_and_reads_packed_streams(bound: float) -> None:
+    zarr = pytest.importorskip("zarr")
+    from ambar.codecs.zarr_python import AmbarCodec
+
+    values = np.random.default_rng(4).random((70, 90))
+    store = zarr.storage.MemoryStore()
+    array = zarr.create_array(
+        store,
+        shape=values.shape,
+        dtype="f8",
+        chunks=(70, 90),
+        serializer=AmbarCodec(error_bound=bound, fast=True),
+        compressors=None,
+    )
+    array[:] = values
+    opened = zarr.open_array(store, mode="r")
+    check(opened[:], values, bound)
+    assert opened.metadata.codecs[0] == AmbarCodec(error_bound=bound, fast=True)
+    packed = encode(values, bound, fast=True)
+    assert packed[0] == 3, "the version of packed streams"
+    check(decode(packed, values.dtype, values.shape), values, bound)
+    with pytest.raises(ambar.InvalidError, match="fast or not"):
+        AmbarCodec.from_dict({"name": "ambar", "configuration": {"error_bound": 1, "fast": 3}})
+
+
 def test_a_document_alone_finds_the_codec(tmp_path: Path) -> None:
     zarr = pytest.importorskip("zarr")
     from ambar.codecs.zarr_python import AmbarCodec
@@ -142,6 +168,9 @@ def test_numcodecs_finds_and_uses_the_codec() -> None:
     assert codec.get_config() == {"id": "ambar", "error_bound": 1e-4}
     check(codec.decode(codec.encode(values)).reshape(values.shape), values, 1e-4)
     fortran = np.asfortranarray(values)
+    packed = encode(values, 0.0, fast=True)
+    assert packed[0] == 3, "the version of packed streams"
+    check(codec.decode(packed).reshape(values.shape), values, 0.0)
     found = codec.decode(codec.encode(fortran)).reshape(values.shape, order="F")
     check(found, values, 1e-4)
     out = np.empty_like(values)

@@ -118,8 +118,10 @@ contains
 
     ! Defines an array, to be written before the next commit; many ranks define the same ones in the same order.
     ! dimension_names are in Fortran's order, too, separated by commas; chunks are chosen where they are not given.
+    ! With predict and AMBAR_FAST floating-point values are encoded without loss by ambar's own codec, near the speed
+    ! of memory; readers need ambar then.
     subroutine ambar_define(writer, path, type, shape, array, blocks, profile, error_bound, dimension_names, &
-                            attributes, codecs, chunks, ierr)
+                            attributes, codecs, chunks, ierr, predict)
         type(ambar_writer), intent(inout) :: writer
         character(*), intent(in) :: path
         integer, intent(in) :: type
@@ -131,6 +133,7 @@ contains
         character(*), intent(in), optional :: dimension_names, attributes, codecs
         integer(int64), intent(in), optional :: chunks(:)
         integer, intent(out), optional :: ierr
+        logical, intent(in), optional :: predict
         type(c_spec) :: spec
         type(c_ptr) :: held
         integer(c_int64_t), target :: lengths(MAX_DIMENSIONS + 1), pieces(MAX_DIMENSIONS + 1)
@@ -171,6 +174,8 @@ contains
             chain = trim(codecs) // c_null_char
             spec%codecs = c_loc(chain)
         end if
+        spec%predict = 0
+        if (present(predict)) spec%predict = merge(1, 0, predict)
         held = c_null_ptr
         if (present(blocks)) held = blocks%handle
         array%type = type

@@ -27,6 +27,7 @@ module ambar_c
         type(c_ptr) :: dimension_names, attributes, codecs
         integer(c_int32_t) :: ndim
         type(c_ptr) :: shape, chunks
+        integer(c_int32_t) :: predict
     end type
 
     type, bind(c) :: c_info

@@ -217,7 +217,12 @@ class RankWriter:
         """Make the next step's group, on rank 0, and return its path."""
 
     def declare(
-        self, path: str, about: _About, error_bound: float | None, blocks: Blocks | None
+        self,
+        path: str,
+        about: _About,
+        error_bound: float | None,
+        predict: bool,
+        blocks: Blocks | None,
     ) -> int: ...
     def write(self, array: int, data: Any, start: Sequence[int], shape: Sequence[int]) -> None: ...
     def outbox(self, to: int) -> bytes: ...
@@ -402,12 +407,17 @@ def codec_decode(stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array:
     """Decode a stream of values of "float32" or "float64"; another number of them is damage."""
 
 def codec_encode(
-    values: _Array, origins: _Array | None, bound: float, plan: CodecPlan | None = None
+    values: _Array,
+    origins: _Array | None,
+    bound: float,
+    plan: CodecPlan | None = None,
+    fast: bool = False,
 ) -> bytes:
     """Encode an array of 1 to 4 dimensions, or unit blocks (n, z, y, x) with origins (n, 3).
 
-    No value will differ by more than `bound`; 0 is lossless. Origins are int64 (z, y, x), multiples
-    of the blocks' sides, sorted along the Morton curve.
+    No value will differ by more than `bound`; 0 is lossless. Without a plan one is chosen, with
+    `fast` for speed. Origins are int64 (z, y, x), multiples of the blocks' sides, sorted along the
+    Morton curve.
     """
 
 def encode_alone(values: _Array, dtype: str, shape: list[int], predict: bool) -> tuple[str, bytes]:

@@ -86,6 +86,7 @@ class MpiWriter(Closing):
         shards: Sequence[int] | None = None,
         profile: Profile | None = None,
         error_bound: float | None = None,
+        predict: bool = False,
     ) -> None:
         """Make an array that the ranks write before the next commit.
 
@@ -101,6 +102,9 @@ class MpiWriter(Closing):
             then no values go from rank to rank.
         profile
             "fast", "balanced", "small", or "raw": not compressed; in place of the store's.
+        predict
+            With "fast", encode float32 and float64 that have no error bound by the codec ambar,
+            near the speed of memory: readers need ambar then. Other profiles take no notice.
 
         Raises
         ------
@@ -121,7 +125,7 @@ class MpiWriter(Closing):
             profile or self._profile,
         )
         path = absolute(path)
-        self._arrays[path] = (self._core.declare(path, about, error_bound, blocks), name)
+        self._arrays[path] = (self._core.declare(path, about, error_bound, predict, blocks), name)
 
     def write(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` from the index `start` on, a region that lies in one of this rank's blocks.

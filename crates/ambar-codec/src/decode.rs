@@ -11,6 +11,7 @@ use crate::error::{Corrupt, Result, Unsupported};
 use crate::groups::{self, Groups};
 use crate::lattice::Phases;
 use crate::mask;
+use crate::packed;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans;
@@ -153,7 +154,10 @@ fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a
 /// # Errors
 /// `Corrupt`, `Unsupported`.
 pub fn inspect(stream: &[u8]) -> Result<Info> {
-    Ok(parse(stream, usize::MAX)?.info)
+    match stream.first() {
+        Some(&packed::VERSION) => packed::inspect(stream),
+        _ => Ok(parse(stream, usize::MAX)?.info),
+    }
 }
 
 /// Decodes a stream of exactly `out.len()` values of this type.
@@ -165,6 +169,9 @@ pub fn decode<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
+    if stream.first() == Some(&packed::VERSION) {
+        return packed::decode(stream, out, &mut workspace.packed);
+    }
     let mut parts = parse(stream, out.len())?;
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));

@@ -21,6 +21,8 @@ pub struct Plan {
     linear: u8,
     /// Whether contexts are the levels alone: quicker, and larger.
     quick: bool,
+    /// Whether arrays become packed streams.
+    packed: bool,
 }
 
 impl Plan {
@@ -35,6 +37,7 @@ impl Plan {
             tightening: byte & 3,
             linear: byte >> 2 & ((1 << LEVELS) - 1),
             quick: byte >> 6 & 1 == 1,
+            packed: false,
         };
         (byte >> 7 == 0).then_some(plan)
     }
@@ -55,6 +58,21 @@ impl Plan {
             quick: true,
             ..self
         }
+    }
+
+    /// With packed streams for arrays, whose values are not so large that they need more than 32 bits, or are
+    /// without loss: they are encoded and decoded near the speed of memory.
+    #[must_use]
+    pub fn packed(self) -> Self {
+        Self {
+            packed: true,
+            ..self
+        }
+    }
+
+    /// Whether it asks for packed streams.
+    pub(crate) fn is_packed(self) -> bool {
+        self.packed
     }
 
     /// Whether contexts are the levels alone.

@@ -204,7 +204,10 @@ pub(crate) fn check_kind<T: Element>(
 ) {
     let bound = bound_of(bound, random);
     let values: Vec<T> = (0..count).map(|i| value(kind, i, random, bound)).collect();
-    let plan = plan.map(|plan| Plan::from_byte(plan % 128).unwrap());
+    let plan = plan.map(|plan| match plan {
+        0..128 => Plan::from_byte(plan).unwrap(),
+        _ => Plan::default().packed(),
+    });
     check(&values, layout, bound, plan);
 }
 
@@ -268,6 +271,30 @@ fn every_plan_kind_and_bound() {
         }
     }
     assert_eq!(Plan::from_byte(128), None);
+}
+
+#[test]
+fn every_kind_and_bound_in_packed_streams() {
+    let shapes: [&[usize]; 9] = [
+        &[1],
+        &[2],
+        &[7],
+        &[1024],
+        &[2500],
+        &[40, 33],
+        &[3, 700],
+        &[12, 13, 14],
+        &[2, 5, 17, 9],
+    ];
+    for shape in shapes {
+        for (kind, bound) in (0..KINDS).flat_map(|kind| (0..BOUNDS).map(move |b| (kind, b))) {
+            let count = shape.iter().product();
+            let settings = (kind, bound, Some(255));
+            let seed = u64::from(bound) << 8 | u64::from(kind);
+            check_kind::<f64>(&Layout::Array(shape), count, settings, &mut Random(seed));
+            check_kind::<f32>(&Layout::Array(shape), count, settings, &mut Random(seed));
+        }
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::encoder::{Encoder, Symbols};
 use crate::error::Result;
 use crate::groups;
 use crate::mask;
+use crate::packed;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans::{self, DecodeTables};
@@ -40,6 +41,7 @@ pub struct Workspace<T> {
     symbols: Symbols,
     pub(crate) slots: DecodeTables,
     pub(crate) cells: Kept,
+    pub(crate) packed: packed::Memory,
 }
 
 /// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
@@ -56,10 +58,48 @@ pub fn encode<T: Element>(
     plan: Option<Plan>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    encode_into(values, layout, bound, plan, workspace, &mut out)?;
+    Ok(out)
+}
+
+/// The same, into `out`, whose memory is used again and whose content is lost.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_into<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    plan: Option<Plan>,
+    workspace: &mut Workspace<T>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let plan = match plan {
         Some(plan) => plan,
         None => tune(values, layout, bound)?,
     };
+    if plan.is_packed()
+        && let Layout::Array(shape) = layout
+    {
+        layout.check(values.len(), bound)?;
+        out.clear();
+        if packed::encode(values, shape, bound, &mut workspace.packed, out) {
+            return Ok(());
+        }
+    }
+    *out = walk(values, layout, bound, plan, workspace)?;
+    Ok(())
+}
+
+/// Encodes values by the walk.
+fn walk<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    plan: Plan,
+    workspace: &mut Workspace<T>,
+) -> Result<Vec<u8>> {
     let input = Input::new(values, layout, bound, plan.is_quick())?;
     make_symbols(&input, bound, plan, workspace);
     // Where many values had to be stored as they are, the bound is below what their type resolves.

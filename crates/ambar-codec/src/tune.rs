@@ -5,7 +5,7 @@ use crate::element::Element;
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::regions::{Layout, volume};
-use crate::stream::{Input, Workspace, estimate};
+use crate::stream::{Input, Workspace, encode, estimate};
 
 /// The part of the values that each plan is tried on, and the least number.
 const PART: usize = 40;
@@ -52,6 +52,41 @@ pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result
         bound,
         values.len() as f64 / input.count.max(1) as f64,
     ))
+}
+
+/// Packed streams are chosen where they are at most so many times as large as quick ones.
+const WORTH: f64 = 1.25;
+/// Values of a row that both are tried on.
+const ROW: usize = 1 << 15;
+
+/// Chooses settings for encoding and decoding as fast as can be: packed streams for arrays, unless they are
+/// more than a quarter larger than quick ones; those for all else.
+///
+/// # Errors
+/// As [`encode`](crate::encode).
+pub fn tune_fast<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
+    layout.check(values.len(), bound)?;
+    let Layout::Array(shape) = layout else {
+        return Ok(tune(values, layout, bound)?.quick());
+    };
+    if bound == 0.0 {
+        return Ok(Plan::default().quick().packed());
+    }
+    // Of a row, its middle.
+    let row = [values.len().min(ROW)];
+    let (values, layout) = match shape.len() {
+        1 => (
+            &values[(values.len() - row[0]) / 2..][..row[0]],
+            &Layout::Array(&row),
+        ),
+        _ => (values, layout),
+    };
+    let quick = tune(values, layout, bound)?.quick();
+    let mut workspace = Workspace::default();
+    let packed = encode(values, layout, bound, Some(quick.packed()), &mut workspace)?;
+    let walked = encode(values, layout, bound, Some(quick), &mut workspace)?;
+    let is_worth = packed.len() as f64 <= WORTH * walked.len() as f64;
+    Ok(if is_worth { quick.packed() } else { quick })
 }
 
 /// The number of values that plans are tried on.

@@ -79,7 +79,7 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                 };
                 let values = values(count, holes);
                 let plan = tune(&values, &layout, bound).unwrap();
-                for plan in [plan, plan.quick()] {
+                for plan in [plan, plan.quick(), plan.packed()] {
                     let workspace = &mut Workspace::default();
                     let stream = encode(&values, &layout, bound, Some(plan), workspace);
                     all.push((stream.unwrap(), count));

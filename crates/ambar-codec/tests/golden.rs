@@ -35,6 +35,8 @@ enum Kind {
     QuickOfVersion1,
     /// The stream that is kept, of cells.
     Cells,
+    /// A packed one.
+    Packed,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
         match self {
             Kind::Balanced | Kind::QuickOfVersion1 => 1,
             Kind::Quick => 2,
+            Kind::Packed => 3,
             Kind::Cells => 4,
         }
     }
@@ -64,6 +67,7 @@ fn check<T: Element>(
     let plan = match kind {
         Kind::Balanced | Kind::Cells => plan,
         Kind::Quick | Kind::QuickOfVersion1 => plan.quick(),
+        Kind::Packed => plan.packed(),
     };
     let stream = encode(
         &values,
@@ -74,7 +78,9 @@ fn check<T: Element>(
     )
     .unwrap();
     let mut out = vec![T::from_f64(1.0); count];
-    if kind == Kind::Quick && std::env::var_os("AMBAR_GOLDEN_WRITE").is_some() {
+    if matches!(kind, Kind::Quick | Kind::Packed)
+        && std::env::var_os("AMBAR_GOLDEN_WRITE").is_some()
+    {
         decode(&stream, &mut out, &mut Workspace::default()).unwrap();
         let bytes = out
             .iter()
@@ -230,4 +236,24 @@ fn of_all_layouts(prefix: &str, kept: Kind) {
         check::<f64>(&name("blocks"), kept, &some, 4096, whole);
         check::<f64>(&name("holes"), kept, &some, 4096, holes);
     }
+}
+
+#[test]
+fn packed_streams_of_version_3() {
+    for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3)] {
+        let name = |layout: &str| format!("packed-{layout}-{kind}");
+        let (kept, whole) = (Kind::Packed, (bound, false));
+        check::<f64>(&name("row"), kept, &Layout::Array(&[2300]), 2300, whole);
+        check::<f32>(&name("plane"), kept, &Layout::Array(&[31, 61]), 1891, whole);
+        let boxes = Layout::Array(&[2, 5, 8, 13]);
+        check::<f32>(&name("boxes"), kept, &boxes, 1040, whole);
+    }
+    let row = Layout::Array(&[700]);
+    check::<f64>(
+        "packed-holes-lossless",
+        Kind::Packed,
+        &row,
+        700,
+        (0.0, true),
+    );
 }

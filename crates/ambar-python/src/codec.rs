@@ -182,18 +182,19 @@ fn tune<T: Value>(py: Python<'_>, lent: &Lent, lie: &Lie, bound: f64) -> PyResul
 
 /// Encodes an array, or unit blocks with their origins, within an absolute bound.
 #[pyfunction]
-#[pyo3(signature = (values, origins, bound, plan=None))]
+#[pyo3(signature = (values, origins, bound, plan=None, fast=false))]
 fn codec_encode<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
     origins: Option<&Bound<'py, PyAny>>,
     bound: f64,
     plan: Option<Bound<'py, CodecPlan>>,
+    fast: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let lent = Lent::new(values, false)?;
     let lie = Lie::new(&lent, origins)?;
     let plan = plan.map(|plan| plan.get().0);
-    by_format!(lent, encode(py, &lent, &lie, bound, plan))
+    by_format!(lent, encode(py, &lent, &lie, bound, (plan, fast)))
 }
 
 fn encode<'py, T: Value>(
@@ -201,10 +202,13 @@ fn encode<'py, T: Value>(
     lent: &Lent,
     lie: &Lie,
     bound: f64,
-    plan: Option<Plan>,
+    (mut plan, fast): (Option<Plan>, bool),
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (values, layout) = (values::<T>(lent)?, lie.layout()?);
     let stream = py.detach(|| {
+        if fast && plan.is_none() {
+            plan = Some(ambar_codec::tune_fast(values, &layout, bound)?);
+        }
         T::with_workspace(values.len(), |workspace| {
             ambar_codec::encode(values, &layout, bound, plan, workspace)
         })

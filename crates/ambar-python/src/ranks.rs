@@ -156,16 +156,17 @@ impl RankWriter {
     }
 
     /// Declares an array; `error_bound` is absolute.
-    #[pyo3(signature = (path, about, error_bound, blocks))]
+    #[pyo3(signature = (path, about, error_bound, predict, blocks))]
     fn declare(
         &self,
         py: Python<'_>,
         path: &str,
         about: About,
         error_bound: Option<f64>,
+        predict: bool,
         blocks: Option<&Blocks>,
     ) -> PyResult<u32> {
-        let mut spec = spec(about, Profile::default())?;
+        let mut spec = spec(about, Profile::default())?.predict(predict);
         spec.error_bound = error_bound;
         let held = blocks.map(|blocks| &blocks.0);
         let array = self.with(py, |writer| writer.declare(path, &spec, held))?;

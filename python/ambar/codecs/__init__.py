@@ -60,11 +60,17 @@ def checked_dtype(dtype: np.dtype[Any]) -> str:
     return name
 
 
-def encode(values: np.ndarray[Any, np.dtype[Any]], error_bound: float) -> bytes:
-    """Return the stream of an array of any shape, float32 or float64, in C order."""
+def encode(
+    values: np.ndarray[Any, np.dtype[Any]], error_bound: float, *, fast: bool = False
+) -> bytes:
+    """Return the stream of an array of any shape, float32 or float64, in C order.
+
+    `fast` prefers what is encoded and decoded near the speed of memory to what is smallest.
+    """
     name = checked_dtype(values.dtype)
     plain = np.ascontiguousarray(values, np.dtype(name))
-    return _core.codec_encode(plain.reshape(_known_shape(values.shape)), None, error_bound)
+    shaped = plain.reshape(_known_shape(values.shape))
+    return _core.codec_encode(shaped, None, error_bound, fast=fast)
 
 
 def decode(

@@ -1,4 +1,4 @@
-"""The codecs for zarr-python and Zarr v3: "ambar" with its error_bound, and "ambar.simplices"."""
+"""The codecs for zarr-python and Zarr v3: "ambar" with its options, and "ambar.simplices"."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from zarr.abc.codec import ArrayBytesCodec
 from zarr.core.common import JSON, parse_named_configuration
 
+from ambar import _core
 from ambar.codecs import (
     SIMPLICES,
     checked_bound,
@@ -63,12 +64,16 @@ class AmbarCodec(_Streams):
     ----------
     error_bound
         The absolute bound; 0 for lossless. NaN and infinities always come back as they are.
+    fast
+        Whether chunks are encoded and decoded near the speed of memory, at the price of their size.
     """
 
     error_bound: float
+    fast: bool = False
 
-    def __init__(self, *, error_bound: float) -> None:
+    def __init__(self, *, error_bound: float, fast: bool = False) -> None:
         object.__setattr__(self, "error_bound", checked_bound(error_bound))
+        object.__setattr__(self, "fast", bool(fast))
 
     @classmethod
     def from_dict(cls, data: dict[str, JSON]) -> Self:
@@ -76,13 +81,19 @@ class AmbarCodec(_Streams):
         _, configuration = parse_named_configuration(data, "ambar")
         options: dict[str, Any] = dict(configuration)
         bound = checked_bound(options.pop("error_bound", None))
+        fast = options.pop("fast", False)
+        if not isinstance(fast, bool):
+            raise _core.InvalidError(f"the codec ambar is fast or not (true, false), not {fast!r}")
         if options:
             raise ValueError(f"the codec ambar has no {', '.join(sorted(options))}")
-        return cls(error_bound=bound)
+        return cls(error_bound=bound, fast=fast)
 
     def to_dict(self) -> dict[str, JSON]:
         """Return what a document of an array says."""
-        return {"name": "ambar", "configuration": {"error_bound": self.error_bound}}
+        options: dict[str, JSON] = {"error_bound": self.error_bound}
+        if self.fast:
+            options["fast"] = True
+        return {"name": "ambar", "configuration": options}
 
     def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
         """Check that the array's type is one that the codec knows."""
@@ -90,7 +101,7 @@ class AmbarCodec(_Streams):
         return self
 
     def _encode(self, values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
-        return encode(values, self.error_bound)
+        return encode(values, self.error_bound, fast=self.fast)
 
     def _decode(
         self, stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]

@@ -115,6 +115,10 @@ pub struct ambar_spec {
     pub shape: *const u64,
     /// Length of a chunk in each dimension; or null: chosen to suit the ranks' blocks.
     pub chunks: *const u64,
+    /// Other than 0: floating-point values that have no error bound may be encoded by ambar's own codec, which
+    /// readers need then. With `AMBAR_FAST` they are, near the speed of memory; else where `ambar_choose_codecs`
+    /// finds that it pays.
+    pub predict: i32,
 }
 
 impl ambar_options {
@@ -220,6 +224,7 @@ pub(super) unsafe fn read_spec(spec: &ambar_spec) -> Result<ArraySpec> {
     if let Some(codecs) = unsafe { optional_text(spec.codecs, "the codecs") }? {
         made.codecs = Some(CodecChain::parse(codecs, &made.dtype, ndim)?);
     }
+    made = made.predict(spec.predict != 0);
     // SAFETY: as above.
     made.attributes = unsafe { attributes(spec.attributes) }?;
     Ok(made)

@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
     /// Chooses the settings of the codec `ambar`, where it is the array's.
     fn tune_to_chain(&mut self) -> Result<()> {
         match self.metadata.chain.error_bound() {
-            Some(bound) => self.tune(bound, false),
+            Some(bound) => self.tune(bound, self.metadata.chain.is_fast()),
             None => Ok(()),
         }
     }
@@ -148,7 +148,7 @@ impl<'a> Source<'a> {
         }
         if let Some(bound) = bound {
             leaves::choose(self, spec, bound)?;
-            self.metadata.chain = CodecChain::bounded(bound);
+            self.metadata.chain = bounded(spec.profile, bound);
             return Ok(());
         }
         let mut chosen = choose(
@@ -177,16 +177,16 @@ impl<'a> Source<'a> {
     }
 
     /// Chooses the settings of the codec `ambar` by the chunk in the middle.
-    pub(super) fn tune(&mut self, bound: f64, quick: bool) -> Result<()> {
+    pub(super) fn tune(&mut self, bound: f64, fast: bool) -> Result<()> {
         if self.count() == 0 {
             return Ok(());
         }
         let chunk = self.chunk_at(self.count() / 2);
         let dtype = &self.metadata.dtype;
         let plan = self.with_chunk(&chunk, None, |raw, place, _| {
-            codec::tune(dtype, raw, place, bound)
+            codec::tune(dtype, raw, place, (bound, fast))
         })?;
-        self.plan = Some(if quick { plan.quick() } else { plan });
+        self.plan = Some(plan);
         Ok(())
     }
 
@@ -436,10 +436,23 @@ pub(crate) fn declared(spec: &ArraySpec) -> Result<ArrayMetadata> {
     super::check::check_spec(spec)?;
     let mut metadata = Layout::new(spec, ArrayData::Fixed(&[]))?.describe(spec);
     let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+    let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
     metadata.chain = match (&spec.codecs, bound) {
         (Some(codecs), _) => codecs.clone(),
-        (None, Some(bound)) => CodecChain::bounded(bound),
+        (None, Some(bound)) => bounded(spec.profile, bound),
+        (None, None) if float && spec.predict && spec.profile == Profile::Fast => {
+            CodecChain::fast(0.0)
+        }
         (None, None) => codec::usual(spec.profile, &spec.dtype),
     };
     Ok(metadata)
+}
+
+/// The chain for values within a bound.
+fn bounded(profile: Profile, bound: f64) -> CodecChain {
+    if profile == Profile::Fast {
+        CodecChain::fast(bound)
+    } else {
+        CodecChain::bounded(bound)
+    }
 }

@@ -39,7 +39,8 @@ pub struct ArraySpec {
     /// The codecs; `None`: chosen by profile, error bound and values.
     pub codecs: Option<CodecChain>,
     /// Whether the dimensions are those of a grid along which the codec `ambar` may predict values that
-    /// have no error bound, too: smaller where fields are smooth, but readers need ambar then.
+    /// have no error bound, too: smaller where fields are smooth, but readers need ambar then. In `fast`
+    /// this counts for arrays whose values come later: they are encoded near the speed of memory.
     pub predict: bool,
     /// Whether it is mostly read as a whole: its chunks may be as long as makes it smaller.
     pub whole: bool,

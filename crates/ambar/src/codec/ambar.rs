@@ -3,6 +3,8 @@
 use ambar_codec::{Element, Layout, Plan, Workspace};
 use serde::{Deserialize, Serialize};
 
+use super::chain::{CodecChain, ValueCodec};
+use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
@@ -11,12 +13,15 @@ use crate::error::{Error, Result};
 pub(super) struct Config {
     /// The absolute error bound; 0 where chunks are lossless.
     pub error_bound: f64,
+    /// Whether chunks are encoded near the speed of memory, at the price of their size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fast: bool,
 }
 
 // Bounds are compared by their bits: none is NaN.
 impl PartialEq for Config {
     fn eq(&self, other: &Self) -> bool {
-        self.error_bound.to_bits() == other.error_bound.to_bits()
+        self.error_bound.to_bits() == other.error_bound.to_bits() && self.fast == other.fast
     }
 }
 
@@ -24,7 +29,34 @@ impl Eq for Config {}
 
 impl std::hash::Hash for Config {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.error_bound.to_bits().hash(state);
+        (self.error_bound.to_bits(), self.fast).hash(state);
+    }
+}
+
+impl CodecChain {
+    /// Values within an absolute error bound (0: none), and their checksum.
+    pub(crate) fn bounded(error_bound: f64) -> Self {
+        let fast = false;
+        Self::checksummed(ValueCodec::Ambar(Config { error_bound, fast }), None)
+    }
+
+    /// The same, encoded and decoded as fast as can be.
+    pub(crate) fn fast(error_bound: f64) -> Self {
+        let fast = true;
+        Self::checksummed(ValueCodec::Ambar(Config { error_bound, fast }), None)
+    }
+
+    /// The absolute error bound of its values; `None` where they are as they were written.
+    pub fn error_bound(&self) -> Option<f64> {
+        match &self.values {
+            ValueCodec::Ambar(config) if config.error_bound > 0.0 => Some(config.error_bound),
+            _ => None,
+        }
+    }
+
+    /// Whether the codec `ambar` is to be as fast as can be.
+    pub(crate) fn is_fast(&self) -> bool {
+        matches!(&self.values, ValueCodec::Ambar(config) if config.fast)
     }
 }
 
@@ -122,11 +154,11 @@ pub(crate) fn tune(
     dtype: &DataType,
     raw: &[u8],
     place: &ChunkPlace<'_>,
-    error_bound: f64,
+    (error_bound, fast): (f64, bool),
 ) -> Result<Plan> {
     let tuned = match dtype {
-        DataType::Float32 => tune_values::<f32>(raw, place, error_bound),
-        DataType::Float64 => tune_values::<f64>(raw, place, error_bound),
+        DataType::Float32 => tune_values::<f32>(raw, place, error_bound, fast),
+        DataType::Float64 => tune_values::<f64>(raw, place, error_bound, fast),
         other => return Err(refused(other)),
     };
     tuned.map_err(failed)
@@ -136,9 +168,15 @@ fn tune_values<T: Element + bytemuck::Pod>(
     raw: &[u8],
     place: &ChunkPlace<'_>,
     error_bound: f64,
+    fast: bool,
 ) -> ambar_codec::Result<Plan> {
+    let tune = if fast {
+        ambar_codec::tune_fast
+    } else {
+        ambar_codec::tune
+    };
     with_values::<T, _>(raw, |values| {
-        place.with_layout(|layout| ambar_codec::tune(values, layout, error_bound))
+        place.with_layout(|layout| tune(values, layout, error_bound))
     })
 }
 
@@ -153,10 +191,9 @@ pub(super) fn encode(
     place: &ChunkPlace<'_>,
     workspaces: &mut Workspaces,
 ) -> Result<Vec<u8>> {
-    let bound = config.error_bound;
     let encoded = match dtype {
-        DataType::Float32 => encode_values(raw, place, bound, &mut workspaces.single),
-        DataType::Float64 => encode_values(raw, place, bound, &mut workspaces.double),
+        DataType::Float32 => encode_values(raw, place, config, &mut workspaces.single),
+        DataType::Float64 => encode_values(raw, place, config, &mut workspaces.double),
         other => return Err(refused(other)),
     };
     encoded.map_err(failed)
@@ -165,13 +202,29 @@ pub(super) fn encode(
 fn encode_values<T: Element + bytemuck::Pod>(
     raw: &[u8],
     place: &ChunkPlace<'_>,
-    bound: f64,
+    config: &Config,
     workspace: &mut Workspace<T>,
 ) -> ambar_codec::Result<Vec<u8>> {
+    let bound = config.error_bound;
+    let (mut plan, mut place) = (place.plan, *place);
+    if config.fast && bound == 0.0 {
+        // Nothing is gained by knowing where blocks lie.
+        (plan, place.origins) = (Some(Plan::default().packed()), None);
+    }
+    let mut out = if config.fast {
+        buffers::take(ambar_codec::most_bytes(raw.len()))
+    } else {
+        Vec::new()
+    };
     with_values::<T, _>(raw, |values| {
-        place
-            .with_layout(|layout| ambar_codec::encode(values, layout, bound, place.plan, workspace))
-    })
+        place.with_layout(|layout| {
+            if config.fast && plan.is_none() {
+                plan = Some(ambar_codec::tune_fast(values, layout, bound)?);
+            }
+            ambar_codec::encode_into(values, layout, bound, plan, workspace, &mut out)
+        })
+    })?;
+    Ok(out)
 }
 
 /// Calls `f` with bytes as values; copies them where they are not aligned.

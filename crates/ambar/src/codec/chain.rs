@@ -84,11 +84,6 @@ impl CodecChain {
         }
     }
 
-    /// Values within an absolute error bound (0: none), and their checksum.
-    pub(crate) fn bounded(error_bound: f64) -> Self {
-        Self::checksummed(ValueCodec::Ambar(ambar::Config { error_bound }), None)
-    }
-
     /// A chain that sees quickly whether values repeat themselves.
     pub(crate) fn glance() -> Self {
         super::candidates::glance().chain
@@ -125,14 +120,6 @@ impl CodecChain {
                 }
                 ByteCodec::Blosc(_) | ByteCodec::Crc32c => {}
             }
-        }
-    }
-
-    /// The absolute error bound of its values; `None` where they are as they were written.
-    pub fn error_bound(&self) -> Option<f64> {
-        match &self.values {
-            ValueCodec::Ambar(config) if config.error_bound > 0.0 => Some(config.error_bound),
-            _ => None,
         }
     }
 
@@ -214,6 +201,12 @@ impl CodecChain {
         out: &mut [u8],
         scratch: &mut CodecScratch,
     ) -> Result<()> {
+        if let (ValueCodec::Ambar(_), [ByteCodec::Crc32c]) = (&self.values, &self.bytes[..])
+            && let Some((stream, &checksum::OF_CHECKED)) = encoded.split_last_chunk()
+        {
+            // It fits if the stream's own does, which the codec verifies before anything else.
+            return ambar::decode(dtype, stream, out, &mut scratch.workspaces);
+        }
         let (payload, codecs) = self.payload(encoded)?;
         match (&self.values, codecs) {
             (ValueCodec::Bytes(endian), []) => {
@@ -321,6 +314,11 @@ impl CodecChain {
             ValueCodec::Pcodec(config) => pcodec::encode(config, dtype, raw, &mut values)?,
             ValueCodec::Ambar(config) => {
                 values = ambar::encode(config, dtype, raw, place, &mut scratch.workspaces)?;
+                if let [ByteCodec::Crc32c, further @ ..] = &self.bytes[..] {
+                    // A stream ends with its own checksum: that of the whole is known.
+                    values.extend_from_slice(&checksum::OF_CHECKED);
+                    return encode_further(further, values);
+                }
             }
             ValueCodec::Simplices => {
                 values = simplices::encode(dtype, place.shape, raw, &mut scratch.simplices)?;

@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result};
 
+/// The checksum of whatever ends with its own.
+pub(super) const OF_CHECKED: [u8; 4] = 0x4867_4bc7_u32.to_le_bytes();
+
 /// The bytes in front of the checksum, once that has been verified. `what` names them in messages.
 pub(crate) fn split_crc32c<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> {
     let Some((content, stored)) = bytes.split_last_chunk::<4>() else {
@@ -25,5 +28,19 @@ pub(crate) fn check_crc32c(content: &[u8], stored: [u8; 4], what: &str) -> Resul
             "the checksum of {what} is {actual:08x} where {stored:08x} is stored: the file is \
              damaged; restore it from a copy"
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_of_whatever_ends_with_its_own_is_known() {
+        for length in [0, 1, 7, 1000] {
+            let mut bytes: Vec<u8> = (0..length).map(|i| (i * 37) as u8).collect();
+            bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+            assert_eq!(crc32c::crc32c(&bytes).to_le_bytes(), OF_CHECKED);
+        }
     }
 }

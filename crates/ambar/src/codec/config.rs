@@ -105,10 +105,13 @@ impl CodecChain {
             ValueCodec::Bytes(Endian::Little) => None,
             ValueCodec::Bytes(Endian::Big) => Some("big-endian".to_owned()),
             ValueCodec::Pcodec(config) => Some(format!("pcodec {}", config.level)),
-            ValueCodec::Ambar(config) if config.error_bound > 0.0 => {
-                Some(format!("ambar {:.3e}", config.error_bound))
+            ValueCodec::Ambar(config) => {
+                let fast = if config.fast { " fast" } else { "" };
+                Some(match config.error_bound {
+                    0.0 => format!("ambar{fast} lossless"),
+                    bound => format!("ambar{fast} {bound:.3e}"),
+                })
             }
-            ValueCodec::Ambar(_) => Some("ambar lossless".to_owned()),
             ValueCodec::Simplices => Some("simplices".to_owned()),
             ValueCodec::VlenUtf8 => Some("vlen-utf8".to_owned()),
             ValueCodec::VlenBytes => Some("vlen-bytes".to_owned()),

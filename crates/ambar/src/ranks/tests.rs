@@ -163,6 +163,47 @@ fn any_decomposition_is_read_back_as_one_array() {
 }
 
 #[test]
+fn packed_values_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let shape = [300_007];
+    let blocks = [
+        vec![region(&[0], &[120_000])],
+        vec![region(&[120_000], &[180_007])],
+    ];
+    let mut team = Team::create(&path, options(2, Placement::Counter));
+    let held = team.gather(&shape, &blocks);
+    let fast = ArraySpec::new(DataType::Float64, &shape).profile(Profile::Fast);
+    let arrays = [
+        ("lossless", fast.clone().predict(true)),
+        ("bounded", fast.clone().error_bound(Some(1e-3))),
+        ("usual", fast),
+    ];
+    for (name, spec) in &arrays {
+        let array = team.declare(name, spec, &held);
+        for (rank, blocks) in team.0.iter_mut().zip(&blocks) {
+            let own = values(&blocks[0]);
+            rank.write(array, &blocks[0], bytemuck::cast_slice(&own))
+                .unwrap();
+        }
+    }
+    team.commit().unwrap();
+    let expected = values(&Region::all(&shape));
+    assert!(read(&path, "lossless") == expected && read(&path, "usual") == expected);
+    let bounded = read(&path, "bounded");
+    let mut pairs = bounded.iter().zip(&expected);
+    assert!(pairs.all(|(a, b)| (a - b).abs() <= 1e-3));
+    let store = Store::open(&path).unwrap();
+    let array = |name: &str| store.array(name).unwrap();
+    let bytes = |name: &str| array(name).stored_bytes().unwrap();
+    assert_eq!(array("lossless").codecs(), "ambar fast lossless, crc32c");
+    assert_eq!(array("bounded").codecs(), "ambar fast 1.000e-3, crc32c");
+    assert!(!array("usual").codecs().contains("ambar"));
+    assert!(4 * bytes("lossless") < 3 * bytes("usual"));
+    assert!(4 * bytes("bounded") < bytes("lossless"));
+}
+
+#[test]
 fn steps_follow_each_other_and_a_store_is_appended_to() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");

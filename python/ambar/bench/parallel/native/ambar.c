@@ -13,17 +13,14 @@ static void require_all(int code, const job *j) {
     if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_mpi_last_error());
 }
 
-static void write_by(const job *j, int profile, double bound, int placement) {
+static void write_as(const job *j, ambar_spec spec, int placement) {
     ambar_options options = {0};
     ambar_mpi_writer writer;
     ambar_blocks *blocks;
     ambar_array array;
     uint64_t shape = j->doubles, start = j->start, count = j->count;
-    ambar_spec spec = {0};
     options.placement = placement;
     spec.type = AMBAR_FLOAT64;
-    spec.profile = profile;
-    spec.error_bound = bound;
     spec.dimension_names = "x";
     spec.ndim = 1;
     spec.shape = &shape;
@@ -34,6 +31,21 @@ static void write_by(const job *j, int profile, double bound, int placement) {
     require_all(ambar_mpi_commit(&writer), j);
     require_all(ambar_mpi_close(&writer), j);
     ambar_blocks_free(blocks);
+}
+
+static void write_by(const job *j, int profile, double bound, int placement) {
+    ambar_spec spec = {0};
+    spec.profile = profile;
+    spec.error_bound = bound;
+    write_as(j, spec, placement);
+}
+
+/* Lossless, by ambar's own codec. */
+static void packed(const job *j) {
+    ambar_spec spec = {0};
+    spec.profile = AMBAR_FAST;
+    spec.predict = 1;
+    write_as(j, spec, AMBAR_COUNTER);
 }
 
 /* The cores that there are for each rank of this node, all of whose ranks are taken to be on it. */
@@ -57,6 +69,7 @@ static void fast(const job *j) { write_by(j, AMBAR_FAST, 0.0, AMBAR_COUNTER); }
 static void balanced(const job *j) { write_by(j, AMBAR_BALANCED, 0.0, AMBAR_COUNTER); }
 static void balanced_reserved(const job *j) { write_by(j, AMBAR_BALANCED, 0.0, AMBAR_RESERVED); }
 static void bounded(const job *j) { write_by(j, AMBAR_BALANCED, j->bound, AMBAR_COUNTER); }
+static void bounded_fast(const job *j) { write_by(j, AMBAR_FAST, j->bound, AMBAR_COUNTER); }
 
 const version versions[] = {
     {"ambar-raw", raw, read_part},
@@ -64,7 +77,9 @@ const version versions[] = {
     {"ambar-fast", fast, read_part},
     {"ambar", balanced, read_part},
     {"ambar-reserved", balanced_reserved, read_part},
+    {"ambar-packed", packed, read_part},
     {"ambar-bounded", bounded, read_part},
+    {"ambar-bounded-fast", bounded_fast, read_part},
     {NULL, NULL, NULL},
 };
 

@@ -1,0 +1,119 @@
+//! Differences of words, taken several times over, and the sums that undo them.
+
+use super::word::Word;
+
+/// Differences are taken at most so often.
+pub(super) const ORDERS: usize = 8;
+
+/// Takes the difference of each word and the one before it, and of these again, `order` times; before the
+/// first there is 0. The words lie in the first buffer afterwards, too.
+pub(super) fn take<W: Word>(words: &mut [W], other: &mut [W], order: usize) {
+    let (mut from, mut to) = (&mut *words, &mut *other);
+    for _ in 0..order {
+        once(from, to);
+        std::mem::swap(&mut from, &mut to);
+    }
+    if order % 2 == 1 {
+        words.copy_from_slice(&other[..words.len()]);
+    }
+}
+
+/// The differences of words that lie behind each other.
+#[inline]
+fn once<W: Word>(from: &[W], to: &mut [W]) {
+    let Some(first) = from.first() else {
+        return;
+    };
+    to[0] = *first;
+    let later = from[1..].iter().zip(&mut to[1..]);
+    for ((later, to), earlier) in later.zip(from) {
+        *to = later.minus(*earlier);
+    }
+}
+
+/// Takes what lies `apart` words before from each word, in parts of `length` words, where there is
+/// something before it.
+pub(super) fn take_apart<W: Word>(words: &mut [W], length: usize, apart: usize) {
+    for part in words.chunks_exact_mut(length) {
+        let mut first = length - apart;
+        // From the last row to the first: what is taken is as it was.
+        while first > 0 {
+            let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
+            for (word, before) in row.iter_mut().zip(before) {
+                *word = word.minus(*before);
+            }
+            first -= apart;
+        }
+    }
+}
+
+/// Undoes [`take_apart`].
+pub(super) fn add_apart<W: Word>(words: &mut [W], length: usize, apart: usize) {
+    for part in words.chunks_exact_mut(length) {
+        let mut first = apart;
+        while first < length {
+            let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
+            for (word, before) in row.iter_mut().zip(before) {
+                *word = word.plus(*before);
+            }
+            first += apart;
+        }
+    }
+}
+
+/// Undoes [`take`], for orders up to [`ORDERS`].
+pub(super) fn add<W: Word>(words: &mut [W], order: usize) {
+    match order {
+        1 => sums::<W, 1>(words),
+        2 => sums::<W, 2>(words),
+        3 => sums::<W, 3>(words),
+        4 => sums::<W, 4>(words),
+        5 => sums::<W, 5>(words),
+        6 => sums::<W, 6>(words),
+        7 => sums::<W, 7>(words),
+        8 => sums::<W, 8>(words),
+        _ => {}
+    }
+}
+
+/// Sums of sums, in one pass: all are known of a word before the next one comes.
+fn sums<W: Word, const ORDER: usize>(words: &mut [W]) {
+    let mut sums = [W::default(); ORDER];
+    for word in words {
+        let mut carry = *word;
+        for sum in &mut sums {
+            *sum = sum.plus(carry);
+            carry = *sum;
+        }
+        *word = carry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_undo_differences() {
+        let words: Vec<u32> = (0..700u32).map(|i| i.pow(3).wrapping_mul(77_777)).collect();
+        for order in 0..=ORDERS {
+            let (mut taken, mut other) = (words.clone(), vec![0; words.len()]);
+            take(&mut taken, &mut other, order);
+            if order == 4 {
+                assert!(
+                    taken[4..].iter().all(|word| *word == 0),
+                    "of a cubic polynomial"
+                );
+            }
+            add(&mut taken, order);
+            assert_eq!(taken, words);
+        }
+        for (length, apart) in [(700, 7), (70, 14), (35, 35)] {
+            let mut taken = words.clone();
+            take_apart(&mut taken, length, apart);
+            assert_eq!(taken[length - 1] == words[length - 1], length == apart);
+            add_apart(&mut taken, length, apart);
+            assert_eq!(taken, words);
+        }
+    }
+}

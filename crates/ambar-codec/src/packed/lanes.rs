@@ -1,0 +1,180 @@
+//! Groups of 256 numbers of 32 bits, packed with the same number of bits each, eight side by side.
+//!
+//! Number *i* lies in lane *i* mod 8, behind those before it; a lane fills words of 32 bits from the lowest
+//! bit on, and the words of the eight lanes take turns. So eight numbers are shifted at once.
+
+/// Numbers of a group.
+pub(super) const GROUP: usize = 256;
+const LANES: usize = 8;
+/// Bytes of a word of each lane.
+const ROW: usize = 4 * LANES;
+const ROWS: usize = GROUP / LANES;
+/// Bytes that a group takes at most.
+pub(super) const MOST: usize = 4 * GROUP;
+
+/// Bytes that the first `count` numbers of a group take, each with so many bits.
+pub(super) fn bytes(count: usize, width: u32) -> usize {
+    ROW * (count.div_ceil(LANES) * width as usize).div_ceil(32)
+}
+
+type Lanes = [u32; LANES];
+
+#[inline(always)]
+fn each(mut f: impl FnMut(usize) -> u32) -> Lanes {
+    let mut lanes = [0; LANES];
+    let mut lane = 0;
+    while lane < LANES {
+        lanes[lane] = f(lane);
+        lane += 1;
+    }
+    lanes
+}
+
+#[inline(always)]
+fn store(lanes: &Lanes, to: &mut [u8; ROW]) {
+    for (to, lane) in to.as_chunks_mut::<4>().0.iter_mut().zip(lanes) {
+        *to = lane.to_le_bytes();
+    }
+}
+
+#[inline(always)]
+fn load(from: &[u8; ROW]) -> Lanes {
+    let words = from.as_chunks::<4>().0;
+    each(|lane| u32::from_le_bytes(words[lane]))
+}
+
+/// Calls a macro with the number of each row.
+macro_rules! rows {
+    ($row:ident) => {
+        rows!($row, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+    ($row:ident, $($number:literal)*) => {
+        $($row!($number);)*
+    };
+}
+
+fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
+    let from: &[Lanes] = numbers.as_chunks().0;
+    let (Some(from), (to, _)) = (from.first_chunk::<ROWS>(), to.as_chunks_mut::<ROW>()) else {
+        return;
+    };
+    let mut filling = [0; LANES];
+    // Shifts and places are known where this is compiled.
+    macro_rules! row {
+        ($number:literal) => {
+            let (word, shift) = ($number * WIDTH / 32, $number * WIDTH % 32);
+            if shift == 0 {
+                filling = from[$number];
+            } else {
+                if shift < WIDTH {
+                    // What the row before left of its numbers.
+                    filling =
+                        each(|lane| from[($number + ROWS - 1) % ROWS][lane] >> (WIDTH - shift));
+                }
+                filling = each(|lane| filling[lane] | from[$number][lane] << shift);
+            }
+            if shift + WIDTH >= 32 {
+                store(&filling, &mut to[word]);
+            }
+        };
+    }
+    if WIDTH > 0 {
+        rows!(row);
+    }
+}
+
+fn unpack_by<const WIDTH: usize>(from: &[u8; MOST], numbers: &mut [u32; GROUP]) {
+    let to: &mut [Lanes] = numbers.as_chunks_mut().0;
+    let (Some(to), (from, _)) = (to.first_chunk_mut::<ROWS>(), from.as_chunks::<ROW>()) else {
+        return;
+    };
+    let mask = (1u64 << WIDTH).wrapping_sub(1) as u32;
+    let mut words = load(&from[0]);
+    macro_rules! row {
+        ($number:literal) => {
+            let (word, shift) = ($number * WIDTH / 32, $number * WIDTH % 32);
+            let mut row = each(|lane| words[lane] >> shift);
+            if shift + WIDTH >= 32 {
+                if word + 1 < WIDTH {
+                    words = load(&from[word + 1]);
+                }
+                if shift + WIDTH > 32 {
+                    row = each(|lane| row[lane] | words[lane] << ((32 - shift) % 32));
+                }
+            }
+            to[$number] = each(|lane| row[lane] & mask);
+        };
+    }
+    if WIDTH > 0 {
+        rows!(row);
+    } else {
+        *to = [[0; LANES]; ROWS];
+    }
+}
+
+/// A table of functions for 0 to 32 bits.
+macro_rules! by_width {
+    ($function:ident) => {
+        by_width!($function, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+    };
+    ($function:ident, $($width:literal)*) => {
+        [$($function::<$width>),*]
+    };
+}
+
+type Pack = fn(&[u32; GROUP], &mut [u8; MOST]);
+type Unpack = fn(&[u8; MOST], &mut [u32; GROUP]);
+
+static PACK: [Pack; 33] = by_width!(pack_by);
+static UNPACK: [Unpack; 33] = by_width!(unpack_by);
+
+/// Packs numbers of at most `width` bits, 0 to 32.
+pub(super) fn pack(numbers: &[u32; GROUP], width: u32, to: &mut [u8; MOST]) {
+    PACK[width.min(32) as usize](numbers, to);
+}
+
+/// Undoes [`pack`].
+pub(super) fn unpack(from: &[u8; MOST], width: u32, numbers: &mut [u32; GROUP]) {
+    UNPACK[width.min(32) as usize](from, numbers);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_all_widths_come_back() {
+        for width in 0..=32 {
+            let mask = (1u64 << width).wrapping_sub(1) as u32;
+            let number = |i: usize| (i as u32 + 1).wrapping_mul(0x9e37_79b9).rotate_left(7) & mask;
+            let numbers: [u32; GROUP] = std::array::from_fn(number);
+            for count in [1, 8, 9, 100, GROUP] {
+                let mut some = numbers;
+                some[count..].fill(0);
+                let mut packed = [0xff; MOST];
+                pack(&some, width, &mut packed);
+                // What lies behind is not needed.
+                packed[bytes(count, width)..].fill(0);
+                let mut back = [7; GROUP];
+                unpack(&packed, width, &mut back);
+                assert_eq!(some, back, "{width} bits, {count} numbers");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_lie_where_the_format_says() {
+        let mut numbers = [0; GROUP];
+        (numbers[0], numbers[9], numbers[250]) = (5, 3, 7);
+        let mut packed = [0; MOST];
+        pack(&numbers, 3, &mut packed);
+        let word = |row: usize, lane: usize| {
+            u32::from_le_bytes(packed.as_chunks::<4>().0[LANES * row + lane])
+        };
+        assert_eq!(word(0, 0), 5);
+        assert_eq!(word(0, 1), 3 << 3);
+        // Row 31 of lane 2 has bits 93 to 95.
+        assert_eq!(word(2, 2), 7 << 29);
+        assert_eq!(bytes(GROUP, 3), 96);
+    }
+}

@@ -1,0 +1,252 @@
+//! Packed streams: encoded and decoded near the speed of memory, and larger than those of the walk.
+//!
+//! Values become integers, whose differences are packed with as many bits as the widest of a group has:
+//! no entropy coder, no contexts, and loops that processors do for several values at once.
+
+mod block;
+mod differences;
+mod exceptions;
+mod lanes;
+mod lossless;
+mod orders;
+mod points;
+mod steps;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+use self::exceptions::Exceptions;
+use crate::bits::{Cursor, write_number};
+use crate::decode::Info;
+use crate::element::Element;
+use crate::error::{Corrupt, Result, Unsupported};
+use crate::regions::volume_of;
+use crate::stream::LOSSLESS;
+use block::{BLOCK, Buffers, Halves};
+
+/// The version of these streams.
+pub(crate) const VERSION: u8 = 3;
+
+/// What a block's words are.
+const STEPS: u8 = 0;
+const FIXED: u8 = 1;
+const ORDERED: u8 = 2;
+
+/// Memory that is kept from stream to stream.
+#[derive(Default)]
+pub(crate) struct Memory {
+    words: Vec<u32>,
+    exceptions: Exceptions,
+}
+
+/// Bytes that a stream of so many bytes of values takes at most, and its checksum behind it.
+#[must_use]
+pub fn most_bytes(raw: usize) -> usize {
+    raw + raw / 16 + 512
+}
+
+/// Appends the stream of an array to `out`; false, and nothing appended, where another kind of stream suits
+/// the values better: where many are too large for the bound, or none.
+pub(crate) fn encode<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    memory: &mut Memory,
+    out: &mut Vec<u8>,
+) -> bool {
+    let start = out.len();
+    out.reserve(most_bytes(values.len() * T::SIZE));
+    let lossless = bound == 0.0;
+    out.extend([VERSION, T::CODE, if lossless { LOSSLESS } else { 0 }]);
+    write_number(values.len() as u64, out);
+    write_number(shape.len() as u64, out);
+    shape.iter().for_each(|n| write_number(*n as u64, out));
+    memory.exceptions.clear();
+    if lossless {
+        lossless::write(values, &mut memory.exceptions, out);
+    } else {
+        out.extend_from_slice(&bound.to_le_bytes());
+        if !within_bound(values, shape, bound, memory, out) {
+            out.truncate(start);
+            return false;
+        }
+    }
+    memory.exceptions.write(values, out);
+    let checksum = crc32c::crc32c(&out[start..]);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    true
+}
+
+/// Appends the blocks of values within a bound, unless too many are exceptions.
+fn within_bound<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    memory: &mut Memory,
+    out: &mut Vec<u8>,
+) -> bool {
+    let Memory { words, exceptions } = memory;
+    words.resize(values.len(), 0);
+    steps::make(values, bound, words, |at| exceptions.push(at));
+    if exceptions.len() > values.len() / 64 + 4 {
+        return false;
+    }
+    let (across, order) = orders::of_array(words, shape);
+    out.push(across);
+    for (length, apart) in distances(shape, across) {
+        differences::take_apart(words, length, apart);
+    }
+    let mut buffers = Buffers::default();
+    for words in words.chunks(BLOCK) {
+        let order = order.min(words.len() - 1);
+        out.push(order as u8 | STEPS << 4);
+        buffers.words[..words.len()].copy_from_slice(words);
+        block::write(&mut buffers, words.len(), order, out);
+    }
+    true
+}
+
+/// For each dimension of `across` the words of what is divided along it, and of one of its parts.
+fn distances(shape: &[usize], across: u8) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+    let of_dimension = move |d: usize| {
+        let apart: usize = shape[d + 1..].iter().product();
+        (apart * shape[d], apart)
+    };
+    (0..shape.len())
+        .filter(move |d| across >> d & 1 == 1)
+        .map(of_dimension)
+}
+
+/// What all these streams begin with.
+struct Head<'a> {
+    info: Info,
+    shape: Vec<usize>,
+    rest: Cursor<'a>,
+}
+
+fn parse(stream: &[u8], most: usize) -> Result<Head<'_>> {
+    let mut cursor = Cursor::verified(stream)?;
+    let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
+    if version != VERSION {
+        return Err(Unsupported("the stream was written by a newer version"));
+    }
+    if flags & !LOSSLESS != 0 {
+        return Err(Corrupt("the stream has flags that there are not"));
+    }
+    let value_size = match code {
+        1 => 4,
+        2 => 8,
+        _ => return Err(Corrupt("the stream holds values of no type that there is")),
+    };
+    let values = cursor.number_to(most)?;
+    let shape = shape_of(&mut cursor, values)?;
+    let mut bound = 0.0;
+    if flags & LOSSLESS == 0 {
+        bound = f64::from_bits(cursor.word()?);
+        if !(bound > 0.0 && bound.is_finite()) {
+            return Err(Corrupt("the stream's error bound is none"));
+        }
+    }
+    Ok(Head {
+        info: Info {
+            value_size,
+            values,
+            bound,
+        },
+        shape,
+        rest: cursor,
+    })
+}
+
+fn shape_of(cursor: &mut Cursor<'_>, values: usize) -> Result<Vec<usize>> {
+    let count = cursor.number_to(4)?;
+    let mut shape = Vec::with_capacity(count);
+    for _ in 0..count {
+        shape.push(cursor.number_to(usize::MAX)?);
+    }
+    if shape.is_empty() || volume_of(&shape) != Some(values) {
+        return Err(Corrupt("the shape holds another number of values"));
+    }
+    Ok(shape)
+}
+
+/// What a stream says of itself. Its checksum is verified.
+pub(crate) fn inspect(stream: &[u8]) -> Result<Info> {
+    Ok(parse(stream, usize::MAX)?.info)
+}
+
+/// Decodes a stream of exactly `out.len()` values of this type.
+pub(crate) fn decode<T: Element>(stream: &[u8], out: &mut [T], memory: &mut Memory) -> Result<()> {
+    let Head {
+        info,
+        shape,
+        mut rest,
+    } = parse(stream, out.len())?;
+    if info.values != out.len() || info.value_size != T::SIZE {
+        return Err(Corrupt("the stream holds another number or type of values"));
+    }
+    if info.bound == 0.0 {
+        lossless::read(&mut rest, out)?;
+    } else {
+        steps_of(&mut rest, &shape, info.bound, memory, out)?;
+    }
+    exceptions::read(&mut rest, out)?;
+    if rest.0.is_empty() {
+        Ok(())
+    } else {
+        Err(Corrupt("the stream goes on where it should end"))
+    }
+}
+
+/// Reads the blocks of values within a bound.
+fn steps_of<T: Element>(
+    cursor: &mut Cursor<'_>,
+    shape: &[usize],
+    bound: f64,
+    memory: &mut Memory,
+    out: &mut [T],
+) -> Result<()> {
+    let across = cursor.byte()?;
+    if across >> (shape.len() - 1) != 0 {
+        return Err(Corrupt("differences are taken along no dimension"));
+    }
+    let (step, mut halves) = (steps::step(bound), Halves::default());
+    if across == 0 {
+        let mut words = [0; BLOCK];
+        for values in out.chunks_mut(BLOCK) {
+            let words = &mut words[..values.len()];
+            let order = steps_order(cursor)?;
+            block::read(cursor, order, words, &mut halves)?;
+            make_values(words, step, values);
+        }
+        return Ok(());
+    }
+    let words = &mut memory.words;
+    words.resize(out.len(), 0);
+    for words in words.chunks_mut(BLOCK) {
+        let order = steps_order(cursor)?;
+        block::read(cursor, order, words, &mut halves)?;
+    }
+    for (length, apart) in distances(shape, across).rev() {
+        differences::add_apart(words, length.max(1), apart);
+    }
+    make_values(words, step, out);
+    Ok(())
+}
+
+/// The order of a block of steps.
+fn steps_order(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let byte = cursor.byte()?;
+    if byte >> 4 == STEPS {
+        Ok(usize::from(byte & 15))
+    } else {
+        Err(Corrupt("a block is of no kind that there is"))
+    }
+}
+
+fn make_values<T: Element>(words: &[u32], step: f64, values: &mut [T]) {
+    for (value, word) in values.iter_mut().zip(words) {
+        *value = steps::value(*word, step);
+    }
+}
