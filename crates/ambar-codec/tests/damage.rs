@@ -9,6 +9,29 @@ use common::{MOST, NOW, Random};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Half of a cube of cells of which three are refined, one twice; and cells behind a gap.
+fn cells() -> (Vec<u8>, Vec<[i64; 3]>) {
+    let (mut levels, mut cells) = (Vec::new(), Vec::new());
+    let below =
+        |[z, y, x]: [i64; 3], i: i64| [2 * z + (i >> 2), 2 * y + (i >> 1 & 1), 2 * x + (i & 1)];
+    for i in [2, 3, 4, 5, 6, 30, 31] {
+        let place = [2, 1, 0].map(|d| i >> d & 1 | (i >> (3 + d) & 1) << 1);
+        if ![2, 5, 31].contains(&i) {
+            levels.push(3);
+            cells.push(place);
+            continue;
+        }
+        for child in (0..8).map(|child| below(place, child)) {
+            let twice = i == 5 && child[2] == 2 * place[2];
+            levels.extend(vec![4 + u8::from(twice); if twice { 8 } else { 1 }]);
+            cells.extend(
+                (0..if twice { 8 } else { 1 }).map(|n| if twice { below(child, n) } else { child }),
+            );
+        }
+    }
+    (levels, cells)
+}
+
 /// Small streams of every kind, and the number of their values.
 fn samples() -> Vec<(Vec<u8>, usize)> {
     let mut random = Random(3);
@@ -32,25 +55,7 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
             key | (bit(o[2]) | bit(o[1]) << 1 | bit(o[0]) << 2) << (3 * b)
         })
     });
-    // Half of a cube of cells of which three are refined, one twice; and cells behind a gap.
-    let (mut levels, mut cells) = (Vec::new(), Vec::new());
-    let below =
-        |[z, y, x]: [i64; 3], i: i64| [2 * z + (i >> 2), 2 * y + (i >> 1 & 1), 2 * x + (i & 1)];
-    for i in [2, 3, 4, 5, 6, 30, 31] {
-        let place = [2, 1, 0].map(|d| i >> d & 1 | (i >> (3 + d) & 1) << 1);
-        if ![2, 5, 31].contains(&i) {
-            levels.push(3);
-            cells.push(place);
-            continue;
-        }
-        for child in (0..8).map(|child| below(place, child)) {
-            let twice = i == 5 && child[2] == 2 * place[2];
-            levels.extend(vec![4 + u8::from(twice); if twice { 8 } else { 1 }]);
-            cells.extend(
-                (0..if twice { 8 } else { 1 }).map(|n| if twice { below(child, n) } else { child }),
-            );
-        }
-    }
+    let (levels, cells) = cells();
     let mut all = Vec::new();
     for bound in [0.0, 1e-3] {
         for holes in [false, true] {
