@@ -8,6 +8,7 @@ use crate::context::{BINS, Mixture};
 use crate::decoder::Decoder;
 use crate::element::Element;
 use crate::error::{Corrupt, Result, Unsupported};
+use crate::frequencies::Frequencies;
 use crate::groups::{self, Groups};
 use crate::lattice::Phases;
 use crate::mask;
@@ -280,7 +281,7 @@ impl<'a> Sections<'a> {
     }
 
     /// The frequencies of all tables, and which of these the bins of tokens, and of groups, use.
-    fn tables(&self) -> Result<(Vec<rans::Frequencies>, [u8; 2 * BINS])> {
+    fn tables(&self) -> Result<(Vec<Frequencies>, [u8; 2 * BINS])> {
         let [single, grouped] = self.tables.map(|(count, bytes)| match count {
             // Without a table, no value is there.
             0 => Ok(Tables::empty()),
@@ -288,7 +289,7 @@ impl<'a> Sections<'a> {
         });
         let (single, grouped) = (single?, grouped?);
         let most = usize::from(groups::escape(self.size));
-        let beyond = |table: &rans::Frequencies| table[most + 1..].iter().any(|n| *n > 0);
+        let beyond = |table: &Frequencies| table[most + 1..].iter().any(|n| *n > 0);
         if grouped.frequencies.iter().any(beyond) {
             return Err(Corrupt("a table has groups of tokens that there are not"));
         }

@@ -6,6 +6,7 @@
 
 use crate::context::BINS;
 use crate::encoder::Symbols;
+use crate::frequencies::Frequencies;
 use crate::rans::{self, EncodeTables};
 use crate::tables::{Histogram, Tables};
 
@@ -165,10 +166,7 @@ impl Ordered {
 
 /// The tables of single tokens and of groups, and which bin uses which; bins of groups come behind the
 /// others.
-pub(crate) fn together(
-    single: &Tables,
-    grouped: &Tables,
-) -> (Vec<rans::Frequencies>, [u8; 2 * BINS]) {
+pub(crate) fn together(single: &Tables, grouped: &Tables) -> (Vec<Frequencies>, [u8; 2 * BINS]) {
     let mut of_bin = [0; 2 * BINS];
     of_bin[..BINS].copy_from_slice(&single.of_bin);
     if !grouped.frequencies.is_empty() {

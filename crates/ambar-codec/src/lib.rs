@@ -20,6 +20,7 @@ mod decoder;
 mod element;
 mod encoder;
 mod error;
+mod frequencies;
 mod groups;
 mod lattice;
 mod mask;

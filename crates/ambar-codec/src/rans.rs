@@ -5,11 +5,8 @@
 //! (arXiv:1402.3392).
 
 use crate::error::{Corrupt, Result};
+use crate::frequencies::{BITS, Frequencies, SLOTS, starts};
 
-/// Bits of a probability.
-pub(crate) const BITS: u32 = 11;
-/// Slots of a table.
-pub(crate) const SLOTS: usize = 1 << BITS;
 /// States side by side, so that the processor has so many chains of instructions to go on with: in
 /// streams of version 2.
 pub(crate) const STATES: usize = 8;
@@ -19,52 +16,6 @@ pub(crate) const FEW_STATES: usize = 4;
 const SELDOM: usize = 6;
 /// States lie in `LOWEST ..`.
 const LOWEST: u32 = 1 << 16;
-
-/// How often each symbol occurs among `SLOTS`; at least one of `used` symbols, none of the others.
-pub(crate) type Frequencies = Vec<u16>;
-
-/// Scales counts to frequencies whose sum is `SLOTS`: every symbol that occurs gets one at least.
-pub(crate) fn normalise(counts: &[u32]) -> Frequencies {
-    let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
-    let mut frequencies = vec![0u16; counts.len()];
-    if total == 0 {
-        return frequencies;
-    }
-    let mut sum = 0i64;
-    for (frequency, count) in frequencies.iter_mut().zip(counts) {
-        if *count > 0 {
-            let scaled = (u64::from(*count) * SLOTS as u64 + total / 2) / total;
-            *frequency = scaled.clamp(1, SLOTS as u64) as u16;
-            sum += i64::from(*frequency);
-        }
-    }
-    // What rounding left over goes to, or is taken from, the largest: it matters least there.
-    while sum != SLOTS as i64 {
-        let Some(largest) = frequencies.iter_mut().max_by_key(|frequency| **frequency) else {
-            break;
-        };
-        let missing = SLOTS as i64 - sum;
-        let change = missing
-            .max(-i64::from(*largest) / 2)
-            .max(1 - i64::from(*largest));
-        *largest = (i64::from(*largest) + change) as u16;
-        sum += change;
-    }
-    frequencies
-}
-
-/// Where each symbol's slots begin.
-pub(crate) fn starts(frequencies: &[u16]) -> Vec<u16> {
-    let mut next = 0u16;
-    frequencies
-        .iter()
-        .map(|frequency| {
-            let start = next;
-            next = next.wrapping_add(*frequency);
-            start
-        })
-        .collect()
-}
 
 /// What encoding a symbol takes. Division by its frequency is done by a product, which is exact for
 /// states of 32 bits.
@@ -450,6 +401,7 @@ fn apart(state: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frequencies::normalise;
     use crate::properties::Random;
 
     /// Symbols that take few bits, and many, come back whatever pieces they are decoded in: with a

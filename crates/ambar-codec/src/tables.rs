@@ -3,7 +3,7 @@
 use crate::binary::{BinaryDecoder, BinaryEncoder, Probability};
 use crate::context::BINS;
 use crate::error::{Corrupt, Result};
-use crate::rans::{self, Frequencies, SLOTS};
+use crate::frequencies::{Frequencies, SLOTS, normalise};
 use crate::token::TOKENS;
 
 /// Bits that a table costs, and each token in it, about: for deciding which bins share one.
@@ -90,7 +90,7 @@ impl Histogram {
                 leave_out_few(&mut sum, usize::from(escape));
             }
             tables.of_bin[begin..end].fill(tables.frequencies.len() as u8);
-            tables.frequencies.push(rounded(&rans::normalise(&sum)));
+            tables.frequencies.push(rounded(&normalise(&sum)));
             begin = end;
         }
         tables
