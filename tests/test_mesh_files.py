@@ -137,3 +137,7 @@ def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         from ambar.mesh.drawing import draw_mesh
 
         draw_mesh(ambar.open(tmp_path / "wing.ambar"), target, scalars="pressure")
+    assert run(capsys, *arguments[:2], tmp_path / "wing.xyz")[0] == 2
+    ambar.write_mesh(pv.UnstructuredGrid(), tmp_path / "none.ambar", durability="none")
+    code, _, err = run(capsys, "plot", tmp_path / "none.ambar", target)
+    assert (code, "no points to draw" in err) == (2, True)

@@ -57,6 +57,34 @@ def test_what_stays_is_stored_once(path: Path, tmp_path: Path) -> None:
     assert [name for name in store if name.endswith("corners")] == ["step_000000/cells/corners"]
 
 
+def test_cells_that_are_slow_to_decode_are_decoded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud = pv.PolyData(np.random.default_rng(3).random((3000, 3)).astype(np.float32))
+    mesh = cloud.delaunay_3d()
+    with ambar.MeshSeries.create(tmp_path / "x.ambar", profile="small") as written:
+        for number in range(5):
+            mesh["number"] = np.full(mesh.n_points, number)
+            written.add(mesh)
+    series = ambar.open(tmp_path / "x.ambar")
+    corners = "step_000000/cells/corners"
+    assert "simplices" in series.store[corners].codecs
+    reads = []
+    read = ambar.Array.read
+
+    def counted(array: ambar.Array, *arguments: object, **options: object) -> np.ndarray:
+        reads.append(array.path.strip("/"))
+        return read(array, *arguments, **options)
+
+    monkeypatch.setattr(ambar.Array, "read", counted)
+    for number, step in enumerate(series):
+        found = step.read()
+        assert found["number"].tolist() == [number] * mesh.n_points
+        np.testing.assert_array_equal(found.cell_connectivity, mesh.cell_connectivity)
+        found.cell_connectivity[:] = 0  # what is changed is not what the next step gets
+    assert reads.count(corners) == 2
+
+
 def test_a_run_goes_on(path: Path) -> None:
     with ambar.MeshSeries.resume(path, durability="none") as series:
         series.add(step(7), 9.0)

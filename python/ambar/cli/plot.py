@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from ambar import _core
 from ambar.cli.common import Debug, Threads, console
 
 
@@ -79,7 +80,7 @@ def plot(
 
         variable = field or first_variable(opened)
         target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{variable}.png")
-        draw_ranges(opened, variable).savefig(target)
+        _save(draw_ranges(opened, variable), target)
         console.print(str(target), markup=False, soft_wrap=True)
         return
     if isinstance(opened, ambar.MeshSeries):
@@ -110,5 +111,13 @@ def plot(
         colors=colors,
         threads=threads,
     )
-    figure.savefig(target)
+    _save(figure, target)
     console.print(str(target), markup=False, soft_wrap=True)
+
+
+def _save(figure: Any, target: Path) -> None:
+    """Write a figure of matplotlib."""
+    try:
+        figure.savefig(target)
+    except ValueError as error:
+        raise _core.InvalidError(f"{target}: no such picture: {error}") from error

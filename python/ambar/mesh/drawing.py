@@ -42,6 +42,8 @@ def draw_mesh(
         If there is no such array.
     UnsupportedError
         If PyVista is not installed, or draws no such objects.
+    InvalidError
+        If the mesh has no points, or PyVista writes no pictures of that suffix.
     """
     if find_spec("pyvista") is None:
         raise _core.UnsupportedError("meshes are drawn by PyVista: pip install 'ambar[mesh]'")
@@ -67,10 +69,19 @@ def draw_mesh(
     )
     if not isinstance(read, pyvista.DataObject) or isinstance(read, pyvista.Table):
         raise _core.UnsupportedError(f"{mesh.store.location}: PyVista draws no {mesh.type}")
-    plotter = pyvista.Plotter(off_screen=True)
-    try:
-        plotter.add_mesh(read, scalars=scalars, cmap=colors, log_scale=log)
-        plotter.add_axes()
-        plotter.screenshot(os.fspath(target))
-    finally:
-        plotter.close()
+    if isinstance(read, pyvista.DataSet) and not read.n_points:
+        raise _core.InvalidError(f"{mesh.store.location}: the mesh has no points to draw")
+    # VTK warns of every way to a screen that there is not, before it takes the one that needs none.
+    with pyvista.vtk_verbosity("off"):
+        plotter = pyvista.Plotter(off_screen=True)
+        try:
+            plotter.add_mesh(read, scalars=scalars, cmap=colors, log_scale=log)
+            plotter.add_axes()
+            plotter.screenshot(os.fspath(target))
+        except ValueError as error:
+            what = " ".join(str(error).split())
+            raise _core.InvalidError(
+                f"{os.fspath(target)}: PyVista draws no such picture: {what}"
+            ) from error
+        finally:
+            plotter.close()

@@ -18,6 +18,10 @@ from ambar.store import Store
 _KNOWN = frozenset([np.dtype(object), *map(np.dtype, NUMBERS)])
 _TOGETHER = 1 << 20
 """Stored bytes up to which an array is fetched with its neighbours."""
+_SLOW = "simplices"
+"""The codec that takes so long that what steps share is kept for the next step."""
+_MOST_KEPT = 1 << 28
+"""Bytes of an array up to which it is."""
 
 
 class Source:
@@ -122,10 +126,24 @@ class Source:
         ahead = self._store.core.read_ahead(near) if len(near) > 1 else None
         try:
             for at, array in arrays.items():
-                self._values[at] = array.read(threads=self._threads)
+                self._values[at] = self._decoded(at, array)
         finally:
             if ahead is not None:
                 ahead.release()
+
+    def _decoded(self, at: str, array: Array) -> np.ndarray:
+        """Return the values of an array, its own memory."""
+        if not at.startswith("/") or _SLOW not in array.codecs:
+            return array.read(threads=self._threads)
+        key = "corners that steps share"
+        path, values = self._store.kept.get(key, ("", None))
+        if path != array.path:
+            values = array.read(threads=self._threads)
+            if values.nbytes > _MOST_KEPT:
+                return values
+            self._store.kept[key] = (array.path, values)
+        copied: np.ndarray = values.copy()
+        return copied
 
     def get(
         self, reference: Any, what: str, *, ndim: tuple[int, ...] = (1, 2), kinds: str = "biufO"
