@@ -127,7 +127,15 @@ def ingest(
             fleet.close()
     stored = Store(_core.Store(os.fspath(target))).usage()["total"] if Path(target).exists() else 0
     seconds = time.monotonic() - begun
-    return Ingest(os.fspath(target), run.bytes, stored, seconds, run.taken, run.skipped, run.failed)
+    return Ingest(
+        os.fspath(target),
+        run.bytes,
+        stored,
+        seconds,
+        run.taken,
+        run.skipped,
+        failed=run.failed,
+    )
 
 
 class _Run:
