@@ -25,7 +25,16 @@ COLOURS = {
     "rank": output.OURS,
 }
 """By program; versions of one differ in their dashes."""
-DASHES = ("-", "--", ":", "-.")
+DASHES = (
+    "-",
+    "--",
+    ":",
+    "-.",
+    (0, (8, 2)),
+    (0, (6, 1, 1, 1, 1, 1)),
+    (0, (1, 3)),
+    (0, (3, 1, 1, 1)),
+)
 SHOWN = (("write", "write"), ("cold", "cold read"), ("warm", "warm read"))
 
 
