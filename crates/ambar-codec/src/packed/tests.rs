@@ -61,7 +61,7 @@ fn values_take_the_bits_that_they_need() {
     assert!(bits < 20.0, "{bits}");
     let bits = bits_a_value(&[2.5; 50_000], 0.0);
     assert!(bits < 0.2, "{bits} for values that are all the same");
-    let integers: Vec<f64> = (0..50_000).map(|i| (i * i % 1000) as f64).collect();
+    let integers: Vec<f64> = (0..50_000i64).map(|i| (i * i % 1000) as f64).collect();
     let bits = bits_a_value(&integers, 0.0);
     assert!(bits < 11.0, "{bits} for integers below 1000");
 }
