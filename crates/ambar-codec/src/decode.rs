@@ -59,6 +59,15 @@ enum Parsed<'a> {
     Cells(Coded<'a>),
 }
 
+/// The bytes of a value of the type that a stream names so.
+pub(crate) fn value_size(code: u8) -> Result<usize> {
+    match code {
+        1 => Ok(4),
+        2 => Ok(8),
+        _ => Err(Corrupt("the stream holds values of no type that there is")),
+    }
+}
+
 fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     let mut cursor = Cursor::verified(stream)?;
     let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
@@ -72,11 +81,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     if flags & !(of_layout | MASKED | LOSSLESS) != 0 {
         return Err(Corrupt("the stream has flags that there are not"));
     }
-    let value_size = match code {
-        1 => 4,
-        2 => 8,
-        _ => return Err(Corrupt("the stream holds values of no type that there is")),
-    };
+    let value_size = value_size(code)?;
     let values = cursor.number_to(most)?;
     let layout = if version == CELLS {
         Parsed::Cells(Coded::parse(&mut cursor, values)?)

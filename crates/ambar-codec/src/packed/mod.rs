@@ -18,7 +18,7 @@ mod tests;
 
 use self::exceptions::Exceptions;
 use crate::bits::{Cursor, write_number};
-use crate::decode::Info;
+use crate::decode::{Info, value_size};
 use crate::element::Element;
 use crate::error::{Corrupt, Result, Unsupported};
 use crate::regions::volume_of;
@@ -134,11 +134,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Head<'_>> {
     if flags & !LOSSLESS != 0 {
         return Err(Corrupt("the stream has flags that there are not"));
     }
-    let value_size = match code {
-        1 => 4,
-        2 => 8,
-        _ => return Err(Corrupt("the stream holds values of no type that there is")),
-    };
+    let value_size = value_size(code)?;
     let values = cursor.number_to(most)?;
     let shape = shape_of(&mut cursor, values)?;
     let mut bound = 0.0;
