@@ -142,11 +142,12 @@ def test_peers_keep_chunks_and_slices_of_grids(key: str, tmp_path: Path) -> None
         pytest.skip(f"{', '.join(missing)} not installed")
     keys = [name for name, reader in READERS.items() if reader.layout.key == key]
     made = study.run_study("gridded", tmp_path, datasets=[2], offset=45, keys=keys, rounds=1)
-    # netCDF4 on dask's threads does now and then, in libraries that are not ours.
-    if crashed := [why for why in made.left_out.values() if why.startswith("it crashed")]:
-        pytest.skip(f"{key}: {crashed[0]}")
-    assert [row.key for row in made.rows] == keys
-    assert made.left_out == {}
+    # netCDF4 is not safe on dask's threads: at times it crashes or fails, which the study tells.
+    unsafe = {READERS["netcdf-dask"].name}
+    assert set(made.left_out) <= unsafe, made.left_out
+    assert [row.key for row in made.rows] == [
+        name for name in keys if READERS[name].name not in made.left_out
+    ]
 
 
 def test_other_values_are_found_out() -> None:
