@@ -1,10 +1,10 @@
 //! Prints how fast a made-up field of 192^3 values is encoded and decoded, whole and with holes: the
-//! figures of `docs/decisions/0017-faster-decoding.md` and `0018-grouped-tokens.md`.
+//! figures of `docs/decisions/0017-faster-decoding.md`, `0018-grouped-tokens.md` and `0021-planes.md`.
 //!
 //! `cargo run --release -p ambar-codec --example speed`
 
 #![allow(clippy::print_stdout)] // It is what the program is for.
-use ambar_codec::{Layout, Result, Workspace, decode, encode, tune};
+use ambar_codec::{Layout, Plan, Result, Workspace, decode, encode, tune, tune_small};
 use std::time::Instant;
 
 /// Values along each dimension of the field, and of a block.
@@ -92,8 +92,11 @@ fn blocks(holes: bool) -> (Vec<[usize; 3]>, Vec<f64>) {
     (places, values)
 }
 
+/// Chooses the settings.
+type Choose = fn(&[f64], &Layout<'_>, f64) -> Result<Plan>;
+
 /// Encodes and decodes, and prints a line of the table.
-fn measure(name: &str, holes: bool, quick: bool) -> Result<()> {
+fn measure(name: &str, holes: bool, choose: Choose) -> Result<()> {
     let (places, values) = blocks(holes);
     let cells = BLOCK * BLOCK * BLOCK;
     let [least, most] = [f64::min, f64::max].map(|f| values.iter().copied().fold(values[0], f));
@@ -109,8 +112,7 @@ fn measure(name: &str, holes: bool, quick: bool) -> Result<()> {
             side: [BLOCK; 3],
             origins: &origins,
         };
-        let plan = tune(values, &layout, bound)?;
-        let plan = if quick { plan.quick() } else { plan };
+        let plan = choose(values, &layout, bound)?;
         let begin = Instant::now();
         let stream = encode(values, &layout, bound, Some(plan), &mut workspace)?;
         encoding += begin.elapsed().as_secs_f64();
@@ -137,8 +139,17 @@ fn measure(name: &str, holes: bool, quick: bool) -> Result<()> {
 fn main() -> Result<()> {
     println!("| field, bound 1e-3 of its range | ratio | encoding, ns a value | decoding |");
     println!("|---|---|---|---|");
-    measure("whole", false, false)?;
-    measure("whole, quick", false, true)?;
-    measure("with holes", true, false)?;
-    measure("with holes, quick", true, true)
+    let all: [(&str, Choose); 3] = [
+        ("small", tune_small),
+        ("balanced", tune),
+        ("quick", |values, layout, bound| {
+            Ok(tune(values, layout, bound)?.quick())
+        }),
+    ];
+    for (field, holes) in [("whole", false), ("with holes", true)] {
+        for (name, choose) in all {
+            measure(&format!("{field}, {name}"), holes, choose)?;
+        }
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::token::for_each_raw;
 use crate::validity;
 
 /// Points that are predicted together, about: what belongs to them stays in the first-level cache.
-const POINTS: usize = 1024;
+const POINTS: usize = 1152;
 /// Runs of points so close to each other are predicted as one.
 const GAP: usize = 8;
 
@@ -19,28 +19,33 @@ const GAP: usize = 8;
 /// apart as in the phase.
 #[derive(Default)]
 pub(crate) struct RowScratch<T> {
-    predictions: Vec<T>,
-    rough: Vec<f32>,
+    pub(crate) predictions: Vec<T>,
+    pub(crate) rough: Vec<f32>,
     /// Sums of magnitudes nearby.
-    near: Vec<u16>,
+    pub(crate) near: Vec<u16>,
+    /// Sums of magnitudes in the plane before.
+    pub(crate) before: Vec<u16>,
     /// Tokens that are known ahead.
-    tokens: Vec<u8>,
-    /// The classes of one row.
-    bins: Vec<u8>,
+    pub(crate) tokens: Vec<u8>,
+    /// The classes of one row, or of all.
+    pub(crate) bins: Vec<u8>,
+    /// The classes of the points that are there.
+    pub(crate) classes: Vec<u8>,
     /// Where points are: offsets from the first row's first point, and lengths, in whole groups.
-    runs: Vec<(usize, usize)>,
+    pub(crate) runs: Vec<(usize, usize)>,
 }
 
 impl<T: Element> RowScratch<T> {
     /// Makes room for rows of any phase of a lattice.
     pub(crate) fn prepare(&mut self, phases: &Phases) {
-        let row = phases.fine[2].div_ceil(2) + LANES;
+        let row = phases.fine[2].div_ceil(2) + 2 * LANES;
         let room = (most_rows(phases) - 1) * phases.stride[1] + row;
         self.predictions.resize(room, T::default());
         self.rough.resize(room, 0.0);
         self.near.resize(room, 0);
+        self.before.resize(room + 2, 0);
         self.tokens.resize(room, 0);
-        self.bins.resize(row, 0);
+        self.bins.resize(room, 0);
     }
 }
 
@@ -66,7 +71,7 @@ pub(crate) struct Geometry<'a, const N: usize> {
     /// The words of a row of which all points are there.
     full: &'a [u64],
     /// Points of a row.
-    points: usize,
+    pub(crate) points: usize,
     /// Points of the lattice with even indices.
     evens: [usize; 3],
     /// Distance of rows.
@@ -100,7 +105,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
     }
 
     /// The bits of a row's points that are there.
-    fn there(&self, [z, y]: [usize; 2]) -> &'a [u64] {
+    pub(crate) fn there(&self, [z, y]: [usize; 2]) -> &'a [u64] {
         self.valid
             .map_or(self.full, |valid| valid[self.t].row(z, y))
     }
@@ -118,7 +123,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
 
     /// A batch's rows of which there are points: their places, their offsets from the batch's first
     /// point, and how many points are there.
-    fn rows(&self, batch: &Batch) -> impl Iterator<Item = ([usize; 2], usize, usize)> {
+    pub(crate) fn rows(&self, batch: &Batch) -> impl Iterator<Item = ([usize; 2], usize, usize)> {
         let (z, y) = (batch.z, batch.y);
         (0..batch.rows).filter_map(move |row| {
             let place = [z, y + row];
@@ -129,7 +134,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
 
     /// Finds the runs of points that are there: offsets from a batch's first point, and lengths, whole
     /// groups of `FEW`.
-    fn runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
+    pub(crate) fn runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
         runs.clear();
         if self.valid.is_none() {
             let all = (batch.rows - 1) * self.pitch + self.points;
@@ -240,12 +245,12 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
-    fn place(&self, row: [usize; 2]) -> Place {
+    pub(crate) fn place(&self, row: [usize; 2]) -> Place {
         Place::new(self.t, row, self.shape, self.level.number)
     }
 
     /// Predicts the points of a batch; where `ROUGH`, says how rough the values are.
-    fn predict<const ROUGH: bool>(&self, batch: &Batch, scratch: &mut RowScratch<T>) {
+    pub(crate) fn predict<const ROUGH: bool>(&self, batch: &Batch, scratch: &mut RowScratch<T>) {
         for (from, n) in &scratch.runs {
             predict::span::<T, N, ROUGH>(
                 batch.at + from,

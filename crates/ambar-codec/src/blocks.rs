@@ -7,9 +7,9 @@ use crate::error::{Corrupt, Invalid, Result};
 pub(crate) const REACH: i64 = 1 << 20;
 /// A region is cut in two while less than this part of it is filled.
 const FILLED: f64 = 0.4;
-/// The same for quick streams: what is there is predicted from less, and less that is not there is gone
+/// The same where time counts: what is there is predicted from less, and less that is not there is gone
 /// over.
-const FILLED_QUICK: f64 = 0.7;
+const WELL_FILLED: f64 = 0.7;
 /// Cuts behind each other from which on regions are cut through the middle, however they are filled:
 /// so much of the work is bounded, wherever the blocks lie.
 const CUTS: u32 = 48;
@@ -104,9 +104,9 @@ pub(crate) fn decode_keys(bytes: &[u8], count: usize) -> Result<Vec<u64>> {
     Ok(keys)
 }
 
-/// Cuts the blocks into regions that are well filled; better for `quick` streams than for others.
-pub(crate) fn regions(keys: &[u64], quick: bool) -> Vec<Region> {
-    let least = if quick { FILLED_QUICK } else { FILLED };
+/// Cuts the blocks into regions that are filled, or filled `well`.
+pub(crate) fn regions(keys: &[u64], well: bool) -> Vec<Region> {
+    let least = if well { WELL_FILLED } else { FILLED };
     let places: Vec<[i64; 3]> = keys.iter().map(|key| place(*key)).collect();
     let mut regions = Vec::new();
     let mut open = vec![(0, (0..places.len()).collect::<Vec<usize>>())];

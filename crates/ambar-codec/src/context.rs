@@ -128,6 +128,29 @@ impl Expectation {
         }
     }
 
+    /// Fills the bins of points from `at` on, in whole groups of lanes, that have a plane before them in
+    /// z, of whose `marks` those around the point before count. `sums` has room for two more.
+    pub(crate) fn bins_after_plane(
+        &self,
+        (marks, at): (&[u8], usize),
+        (near, rough): (&[u16], &[f32]),
+        sums: &mut [u16],
+        out: &mut [u8],
+    ) {
+        let n = out.len() + 2;
+        let begin = at - self.strides[1] - 1;
+        let row = |from: usize| &marks[from..][..n];
+        let rows = [begin - self.strides[0], begin, begin + self.strides[0]].map(row);
+        add_rows(rows, &mut sums[..n]);
+        let (near_weight, row_weight) = self.factors[2];
+        bins_of_sums(
+            &sums[..n],
+            (near, rough),
+            [near_weight, row_weight / 4.0, self.rough],
+            out,
+        );
+    }
+
     /// The magnitudes nearby of `n` points.
     #[inline(always)]
     fn nearby<'a, const N: usize>(
@@ -206,6 +229,30 @@ fn bins<const ROWS: usize, const LOSSLESS: bool>(
         } else {
             bin(expected + rough[k] * weights[2])
         };
+    }
+}
+
+/// Adds the magnitudes of three rows, the middle one's twice.
+#[inline(never)]
+fn add_rows([up, mid, down]: [&[u8]; 3], sums: &mut [u16]) {
+    let n = sums.len();
+    let (up, mid, down) = (&up[..n], &mid[..n], &down[..n]);
+    for k in 0..n {
+        sums[k] = u16::from(up[k]) + 2 * u16::from(mid[k]) + u16::from(down[k]);
+    }
+}
+
+/// Fills bins from sums of magnitudes in the plane before, which begin one before the points (of these,
+/// 16 times the mean around each point counts), of magnitudes nearby, and from roughness.
+#[inline(never)]
+fn bins_of_sums(sums: &[u16], (near, rough): (&[u16], &[f32]), weights: [f32; 3], out: &mut [u8]) {
+    let n = out.len() / LANES * LANES;
+    let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+    let (left, mid, right) = (&sums[..n], &sums[1..][..n], &sums[2..][..n]);
+    for k in 0..n {
+        let before = left[k] + 2 * mid[k] + right[k];
+        let expected = f32::from(near[k]) * weights[0] + f32::from(before) * weights[1];
+        out[k] = bin(expected + rough[k] * weights[2]);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans;
 use crate::regions::{self, Target};
-use crate::stream::{BLOCKS, CELLS, GROUPED, LEVELS, LOSSLESS, MASKED, SINGLE, Workspace};
+use crate::stream::{BLOCKS, CELLS, GROUPED, LEVELS, LOSSLESS, MASKED, PLANES, SINGLE, Workspace};
 use crate::tables::Tables;
 use crate::validity::Validity;
 
@@ -74,7 +74,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     if version == 0 {
         return Err(Corrupt("the stream is of no version that there is"));
     }
-    if ![SINGLE, GROUPED, CELLS].contains(&version) {
+    if ![SINGLE, GROUPED, CELLS, PLANES].contains(&version) {
         return Err(Unsupported("the stream was written by a newer version"));
     }
     let of_layout = if version == CELLS { 0 } else { BLOCKS };
@@ -102,10 +102,18 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     if shift >= 8 * value_size as u32 {
         return Err(Corrupt("values have more bits that are 0 than there are"));
     }
-    let plan =
+    let mut plan =
         Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
-    if version == GROUPED && !plan.is_quick() {
+    let fits = match version {
+        GROUPED => plan.is_quick(),
+        PLANES => !plan.is_quick() && bound > 0.0,
+        _ => true,
+    };
+    if !fits {
         return Err(Corrupt("the stream has settings of another version"));
+    }
+    if version == PLANES {
+        plan = plan.with_planes(true);
     }
     let info = Info {
         value_size,
@@ -192,7 +200,10 @@ pub fn decode<T: Element>(
         } => {
             (side, regions) = (
                 of_all,
-                blocks::regions(&blocks::decode_keys(places, count)?, parts.grouped),
+                blocks::regions(
+                    &blocks::decode_keys(places, count)?,
+                    parts.grouped || parts.plan.has_planes(),
+                ),
             );
             regions.len()
         }
@@ -206,7 +217,7 @@ pub fn decode<T: Element>(
     } else {
         (0, Vec::new())
     };
-    let sections = Sections::parse(parts.rest, parts.grouped)?;
+    let sections = Sections::parse(parts.rest, parts.grouped, parts.plan.has_planes())?;
     if out.is_empty() {
         return Ok(());
     }
@@ -262,7 +273,7 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    fn parse(mut cursor: Cursor<'a>, grouped: bool) -> Result<Self> {
+    fn parse(mut cursor: Cursor<'a>, grouped: bool, planes: bool) -> Result<Self> {
         let (mut size, mut states, mut groups) = (1, rans::FEW_STATES, (0, &[][..]));
         if grouped {
             (size, states) = (usize::from(cursor.byte()?), rans::STATES);
@@ -270,6 +281,14 @@ impl<'a> Sections<'a> {
                 return Err(Corrupt("tokens are grouped in no way that there is"));
             }
             groups = (usize::from(cursor.byte()?), section(&mut cursor)?);
+        }
+        if planes {
+            states = usize::from(cursor.byte()?);
+            if ![rans::STATES, rans::WIDE_STATES].contains(&states) {
+                return Err(Corrupt(
+                    "tokens are coded with a number of states that there is not",
+                ));
+            }
         }
         let sections = Self {
             size,

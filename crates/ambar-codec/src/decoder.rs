@@ -198,6 +198,14 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 
+    fn ahead_each(&mut self, bins: &[u8]) {
+        self.packed.resize(bins.len() + LANES, 0);
+        self.used = 0;
+        let tokens = &mut self.packed[..bins.len()];
+        self.symbols.decode(bins, tokens);
+        self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+    }
+
     fn lay(&mut self, there: &[u64], count: usize, points: usize, tokens: &mut [u8]) -> bool {
         let packed = &self.packed[self.used..];
         if count == points {
@@ -250,7 +258,7 @@ fn add<T: Element>(tokens: &[u8], step: T, predictions: &[T], values: &mut [T]) 
 
 /// As [`add`], and marks too.
 #[inline(never)]
-fn add_and_mark<T: Element>(
+pub(crate) fn add_and_mark<T: Element>(
     tokens: &[u8],
     step: T,
     predictions: &[T],

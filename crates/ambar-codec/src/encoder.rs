@@ -3,7 +3,7 @@
 use crate::bits::BitWriter;
 use crate::element::Element;
 use crate::order::difference;
-use crate::pack;
+use crate::pack::append;
 use crate::passes::{Place, Row, RowCoder};
 use crate::predict::LANES;
 use crate::token::{self, DIRECT, LITERAL};
@@ -181,23 +181,15 @@ impl<'a, T: Element> Encoder<'a, T> {
     }
 }
 
-/// Appends the bytes of the `count` points of a row that are there. `row` has room behind them.
-fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) {
-    let end = to.len() + count;
-    if row.len() == count + LANES {
-        to.extend_from_slice(&row[..count]);
-        return;
-    }
-    to.resize(end + pack::ROOM, 0);
-    pack::pack(there, row, &mut to[end - count..]);
-    to.truncate(end);
-}
-
 impl<T: Element> RowCoder<T> for Encoder<'_, T> {
     fn ahead(&mut self, bin: u8, count: usize) {
         let begin = self.symbols.bins.len();
         self.symbols.bins.resize(begin + count, bin);
         self.symbols.runs.push((begin, count));
+    }
+
+    fn ahead_each(&mut self, bins: &[u8]) {
+        self.symbols.bins.extend_from_slice(bins);
     }
 
     fn row(&mut self, mut row: Row<'_, T>) {

@@ -89,6 +89,29 @@ pub(crate) fn encode_singly<const STATES: usize>(symbols: &Symbols) -> Coded {
     }
 }
 
+/// Codes tokens one by one, with as many states as suit their length; gives this number too.
+pub(crate) fn encode_long(symbols: &Symbols) -> (usize, Coded) {
+    let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
+    let single = histogram.tables(None);
+    let slots = EncodeTables::new(&single.frequencies);
+    let is_long = histogram.bits_under(&single) > 8.0 * rans::LONG;
+    let (of_bin, bins, tokens) = (&single.of_bin, &symbols.bins, &symbols.tokens);
+    let (states, bytes) = if is_long {
+        let bytes = slots.encode::<{ rans::WIDE_STATES }>(of_bin, bins, tokens);
+        (rans::WIDE_STATES, bytes)
+    } else {
+        let bytes = slots.encode::<{ rans::STATES }>(of_bin, bins, tokens);
+        (rans::STATES, bytes)
+    };
+    let coded = Coded {
+        size: 1,
+        bytes,
+        single,
+        grouped: Tables::none(),
+    };
+    (states, coded)
+}
+
 fn encode_groups<const SIZE: usize>(symbols: &Symbols) -> Coded {
     let (mut bins, mut groups) = (Vec::new(), Vec::new());
     for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
@@ -284,7 +307,7 @@ fn expand<const SIZE: usize>(
 mod tests {
     use super::*;
     use crate::properties::Random;
-    use crate::rans::DecodeTables;
+    use crate::slots::DecodeTables;
 
     /// Runs of two bins with single tokens between them; of `few` tokens in a hundred the size is any.
     fn symbols(few: u64, below: u64) -> Symbols {

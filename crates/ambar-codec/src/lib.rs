@@ -30,17 +30,21 @@ mod packed;
 pub mod packet;
 mod passes;
 mod plan;
+mod planes;
 mod predict;
 #[cfg(test)]
 mod properties;
 mod rans;
 mod regions;
 pub mod simplices;
+mod slots;
 mod stream;
 mod tables;
 mod token;
 mod tune;
 mod validity;
+#[cfg(target_feature = "avx2")]
+mod wide;
 
 pub use decode::{Info, decode, inspect};
 pub use element::Element;
@@ -49,4 +53,4 @@ pub use packed::most_bytes;
 pub use plan::Plan;
 pub use regions::Layout;
 pub use stream::{VERSION, Workspace, encode, encode_into};
-pub use tune::{tune, tune_fast};
+pub use tune::{tune, tune_fast, tune_small};

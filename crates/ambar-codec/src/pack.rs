@@ -1,5 +1,7 @@
 //! Bytes of the points of a row that are there: next to each other, and back at their places.
 
+use crate::predict::LANES;
+
 /// Room that is needed behind what is written: eight bytes are written at a time.
 pub(crate) const ROOM: usize = 8;
 
@@ -24,6 +26,19 @@ pub(crate) fn pack(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
         }
     }
     count
+}
+
+/// Appends the bytes of the `count` points of a row that are there. `row` has room behind them, whole
+/// lanes.
+pub(crate) fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) {
+    let end = to.len() + count;
+    if row.len() == count + LANES {
+        to.extend_from_slice(&row[..count]);
+        return;
+    }
+    to.resize(end + ROOM, 0);
+    pack(there, row, &mut to[end - count..]);
+    to.truncate(end);
 }
 
 /// Puts bytes that are next to each other where bits are set, and 0 at the other places, of `length`

@@ -24,6 +24,8 @@ pub(crate) struct Level {
     pub shift: u32,
     /// Whether contexts are what is expected of each value; else they are the levels.
     pub expects: bool,
+    /// Whether these come from the plane before, where there is one, and not from the row before.
+    pub planes: bool,
     /// Cubic interpolation; else linear.
     pub cubic: bool,
 }
@@ -77,6 +79,8 @@ pub(crate) struct Row<'a, T> {
 pub(crate) trait RowCoder<T> {
     /// Says that the next `count` points that are there are in class `bin`.
     fn ahead(&mut self, bin: u8, count: usize);
+    /// Says in which classes the next points are that are there.
+    fn ahead_each(&mut self, bins: &[u8]);
     /// Makes values and marks of a row.
     fn row(&mut self, row: Row<'_, T>);
     /// Whether it decodes, and lays tokens out: instead of `row` there are then calls of `lay` and `raw`
@@ -266,7 +270,9 @@ impl<T: Element> LevelWalk<'_, T> {
                     rows: most.min(ny - y),
                     at: self.phases.row(z, y),
                 };
-                if EXPECTS {
+                if EXPECTS && self.level.planes && z > 0 && self.phases.fine[1] > 1 {
+                    pass.rows_after_plane(&batch, &mut own, &mut own_marks, &mut row, coder);
+                } else if EXPECTS {
                     pass.expected_rows(&batch, &mut own, &mut own_marks, &mut row, coder);
                 } else {
                     pass.plain_rows(&batch, &mut own, &mut row, coder);

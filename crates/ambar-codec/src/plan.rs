@@ -21,6 +21,8 @@ pub struct Plan {
     linear: u8,
     /// Whether contexts are the levels alone: quicker, and larger.
     quick: bool,
+    /// Whether contexts come from the plane before and not from the row before: quicker, and larger.
+    planes: bool,
     /// Whether arrays become packed streams.
     packed: bool,
 }
@@ -37,6 +39,7 @@ impl Plan {
             tightening: byte & 3,
             linear: byte >> 2 & ((1 << LEVELS) - 1),
             quick: byte >> 6 & 1 == 1,
+            planes: false,
             packed: false,
         };
         (byte >> 7 == 0).then_some(plan)
@@ -56,8 +59,28 @@ impl Plan {
     pub fn quick(self) -> Self {
         Self {
             quick: true,
+            planes: false,
             ..self
         }
+    }
+
+    /// With contexts that come from the plane before, or from the row before. Quick ones have neither.
+    pub(crate) fn with_planes(self, planes: bool) -> Self {
+        Self {
+            planes: planes && !self.quick,
+            ..self
+        }
+    }
+
+    /// Whether contexts come from the plane before.
+    pub(crate) fn has_planes(self) -> bool {
+        self.planes
+    }
+
+    /// Whether contexts come from the row before: what is there is predicted from more then, and more that
+    /// is not there is gone over.
+    pub(crate) fn expects_rows(self) -> bool {
+        !self.quick && !self.planes
     }
 
     /// With packed streams for arrays, whose values are not so large that they need more than 32 bits, or are
@@ -91,12 +114,14 @@ impl Plan {
         let mut tighter = 1.0f64;
         (0..count)
             .map(|number| {
+                // Steps so large that sums overflow would be of no use.
+                let step = (2.0 * bound / tighter.min(limit)).min(T::LARGEST);
                 let level = Level {
                     number,
                     shift,
-                    // Steps so large that sums overflow would be of no use.
-                    step: (2.0 * bound / tighter.min(limit)).min(T::LARGEST),
+                    step,
                     expects: !self.quick,
+                    planes: self.planes && step > 0.0,
                     cubic: self.linear >> number.min(LEVELS - 1) & 1 == 0,
                 };
                 tighter *= factor;

@@ -175,7 +175,16 @@ fn check<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64, plan: Option
     let noise: Vec<T> = (0..1331)
         .map(|i| value(1, i, &mut Random(i as u64), 1.0))
         .collect();
-    encode(&noise, &Layout::Array(&[11, 11, 11]), 0.0, None, &mut used).unwrap();
+    for bound in [0.0, 1.0] {
+        encode(
+            &noise,
+            &Layout::Array(&[11, 11, 11]),
+            bound,
+            None,
+            &mut used,
+        )
+        .unwrap();
+    }
     let again = encode(values, layout, bound, plan, &mut used).unwrap();
     assert!(stream == again, "the workspace's past shows");
     let mut out = vec![T::from_f64(0.125); values.len()];
@@ -206,6 +215,7 @@ pub(crate) fn check_kind<T: Element>(
     let values: Vec<T> = (0..count).map(|i| value(kind, i, random, bound)).collect();
     let plan = plan.map(|plan| match plan {
         0..128 => Plan::from_byte(plan).unwrap(),
+        128..192 => Plan::from_byte(plan - 128).unwrap().with_planes(true),
         _ => Plan::default().packed(),
     });
     check(&values, layout, bound, plan);
@@ -261,10 +271,10 @@ proptest! {
 #[test]
 fn every_plan_kind_and_bound() {
     let shape = [9, 6, 21];
-    for plan in (0..64).chain((64..128).step_by(3)) {
+    for plan in (0..64).chain((64..192).step_by(3)) {
         for kind in 0..KINDS {
             // Another bound each time: over all plans, all of them.
-            let settings = (kind, (plan + 5 * kind) % BOUNDS, Some(plan));
+            let settings = (kind, (plan % BOUNDS + 5 * kind) % BOUNDS, Some(plan));
             let seed = u64::from(plan) << 8 | u64::from(kind);
             check_kind::<f64>(&Layout::Array(&shape), 1134, settings, &mut Random(seed));
             check_kind::<f32>(&Layout::Array(&shape), 1134, settings, &mut Random(seed));

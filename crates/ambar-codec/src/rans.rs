@@ -1,4 +1,4 @@
-//! Static entropy coding: four or eight interleaved rANS states, tables chosen by context.
+//! Static entropy coding: four, eight or 32 interleaved rANS states, tables chosen by context.
 //!
 //! Source of the method: J. Duda, "Asymmetric numeral systems" (arXiv:1311.2540); the word-wise
 //! renormalisation and the interleaving follow F. Giesen, "Interleaved entropy coders"
@@ -6,12 +6,19 @@
 
 use crate::error::{Corrupt, Result};
 use crate::frequencies::{BITS, Frequencies, SLOTS, starts};
+use crate::slots::{OfBins, Slots};
+#[cfg(target_feature = "avx2")]
+use crate::wide::{self, Words};
 
 /// States side by side, so that the processor has so many chains of instructions to go on with: in
 /// streams of version 2.
 pub(crate) const STATES: usize = 8;
 /// In streams of version 1.
 pub(crate) const FEW_STATES: usize = 4;
+/// In those of version 5 that are long: for vectors.
+pub(crate) const WIDE_STATES: usize = 32;
+/// Bytes of coded symbols beside which so many states weigh little.
+pub(crate) const LONG: f64 = 64.0 * 4.0 * WIDE_STATES as f64;
 /// Words are read seldom where there is less than a byte of them for so many symbols.
 const SELDOM: usize = 6;
 /// States lie in `LOWEST ..`.
@@ -105,54 +112,10 @@ impl EncodeTables {
     }
 }
 
-/// A table for decoding: one word a slot with the symbol (8 bits), the slot's number among the symbol's
-/// (12 bits), the symbol's frequency (12 bits; at the top, where one shift gets it: the next state waits
-/// for it).
-pub(crate) type Slots = [u32; SLOTS];
-
-/// The tables of all contexts for decoding.
-#[derive(Default)]
-pub(crate) struct DecodeTables {
-    tables: Vec<Slots>,
-}
-
-impl DecodeTables {
-    /// Makes these the tables of contexts, each with a sum of `SLOTS`.
-    pub(crate) fn set(&mut self, contexts: &[Frequencies]) -> Result<()> {
-        if self.tables.len() < contexts.len() {
-            self.tables.resize(contexts.len(), [0; SLOTS]);
-        }
-        for (slots, frequencies) in self.tables.iter_mut().zip(contexts) {
-            let mut rest = &mut slots[..];
-            for (symbol, frequency) in frequencies.iter().enumerate() {
-                let entry = symbol as u32 | u32::from(*frequency) << 20;
-                let (own, others) = rest
-                    .split_at_mut_checked(usize::from(*frequency))
-                    .ok_or(Corrupt("a table of frequencies has another sum"))?;
-                for (slot, number) in own.iter_mut().zip(0..) {
-                    *slot = entry | number << 8;
-                }
-                rest = others;
-            }
-            if !rest.is_empty() {
-                return Err(Corrupt("a table of frequencies has another sum"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The tables of bins, of which `of_bin` says their numbers; 0 stands for those that there are not.
-    pub(crate) fn of_bins(&self, of_bin: &[u8]) -> [&Slots; 256] {
-        let table = |bin: usize| of_bin.get(bin).map_or(0, |table| usize::from(*table));
-        std::array::from_fn(|bin| &self.tables[table(bin)])
-    }
-}
-
 /// The states and what is left of the words.
 pub(crate) struct Decoder<'a> {
-    /// The tables of the bins.
-    tables: &'a [&'a Slots; 256],
-    states: [u32; STATES],
+    of_bins: &'a OfBins<'a>,
+    states: [u32; WIDE_STATES],
     /// How many of the states there are.
     lanes: usize,
     words: &'a [u8],
@@ -162,10 +125,10 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of what [`EncodeTables::encode`] wrote, about `count` symbols, with `STATES` states or
-    /// `FEW_STATES`.
+    /// A decoder of what [`EncodeTables::encode`] wrote, about `count` symbols, with `STATES` states,
+    /// `FEW_STATES` or `WIDE_STATES`.
     pub(crate) fn new(
-        tables: &'a [&'a Slots; 256],
+        of_bins: &'a OfBins<'a>,
         bytes: &'a [u8],
         count: usize,
         lanes: usize,
@@ -173,12 +136,12 @@ impl<'a> Decoder<'a> {
         let (heads, words) = bytes
             .split_at_checked(4 * lanes)
             .ok_or(Corrupt("the coded symbols are cut short"))?;
-        let mut states = [LOWEST; STATES];
+        let mut states = [LOWEST; WIDE_STATES];
         for (state, head) in states.iter_mut().zip(heads.as_chunks::<4>().0) {
             *state = u32::from_le_bytes(*head);
         }
         Ok(Self {
-            tables,
+            of_bins,
             states,
             lanes,
             words,
@@ -191,20 +154,41 @@ impl<'a> Decoder<'a> {
     ///
     /// Reading beyond the words gives zeros: `finish` finds out.
     pub(crate) fn decode(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        if self.lanes == STATES {
-            self.decode_with::<STATES>(bins, symbols);
-        } else {
-            self.decode_with::<FEW_STATES>(bins, symbols);
+        match self.lanes {
+            WIDE_STATES => self.decode_wide(bins, symbols),
+            STATES => self.decode_with::<STATES>(bins, symbols),
+            _ => self.decode_with::<FEW_STATES>(bins, symbols),
         }
     }
 
     /// Decodes symbols that are all of one bin.
     pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
-        if self.lanes == STATES {
-            self.decode_alike_with::<STATES>(bin, symbols);
-        } else {
-            self.decode_alike_with::<FEW_STATES>(bin, symbols);
+        match self.lanes {
+            WIDE_STATES => self.decode_alike_with::<WIDE_STATES>(bin, symbols),
+            STATES => self.decode_alike_with::<STATES>(bin, symbols),
+            _ => self.decode_alike_with::<FEW_STATES>(bin, symbols),
         }
+    }
+
+    #[cfg(target_feature = "avx2")]
+    fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        let (bins, last) = bins[..symbols.len()].as_chunks();
+        let (groups, rest) = symbols.as_chunks_mut();
+        let mut words = Words {
+            words: self.words,
+            position: self.position,
+        };
+        let OfBins { slots, numbers, .. } = self.of_bins;
+        let states = &mut self.states;
+        wide::decode((slots, numbers), (bins, groups), states, &mut words);
+        self.position = words.position;
+        let tables = &self.of_bins.tables;
+        self.rest::<WIDE_STATES>(rest, |k| tables[usize::from(last[k])]);
+    }
+
+    #[cfg(not(target_feature = "avx2"))]
+    fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        self.decode_with::<WIDE_STATES>(bins, symbols);
     }
 
     #[inline(always)]
@@ -221,13 +205,13 @@ impl<'a> Decoder<'a> {
             done += sure;
         }
         self.seldom(&bins[done..], &mut groups[done..]);
-        let tables = self.tables;
+        let tables = &self.of_bins.tables;
         self.rest::<N>(rest, |k| tables[usize::from(last[k])]);
     }
 
     #[inline(always)]
     fn decode_alike_with<const N: usize>(&mut self, bin: u8, symbols: &mut [u8]) {
-        let table = self.tables[usize::from(bin)];
+        let table = self.of_bins.tables[usize::from(bin)];
         let (groups, rest) = symbols.as_chunks_mut::<N>();
         let mut done = 0;
         loop {
@@ -267,7 +251,7 @@ impl<'a> Decoder<'a> {
 
     #[inline(never)]
     fn seldom<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (tables, bins) = (self.tables, &bins[..groups.len()]);
+        let (tables, bins) = (&self.of_bins.tables, &bins[..groups.len()]);
         self.with_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
     }
 
@@ -278,7 +262,7 @@ impl<'a> Decoder<'a> {
 
     #[inline(never)]
     fn often<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (tables, bins) = (self.tables, &bins[..groups.len()]);
+        let (tables, bins) = (&self.of_bins.tables, &bins[..groups.len()]);
         self.without_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
     }
 
@@ -350,7 +334,7 @@ impl<'a> Decoder<'a> {
 
     /// Checks that exactly all words were read and the states are those the encoder began with.
     pub(crate) fn finish(&self) -> Result<()> {
-        if self.position == self.words.len() && self.states == [LOWEST; STATES] {
+        if self.position == self.words.len() && self.states == [LOWEST; WIDE_STATES] {
             Ok(())
         } else {
             Err(Corrupt("the coded symbols end where they should not"))
@@ -403,6 +387,7 @@ mod tests {
     use super::*;
     use crate::frequencies::normalise;
     use crate::properties::Random;
+    use crate::slots::DecodeTables;
 
     /// Symbols that take few bits, and many, come back whatever pieces they are decoded in: with a
     /// branch and without, of one bin and of several.
@@ -410,6 +395,7 @@ mod tests {
     fn symbols_come_back_in_pieces() {
         come_back::<STATES>();
         come_back::<FEW_STATES>();
+        come_back::<WIDE_STATES>();
     }
 
     fn come_back<const N: usize>() {

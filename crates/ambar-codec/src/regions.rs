@@ -34,6 +34,17 @@ pub enum Layout<'a> {
 }
 
 impl Layout<'_> {
+    /// Whether values lie in planes behind each other.
+    pub(crate) fn has_planes(&self) -> bool {
+        match self {
+            Self::Array(shape) => of_array(shape).is_ok_and(|([z, y, _], _)| z > 1 && y > 1),
+            Self::Blocks {
+                side: [z, y, _], ..
+            } => *z > 1 && *y > 1,
+            Self::Cells { .. } => false,
+        }
+    }
+
     /// Checks that there are as many values, and that the error bound is one.
     pub(crate) fn check(&self, values: usize, bound: f64) -> Result<()> {
         if !(bound >= 0.0 && bound.is_finite()) {

@@ -13,8 +13,9 @@ use crate::mask;
 use crate::packed;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
-use crate::rans::{self, DecodeTables};
+use crate::rans;
 use crate::regions::{self, Dense, Layout};
+use crate::slots::DecodeTables;
 use crate::tables::{Histogram, Tables};
 use crate::tune::tune;
 use crate::validity::Validity;
@@ -24,8 +25,10 @@ pub(crate) const SINGLE: u8 = 1;
 pub(crate) const GROUPED: u8 = 2;
 /// The version of streams of cells, whose layout is another.
 pub(crate) const CELLS: u8 = 4;
+/// The version of streams whose classes come from the plane before.
+pub(crate) const PLANES: u8 = 5;
 /// The newest version of the streams that this library reads and writes.
-pub const VERSION: u8 = CELLS;
+pub const VERSION: u8 = PLANES;
 
 /// Bits of a stream's flags.
 pub(crate) const BLOCKS: u8 = 1;
@@ -100,14 +103,16 @@ fn walk<T: Element>(
     plan: Plan,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
-    let input = Input::new(values, layout, bound, plan.is_quick())?;
+    // Without loss the row before tells more.
+    let plan = plan.with_planes(plan.has_planes() && bound > 0.0 && layout.has_planes());
+    let input = Input::new(values, layout, bound, !plan.expects_rows())?;
     make_symbols(&input, bound, plan, workspace);
     // Where many values had to be stored as they are, the bound is below what their type resolves.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
         let bounded = std::mem::take(&mut workspace.symbols);
-        make_symbols(&input, 0.0, plan, workspace);
+        let lossless = walk(values, layout, 0.0, plan, workspace)?;
         if bits(&workspace.symbols, 1.0) <= bits(&bounded, 1.0) {
-            return Ok(input.stream(&workspace.symbols, 0.0, plan));
+            return Ok(lossless);
         }
         workspace.symbols = bounded;
     }
@@ -168,8 +173,8 @@ pub(crate) struct Input<T> {
 }
 
 impl<T: Element> Input<T> {
-    /// Puts values into regions: for a `quick` stream, or another one.
-    pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, quick: bool) -> Result<Self> {
+    /// Puts values into regions: unit blocks into ones that are filled, or filled `well`.
+    pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, well: bool) -> Result<Self> {
         layout.check(values.len(), bound)?;
         let (mut version, mut header) = (SINGLE, Vec::new());
         write_number(values.len() as u64, &mut header);
@@ -196,7 +201,7 @@ impl<T: Element> Input<T> {
                 let places = blocks::encode_keys(&keys);
                 write_number(places.len() as u64, &mut header);
                 header.extend(places);
-                let regions = blocks::regions(&keys, quick);
+                let regions = blocks::regions(&keys, well);
                 all.extend(
                     regions
                         .iter()
@@ -256,6 +261,11 @@ impl<T: Element> Input<T> {
             }
             out.push(coded.size as u8);
             write_tables(&coded.grouped, &mut out);
+            coded
+        } else if plan.has_planes() {
+            let (states, coded) = groups::encode_long(symbols);
+            out[0] = PLANES;
+            out.push(states as u8);
             coded
         } else {
             groups::encode_singly::<{ rans::FEW_STATES }>(symbols)
@@ -344,18 +354,21 @@ mod tests {
                 4.. if bound == 0.5 => -0.0,
                 _ => (i as f64 * 0.37).sin() * 1e3 + (i % 7) as f64,
             };
-            for bound in [0.0, 0.1, 0.5, 30.0, 1e300] {
+            let bounds = [0.0, 0.1, 0.5, 30.0, 1e300];
+            let both = [false, true].map(|planes| bounds.map(|bound| (planes, bound)));
+            for &(planes, bound) in both.as_flattened() {
+                let plan = Plan::default().with_planes(planes);
                 let values: Vec<f64> = (0..count).map(|i| value(i, bound)).collect();
                 let coded = if bound == 0.5 { 0.0 } else { bound };
                 let mut input = Input::new(&values, &Layout::Array(&shape), coded, false).unwrap();
                 let mut streams = [None, Some(Bitmap::full(shape))].map(|valid| {
                     input.regions[0].valid = valid;
                     let mut workspace = Workspace::default();
-                    make_symbols(&input, coded, Plan::default(), &mut workspace);
-                    input.stream(&workspace.symbols, coded, Plan::default())
+                    make_symbols(&input, coded, plan, &mut workspace);
+                    input.stream(&workspace.symbols, coded, plan)
                 });
                 let [short, long] = &mut streams;
-                assert!(short == long, "{shape:?} {bound}");
+                assert!(short == long, "{shape:?} {bound} {planes}");
             }
         }
     }
@@ -373,8 +386,9 @@ mod tests {
             [6, 10, 134],
         ] {
             let count = shape.iter().product();
-            for (holes, plan) in (0..2).flat_map(|holes| (0..128).map(move |plan| (holes, plan))) {
-                let plan = Plan::from_byte(plan).unwrap();
+            for (holes, plan) in (0..2).flat_map(|holes| (0..192).map(move |plan| (holes, plan))) {
+                let planes = plan >= 128;
+                let plan = Plan::from_byte(plan & 127).unwrap().with_planes(planes);
                 let value = |i: usize| match i % 61 {
                     _ if holes == 1 && ((i / 5).is_multiple_of(3) || i / 70 % 4 == 1) => f64::NAN,
                     3 => 1e301,

@@ -70,6 +70,27 @@ impl Histogram {
         self.divide(scale).1
     }
 
+    /// The bits that tokens take under these tables, about.
+    pub(crate) fn bits_under(&self, tables: &Tables) -> f64 {
+        let bins = self.0.iter().zip(tables.of_bin);
+        bins.map(|(counts, table)| {
+            let frequencies = tables
+                .frequencies
+                .get(usize::from(table))
+                .into_iter()
+                .flatten();
+            let some = counts
+                .iter()
+                .zip(frequencies)
+                .filter(|(count, _)| **count > 0);
+            some.map(|(count, frequency)| {
+                f64::from(*count) * (SLOTS as f64 / f64::from(*frequency)).log2()
+            })
+            .sum::<f64>()
+        })
+        .sum()
+    }
+
     /// The tables that take the fewest bits. Tokens that there are few of under a table are counted as the
     /// `escape` there, if there is one.
     pub(crate) fn tables(&self, escape: Option<u8>) -> Tables {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use ambar_codec::{Layout, Workspace, decode, encode, inspect, tune};
+use ambar_codec::{Layout, Workspace, decode, encode, inspect, tune, tune_small};
 use common::{MOST, NOW, Random};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
@@ -84,7 +84,8 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                 };
                 let values = values(count, holes);
                 let plan = tune(&values, &layout, bound).unwrap();
-                for plan in [plan, plan.quick(), plan.packed()] {
+                let small = tune_small(&values, &layout, bound).unwrap();
+                for plan in [plan, small, plan.quick(), plan.packed()] {
                     let workspace = &mut Workspace::default();
                     let stream = encode(&values, &layout, bound, Some(plan), workspace);
                     all.push((stream.unwrap(), count));

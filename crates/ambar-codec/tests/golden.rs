@@ -1,7 +1,7 @@
 //! Streams kept: they are read for ever, and those of today are made of the same values again.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
-use ambar_codec::{Element, Layout, Workspace, decode, encode, tune};
+use ambar_codec::{Element, Layout, Workspace, decode, encode, tune, tune_small};
 use std::path::PathBuf;
 
 /// Values made without functions whose rounding depends on the machine.
@@ -27,9 +27,9 @@ fn values<T: Element>(count: usize, holes: bool) -> Vec<T> {
 /// What is made of the values of today.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// The stream that is kept.
-    Balanced,
-    /// The same, of a quick plan.
+    /// The stream that is kept, of the smallest kind.
+    Small,
+    /// Of a quick plan.
     Quick,
     /// A newer one: the kept one is read only.
     QuickOfVersion1,
@@ -37,15 +37,18 @@ enum Kind {
     Cells,
     /// A packed one.
     Packed,
+    /// One whose classes come from the plane before.
+    Planes,
 }
 
 impl Kind {
     fn version(self) -> u8 {
         match self {
-            Kind::Balanced | Kind::QuickOfVersion1 => 1,
+            Kind::Small | Kind::QuickOfVersion1 => 1,
             Kind::Quick => 2,
             Kind::Packed => 3,
             Kind::Cells => 4,
+            Kind::Planes => 5,
         }
     }
 }
@@ -63,11 +66,12 @@ fn check<T: Element>(
     let stream_path = folder.join(format!("{name}.stream"));
     let values_path = folder.join(format!("{of_values}.values"));
     let values = values::<T>(count, holes);
-    let plan = tune(&values, layout, bound).unwrap();
+    let small = tune_small(&values, layout, bound).unwrap();
     let plan = match kind {
-        Kind::Balanced | Kind::Cells => plan,
-        Kind::Quick | Kind::QuickOfVersion1 => plan.quick(),
-        Kind::Packed => plan.packed(),
+        Kind::Small => small,
+        Kind::Planes | Kind::Cells => tune(&values, layout, bound).unwrap(),
+        Kind::Quick | Kind::QuickOfVersion1 => small.quick(),
+        Kind::Packed => small.packed(),
     };
     let stream = encode(
         &values,
@@ -78,7 +82,7 @@ fn check<T: Element>(
     )
     .unwrap();
     let mut out = vec![T::from_f64(1.0); count];
-    if matches!(kind, Kind::Quick | Kind::Packed)
+    if matches!(kind, Kind::Quick | Kind::Packed | Kind::Planes)
         && std::env::var_os("AMBAR_GOLDEN_WRITE").is_some()
     {
         decode(&stream, &mut out, &mut Workspace::default()).unwrap();
@@ -150,9 +154,15 @@ fn streams_of_version_4() {
     }
 }
 
+/// Filled to 0.63: one region in version 1, several in versions 2 and 5.
+const SPARSE: Layout<'_> = Layout::Blocks {
+    side: [8; 3],
+    origins: &[[0, 0, 0], [0, 0, 8], [0, 8, 0], [8, 0, 0], [8, 8, 8]],
+};
+
 #[test]
 fn streams_of_version_1() {
-    of_all_layouts("", Kind::Balanced);
+    of_all_layouts("", Kind::Small);
 }
 
 #[test]
@@ -164,14 +174,6 @@ fn quick_streams_of_version_1() {
 /// groups of every size.
 #[test]
 fn quick_streams_of_version_2() {
-    // Filled to 0.63: one region in version 1, several in version 2.
-    let sparse: Vec<[i64; 3]> = [0, 1, 2, 4, 7]
-        .map(|i: i64| [i >> 2, i >> 1 & 1, i & 1].map(|n| 8 * n))
-        .to_vec();
-    let sparse = Layout::Blocks {
-        side: [8; 3],
-        origins: &sparse,
-    };
     for (kind, bound) in [("lossless", 0.0), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
         let name = |layout: &str| format!("quick-2-{layout}-{kind}");
         let (kept, whole, holes) = (Kind::Quick, (bound, false), (bound, true));
@@ -190,8 +192,37 @@ fn quick_streams_of_version_2() {
             1040,
             holes,
         );
-        check::<f32>(&name("sparse"), kept, &sparse, 2560, whole);
+        check::<f32>(&name("sparse"), kept, &SPARSE, 2560, whole);
     }
+}
+
+/// Made as those of version 2. Arrays without planes, and what is without loss, have version 1.
+#[test]
+fn streams_of_version_5() {
+    for (kind, bound) in [("bound", 1e-3), ("loose", 8e-2), ("tight", 1e-7)] {
+        let name = |layout: &str| format!("planes-{layout}-{kind}");
+        let (kept, whole, holes) = (Kind::Planes, (bound, false), (bound, true));
+        let boxes = Layout::Array(&[2, 9, 14, 11]);
+        check::<f64>(&name("boxes"), kept, &boxes, 2772, whole);
+        // Rows of more than one word of 64 points.
+        check::<f32>(
+            &name("long"),
+            kept,
+            &Layout::Array(&[3, 2, 150]),
+            900,
+            holes,
+        );
+        check::<f64>(&name("sparse"), kept, &SPARSE, 2560, holes);
+    }
+    // So long that there are 32 states.
+    let cube = Layout::Array(&[30, 28, 31]);
+    check::<f32>(
+        "planes-cube-wide",
+        Kind::Planes,
+        &cube,
+        26_040,
+        (1e-3, false),
+    );
 }
 
 fn of_all_layouts(prefix: &str, kept: Kind) {

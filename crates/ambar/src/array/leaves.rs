@@ -51,7 +51,7 @@ pub(super) fn choose(source: &mut Source<'_>, spec: &ArraySpec, bound: f64) -> R
     let length = |encoded: &[Vec<u8>]| encoded.iter().map(Vec::len).sum::<usize>() as f64;
     let (row, plan) = (encoded(source)?, source.plan);
     source.leaves = Some(Arc::clone(leaves));
-    source.tune(bound, false)?;
+    source.tune(bound, Profile::Small)?;
     let mut chosen = encoded(source)?;
     if length(&chosen) > (1.0 - WORTH) * length(&row) {
         (source.leaves, source.plan) = (None, plan);

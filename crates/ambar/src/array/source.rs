@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
     /// Chooses the settings of the codec `ambar`, where it is the array's.
     fn tune_to_chain(&mut self) -> Result<()> {
         match self.metadata.chain.error_bound() {
-            Some(bound) => self.tune(bound, self.metadata.chain.is_fast()),
+            Some(bound) => self.tune(bound, self.metadata.chain.profile()),
             None => Ok(()),
         }
     }
@@ -144,7 +144,7 @@ impl<'a> Source<'a> {
         let predicted =
             float && spec.predict && !matches!(spec.profile, Profile::Fast | Profile::Raw);
         if bound.is_some() || predicted || blocks && spec.profile == Profile::Small {
-            self.tune(bound.unwrap_or(0.0), spec.profile == Profile::Fast)?;
+            self.tune(bound.unwrap_or(0.0), spec.profile)?;
         }
         if let Some(bound) = bound {
             leaves::choose(self, spec, bound)?;
@@ -177,14 +177,14 @@ impl<'a> Source<'a> {
     }
 
     /// Chooses the settings of the codec `ambar` by the chunk in the middle.
-    pub(super) fn tune(&mut self, bound: f64, fast: bool) -> Result<()> {
+    pub(super) fn tune(&mut self, bound: f64, profile: Profile) -> Result<()> {
         if self.count() == 0 {
             return Ok(());
         }
         let chunk = self.chunk_at(self.count() / 2);
         let dtype = &self.metadata.dtype;
         let plan = self.with_chunk(&chunk, None, |raw, place, _| {
-            codec::tune(dtype, raw, place, (bound, fast))
+            codec::tune(dtype, raw, place, (bound, profile))
         })?;
         self.plan = Some(plan);
         Ok(())

@@ -3,6 +3,7 @@
 use ambar_codec::{Element, Layout, Plan, Workspace};
 use serde::{Deserialize, Serialize};
 
+use super::Profile;
 use super::chain::{CodecChain, ValueCodec};
 use crate::buffers;
 use crate::dtype::DataType;
@@ -54,9 +55,12 @@ impl CodecChain {
         }
     }
 
-    /// Whether the codec `ambar` is to be as fast as can be.
-    pub(crate) fn is_fast(&self) -> bool {
-        matches!(&self.values, ValueCodec::Ambar(config) if config.fast)
+    /// The profile by which the codec `ambar` is to choose its settings for more chunks.
+    pub(crate) fn profile(&self) -> Profile {
+        match &self.values {
+            ValueCodec::Ambar(config) if config.fast => Profile::Fast,
+            _ => Profile::Balanced,
+        }
     }
 }
 
@@ -146,7 +150,7 @@ pub(super) fn failed(error: ambar_codec::Error) -> Error {
     }
 }
 
-/// The settings that suit a chunk of an array best.
+/// The settings that suit a chunk of an array best, for a bound and a profile.
 ///
 /// # Errors
 /// `Invalid` where the codec does not take the values.
@@ -154,11 +158,11 @@ pub(crate) fn tune(
     dtype: &DataType,
     raw: &[u8],
     place: &ChunkPlace<'_>,
-    (error_bound, fast): (f64, bool),
+    aim: (f64, Profile),
 ) -> Result<Plan> {
     let tuned = match dtype {
-        DataType::Float32 => tune_values::<f32>(raw, place, error_bound, fast),
-        DataType::Float64 => tune_values::<f64>(raw, place, error_bound, fast),
+        DataType::Float32 => tune_values::<f32>(raw, place, aim),
+        DataType::Float64 => tune_values::<f64>(raw, place, aim),
         other => return Err(refused(other)),
     };
     tuned.map_err(failed)
@@ -167,13 +171,12 @@ pub(crate) fn tune(
 fn tune_values<T: Element + bytemuck::Pod>(
     raw: &[u8],
     place: &ChunkPlace<'_>,
-    error_bound: f64,
-    fast: bool,
+    (error_bound, profile): (f64, Profile),
 ) -> ambar_codec::Result<Plan> {
-    let tune = if fast {
-        ambar_codec::tune_fast
-    } else {
-        ambar_codec::tune
+    let tune = match profile {
+        Profile::Fast => ambar_codec::tune_fast,
+        Profile::Small => ambar_codec::tune_small,
+        _ => ambar_codec::tune,
     };
     with_values::<T, _>(raw, |values| {
         place.with_layout(|layout| tune(values, layout, error_bound))

@@ -1,0 +1,118 @@
+//! Rows behind the first plane of a phase: their classes follow from earlier phases and the plane
+//! before, so that the tokens of all rows of a batch are known at once.
+
+use crate::batch::{Batch, Pass, RowScratch};
+use crate::decoder::add_and_mark;
+use crate::element::Element;
+use crate::pack::append;
+use crate::passes::{Row, RowCoder};
+use crate::predict::LANES;
+use crate::token::for_each_raw;
+
+impl<T: Element, const N: usize> Pass<'_, T, N> {
+    /// Codes the rows of a batch that has a plane before it.
+    pub(crate) fn rows_after_plane<C: RowCoder<T>>(
+        &self,
+        batch: &Batch,
+        own: &mut [T],
+        marks: &mut [u8],
+        scratch: &mut RowScratch<T>,
+        coder: &mut C,
+    ) {
+        self.geometry.runs(batch, &mut scratch.runs);
+        self.predict::<true>(batch, scratch);
+        self.classes(batch, marks, scratch);
+        coder.ahead_each(&scratch.classes);
+        if C::LAYS {
+            return self.laid_rows_after_plane(batch, own, marks, scratch, coder);
+        }
+        let points = self.geometry.points;
+        let room = points.next_multiple_of(LANES);
+        for (place, from, count) in self.geometry.rows(batch) {
+            let at = batch.at + from;
+            coder.row(Row {
+                place: self.place(place),
+                level: self.level,
+                predictions: &scratch.predictions[from..],
+                bins: None,
+                points,
+                there: self.geometry.there(place),
+                count,
+                values: &mut own[at..at + room],
+                marks: Some(&mut marks[at..at + room]),
+            });
+        }
+    }
+
+    /// Finds the classes of the points that are there, row by row.
+    fn classes(&self, batch: &Batch, marks: &[u8], scratch: &mut RowScratch<T>) {
+        for (from, n) in &scratch.runs {
+            let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
+            let near = &mut scratch.near[*from..from + n];
+            self.expectation.near(self.marks, at, near);
+            self.expectation.bins_after_plane(
+                (marks, at),
+                (near, &scratch.rough[*from..from + n]),
+                &mut scratch.before,
+                &mut scratch.bins[*from..from + n],
+            );
+        }
+        scratch.classes.clear();
+        for (place, from, count) in self.geometry.rows(batch) {
+            let bins = &scratch.bins[from..][..self.geometry.points + LANES];
+            append(
+                self.geometry.there(place),
+                count,
+                bins,
+                &mut scratch.classes,
+            );
+        }
+    }
+
+    /// Decodes the rows of a batch, whose predictions and tokens are known.
+    fn laid_rows_after_plane<C: RowCoder<T>>(
+        &self,
+        batch: &Batch,
+        own: &mut [T],
+        marks: &mut [u8],
+        scratch: &mut RowScratch<T>,
+        coder: &mut C,
+    ) {
+        let points = self.geometry.points;
+        let mut raw = false;
+        // Points that are not there have no magnitude.
+        scratch.tokens.fill(0);
+        for (place, from, count) in self.geometry.rows(batch) {
+            let tokens = &mut scratch.tokens[from..];
+            raw |= coder.lay(self.geometry.there(place), count, points, tokens);
+            tokens[points..][..LANES].fill(0);
+        }
+        let step = T::from_f64(self.level.step);
+        for (from, n) in &scratch.runs {
+            let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
+            add_and_mark(
+                &scratch.tokens[*from..from + n],
+                step,
+                &scratch.predictions[*from..from + n],
+                &mut own[at..at + n],
+                &mut marks[at..at + n],
+            );
+        }
+        if !raw {
+            return;
+        }
+        for (row, from, _) in self.geometry.rows(batch) {
+            let (place, at) = (self.place(row), batch.at + from);
+            for_each_raw(&scratch.tokens[from..][..points], |k, token| {
+                let residual = coder.raw(token, place.start + k * place.step);
+                let prediction = scratch.predictions[from + k];
+                own[at + k] = match residual {
+                    Some(residual) => prediction.plus(T::from_i32(residual).times(step)),
+                    None => prediction,
+                };
+                let size = residual.map_or(u32::MAX, i32::unsigned_abs);
+                marks[at + k] = size.min(255) as u8;
+            });
+        }
+    }
+}
