@@ -18,7 +18,16 @@ from ambar.cli import app
 from amrex_plotfiles import smooth, steep, write_plotfile
 from conftest import amrex_sample
 
-OWN = ["amrex-1d", "amric-lr", "amric-linear", "amric-clustered", "ambar-8", "ambar", "ambar-fast"]
+OWN = [
+    "amrex-1d",
+    "amric-lr",
+    "amric-linear",
+    "amric-clustered",
+    "ambar-8",
+    "ambar",
+    "ambar-fast",
+    "ambar-small",
+]
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +134,13 @@ def test_plotfiles_of_two_dimensions_are_measured(tmp_path: Path) -> None:
     boxes = [[((0, 0), (31, 15))], [((8, 8), (23, 23))]]
     path = write_plotfile(tmp_path / "plt", boxes, domain=(32, 16))
     found = study.run_study(path, bounds=[1e-3], keys=OWN, rounds=1)
-    assert [row.key for row in found.rows] == ["amrex-1d", "ambar-8", "ambar", "ambar-fast"]
+    assert [row.key for row in found.rows] == [
+        "amrex-1d",
+        "ambar-8",
+        "ambar",
+        "ambar-fast",
+        "ambar-small",
+    ]
     assert all(row.worst <= 1 for row in found.rows)
     assert found.left_out["AMRIC SZ_L/R, unit SLE (own)"] == "not for 2 dimensions"
 

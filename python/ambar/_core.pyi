@@ -432,7 +432,9 @@ def decode_alone(codecs: str, dtype: str, shape: list[int], encoded: Buffer, out
 def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float]:
     """Return type and number of a stream's values, and its bound."""
 
-def codec_tune(values: _Array, origins: _Array | None, bound: float) -> CodecPlan: ...
+def codec_tune(
+    values: _Array, origins: _Array | None, bound: float, small: bool = False
+) -> CodecPlan: ...
 def compact(path: _Path) -> None: ...
 def convert_amrex(
     source: _Path | Patches,

@@ -161,23 +161,35 @@ fn origins(array: &Bound<'_, PyAny>) -> PyResult<Vec<[i64; 3]>> {
     .map_err(|_| PyValueError::new_err("the origins must be aligned"))
 }
 
-/// Chooses settings for values like these, to be used for all chunks of an array.
+/// Chooses settings for values like these, to be used for all chunks of an array; where `small`, as the
+/// profile of that name does.
 #[pyfunction]
-#[pyo3(signature = (values, origins, bound))]
+#[pyo3(signature = (values, origins, bound, small=false))]
 fn codec_tune(
     py: Python<'_>,
     values: &Bound<'_, PyAny>,
     origins: Option<&Bound<'_, PyAny>>,
     bound: f64,
+    small: bool,
 ) -> PyResult<CodecPlan> {
     let lent = Lent::new(values, false)?;
     let lie = Lie::new(&lent, origins)?;
-    by_format!(lent, tune(py, &lent, &lie, bound))
+    by_format!(lent, tune(py, &lent, &lie, (bound, small)))
 }
 
-fn tune<T: Value>(py: Python<'_>, lent: &Lent, lie: &Lie, bound: f64) -> PyResult<CodecPlan> {
+fn tune<T: Value>(
+    py: Python<'_>,
+    lent: &Lent,
+    lie: &Lie,
+    (bound, small): (f64, bool),
+) -> PyResult<CodecPlan> {
     let (values, layout) = (values::<T>(lent)?, lie.layout()?);
-    told(py.detach(|| ambar_codec::tune(values, &layout, bound))).map(CodecPlan)
+    let tune = if small {
+        ambar_codec::tune_small
+    } else {
+        ambar_codec::tune
+    };
+    told(py.detach(|| tune(values, &layout, bound))).map(CodecPlan)
 }
 
 /// Encodes an array, or unit blocks with their origins, within an absolute bound.

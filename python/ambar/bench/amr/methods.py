@@ -128,6 +128,17 @@ class Ambar8(Ambar):
     sides = (8,)
 
 
+class AmbarSmall(Ambar):
+    """The same as the profile "small" has it."""
+
+    name = "ambar, small"
+    key = "ambar-small"
+
+    def tune(self, piece: Piece, bound: float) -> _core.CodecPlan:
+        """Return the settings for pieces like this one."""
+        return _core.codec_tune(piece.values, piece.origins, bound, small=True)
+
+
 class AmbarFast(Ambar):
     """The same with the simplest contexts, as the profile "fast" has it."""
 

@@ -33,6 +33,7 @@ METHODS: tuple[type[Method], ...] = (
     methods.Ambar8,
     methods.Ambar,
     methods.AmbarFast,
+    methods.AmbarSmall,
     stores.StoreAuto,
     stores.StoreDrop,
 )
