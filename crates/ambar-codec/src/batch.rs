@@ -298,6 +298,27 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
+    /// A row on its way to the coder, of which `count` points are there: predictions and classes are known,
+    /// values and marks are made.
+    pub(crate) fn row<'a>(
+        &'a self,
+        (place, count): ([usize; 2], usize),
+        (predictions, bins): (&'a [T], Option<&'a [u8]>),
+        (values, marks): (&'a mut [T], Option<&'a mut [u8]>),
+    ) -> Row<'a, T> {
+        Row {
+            place: self.place(place),
+            level: self.level,
+            predictions,
+            bins,
+            points: self.geometry.points,
+            there: self.geometry.there(place),
+            count,
+            values,
+            marks,
+        }
+    }
+
     /// Codes the rows of a batch under the classes of what is expected.
     pub(crate) fn expected_rows(
         &self,
@@ -313,8 +334,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             let near = &mut scratch.near[*from..from + n];
             self.expectation.near(self.marks, batch.at + from, near);
         }
-        let points = self.geometry.points;
-        let room = points.next_multiple_of(LANES);
+        let room = self.geometry.points.next_multiple_of(LANES);
         for (place, from, count) in self.geometry.rows(batch) {
             let at = batch.at + from;
             self.expectation.bins(
@@ -323,17 +343,9 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 (&scratch.near[from..], &scratch.rough[from..]),
                 &mut scratch.bins[..room],
             );
-            coder.row(Row {
-                place: self.place(place),
-                level: self.level,
-                predictions: &scratch.predictions[from..],
-                bins: Some(&scratch.bins),
-                points,
-                there: self.geometry.there(place),
-                count,
-                values: &mut own[at..at + room],
-                marks: Some(&mut marks[at..at + room]),
-            });
+            let to = (&mut own[at..at + room], Some(&mut marks[at..at + room]));
+            let known = (&scratch.predictions[from..], Some(&scratch.bins[..]));
+            coder.row(self.row((place, count), known, to));
         }
     }
 
@@ -350,21 +362,11 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             return self.laid_rows(batch, own, scratch, coder);
         }
         self.predict::<false>(batch, scratch);
-        let points = self.geometry.points;
-        let room = points.next_multiple_of(LANES);
+        let room = self.geometry.points.next_multiple_of(LANES);
         for (place, from, count) in self.geometry.rows(batch) {
             let at = batch.at + from;
-            coder.row(Row {
-                place: self.place(place),
-                level: self.level,
-                predictions: &scratch.predictions[from..],
-                bins: None,
-                points,
-                there: self.geometry.there(place),
-                count,
-                values: &mut own[at..at + room],
-                marks: None,
-            });
+            let known = (&scratch.predictions[from..], None);
+            coder.row(self.row((place, count), known, (&mut own[at..at + room], None)));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::batch::{Batch, Pass, RowScratch};
 use crate::decoder::add_and_mark;
 use crate::element::Element;
 use crate::pack::append;
-use crate::passes::{Row, RowCoder};
+use crate::passes::RowCoder;
 use crate::predict::LANES;
 use crate::token::for_each_raw;
 
@@ -26,21 +26,12 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         if C::LAYS {
             return self.laid_rows_after_plane(batch, own, marks, scratch, coder);
         }
-        let points = self.geometry.points;
-        let room = points.next_multiple_of(LANES);
+        let room = self.geometry.points.next_multiple_of(LANES);
         for (place, from, count) in self.geometry.rows(batch) {
             let at = batch.at + from;
-            coder.row(Row {
-                place: self.place(place),
-                level: self.level,
-                predictions: &scratch.predictions[from..],
-                bins: None,
-                points,
-                there: self.geometry.there(place),
-                count,
-                values: &mut own[at..at + room],
-                marks: Some(&mut marks[at..at + room]),
-            });
+            let known = (&scratch.predictions[from..], None);
+            let to = (&mut own[at..at + room], Some(&mut marks[at..at + room]));
+            coder.row(self.row((place, count), known, to));
         }
     }
 
