@@ -2,6 +2,7 @@
 
 mod blocks;
 mod check;
+mod cold;
 mod layout;
 mod leaves;
 mod long;

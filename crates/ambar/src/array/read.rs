@@ -107,6 +107,9 @@ impl Array {
         if bytes == 0 {
             return Ok(());
         }
+        if let Some(cold) = self.cold(selection)? {
+            return self.read_cold(&cold, out);
+        }
         let shared = Shared::new(out);
         let chunk = |index| Some(plan.block(index)?.chunk);
         self.try_for_each_chunk(plan.count, chunk, |index| {
@@ -199,7 +202,7 @@ impl Array {
     }
 
     /// Reads the bytes of a 1-D array's chunk from `skipped` on, as many as `out` takes.
-    fn read_part(
+    pub(super) fn read_part(
         &self,
         chunk: u64,
         skipped: usize,
@@ -217,7 +220,7 @@ impl Array {
         })
     }
 
-    fn value_size(&self) -> Result<usize> {
+    pub(super) fn value_size(&self) -> Result<usize> {
         self.dtype().size().ok_or_else(|| {
             Error::invalid(format!(
                 "values of {} have no fixed size; read them as strings",

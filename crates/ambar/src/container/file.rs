@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// How much is read at once where all of a file is gone through.
 pub const PIECE: u64 = 1 << 20;
 
-/// Slices that are written with one call at most; systems take 1024.
+/// Slices that are read or written with one call at most; systems take 1024.
 const SLICES: usize = 512;
 
 #[cfg(test)]
@@ -22,17 +22,64 @@ thread_local! {
     pub static READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Fills `out` from `offset` of `file`; an end of the file before that is `Corrupt`.
-pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
+fn count_read() {
     #[cfg(test)]
     READS.set(READS.get() + 1);
+}
+
+/// Fills `out` from `offset` of `file`; an end of the file before that is `Corrupt`.
+pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Result<()> {
+    count_read();
     file.read_exact_at(out, offset)
-        .map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                cut_short(offset.saturating_add(out.len() as u64), path.display())
+        .map_err(|source| failed_read(source, path, offset, out.len()))
+}
+
+/// Fills `parts`, one after the other, from `offset` of `file` on, many of them with each call; an end of
+/// the file before that is `Corrupt`.
+pub fn read_parts(file: &File, path: &Path, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
+    count_read();
+    let len = parts.iter().map(|part| part.len()).sum();
+    try_read_parts(file, offset, parts).map_err(|source| failed_read(source, path, offset, len))
+}
+
+fn try_read_parts(file: &File, mut offset: u64, parts: &mut [&mut [u8]]) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let slices = parts.iter_mut().map(|part| IoSliceMut::new(part));
+    let mut slices: Vec<IoSliceMut<'_>> = slices.collect();
+    let mut rest = slices.as_mut_slice();
+    // Leaves out what is empty in front, too.
+    IoSliceMut::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        let count = rest.len().min(SLICES) as libc::c_int;
+        let place = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        // SAFETY: an IoSliceMut is laid out as the system's iovec; `count` of them are alive, in place
+        // and borrowed for writing, and the descriptor is open, until the call returns.
+        let read = unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr().cast(), count, place) };
+        match usize::try_from(read) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                offset += read as u64;
+                IoSliceMut::advance_slices(&mut rest, read);
             }
-            _ => Error::io(source, path, "reading"),
-        })
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error for `len` bytes of the file at `path` that could not be read.
+fn failed_read(source: io::Error, path: &Path, offset: u64, len: usize) -> Error {
+    match source.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            cut_short(offset.saturating_add(len as u64), path.display())
+        }
+        _ => Error::io(source, path, "reading"),
+    }
 }
 
 /// Writes `parts`, one after the other, from `offset` of `file` on, many of them with each call.
@@ -67,6 +114,36 @@ pub fn write_parts(file: &File, parts: &[&[u8]], mut offset: u64) -> io::Result<
         }
     }
     Ok(())
+}
+
+/// Whether the system keeps the byte at `offset` of `file` in memory, or does not tell.
+#[cfg(target_os = "linux")]
+pub fn is_cached(file: &File, offset: u64) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: asks for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let (Ok(page), Ok(offset)) = (usize::try_from(page), libc::off_t::try_from(offset)) else {
+        return true;
+    };
+    let (start, anywhere) = (offset - offset % page as libc::off_t, std::ptr::null_mut());
+    let (descriptor, kind) = (file.as_raw_fd(), libc::MAP_SHARED);
+    // SAFETY: a fresh mapping of one page, which nothing ever reads, aliases nothing.
+    let mapping = unsafe { libc::mmap(anywhere, page, libc::PROT_READ, kind, descriptor, start) };
+    if mapping == libc::MAP_FAILED {
+        return true;
+    }
+    let mut resident = 0u8;
+    // SAFETY: the mapping is one page long, for which the system writes one byte.
+    let known = unsafe { libc::mincore(mapping, page, &raw mut resident) } == 0;
+    // SAFETY: the mapping was made above and is used no more.
+    unsafe { libc::munmap(mapping, page) };
+    !known || resident & 1 == 1
+}
+
+/// Says that it does.
+#[cfg(not(target_os = "linux"))]
+pub fn is_cached(_file: &File, _offset: u64) -> bool {
+    true
 }
 
 /// The error for a file that ends before byte `end`.

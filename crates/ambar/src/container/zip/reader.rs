@@ -251,6 +251,18 @@ impl ZipReader {
         }
         Ok(())
     }
+
+    /// Where in the file `len` bytes of `entry` from `offset` on begin.
+    fn start_of(&self, entry: &Entry, offset: u64, len: usize) -> Result<u64> {
+        let Place::Offset(start) = entry.place else {
+            return Err(Error::invalid("the entry is another container's").in_file(self.location()));
+        };
+        entry
+            .check_range(offset, len)
+            .map_err(|error| error.in_file(self.location()))?;
+        // An entry lies inside the file, so that its offsets do not overflow.
+        Ok(start + offset)
+    }
 }
 
 impl Container for ZipReader {
@@ -271,16 +283,21 @@ impl Container for ZipReader {
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
-        let Place::Offset(start) = entry.place else {
-            return Err(
-                Error::invalid("the entry is another container's").in_file(self.source.location())
-            );
-        };
-        entry
-            .check_range(offset, out.len())
-            .map_err(|error| error.in_file(self.source.location()))?;
-        // An entry lies inside the file, so that its offsets do not overflow.
-        self.source.read_exact(start + offset, out)
+        let start = self.start_of(entry, offset, out.len())?;
+        self.source.read_exact(start, out)
+    }
+
+    fn read_scattered(&self, entry: &Entry, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
+        let len = parts.iter().map(|part| part.len()).sum();
+        let start = self.start_of(entry, offset, len)?;
+        self.source.read_scattered(start, parts)
+    }
+
+    fn is_cached(&self, entry: &Entry) -> bool {
+        match (&entry.place, entry.len.checked_sub(1)) {
+            (Place::Offset(start), Some(last)) => self.source.is_cached(start + last),
+            _ => true,
+        }
     }
 
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
@@ -311,16 +328,8 @@ impl Container for ZipReader {
     fn read_ahead(&self, parts: &[Part]) -> Result<Ahead> {
         let mut places = Vec::with_capacity(parts.len());
         for part in parts {
-            let Place::Offset(start) = part.entry.place else {
-                return Err(
-                    Error::invalid("the entry is another container's").in_file(self.location())
-                );
-            };
             let len = usize::try_from(part.len).unwrap_or(usize::MAX);
-            part.entry
-                .check_range(part.offset, len)
-                .map_err(|error| error.in_file(self.location()))?;
-            let start = start + part.offset;
+            let start = self.start_of(&part.entry, part.offset, len)?;
             places.push(start..start + part.len);
         }
         self.source.read_ahead(&places)
