@@ -82,6 +82,7 @@ impl Array {
     /// As `read`.
     pub(super) fn read_cold(&self, cold: &Cold, out: &mut [u8]) -> Result<()> {
         let (chunk_rows, size) = (self.chunk_shape()[0], self.value_size()?);
+        let chunk_bytes = self.chunk_bytes()?;
         let place = |chunk: u64| (chunk * chunk_rows - cold.rows.start) as usize * size;
         let (before, rest) = out.split_at_mut(place(cold.chunks.start));
         let (whole, behind) = rest.split_at_mut(place(cold.chunks.end) - before.len());
@@ -93,52 +94,51 @@ impl Array {
             let taken = std::mem::take(&mut rest);
             let (values, later) = taken.split_at_mut(place(chunks.end) - place(chunks.start));
             rest = later;
+            let mut parts: Vec<&mut [u8]> = values.chunks_exact_mut(chunk_bytes).collect();
             let checksums =
-                with_scratch(|scratch| self.read_adjacent(chunks.clone(), values, scratch));
-            Ok((chunks, values, checksums))
+                with_scratch(|scratch| self.read_adjacent(chunks.start, &mut parts, scratch));
+            Ok((chunks.start, parts, checksums))
         };
-        parallel::try_one_ahead(shards, read, |(chunks, values, checksums)| {
-            with_scratch(|scratch| self.check_chunks(chunks, checksums, values, scratch))
+        parallel::try_one_ahead(shards, read, |(first, parts, checksums)| {
+            with_scratch(|scratch| self.check_chunks(first, parts, checksums, scratch))
         })?;
         self.read_rows(cold.chunks.end * chunk_rows..cold.rows.end, behind)
     }
 
-    /// Reads whole chunks that lie one behind the other into `out`, and gives their checksums; `None` where
-    /// they lie elsewhere, or that fails: reading them one by one tells which of them it is.
+    /// Reads whole chunks from `first` on that lie one behind the other, and gives their checksums; `None`
+    /// where they lie elsewhere, or that fails: reading them one by one tells which of them it is.
     fn read_adjacent(
         &self,
-        chunks: Range<u64>,
-        out: &mut [u8],
+        first: u64,
+        chunks: &mut [&mut [u8]],
         scratch: &mut Scratch,
     ) -> Option<Vec<[u8; CHECKSUM]>> {
-        let mut checksums = vec![[0; CHECKSUM]; (chunks.end - chunks.start) as usize];
-        let chunk_bytes = out.len() / checksums.len();
-        let stored: Vec<Stored> = chunks
+        let stored: Vec<Stored> = (first..first + chunks.len() as u64)
             .map(|chunk| self.locate(&[chunk], scratch).ok().flatten())
             .collect::<Option<_>>()?;
-        let (entry, offset) = adjacent(&stored, (chunk_bytes + CHECKSUM) as u64)?;
-        let mut parts = Vec::with_capacity(2 * checksums.len());
-        for (values, checksum) in out.chunks_exact_mut(chunk_bytes).zip(&mut checksums) {
-            parts.extend([values, checksum.as_mut_slice()]);
+        let (entry, offset) = adjacent(&stored, (chunks.first()?.len() + CHECKSUM) as u64)?;
+        let mut checksums = vec![[0; CHECKSUM]; chunks.len()];
+        let mut parts = Vec::with_capacity(2 * chunks.len());
+        for (values, checksum) in chunks.iter_mut().zip(&mut checksums) {
+            parts.extend([&mut **values, checksum.as_mut_slice()]);
         }
         let read = self.0.container.read_scattered(entry, offset, &mut parts);
         read.is_ok().then_some(checksums)
     }
 
-    /// Verifies chunks in `out`, or reads them one by one.
+    /// Verifies whole chunks from `first` on, or reads them one by one.
     fn check_chunks(
         &self,
-        chunks: Range<u64>,
+        first: u64,
+        chunks: Vec<&mut [u8]>,
         checksums: Option<Vec<[u8; CHECKSUM]>>,
-        out: &mut [u8],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let chunk_bytes = out.len() / (chunks.end - chunks.start) as usize;
-        for (index, values) in out.chunks_exact_mut(chunk_bytes).enumerate() {
-            let chunk = chunks.start + index as u64;
+        for (index, values) in chunks.into_iter().enumerate() {
+            let chunk = first + index as u64;
             match &checksums {
                 Some(checksums) => check_crc32c(values, checksums[index], "a chunk"),
-                None => self.read_part(chunk, 0, values, chunk_bytes, scratch),
+                None => self.read_part(chunk, 0, values, values.len(), scratch),
             }
             .map_err(|error| self.place_chunk(error, &[chunk]))?;
         }
@@ -159,8 +159,8 @@ fn adjacent(stored: &[Stored], len: u64) -> Option<(&Entry, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::{ArrayData, ArraySpec, Slice};
-    use crate::codec::Profile;
+    use crate::array::{ArrayData, ArraySpec, Region, Slice};
+    use crate::codec::CodecChain;
     use crate::container::CreateOptions;
     use crate::store::{Store, StoreWriter};
     use crate::{DataType, ErrorKind};
@@ -169,16 +169,18 @@ mod tests {
     /// Three shards of four chunks of five rows; the last chunk has two.
     const ROWS: u64 = 57;
 
+    fn spec() -> ArraySpec {
+        let mut spec = ArraySpec::new(DataType::UInt64, &[ROWS]);
+        spec.codecs = Some(CodecChain::raw());
+        spec.chunks(&[5]).shards(&[20])
+    }
+
     fn written(folder: &Path) -> PathBuf {
         let path = folder.join("x.ambar");
         let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
         let values: Vec<u64> = (0..ROWS).map(|row| row * row).collect();
-        let mut spec = ArraySpec::new(DataType::UInt64, &[ROWS])
-            .chunks(&[5])
-            .shards(&[20]);
-        spec.profile = Profile::Raw;
         let data = ArrayData::Fixed(bytemuck::cast_slice(&values));
-        writer.write_array("a", &spec, data).unwrap();
+        writer.write_array("a", &spec(), data).unwrap();
         writer.commit().unwrap();
         path
     }
@@ -225,6 +227,25 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.to_string().contains("chunk 7"), "{error}");
         assert_eq!(read(&path, 0..35, 2).unwrap()[34], 34 * 34);
+    }
+
+    #[test]
+    fn what_was_never_written_is_filled() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ambar");
+        let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+        writer.declare("a", &spec()).unwrap();
+        let region = Region {
+            start: vec![25],
+            shape: vec![10],
+        };
+        let values: Vec<u64> = (25..35).collect();
+        let data = ArrayData::Fixed(bytemuck::cast_slice(&values));
+        writer.write_region("a", &region, data).unwrap();
+        writer.commit().unwrap();
+        let found = read(&path, 0..ROWS, 2).unwrap();
+        let filled = |row| if (25..35).contains(&row) { row } else { 0 };
+        assert!(found.into_iter().eq((0..ROWS).map(filled)));
     }
 
     #[test]

@@ -239,7 +239,7 @@ impl Array {
         )))
     }
 
-    fn chunk_bytes(&self) -> Result<usize> {
+    pub(super) fn chunk_bytes(&self) -> Result<usize> {
         let size = self.value_size()? as u64;
         let bytes = self.chunk_shape().iter().product::<u64>() * size;
         Limits::check("a chunk", bytes, self.0.limits.chunk_bytes)

@@ -42,34 +42,19 @@ pub fn read_parts(file: &File, path: &Path, offset: u64, parts: &mut [&mut [u8]]
     try_read_parts(file, offset, parts).map_err(|source| failed_read(source, path, offset, len))
 }
 
-fn try_read_parts(file: &File, mut offset: u64, parts: &mut [&mut [u8]]) -> io::Result<()> {
+fn try_read_parts(file: &File, offset: u64, parts: &mut [&mut [u8]]) -> io::Result<()> {
     use std::os::fd::AsRawFd;
+    let len = parts.iter().map(|part| part.len() as u64).sum();
     let slices = parts.iter_mut().map(|part| IoSliceMut::new(part));
     let mut slices: Vec<IoSliceMut<'_>> = slices.collect();
     let mut rest = slices.as_mut_slice();
-    // Leaves out what is empty in front, too.
-    IoSliceMut::advance_slices(&mut rest, 0);
-    while !rest.is_empty() {
+    until_done(offset, len, io::ErrorKind::UnexpectedEof, |done, place| {
+        IoSliceMut::advance_slices(&mut rest, done);
         let count = rest.len().min(SLICES) as libc::c_int;
-        let place = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
         // SAFETY: an IoSliceMut is laid out as the system's iovec; `count` of them are alive, in place
         // and borrowed for writing, and the descriptor is open, until the call returns.
-        let read = unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr().cast(), count, place) };
-        match usize::try_from(read) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                offset += read as u64;
-                IoSliceMut::advance_slices(&mut rest, read);
-            }
-            Err(_) => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-        }
-    }
-    Ok(())
+        unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr().cast(), count, place) }
+    })
 }
 
 /// The error for `len` bytes of the file at `path` that could not be read.
@@ -86,30 +71,40 @@ fn failed_read(source: io::Error, path: &Path, offset: u64, len: usize) -> Error
 ///
 /// # Errors
 /// What the system says.
-pub fn write_parts(file: &File, parts: &[&[u8]], mut offset: u64) -> io::Result<()> {
+pub fn write_parts(file: &File, parts: &[&[u8]], offset: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
+    let len = parts.iter().map(|part| part.len() as u64).sum();
     let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
     let mut rest = slices.as_mut_slice();
-    // Leaves out what is empty in front, too.
-    IoSlice::advance_slices(&mut rest, 0);
-    while !rest.is_empty() {
+    until_done(offset, len, io::ErrorKind::WriteZero, |done, place| {
+        IoSlice::advance_slices(&mut rest, done);
         let count = rest.len().min(SLICES) as libc::c_int;
-        let place = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: an IoSlice is laid out as the system's iovec; `count` of them are alive and in place,
         // and the descriptor is open, until the call returns.
-        let written =
-            unsafe { libc::pwritev(file.as_raw_fd(), rest.as_ptr().cast(), count, place) };
-        match usize::try_from(written) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                offset += written as u64;
-                IoSlice::advance_slices(&mut rest, written);
-            }
+        unsafe { libc::pwritev(file.as_raw_fd(), rest.as_ptr().cast(), count, place) }
+    })
+}
+
+/// Repeats `call`, told what the call before has done and where in the file to go on, until `len` bytes from
+/// `offset` on are done; a call that does nothing is the error `stopped`.
+fn until_done(
+    offset: u64,
+    len: u64,
+    stopped: io::ErrorKind,
+    mut call: impl FnMut(usize, libc::off_t) -> libc::ssize_t,
+) -> io::Result<()> {
+    let (mut at, end, mut done) = (offset, offset.saturating_add(len), 0);
+    while at < end {
+        let place = libc::off_t::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        match usize::try_from(call(done, place)) {
+            Ok(0) => return Err(stopped.into()),
+            Ok(now) => (at, done) = (at + now as u64, now),
             Err(_) => {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
                     return Err(error);
                 }
+                done = 0;
             }
         }
     }
@@ -363,3 +358,33 @@ pub fn start_writing(file: &File, offset: u64, len: u64) {
 /// Does nothing where the system cannot do it.
 #[cfg(not(target_os = "linux"))]
 pub fn start_writing(_file: &File, _offset: u64, _len: u64) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn many_parts_come_back_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let file = File::create_new(&path).unwrap();
+        // More than one call takes, some of them empty.
+        let lengths: Vec<usize> = (0..3 * SLICES).map(|part| part * 7 % 11).collect();
+        let parts: Vec<Vec<u8>> = (0..)
+            .zip(&lengths)
+            .map(|(i, n)| vec![i as u8; *n])
+            .collect();
+        let borrowed: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        write_parts(&file, &borrowed, 5).unwrap();
+        let file = File::open(&path).unwrap();
+        let mut found: Vec<Vec<u8>> = lengths.iter().map(|n| vec![0xee; *n]).collect();
+        let mut places: Vec<&mut [u8]> = found.iter_mut().map(Vec::as_mut_slice).collect();
+        read_parts(&file, &path, 5, &mut places).unwrap();
+        let error = read_parts(&file, &path, 6, &mut places).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        read_parts(&file, &path, 5, &mut places).unwrap();
+        assert_eq!(found, parts);
+        read_parts(&file, &path, u64::MAX, &mut []).unwrap();
+    }
+}
