@@ -33,6 +33,8 @@ pub(crate) struct RowScratch<T> {
     pub(crate) classes: Vec<u8>,
     /// Where points are: offsets from the first row's first point, and lengths, in whole groups.
     pub(crate) runs: Vec<(usize, usize)>,
+    /// The rows that there are points of to go over.
+    pub(crate) rows: Vec<BatchRow>,
 }
 
 impl<T: Element> RowScratch<T> {
@@ -62,11 +64,30 @@ pub(crate) struct Batch {
     pub at: usize,
 }
 
+/// A row of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchRow {
+    /// Its z and y.
+    pub place: [usize; 2],
+    /// Its offset from the batch's first point.
+    pub from: usize,
+    /// How many of its points are coded.
+    pub count: usize,
+}
+
+/// The number of bits that are set.
+#[inline(always)]
+fn ones(words: &[u64]) -> usize {
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
 /// Which points of a phase are there, and which of their neighbours.
 pub(crate) struct Geometry<'a, const N: usize> {
     t: usize,
     odd: [usize; N],
-    /// `None` where all points are there.
+    /// Points that are coded; `None` for all.
+    coded: Option<&'a [Bitmap; 8]>,
+    /// Points that are gone over, and predicted from: those that are coded, or `None` for all.
     valid: Option<&'a [Bitmap; 8]>,
     /// The words of a row of which all points are there.
     full: &'a [u64],
@@ -83,13 +104,14 @@ impl<'a, const N: usize> Geometry<'a, N> {
     /// Of phase `t`, whose odd dimensions are `odd`.
     pub(crate) fn new(
         phases: &Phases,
-        valid: Option<&'a [Bitmap; 8]>,
+        (coded, valid): (Option<&'a [Bitmap; 8]>, Option<&'a [Bitmap; 8]>),
         (t, odd): (usize, [usize; N]),
         full: &'a [u64],
     ) -> Self {
         Self {
             t,
             odd,
+            coded,
             valid,
             full,
             points: phases.points(t)[2],
@@ -104,32 +126,34 @@ impl<'a, const N: usize> Geometry<'a, N> {
         self.most_rows
     }
 
-    /// The bits of a row's points that are there.
+    /// The bits of a row's points that are coded.
     pub(crate) fn there(&self, [z, y]: [usize; 2]) -> &'a [u64] {
-        self.valid
-            .map_or(self.full, |valid| valid[self.t].row(z, y))
+        self.coded
+            .map_or(self.full, |coded| coded[self.t].row(z, y))
     }
 
-    /// The number of a row's points that are there.
-    pub(crate) fn count(&self, row: [usize; 2]) -> usize {
-        match self.valid {
-            None => self.points,
-            Some(_) => match self.there(row) {
-                [word] => word.count_ones() as usize,
-                words => words.iter().map(|word| word.count_ones() as usize).sum(),
-            },
+    /// The number of points of a plane of `rows` rows that are coded.
+    pub(crate) fn count(&self, z: usize, rows: usize) -> usize {
+        match self.coded {
+            None => rows * self.points,
+            Some(coded) => ones(coded[self.t].plane(z)),
         }
     }
 
-    /// A batch's rows of which there are points: their places, their offsets from the batch's first
-    /// point, and how many points are there.
-    pub(crate) fn rows(&self, batch: &Batch) -> impl Iterator<Item = ([usize; 2], usize, usize)> {
-        let (z, y) = (batch.z, batch.y);
-        (0..batch.rows).filter_map(move |row| {
-            let place = [z, y + row];
-            let count = self.count(place);
-            (count > 0).then_some((place, row * self.pitch, count))
-        })
+    /// Finds a batch's rows of which there are points to go over.
+    pub(crate) fn rows(&self, batch: &Batch, rows: &mut Vec<BatchRow>) {
+        rows.clear();
+        for row in 0..batch.rows {
+            let place = [batch.z, batch.y + row];
+            let count = match self.coded {
+                None => self.points,
+                Some(_) => ones(self.there(place)),
+            };
+            if count > 0 || self.valid.is_none() {
+                let from = row * self.pitch;
+                rows.push(BatchRow { place, from, count });
+            }
+        }
     }
 
     /// Finds the runs of points that are there: offsets from a batch's first point, and lengths, whole
@@ -298,11 +322,10 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
-    /// A row on its way to the coder, of which `count` points are there: predictions and classes are known,
-    /// values and marks are made.
+    /// A row on its way to the coder: predictions and classes are known, values and marks are made.
     pub(crate) fn row<'a>(
         &'a self,
-        (place, count): ([usize; 2], usize),
+        BatchRow { place, count, .. }: BatchRow,
         (predictions, bins): (&'a [T], Option<&'a [u8]>),
         (values, marks): (&'a mut [T], Option<&'a mut [u8]>),
     ) -> Row<'a, T> {
@@ -329,23 +352,24 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         coder: &mut impl RowCoder<T>,
     ) {
         self.geometry.runs(batch, &mut scratch.runs);
+        self.geometry.rows(batch, &mut scratch.rows);
         self.predict::<true>(batch, scratch);
         for (from, n) in &scratch.runs {
             let near = &mut scratch.near[*from..from + n];
             self.expectation.near(self.marks, batch.at + from, near);
         }
         let room = self.geometry.points.next_multiple_of(LANES);
-        for (place, from, count) in self.geometry.rows(batch) {
-            let at = batch.at + from;
+        for row in &scratch.rows {
+            let (from, at) = (row.from, batch.at + row.from);
             self.expectation.bins(
                 (marks, at),
-                [place[1] > 0, place[0] > 0],
+                [row.place[1] > 0, row.place[0] > 0],
                 (&scratch.near[from..], &scratch.rough[from..]),
                 &mut scratch.bins[..room],
             );
             let to = (&mut own[at..at + room], Some(&mut marks[at..at + room]));
             let known = (&scratch.predictions[from..], Some(&scratch.bins[..]));
-            coder.row(self.row((place, count), known, to));
+            coder.row(self.row(*row, known, to));
         }
     }
 
@@ -358,15 +382,16 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         coder: &mut C,
     ) {
         self.geometry.runs(batch, &mut scratch.runs);
+        self.geometry.rows(batch, &mut scratch.rows);
         if C::LAYS && self.level.step != 0.0 {
             return self.laid_rows(batch, own, scratch, coder);
         }
         self.predict::<false>(batch, scratch);
         let room = self.geometry.points.next_multiple_of(LANES);
-        for (place, from, count) in self.geometry.rows(batch) {
-            let at = batch.at + from;
-            let known = (&scratch.predictions[from..], None);
-            coder.row(self.row((place, count), known, (&mut own[at..at + room], None)));
+        for row in &scratch.rows {
+            let at = batch.at + row.from;
+            let known = (&scratch.predictions[row.from..], None);
+            coder.row(self.row(*row, known, (&mut own[at..at + room], None)));
         }
     }
 
@@ -380,18 +405,18 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     ) {
         let points = self.geometry.points;
         let mut raw = false;
-        for (place, from, count) in self.geometry.rows(batch) {
-            let tokens = &mut scratch.tokens[from..];
-            raw |= coder.lay(self.geometry.there(place), count, points, tokens);
+        for row in &scratch.rows {
+            let tokens = &mut scratch.tokens[row.from..];
+            raw |= coder.lay(self.geometry.there(row.place), row.count, points, tokens);
         }
         if !raw {
             return self.add::<false>(batch, own, scratch);
         }
         self.add::<true>(batch, own, scratch);
         let step = T::from_f64(self.level.step);
-        for (row, from, _) in self.geometry.rows(batch) {
-            let (place, at) = (self.place(row), batch.at + from);
-            for_each_raw(&scratch.tokens[from..][..points], |k, token| {
+        for row in &scratch.rows {
+            let (place, at) = (self.place(row.place), batch.at + row.from);
+            for_each_raw(&scratch.tokens[row.from..][..points], |k, token| {
                 if let Some(residual) = coder.raw(token, place.start + k * place.step) {
                     own[at + k] = own[at + k].plus(T::from_i32(residual).times(step));
                 }

@@ -79,6 +79,22 @@ impl Bitmap {
         }
     }
 
+    /// Makes all rows those whose z and y are the next lower multiples of `steps`.
+    pub(crate) fn repeat(&mut self, steps: [usize; 2]) {
+        let [nz, ny, _] = self.shape;
+        let plane = ny * self.words;
+        for z in 0..nz {
+            if !z.is_multiple_of(steps[0]) {
+                self.bits.copy_within((z - 1) * plane..z * plane, z * plane);
+                continue;
+            }
+            for y in (0..ny).filter(|y| !y.is_multiple_of(steps[1])) {
+                let row = z * plane + y * self.words;
+                self.bits.copy_within(row - self.words..row, row);
+            }
+        }
+    }
+
     /// Of a lattice of which all points are there.
     pub(crate) fn full(shape: [usize; 3]) -> Self {
         let mut full = Self::new(shape);

@@ -111,24 +111,24 @@ pub(crate) fn regions(keys: &[u64], well: bool) -> Vec<Region> {
     let mut regions = Vec::new();
     let mut open = vec![(0, (0..places.len()).collect::<Vec<usize>>())];
     while let Some((cuts, blocks)) = open.pop() {
-        let (lo, hi) = bounds(&places, &blocks);
-        let filled = blocks.len() as f64 / volume(lo, hi);
+        let bounds = Bounds::of(&places, &blocks);
+        let filled = blocks.len() as f64 / bounds.volume();
         if filled < least && blocks.len() > 1 {
             let (d, at) = (cuts < CUTS)
-                .then(|| best_cut(&places, &blocks, lo, hi))
+                .then(|| best_cut(&places, &blocks, bounds))
                 .flatten()
-                .unwrap_or_else(|| middle(lo, hi));
+                .unwrap_or_else(|| bounds.middle());
             let (one, two) = blocks.iter().partition(|block| places[**block][d] < at);
             open.extend([(cuts + 1, two), (cuts + 1, one)]);
         } else if !blocks.is_empty() {
             regions.push(Region {
-                places: std::array::from_fn(|d| (hi[d] - lo[d]) as usize),
+                places: std::array::from_fn(|d| (bounds.hi[d] - bounds.lo[d]) as usize),
                 blocks: blocks
                     .iter()
                     .map(|b| {
                         (
                             *b,
-                            std::array::from_fn(|d| (places[*b][d] - lo[d]) as usize),
+                            std::array::from_fn(|d| (places[*b][d] - bounds.lo[d]) as usize),
                         )
                     })
                     .collect(),
@@ -138,67 +138,102 @@ pub(crate) fn regions(keys: &[u64], well: bool) -> Vec<Region> {
     regions
 }
 
-fn bounds(places: &[[i64; 3]], blocks: &[usize]) -> ([i64; 3], [i64; 3]) {
-    let (mut lo, mut hi) = ([i64::MAX; 3], [i64::MIN; 3]);
-    for block in blocks {
-        for d in 0..3 {
-            lo[d] = lo[d].min(places[*block][d]);
-            hi[d] = hi[d].max(places[*block][d] + 1);
-        }
-    }
-    (lo, hi)
+/// A cuboid of places.
+#[derive(Clone, Copy, PartialEq)]
+struct Bounds {
+    lo: [i64; 3],
+    /// Behind the last.
+    hi: [i64; 3],
 }
 
-fn volume(lo: [i64; 3], hi: [i64; 3]) -> f64 {
-    (0..3)
-        .map(|d| hi[d].saturating_sub(lo[d]).max(0) as f64)
-        .product()
+impl Bounds {
+    /// Around nothing.
+    const NONE: Self = Self {
+        lo: [i64::MAX; 3],
+        hi: [i64::MIN; 3],
+    };
+
+    fn of(places: &[[i64; 3]], blocks: &[usize]) -> Self {
+        let mut bounds = Self::NONE;
+        blocks.iter().for_each(|block| bounds.add(places[*block]));
+        bounds
+    }
+
+    /// Extends them to a place.
+    fn add(&mut self, place: [i64; 3]) {
+        for (d, at) in place.into_iter().enumerate() {
+            self.lo[d] = self.lo[d].min(at);
+            self.hi[d] = self.hi[d].max(at + 1);
+        }
+    }
+
+    /// Extends them to others.
+    fn join(&mut self, other: &Self) {
+        for d in 0..3 {
+            self.lo[d] = self.lo[d].min(other.lo[d]);
+            self.hi[d] = self.hi[d].max(other.hi[d]);
+        }
+    }
+
+    fn volume(&self) -> f64 {
+        (0..3)
+            .map(|d| self.hi[d].saturating_sub(self.lo[d]).max(0) as f64)
+            .product()
+    }
+
+    /// The cut through the middle of the longest dimension, the last of several.
+    fn middle(&self) -> (usize, i64) {
+        let length = |d: usize| self.hi[d] - self.lo[d];
+        let longest = (0..3).max_by_key(|d| length(*d)).unwrap_or(0);
+        (longest, self.lo[longest] + length(longest) / 2)
+    }
 }
 
 /// The cut, dimension and first place behind it, that leaves the least volume around both halves;
 /// `None` where none leaves less than there is.
-fn best_cut(
-    places: &[[i64; 3]],
-    blocks: &[usize],
-    lo: [i64; 3],
-    hi: [i64; 3],
-) -> Option<(usize, i64)> {
+fn best_cut(places: &[[i64; 3]], blocks: &[usize], all: Bounds) -> Option<(usize, i64)> {
     let mut best: Option<(f64, usize, i64)> = None;
     for d in 0..3 {
-        let mut sorted = blocks.to_vec();
-        sorted.sort_by_key(|block| places[*block][d]);
-        // Volumes around the first blocks, and around the others, for each number of first blocks.
-        let after = around(places, sorted.iter().rev());
-        let before = around(places, sorted.iter());
-        for (i, pair) in sorted.windows(2).enumerate() {
-            let at = places[pair[1]][d];
-            if places[pair[0]][d] < at {
-                let both = before[i] + after[sorted.len() - 2 - i];
-                if best.is_none_or(|(least, ..)| both < least) {
-                    best = Some((both, d, at));
-                }
+        let slabs = slabs(places, blocks, d, all);
+        // Volumes around the first slabs, and around the others, for each number of first slabs.
+        let after = around(slabs.iter().rev());
+        let before = around(slabs.iter());
+        for (i, slab) in slabs.iter().enumerate().skip(1) {
+            let both = before[i - 1] + after[slabs.len() - 1 - i];
+            if best.is_none_or(|(least, ..)| both < least) {
+                best = Some((both, d, slab.lo[d]));
             }
         }
     }
     let (both, d, at) = best?;
-    (both < volume(lo, hi)).then_some((d, at))
+    (both < all.volume()).then_some((d, at))
 }
 
-/// The cut through the middle of the longest dimension, the last of several.
-fn middle(lo: [i64; 3], hi: [i64; 3]) -> (usize, i64) {
-    let longest = (0..3).max_by_key(|d| hi[*d] - lo[*d]).unwrap_or(0);
-    (longest, lo[longest] + (hi[longest] - lo[longest]) / 2)
+/// What is around the blocks of each index along dimension `d`, in the order of the indices.
+fn slabs(places: &[[i64; 3]], blocks: &[usize], d: usize, all: Bounds) -> Vec<Bounds> {
+    // As long as it is not much longer than the blocks are many, a list of all indices is quickest.
+    let length = (all.hi[d] - all.lo[d]) as usize;
+    if length <= 64 + 4 * blocks.len() {
+        let mut slabs = vec![Bounds::NONE; length];
+        for place in blocks.iter().map(|block| places[*block]) {
+            slabs[(place[d] - all.lo[d]) as usize].add(place);
+        }
+        slabs.retain(|slab| *slab != Bounds::NONE);
+        return slabs;
+    }
+    let mut sorted = blocks.to_vec();
+    sorted.sort_unstable_by_key(|block| places[*block][d]);
+    let alike = sorted.chunk_by(|a, b| places[*a][d] == places[*b][d]);
+    alike.map(|blocks| Bounds::of(places, blocks)).collect()
 }
 
-fn around<'a>(places: &[[i64; 3]], blocks: impl Iterator<Item = &'a usize>) -> Vec<f64> {
-    let (mut lo, mut hi) = ([i64::MAX; 3], [i64::MIN; 3]);
-    blocks
-        .map(|block| {
-            for d in 0..3 {
-                lo[d] = lo[d].min(places[*block][d]);
-                hi[d] = hi[d].max(places[*block][d] + 1);
-            }
-            volume(lo, hi)
+/// The volumes around the first of these, the first two, and so on.
+fn around<'a>(slabs: impl Iterator<Item = &'a Bounds>) -> Vec<f64> {
+    let mut bounds = Bounds::NONE;
+    slabs
+        .map(|slab| {
+            bounds.join(slab);
+            bounds.volume()
         })
         .collect()
 }

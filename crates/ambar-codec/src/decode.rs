@@ -3,6 +3,7 @@
 use crate::bitmap::Bitmap;
 use crate::bits::Cursor;
 use crate::blocks;
+use crate::bridge;
 use crate::cells::{CellRegion, Coded};
 use crate::context::{BINS, Mixture};
 use crate::decoder::Decoder;
@@ -17,7 +18,9 @@ use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans;
 use crate::regions::{self, Target};
-use crate::stream::{BLOCKS, CELLS, GROUPED, LEVELS, LOSSLESS, MASKED, PLANES, SINGLE, Workspace};
+use crate::stream::{
+    BLOCKS, BRIDGED, CELLS, GROUPED, LEVELS, LOSSLESS, MASKED, PLANES, SINGLE, Workspace,
+};
 use crate::tables::Tables;
 use crate::validity::Validity;
 
@@ -40,6 +43,8 @@ struct Parts<'a> {
     plan: Plan,
     /// Whether tokens are coded in groups.
     grouped: bool,
+    /// Whether holes between blocks are gone over.
+    bridged: bool,
     masked: bool,
     rest: Cursor<'a>,
 }
@@ -74,7 +79,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     if version == 0 {
         return Err(Corrupt("the stream is of no version that there is"));
     }
-    if ![SINGLE, GROUPED, CELLS, PLANES].contains(&version) {
+    if ![SINGLE, GROUPED, CELLS, PLANES, BRIDGED].contains(&version) {
         return Err(Unsupported("the stream was written by a newer version"));
     }
     let of_layout = if version == CELLS { 0 } else { BLOCKS };
@@ -107,14 +112,13 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     let fits = match version {
         GROUPED => plan.is_quick(),
         PLANES => !plan.is_quick() && bound > 0.0,
+        BRIDGED => bound > 0.0 && flags == BLOCKS,
         _ => true,
     };
     if !fits {
         return Err(Corrupt("the stream has settings of another version"));
     }
-    if version == PLANES {
-        plan = plan.with_planes(true);
-    }
+    plan = plan.with_planes(version == PLANES || version == BRIDGED);
     let info = Info {
         value_size,
         values,
@@ -125,7 +129,8 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
         layout,
         shift,
         plan,
-        grouped: version == GROUPED || version == CELLS && plan.is_quick(),
+        grouped: version == GROUPED || version != SINGLE && plan.is_quick(),
+        bridged: version == BRIDGED,
         masked: flags & MASKED != 0,
         rest: cursor,
     })
@@ -237,6 +242,7 @@ pub fn decode<T: Element>(
         levels: parts
             .plan
             .levels::<T>(parts.info.bound, parts.shift, LEVELS),
+        bridged: parts.bridged,
         fill,
         masks,
         scratch: &mut workspace.walk,
@@ -247,12 +253,7 @@ pub fn decode<T: Element>(
             job.region(number, inner, None, &Target::Array(inner), part);
         }
     }
-    for (number, region) in regions.iter().enumerate() {
-        let shape = std::array::from_fn(|d| region.places[d] * side[d]);
-        let present = regions::present(region, side);
-        let target = Target::of_region(region, side);
-        job.region(number, shape, present, &target, out);
-    }
+    job.blocks(&regions, side, out);
     if let Parsed::Cells(cells) = parts.layout {
         job.cells(of_cells, cells.count, out);
     }
@@ -350,12 +351,27 @@ fn masks<'a, T: Element>(cursor: &mut Cursor<'a>, regions: usize) -> Result<(u64
 struct Job<'a, T> {
     decoder: Decoder<'a>,
     levels: Vec<passes::Level>,
+    /// Whether points that are not there are gone over.
+    bridged: bool,
     fill: u64,
     masks: Masks<'a>,
     scratch: &'a mut Scratch<T>,
 }
 
 impl<T: Element> Job<'_, T> {
+    /// The regions of blocks.
+    fn blocks(&mut self, regions: &[blocks::Region], side: [usize; 3], out: &mut [T]) {
+        for (number, region) in regions.iter().enumerate() {
+            let shape = std::array::from_fn(|d| region.places[d] * side[d]);
+            let present = match self.bridged {
+                true => bridge::coded(region, side),
+                false => regions::present(region, side),
+            };
+            let target = Target::of_region(region, side);
+            self.region(number, shape, present, &target, out);
+        }
+    }
+
     /// The regions of cells, and what lies behind them.
     fn cells(&mut self, regions: &[CellRegion], count: usize, out: &mut [T]) {
         for (number, region) in regions.iter().enumerate() {
@@ -383,7 +399,10 @@ impl<T: Element> Job<'_, T> {
         });
         let valid = known.as_ref().or(present.as_ref());
         let valid = valid.filter(|valid| !valid.is_full());
-        let validity = valid.map(Validity::new);
+        let validity = valid.map(|valid| match self.bridged {
+            true => Validity::bridged(valid),
+            false => Validity::new(valid),
+        });
         let rules = plan::rules(&self.levels, &Mixture::DEFAULT);
         passes::walk(
             shape,
@@ -394,7 +413,10 @@ impl<T: Element> Job<'_, T> {
         );
         target.fill(&Phases::new(shape), &self.scratch.values, out);
         for (at, word) in self.decoder.literals.drain(..) {
-            out[target.place(at)] = T::from_word(word);
+            // Faces of holes are coded, and nobody's values.
+            if let Some(place) = target.place(at) {
+                out[place] = T::from_word(word);
+            }
         }
         if let Some(valid) = valid.filter(|_| known.is_some()) {
             let fill = T::from_word(self.fill);

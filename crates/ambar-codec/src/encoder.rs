@@ -232,9 +232,9 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
     }
 }
 
-/// Makes folded residuals of values, 0 for those that are not `there`, and the values as they will be
-/// decoded; says whether all are within the bound. A function of its own, so that the compiler knows
-/// what is written to be apart from what is read.
+/// Makes folded residuals of values and the values as they will be decoded, of those that are not `there` 0
+/// and the predictions; says whether all are within the bound. A function of its own, so that the compiler
+/// knows what is written to be apart from what is read.
 #[inline(never)]
 fn quantise<T: Element>(
     (x, there): (&[T], u64),
@@ -251,16 +251,13 @@ fn quantise<T: Element>(
         let prediction = predictions[k];
         let here = there >> k & 1;
         let steps = ((x[k].to_f64() - prediction.to_f64()) * inverse).round_ties_even();
+        let steps = if here == 1 { steps } else { 0.0 };
         let value = prediction.plus(T::from_f64(steps).times(step));
         let error = (value.to_f64() - x[k].to_f64()).abs();
         let fine = (steps.abs() < MOST_STEPS) & (error < bound);
         off |= if fine { 0 } else { here };
         let whole = (steps + ROUNDER).to_bits() as i32;
-        folded[k] = if here == 1 {
-            (whole << 1 ^ whole >> 31) as u32
-        } else {
-            0
-        };
+        folded[k] = (whole << 1 ^ whole >> 31) as u32;
         values[k] = value;
     }
     off == 0

@@ -12,6 +12,7 @@ mod binary;
 mod bitmap;
 mod bits;
 mod blocks;
+mod bridge;
 mod cells;
 mod context;
 mod continuation;

@@ -65,11 +65,11 @@ pub(crate) struct Row<'a, T> {
     pub bins: Option<&'a [u8]>,
     /// Points of the row.
     pub points: usize,
-    /// The bits of the points that are there.
+    /// The bits of the points that are there, and coded.
     pub there: &'a [u64],
-    /// The number of points that are there, at least one.
+    /// The number of points that are there.
     pub count: usize,
-    /// The values, as they will be decoded.
+    /// The values, as they will be decoded; of points that are not there, the predictions.
     pub values: &'a mut [T],
     /// Magnitudes of the residuals; `None` where they are of no use.
     pub marks: Option<&'a mut [u8]>,
@@ -155,7 +155,8 @@ pub(crate) fn walk<T: Element>(
             shape,
             level,
             weights: Weights::new(level.cubic),
-            valid: validity.map(|v| v.phases(number)),
+            coded: validity.map(|v| v.phases(number)),
+            bridged: validity.is_some_and(Validity::is_bridged),
             rules,
             scratch,
         };
@@ -205,12 +206,19 @@ struct LevelWalk<'a, T> {
     level: Level,
     weights: Weights<T>,
     /// Which points of each phase are there; `None` for all.
-    valid: Option<&'a [Bitmap; 8]>,
+    coded: Option<&'a [Bitmap; 8]>,
+    /// Whether the others are gone over as if they were.
+    bridged: bool,
     rules: &'a Rules<'a>,
     scratch: &'a mut Scratch<T>,
 }
 
-impl<T: Element> LevelWalk<'_, T> {
+impl<'a, T: Element> LevelWalk<'a, T> {
+    /// Which points of each phase are gone over; `None` for all.
+    fn valid(&self) -> Option<&'a [Bitmap; 8]> {
+        self.coded.filter(|_| !self.bridged)
+    }
+
     /// Codes all rows of phase `t`.
     fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
         let odd = |n: usize| (0..3).filter(|d| t >> d & 1 == 1).nth(n).unwrap_or(0);
@@ -245,7 +253,7 @@ impl<T: Element> LevelWalk<'_, T> {
                 values: &self.scratch.values[t ^ 1 << d][..],
                 stride: self.phases.stride[d],
             }),
-            geometry: Geometry::new(self.phases, self.valid, (t, odd), &full),
+            geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, odd), &full),
             weights: self.weights,
             marks: &self.scratch.marks,
             expectation: Expectation::new(
@@ -259,7 +267,7 @@ impl<T: Element> LevelWalk<'_, T> {
         };
         for z in 0..nz {
             if !EXPECTS {
-                let count = (0..ny).map(|y| pass.geometry.count([z, y])).sum();
+                let count = pass.geometry.count(z, ny);
                 coder.ahead(context::level_bin(self.level.number), count);
             }
             let most = pass.geometry.most_rows();
@@ -288,8 +296,9 @@ impl<T: Element> LevelWalk<'_, T> {
     /// there.
     fn pad(&mut self, t: usize) {
         let points = self.phases.points(t);
+        let valid = self.valid();
         let values = &mut self.scratch.values[t];
-        if let Some(valid) = self.valid {
+        if let Some(valid) = valid {
             return validity::fill(values, &valid[t], self.phases, t);
         }
         for d in (0..3).filter(|d| t >> d & 1 == 0 && self.phases.fine[*d] > 1) {

@@ -20,6 +20,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         coder: &mut C,
     ) {
         self.geometry.runs(batch, &mut scratch.runs);
+        self.geometry.rows(batch, &mut scratch.rows);
         self.predict::<true>(batch, scratch);
         self.classes(batch, marks, scratch);
         coder.ahead_each(&scratch.classes);
@@ -27,11 +28,11 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             return self.laid_rows_after_plane(batch, own, marks, scratch, coder);
         }
         let room = self.geometry.points.next_multiple_of(LANES);
-        for (place, from, count) in self.geometry.rows(batch) {
-            let at = batch.at + from;
-            let known = (&scratch.predictions[from..], None);
+        for row in &scratch.rows {
+            let at = batch.at + row.from;
+            let known = (&scratch.predictions[row.from..], None);
             let to = (&mut own[at..at + room], Some(&mut marks[at..at + room]));
-            coder.row(self.row((place, count), known, to));
+            coder.row(self.row(*row, known, to));
         }
     }
 
@@ -49,14 +50,10 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             );
         }
         scratch.classes.clear();
-        for (place, from, count) in self.geometry.rows(batch) {
-            let bins = &scratch.bins[from..][..self.geometry.points + LANES];
-            append(
-                self.geometry.there(place),
-                count,
-                bins,
-                &mut scratch.classes,
-            );
+        for row in &scratch.rows {
+            let bins = &scratch.bins[row.from..][..self.geometry.points + LANES];
+            let there = self.geometry.there(row.place);
+            append(there, row.count, bins, &mut scratch.classes);
         }
     }
 
@@ -73,9 +70,9 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         let mut raw = false;
         // Points that are not there have no magnitude.
         scratch.tokens.fill(0);
-        for (place, from, count) in self.geometry.rows(batch) {
-            let tokens = &mut scratch.tokens[from..];
-            raw |= coder.lay(self.geometry.there(place), count, points, tokens);
+        for row in &scratch.rows {
+            let tokens = &mut scratch.tokens[row.from..];
+            raw |= coder.lay(self.geometry.there(row.place), row.count, points, tokens);
             tokens[points..][..LANES].fill(0);
         }
         let step = T::from_f64(self.level.step);
@@ -92,8 +89,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         if !raw {
             return;
         }
-        for (row, from, _) in self.geometry.rows(batch) {
-            let (place, at) = (self.place(row), batch.at + from);
+        for row in &scratch.rows {
+            let (place, from, at) = (self.place(row.place), row.from, batch.at + row.from);
             for_each_raw(&scratch.tokens[from..][..points], |k, token| {
                 let residual = coder.raw(token, place.start + k * place.step);
                 let prediction = scratch.predictions[from + k];

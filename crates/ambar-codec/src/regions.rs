@@ -128,17 +128,20 @@ pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]
 
 /// Which values of a region of blocks are in a block; `None` for all.
 pub(crate) fn present(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
+    let mut valid = first_rows(region, side)?;
+    valid.repeat([side[0], side[1]]);
+    Some(valid)
+}
+
+/// The same, of the blocks' first rows alone.
+pub(crate) fn first_rows(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
     if region.blocks.len() == region.places.iter().product::<usize>() {
         return None;
     }
     let mut valid = Bitmap::new(std::array::from_fn(|d| region.places[d] * side[d]));
     for (_, place) in &region.blocks {
         let [z, y, x] = std::array::from_fn(|d| place[d] * side[d]);
-        for z in z..z + side[0] {
-            for y in y..y + side[1] {
-                valid.set([z, y], x, x + side[2]);
-            }
-        }
+        valid.set([z, y], x, x + side[2]);
     }
     Some(valid)
 }
@@ -275,10 +278,10 @@ impl Target<'_> {
         }
     }
 
-    /// Where the value with an index in the region is.
-    pub(crate) fn place(&self, at: usize) -> usize {
+    /// Where the value with an index in the region is, if there is one.
+    pub(crate) fn place(&self, at: usize) -> Option<usize> {
         match self {
-            Self::Array(_) => at,
+            Self::Array(_) => Some(at),
             Self::Blocks {
                 side: [sz, sy, sx],
                 places: [_, ny, nx],
@@ -286,10 +289,10 @@ impl Target<'_> {
             } => {
                 let (row, x) = (at / (nx * sx), at % (nx * sx));
                 let (z, y) = (row / (ny * sy), row % (ny * sy));
-                let number = numbers[(z / sz * ny + y / sy) * nx + x / sx].unwrap_or(0);
-                ((number * sz + z % sz) * sy + y % sy) * sx + x % sx
+                let number = numbers[(z / sz * ny + y / sy) * nx + x / sx]?;
+                Some(((number * sz + z % sz) * sy + y % sy) * sx + x % sx)
             }
-            Self::Cells(region) => region.row_at(at).unwrap_or(0),
+            Self::Cells(region) => region.row_at(at),
         }
     }
 }

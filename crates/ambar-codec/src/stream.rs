@@ -3,6 +3,7 @@
 use crate::bitmap::Bitmap;
 use crate::bits::write_number;
 use crate::blocks;
+use crate::bridge;
 use crate::cells::{Cells, Kept};
 use crate::context::Mixture;
 use crate::element::Element;
@@ -27,8 +28,11 @@ pub(crate) const GROUPED: u8 = 2;
 pub(crate) const CELLS: u8 = 4;
 /// The version of streams whose classes come from the plane before.
 pub(crate) const PLANES: u8 = 5;
+/// The version of `quick` streams, and of those whose classes come from the plane before, whose holes between
+/// blocks are gone over.
+pub(crate) const BRIDGED: u8 = 6;
 /// The newest version of the streams that this library reads and writes.
-pub const VERSION: u8 = PLANES;
+pub const VERSION: u8 = BRIDGED;
 
 /// Bits of a stream's flags.
 pub(crate) const BLOCKS: u8 = 1;
@@ -147,7 +151,10 @@ fn make_symbols<T: Element>(
     let rules = plan::rules(&levels, &Mixture::DEFAULT);
     workspace.symbols.clear();
     for region in &input.regions {
-        let validity = region.valid.as_ref().map(Validity::new);
+        let validity = region.valid.as_ref().map(|valid| match input.bridged {
+            true => Validity::bridged(valid),
+            false => Validity::new(valid),
+        });
         let mut encoder = Encoder::new(&region.values, bound, &mut workspace.symbols);
         passes::walk(
             region.shape,
@@ -170,6 +177,8 @@ pub(crate) struct Input<T> {
     shift: u32,
     /// The bits of the values that are not there, and the masks.
     masks: Option<(u64, Vec<u8>)>,
+    /// Whether there are holes between blocks that are gone over.
+    bridged: bool,
 }
 
 impl<T: Element> Input<T> {
@@ -178,7 +187,7 @@ impl<T: Element> Input<T> {
         layout.check(values.len(), bound)?;
         let (mut version, mut header) = (SINGLE, Vec::new());
         write_number(values.len() as u64, &mut header);
-        let mut all = Vec::new();
+        let (mut all, mut bridged) = (Vec::new(), false);
         match layout {
             Layout::Array(shape) => {
                 let (inner, _) = regions::of_array(shape)?;
@@ -207,6 +216,13 @@ impl<T: Element> Input<T> {
                         .iter()
                         .map(|region| regions::gather(region, *side, values)),
                 );
+                bridged = well && bound > 0.0 && all.iter().any(|dense| dense.valid.is_some());
+                bridged &= commonest_nan(values).is_none();
+                if bridged {
+                    for (region, dense) in regions.iter().zip(&mut all) {
+                        bridge::guide(region, *side, dense);
+                    }
+                }
             }
             Layout::Cells {
                 dimensions,
@@ -237,6 +253,7 @@ impl<T: Element> Input<T> {
             count: values.len(),
             shift: shift(values),
             masks,
+            bridged,
         })
     }
 
@@ -257,14 +274,14 @@ impl<T: Element> Input<T> {
         let coded = if plan.is_quick() {
             let coded = groups::encode(symbols);
             if out[0] == SINGLE {
-                out[0] = GROUPED;
+                out[0] = if self.bridged { BRIDGED } else { GROUPED };
             }
             out.push(coded.size as u8);
             write_tables(&coded.grouped, &mut out);
             coded
         } else if plan.has_planes() {
             let (states, coded) = groups::encode_long(symbols);
-            out[0] = PLANES;
+            out[0] = if self.bridged { BRIDGED } else { PLANES };
             out.push(states as u8);
             coded
         } else {
@@ -298,15 +315,18 @@ fn shift<T: Element>(values: &[T]) -> u32 {
     }
 }
 
-/// Takes out of the regions what holds the commonest NaN, where there is much of it: its bits, and
-/// the masks.
-fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec<u8>)> {
+/// The bits of the first NaN, where there are many of them.
+fn commonest_nan<T: Element>(values: &[T]) -> Option<u64> {
     let nan = |x: &&T| x.to_f64().is_nan();
     let fill = values.iter().find(nan)?.to_word();
     let count = values.iter().filter(|x| x.to_word() == fill).count();
-    if count < values.len() / 1024 + 8 {
-        return None;
-    }
+    (count >= values.len() / 1024 + 8).then_some(fill)
+}
+
+/// Takes out of the regions what holds the commonest NaN, where there is much of it: its bits, and
+/// the masks.
+fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec<u8>)> {
+    let fill = commonest_nan(values)?;
     let mut bytes = Vec::new();
     for region in regions {
         let [_, ny, nx] = region.shape;

@@ -1,4 +1,5 @@
-//! Which points of a region are there, on every lattice of the walk; and what stands for the others.
+//! Which points of a region are there, on every lattice of the walk; and what stands for the others, where
+//! they are not gone over themselves.
 
 use crate::bitmap::Bitmap;
 use crate::continuation::continued;
@@ -11,6 +12,7 @@ use std::ops::Range;
 pub(crate) struct Validity {
     levels: Vec<[Bitmap; 8]>,
     anchor: bool,
+    bridged: bool,
 }
 
 impl Validity {
@@ -27,7 +29,21 @@ impl Validity {
         Self {
             levels,
             anchor: region.get([0; 3]),
+            bridged: false,
         }
+    }
+
+    /// The same, where points that are not there are to be gone over as if they were.
+    pub(crate) fn bridged(region: &Bitmap) -> Self {
+        Self {
+            bridged: true,
+            ..Self::new(region)
+        }
+    }
+
+    /// Whether points that are not there are gone over as if they were: predicted, and predicted from.
+    pub(crate) fn is_bridged(&self) -> bool {
+        self.bridged
     }
 
     /// Whether the single point of the coarsest lattice is there.
