@@ -6,6 +6,7 @@ use crate::order::difference;
 use crate::pack::append;
 use crate::passes::{Place, Row, RowCoder};
 use crate::predict::LANES;
+use crate::regions::Dense;
 use crate::token::{self, DIRECT, LITERAL};
 
 /// Residuals in steps are smaller than this; others are literals. Exact as float32 too.
@@ -54,47 +55,74 @@ impl Symbols {
 
 /// Encodes rows.
 pub(crate) struct Encoder<'a, T> {
-    source: &'a [T],
+    source: &'a Dense<T>,
     /// Errors allowed; 0 for none.
     bound: f64,
     symbols: &'a mut Symbols,
-    /// The values of a row and their tokens, with room for whole groups of lanes.
+    /// The values of a row, their slack and tokens, with room for whole groups of lanes.
     row: Vec<T>,
+    slack: Vec<T>,
     tokens: Vec<u8>,
 }
 
+/// Up to 64 values of a row, and what they are coded with.
+struct Part<'a, T> {
+    x: &'a [T],
+    /// As in [`Dense`]; empty where all values are somebody's.
+    slack: &'a [T],
+    /// The bits of those that are coded.
+    there: u64,
+    predictions: &'a [T],
+    step: f64,
+}
+
+impl<T: Element> Part<'_, T> {
+    /// Whether a value is nobody's.
+    fn is_nobodys(&self, k: usize) -> bool {
+        self.slack
+            .get(k)
+            .is_some_and(|slack| *slack >= T::default())
+    }
+
+    /// Makes values that are nobody's, and their folded residuals: as near to the predictions as their slack
+    /// allows, for that takes least; those that are too far away, the predictions.
+    fn relax(&self, values: &mut [T], folded: &mut [u32]) {
+        let nobodys = |any, slack: &T| any | (*slack >= T::default());
+        if !self.slack.iter().fold(false, nobodys) {
+            return;
+        }
+        let coded = |k: &usize| self.there >> k & 1 == 1 && self.is_nobodys(*k);
+        for k in (0..self.slack.len()).filter(coded) {
+            let off = self.x[k].to_f64() - self.predictions[k].to_f64();
+            let off = (off.abs() - self.slack[k].to_f64()).max(0.0).copysign(off);
+            let steps = (off / self.step).round_ties_even();
+            let steps = if steps.abs() < MOST_STEPS { steps } else { 0.0 };
+            let residual = T::from_f64(steps).times(T::from_f64(self.step));
+            values[k] = self.predictions[k].plus(residual);
+            folded[k] = token::fold(steps as i64) as u32;
+        }
+    }
+}
+
 impl<'a, T: Element> Encoder<'a, T> {
-    /// An encoder of `source`, a region's values. What it makes is added to `symbols`.
-    pub(crate) fn new(source: &'a [T], bound: f64, symbols: &'a mut Symbols) -> Self {
+    /// An encoder of a region's values. What it makes is added to `symbols`.
+    pub(crate) fn new(source: &'a Dense<T>, bound: f64, symbols: &'a mut Symbols) -> Self {
         Self {
             source,
             bound,
             symbols,
             row: Vec::new(),
+            slack: Vec::new(),
             tokens: Vec::new(),
         }
     }
 
-    /// Copies the `points` values of a row.
+    /// Copies the `points` values of a row, and their slack.
     fn gather(&mut self, place: Place, points: usize) {
-        self.row.resize(points + LANES, T::default());
         self.tokens.resize(points + LANES, 0);
-        let source = &self.source[place.start..];
-        let row = &mut self.row[..points];
-        if place.step == 2 {
-            // The common case: half of all values.
-            let pairs = source.as_chunks::<2>().0;
-            let whole = pairs.len().min(points);
-            for (to, from) in row[..whole].iter_mut().zip(pairs) {
-                *to = from[0];
-            }
-            for (k, to) in row.iter_mut().enumerate().skip(whole) {
-                *to = source[2 * k];
-            }
-        } else {
-            for (to, from) in row.iter_mut().zip(source.iter().step_by(place.step)) {
-                *to = *from;
-            }
+        gather(&self.source.values, place, points, &mut self.row);
+        if !self.source.slack.is_empty() {
+            gather(&self.source.slack, place, points, &mut self.slack);
         }
     }
 
@@ -125,19 +153,19 @@ impl<'a, T: Element> Encoder<'a, T> {
         (prediction, u8::MAX, self.literal(x))
     }
 
-    /// Codes up to 64 values of a row within the bound, of those that are `there`: makes values, marks
-    /// and tokens, which are 0 for the others.
+    /// Codes values of a row within the bound: makes values, marks and tokens, which are 0 for those that are not
+    /// coded.
     fn bounded_part(
         &mut self,
-        (x, there): (&[T], u64),
-        (predictions, step): (&[T], f64),
+        part: &Part<'_, T>,
         values: &mut [T],
         mut marks: Option<&mut [u8]>,
         tokens: &mut [u8],
     ) {
         let mut folded = [0; 64];
         let folded = &mut folded[..values.len()];
-        let fine = quantise((x, there), (predictions, step), self.bound, values, folded);
+        let fine = quantise(part, self.bound, values, folded);
+        part.relax(values, folded);
         if let Some(marks) = &mut marks {
             for (mark, folded) in marks.iter_mut().zip(&*folded) {
                 *mark = (folded.wrapping_add(1) >> 1).min(255) as u8;
@@ -147,11 +175,16 @@ impl<'a, T: Element> Encoder<'a, T> {
             *tokens = *folded as u8;
         }
         if !fine {
-            let (inverse, step) = (1.0 / step, T::from_f64(step));
-            for k in (0..values.len()).filter(|k| there >> k & 1 == 1) {
-                let steps = ((x[k].to_f64() - predictions[k].to_f64()) * inverse).round_ties_even();
+            let (inverse, step) = (1.0 / part.step, T::from_f64(part.step));
+            for k in (0..values.len()).filter(|k| part.there >> k & 1 == 1) {
+                if part.is_nobodys(k) {
+                    tokens[k] = self.residual(u64::from(folded[k]));
+                    continue;
+                }
+                let (x, prediction) = (part.x[k], part.predictions[k]);
+                let steps = ((x.to_f64() - prediction.to_f64()) * inverse).round_ties_even();
                 let mark;
-                (values[k], mark, tokens[k]) = self.bounded(x[k], predictions[k], steps, step);
+                (values[k], mark, tokens[k]) = self.bounded(x, prediction, steps, step);
                 if let Some(marks) = &mut marks {
                     marks[k] = mark;
                 }
@@ -195,6 +228,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
     fn row(&mut self, mut row: Row<'_, T>) {
         self.gather(row.place, row.points);
         let source = std::mem::take(&mut self.row);
+        let slack = std::mem::take(&mut self.slack);
         let mut tokens = std::mem::take(&mut self.tokens);
         let there = |k: usize| row.there[k / 64] >> (k % 64);
         if row.level.step == 0.0 {
@@ -209,9 +243,15 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         } else {
             for (word, there) in row.there.iter().enumerate() {
                 let (first, end) = (64 * word, row.values.len().min(64 * word + 64));
+                let part = Part {
+                    x: &source[first..end],
+                    slack: slack.get(first..end).unwrap_or_default(),
+                    there: *there,
+                    predictions: &row.predictions[first..end],
+                    step: row.level.step,
+                };
                 self.bounded_part(
-                    (&source[first..end], *there),
-                    (&row.predictions[first..end], row.level.step),
+                    &part,
                     &mut row.values[first..end],
                     row.marks.as_deref_mut().map(|marks| &mut marks[first..end]),
                     &mut tokens[first..end],
@@ -228,7 +268,28 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 &mut symbols.bins,
             );
         }
-        (self.row, self.tokens) = (source, tokens);
+        (self.row, self.slack, self.tokens) = (source, slack, tokens);
+    }
+}
+
+/// Copies the `points` values of a row, and makes room for whole groups of lanes.
+fn gather<T: Element>(source: &[T], place: Place, points: usize, row: &mut Vec<T>) {
+    row.resize(points + LANES, T::default());
+    let (source, row) = (&source[place.start..], &mut row[..points]);
+    if place.step == 2 {
+        // The common case: half of all values.
+        let pairs = source.as_chunks::<2>().0;
+        let whole = pairs.len().min(points);
+        for (to, from) in row[..whole].iter_mut().zip(pairs) {
+            *to = from[0];
+        }
+        for (k, to) in row.iter_mut().enumerate().skip(whole) {
+            *to = source[2 * k];
+        }
+    } else {
+        for (to, from) in row.iter_mut().zip(source.iter().step_by(place.step)) {
+            *to = *from;
+        }
     }
 }
 
@@ -237,15 +298,14 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
 /// knows what is written to be apart from what is read.
 #[inline(never)]
 fn quantise<T: Element>(
-    (x, there): (&[T], u64),
-    (predictions, level_step): (&[T], f64),
+    part: &Part<'_, T>,
     bound: f64,
     values: &mut [T],
     folded: &mut [u32],
 ) -> bool {
-    let n = values.len();
-    let (x, predictions, folded) = (&x[..n], &predictions[..n], &mut folded[..n]);
-    let (inverse, step) = (1.0 / level_step, T::from_f64(level_step));
+    let (n, there) = (values.len(), part.there);
+    let (x, predictions, folded) = (&part.x[..n], &part.predictions[..n], &mut folded[..n]);
+    let (inverse, step) = (1.0 / part.step, T::from_f64(part.step));
     let mut off = 0;
     for k in 0..n {
         let prediction = predictions[k];

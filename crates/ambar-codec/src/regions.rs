@@ -84,6 +84,9 @@ pub(crate) struct Dense<T> {
     pub values: Vec<T>,
     /// Which values are there; `None` for all.
     pub valid: Option<Bitmap>,
+    /// How far what is decoded may be off where there is nobody's value; below 0 elsewhere. Empty where all
+    /// values are somebody's.
+    pub slack: Vec<T>,
 }
 
 /// The regions of an array, without copying: their shape and number.
@@ -123,6 +126,7 @@ pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]
         shape,
         values: dense,
         valid: present(region, side),
+        slack: Vec::new(),
     }
 }
 
@@ -157,6 +161,7 @@ pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> Den
         shape,
         values: dense,
         valid: region.present(),
+        slack: Vec::new(),
     }
 }
 

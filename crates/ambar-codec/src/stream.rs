@@ -155,7 +155,7 @@ fn make_symbols<T: Element>(
             true => Validity::bridged(valid),
             false => Validity::new(valid),
         });
-        let mut encoder = Encoder::new(&region.values, bound, &mut workspace.symbols);
+        let mut encoder = Encoder::new(region, bound, &mut workspace.symbols);
         passes::walk(
             region.shape,
             validity.as_ref(),
@@ -201,6 +201,7 @@ impl<T: Element> Input<T> {
                     shape: inner,
                     values: part.to_vec(),
                     valid: None,
+                    slack: Vec::new(),
                 }));
             }
             Layout::Blocks { side, origins } => {
@@ -239,6 +240,7 @@ impl<T: Element> Input<T> {
                     shape: [1, 1, behind.len()],
                     values: behind.to_vec(),
                     valid: None,
+                    slack: Vec::new(),
                 }));
             }
         }
@@ -389,6 +391,31 @@ mod tests {
                 });
                 let [short, long] = &mut streams;
                 assert!(short == long, "{shape:?} {bound} {planes}");
+            }
+        }
+    }
+
+    /// Writers of today make no literals of what is nobody's. Others may.
+    #[test]
+    fn literals_of_holes_are_forgotten() {
+        let layout = Layout::Blocks {
+            side: [8; 3],
+            origins: &[[0, 0, 0], [0, 8, 0], [0, 8, 8]],
+        };
+        // A face continues a block of which one value is far from all others.
+        let mut values = vec![1.0f64; 3 * 512];
+        values[7] = 1e200;
+        for plan in [Plan::default().with_planes(true), Plan::default().quick()] {
+            let mut input = Input::new(&values, &layout, 1e-3, true).unwrap();
+            for literals in [1, 2] {
+                let mut workspace = Workspace::default();
+                make_symbols(&input, 1e-3, plan, &mut workspace);
+                assert_eq!(workspace.symbols.literals, literals);
+                let stream = input.stream(&workspace.symbols, 1e-3, plan);
+                let mut out = vec![0.0; values.len()];
+                crate::decode(&stream, &mut out, &mut workspace).unwrap();
+                assert!(out.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-3));
+                input.regions[0].slack.clear();
             }
         }
     }
