@@ -35,8 +35,7 @@ pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
 const SLACK: f64 = 0.75;
 
 /// Gives the coded points of a region that are in no block the values that continue those of blocks: the mean
-/// of what continues them in each dimension, and slack, for nobody knows what would be there. Makes these points
-/// there.
+/// of the lines on in each dimension, and slack, for nobody knows what would be there. Makes these points there.
 pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut Dense<T>) {
     let Some(valid) = &dense.valid else {
         return;
@@ -55,8 +54,8 @@ pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut D
     for_each_face(region, side, |origin, shape, d| {
         for_each_point(origin, shape, strides, |at| {
             let value = |k: usize| dense.values[at - k.min(side[d]) * strides[d]].to_f64();
-            let line = [value(1), value(2), value(3)];
-            let (new, bend) = (continued(line), line[0] - 2.0 * line[1] + line[2]);
+            let new = 2.0 * value(1) - value(2);
+            let bend = value(1) - 2.0 * value(2) + value(3);
             let slack = dense.slack[at].to_f64().max(SLACK * bend.abs()).max(0.0);
             dense.slack[at] = tame(slack);
             let mean = dense.values[at].to_f64();
@@ -70,11 +69,6 @@ pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut D
         });
     });
     dense.valid = coded(region, side);
-}
-
-/// What continues three values, the nearest first: between the line and the parabola through them.
-fn continued([a, b, c]: [f64; 3]) -> f64 {
-    2.5 * a - 2.0 * b + 0.5 * c
 }
 
 /// A number that sums may be made of; 0 for others.
