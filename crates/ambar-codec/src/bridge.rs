@@ -49,7 +49,7 @@ pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut D
         dense.values[0] = tame(dense.values[first].to_f64());
         dense.slack[0] = T::default();
     }
-    // A point continues one block in each dimension, at most: sums are exact enough in any order of these.
+    // How many lines a point lies on, one in each dimension at most.
     let mut counts = vec![0u8; dense.values.len()];
     for_each_face(region, side, |origin, shape, d| {
         for_each_point(origin, shape, strides, |at| {
@@ -59,13 +59,8 @@ pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut D
             let slack = dense.slack[at].to_f64().max(SLACK * bend.abs()).max(0.0);
             dense.slack[at] = tame(slack);
             let mean = dense.values[at].to_f64();
-            let (old, count) = (f64::from(counts[at]), f64::from(counts[at] + 1));
             counts[at] += 1;
-            dense.values[at] = tame(if old == 0.0 {
-                new
-            } else {
-                mean + (new - mean) / count
-            });
+            dense.values[at] = tame(mean + (new - mean) / f64::from(counts[at]));
         });
     });
     dense.valid = coded(region, side);
