@@ -112,7 +112,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     let fits = match version {
         GROUPED => plan.is_quick(),
         PLANES => !plan.is_quick() && bound > 0.0,
-        BRIDGED => bound > 0.0 && flags == BLOCKS,
+        BRIDGED => bound > 0.0 && flags & !BLOCKS == 0,
         _ => true,
     };
     if !fits {
@@ -222,7 +222,8 @@ pub fn decode<T: Element>(
     } else {
         (0, Vec::new())
     };
-    let sections = Sections::parse(parts.rest, parts.grouped, parts.plan.has_planes())?;
+    let tells_states = parts.bridged || parts.plan.has_planes();
+    let sections = Sections::parse(parts.rest, parts.grouped, tells_states)?;
     if out.is_empty() {
         return Ok(());
     }
@@ -274,7 +275,7 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    fn parse(mut cursor: Cursor<'a>, grouped: bool, planes: bool) -> Result<Self> {
+    fn parse(mut cursor: Cursor<'a>, grouped: bool, tells_states: bool) -> Result<Self> {
         let (mut size, mut states, mut groups) = (1, rans::FEW_STATES, (0, &[][..]));
         if grouped {
             (size, states) = (usize::from(cursor.byte()?), rans::STATES);
@@ -283,7 +284,7 @@ impl<'a> Sections<'a> {
             }
             groups = (usize::from(cursor.byte()?), section(&mut cursor)?);
         }
-        if planes {
+        if tells_states {
             states = usize::from(cursor.byte()?);
             if ![rans::STATES, rans::WIDE_STATES].contains(&states) {
                 return Err(Corrupt(

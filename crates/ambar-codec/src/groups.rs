@@ -62,64 +62,67 @@ fn count<const SIZE: usize>(symbols: &Symbols) -> usize {
 pub(crate) struct Coded {
     /// Tokens of a group; 1 where there are no groups.
     pub size: usize,
+    /// How many states they are coded with.
+    pub states: usize,
     pub single: Tables,
     pub grouped: Tables,
     pub bytes: Vec<u8>,
 }
 
+/// How many states tokens are coded with.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum States {
+    /// Always so many.
+    Always(usize),
+    /// As many as suit their length.
+    Suited,
+}
+
+impl States {
+    /// For symbols of so many bits.
+    fn number(self, bits: f64) -> usize {
+        match self {
+            States::Always(number) => number,
+            States::Suited if bits > 8.0 * rans::LONG => rans::WIDE_STATES,
+            States::Suited => rans::STATES,
+        }
+    }
+}
+
 /// Codes tokens in groups of the size of which there are the fewest symbols.
-pub(crate) fn encode(symbols: &Symbols) -> Coded {
+pub(crate) fn encode(symbols: &Symbols, states: States) -> Coded {
     match best_size(symbols) {
-        2 => encode_groups::<2>(symbols),
-        3 => encode_groups::<3>(symbols),
-        4 => encode_groups::<4>(symbols),
-        _ => encode_singly::<{ rans::STATES }>(symbols),
+        2 => encode_groups::<2>(symbols, states),
+        3 => encode_groups::<3>(symbols, states),
+        4 => encode_groups::<4>(symbols, states),
+        _ => encode_singly(symbols, states),
     }
 }
 
 /// Codes tokens one by one.
-pub(crate) fn encode_singly<const STATES: usize>(symbols: &Symbols) -> Coded {
-    let single = Histogram::new(&symbols.bins, &symbols.tokens).tables(None);
+pub(crate) fn encode_singly(symbols: &Symbols, states: States) -> Coded {
+    let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
+    let single = histogram.tables(None);
+    let states = states.number(histogram.bits_under(&single));
     let slots = EncodeTables::new(&single.frequencies);
     Coded {
         size: 1,
-        bytes: slots.encode::<STATES>(&single.of_bin, &symbols.bins, &symbols.tokens),
+        states,
+        bytes: slots.encode_with(states, &single.of_bin, &symbols.bins, &symbols.tokens),
         single,
         grouped: Tables::none(),
     }
 }
 
-/// Codes tokens one by one, with as many states as suit their length; gives this number too.
-pub(crate) fn encode_long(symbols: &Symbols) -> (usize, Coded) {
-    let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
-    let single = histogram.tables(None);
-    let slots = EncodeTables::new(&single.frequencies);
-    let is_long = histogram.bits_under(&single) > 8.0 * rans::LONG;
-    let (of_bin, bins, tokens) = (&single.of_bin, &symbols.bins, &symbols.tokens);
-    let (states, bytes) = if is_long {
-        let bytes = slots.encode::<{ rans::WIDE_STATES }>(of_bin, bins, tokens);
-        (rans::WIDE_STATES, bytes)
-    } else {
-        let bytes = slots.encode::<{ rans::STATES }>(of_bin, bins, tokens);
-        (rans::STATES, bytes)
-    };
-    let coded = Coded {
-        size: 1,
-        bytes,
-        single,
-        grouped: Tables::none(),
-    };
-    (states, coded)
-}
-
-fn encode_groups<const SIZE: usize>(symbols: &Symbols) -> Coded {
+fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: States) -> Coded {
     let (mut bins, mut groups) = (Vec::new(), Vec::new());
     for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
         let run = &symbols.tokens[*begin..begin + count];
         groups.extend(run.as_chunks::<SIZE>().0.iter().map(symbol));
         bins.resize(groups.len(), symbols.bins[*begin]);
     }
-    let grouped = Histogram::new(&bins, &groups).tables(Some(escape(SIZE)));
+    let of_groups = Histogram::new(&bins, &groups);
+    let grouped = of_groups.tables(Some(escape(SIZE)));
     // Groups that there are few of have no place in the tables.
     for (bin, group) in bins.iter().zip(&mut groups) {
         let table = &grouped.frequencies[usize::from(grouped.of_bin[usize::from(*bin)])];
@@ -129,13 +132,17 @@ fn encode_groups<const SIZE: usize>(symbols: &Symbols) -> Coded {
     }
     let ordered = Ordered::new::<SIZE>(symbols, &groups);
     let [single_bins, single] = &ordered.single;
-    let single = Histogram::new(single_bins, single).tables(None);
+    let histogram = Histogram::new(single_bins, single);
+    let single = histogram.tables(None);
+    let bits = of_groups.bits_under(&grouped) + histogram.bits_under(&single);
+    let states = states.number(bits);
     let (frequencies, of_bin) = together(&single, &grouped);
     let slots = EncodeTables::new(&frequencies);
     let [bins, all] = &ordered.all;
     Coded {
         size: SIZE,
-        bytes: slots.encode::<{ rans::STATES }>(&of_bin, bins, all),
+        states,
+        bytes: slots.encode_with(states, &of_bin, bins, all),
         single,
         grouped,
     }
@@ -309,6 +316,8 @@ mod tests {
     use crate::properties::Random;
     use crate::slots::DecodeTables;
 
+    const STATES: States = States::Always(rans::STATES);
+
     /// Runs of two bins with single tokens between them; of `few` tokens in a hundred the size is any.
     fn symbols(few: u64, below: u64) -> Symbols {
         let mut random = Random(few + below);
@@ -339,7 +348,7 @@ mod tests {
         tables.set(&frequencies).unwrap();
         let of_bins = tables.of_bins(&of_bin);
         let count = symbols.tokens.len();
-        let mut decoder = rans::Decoder::new(&of_bins, &coded.bytes, count, rans::STATES).unwrap();
+        let mut decoder = rans::Decoder::new(&of_bins, &coded.bytes, count, coded.states).unwrap();
         let mut groups = Groups::new(coded.size);
         let mut tokens = vec![0; count + MOST];
         let mut end = 0;
@@ -358,26 +367,39 @@ mod tests {
     fn tokens_come_back_in_groups_of_every_size() {
         for (few, below) in [(0, 1), (1, 2), (2, 3), (5, 5), (10, 11), (100, 2)] {
             let symbols = symbols(few, below);
-            let all = [
-                encode_singly::<{ rans::STATES }>(&symbols),
-                encode_groups::<2>(&symbols),
-                encode_groups::<3>(&symbols),
-                encode_groups::<4>(&symbols),
-            ];
-            for (size, coded) in (1..).zip(&all) {
-                assert_eq!(coded.size, size);
-                assert!(
-                    decoded(coded, &symbols) == symbols.tokens,
-                    "{few} {below} {size}"
-                );
+            for number in [rans::FEW_STATES, rans::STATES, rans::WIDE_STATES] {
+                let states = States::Always(number);
+                let all = [
+                    encode_singly(&symbols, states),
+                    encode_groups::<2>(&symbols, states),
+                    encode_groups::<3>(&symbols, states),
+                    encode_groups::<4>(&symbols, states),
+                ];
+                for (size, coded) in (1..).zip(&all) {
+                    assert_eq!([coded.size, coded.states], [size, number]);
+                    let same = decoded(coded, &symbols) == symbols.tokens;
+                    assert!(same, "{few} {below} {size} {number}");
+                }
             }
+        }
+    }
+
+    #[test]
+    fn long_symbols_have_many_states() {
+        for (below, states) in [(1, rans::STATES), (11, rans::WIDE_STATES)] {
+            let coded = encode(&symbols(1, below), States::Suited);
+            assert_eq!(coded.states, states, "{} bytes", coded.bytes.len());
         }
     }
 
     #[test]
     fn the_size_is_that_of_the_fewest_symbols() {
         for (few, below, size) in [(0, 1, 4), (1, 3, 4), (1, 5, 3), (1, 11, 2), (100, 2, 1)] {
-            assert_eq!(encode(&symbols(few, below)).size, size, "{few} {below}");
+            assert_eq!(
+                encode(&symbols(few, below), STATES).size,
+                size,
+                "{few} {below}"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::wide::{self, Words};
 pub(crate) const STATES: usize = 8;
 /// In streams of version 1.
 pub(crate) const FEW_STATES: usize = 4;
-/// In those of version 5 that are long: for vectors.
+/// In those of versions 5 and 6 that are long: for vectors.
 pub(crate) const WIDE_STATES: usize = 32;
 /// Bytes of coded symbols beside which so many states weigh little.
 pub(crate) const LONG: f64 = 64.0 * 4.0 * WIDE_STATES as f64;
@@ -78,14 +78,24 @@ impl EncodeTables {
         }
     }
 
-    /// Encodes `symbols` under the contexts of their `bins`, the last first, with `N` states. Symbols of
-    /// frequency 0 must not occur.
-    pub(crate) fn encode<const N: usize>(
+    /// Encodes `symbols` with so many states: `STATES`, `FEW_STATES` or `WIDE_STATES`.
+    pub(crate) fn encode_with(
         &self,
+        states: usize,
         of_bin: &[u8],
         bins: &[u8],
         symbols: &[u8],
     ) -> Vec<u8> {
+        match states {
+            WIDE_STATES => self.encode::<WIDE_STATES>(of_bin, bins, symbols),
+            STATES => self.encode::<STATES>(of_bin, bins, symbols),
+            _ => self.encode::<FEW_STATES>(of_bin, bins, symbols),
+        }
+    }
+
+    /// Encodes `symbols` under the contexts of their `bins`, the last first, with `N` states. Symbols of
+    /// frequency 0 must not occur.
+    fn encode<const N: usize>(&self, of_bin: &[u8], bins: &[u8], symbols: &[u8]) -> Vec<u8> {
         let mut states = [LOWEST; N];
         // Filled from the end. Every symbol gives one word away at most.
         let mut words = vec![[0u8; 2]; symbols.len()];
@@ -164,7 +174,7 @@ impl<'a> Decoder<'a> {
     /// Decodes symbols that are all of one bin.
     pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
         match self.lanes {
-            WIDE_STATES => self.decode_alike_with::<WIDE_STATES>(bin, symbols),
+            WIDE_STATES => self.decode_alike_wide(bin, symbols),
             STATES => self.decode_alike_with::<STATES>(bin, symbols),
             _ => self.decode_alike_with::<FEW_STATES>(bin, symbols),
         }
@@ -186,9 +196,29 @@ impl<'a> Decoder<'a> {
         self.rest::<WIDE_STATES>(rest, |k| tables[usize::from(last[k])]);
     }
 
+    #[cfg(target_feature = "avx2")]
+    fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
+        let (groups, rest) = symbols.as_chunks_mut();
+        let mut words = Words {
+            words: self.words,
+            position: self.position,
+        };
+        let bin = usize::from(bin);
+        let table = (self.of_bins.slots, self.of_bins.numbers[bin]);
+        wide::decode_alike(table, groups, &mut self.states, &mut words);
+        self.position = words.position;
+        let table = self.of_bins.tables[bin];
+        self.rest::<WIDE_STATES>(rest, |_| table);
+    }
+
     #[cfg(not(target_feature = "avx2"))]
     fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
         self.decode_with::<WIDE_STATES>(bins, symbols);
+    }
+
+    #[cfg(not(target_feature = "avx2"))]
+    fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
+        self.decode_alike_with::<WIDE_STATES>(bin, symbols);
     }
 
     #[inline(always)]

@@ -9,7 +9,7 @@ use crate::context::Mixture;
 use crate::element::Element;
 use crate::encoder::{Encoder, Symbols};
 use crate::error::Result;
-use crate::groups;
+use crate::groups::{self, States};
 use crate::mask;
 use crate::packed;
 use crate::passes::{self, Scratch};
@@ -28,8 +28,8 @@ pub(crate) const GROUPED: u8 = 2;
 pub(crate) const CELLS: u8 = 4;
 /// The version of streams whose classes come from the plane before.
 pub(crate) const PLANES: u8 = 5;
-/// The version of `quick` streams, and of those whose classes come from the plane before, whose holes between
-/// blocks are gone over.
+/// The version of `quick` streams within a bound, and of those whose classes come from the plane before: holes
+/// between blocks are gone over, and long ones have more states.
 pub(crate) const BRIDGED: u8 = 6;
 /// The newest version of the streams that this library reads and writes.
 pub const VERSION: u8 = BRIDGED;
@@ -273,22 +273,29 @@ impl<T: Element> Input<T> {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);
         }
+        // What has no version of its own for that is coded with a fixed number of states.
+        let newest = out[0] == SINGLE && bound > 0.0 && self.masks.is_none();
         let coded = if plan.is_quick() {
-            let coded = groups::encode(symbols);
+            let states = match newest {
+                true => States::Suited,
+                false => States::Always(rans::STATES),
+            };
+            let coded = groups::encode(symbols, states);
             if out[0] == SINGLE {
-                out[0] = if self.bridged { BRIDGED } else { GROUPED };
+                out[0] = if newest { BRIDGED } else { GROUPED };
             }
             out.push(coded.size as u8);
             write_tables(&coded.grouped, &mut out);
             coded
         } else if plan.has_planes() {
-            let (states, coded) = groups::encode_long(symbols);
             out[0] = if self.bridged { BRIDGED } else { PLANES };
-            out.push(states as u8);
-            coded
+            groups::encode_singly(symbols, States::Suited)
         } else {
-            groups::encode_singly::<{ rans::FEW_STATES }>(symbols)
+            groups::encode_singly(symbols, States::Always(rans::FEW_STATES))
         };
+        if [PLANES, BRIDGED].contains(&out[0]) {
+            out.push(coded.states as u8);
+        }
         write_tables(&coded.single, &mut out);
         for section in [&coded.bytes[..], symbols.raw.bytes()] {
             write_number(section.len() as u64, &mut out);

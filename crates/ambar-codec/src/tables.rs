@@ -70,7 +70,7 @@ impl Histogram {
         self.divide(scale).1
     }
 
-    /// The bits that tokens take under these tables, about.
+    /// The bits that tokens take under these tables, about; those that have no place there are left out.
     pub(crate) fn bits_under(&self, tables: &Tables) -> f64 {
         let bins = self.0.iter().zip(tables.of_bin);
         bins.map(|(counts, table)| {
@@ -82,7 +82,7 @@ impl Histogram {
             let some = counts
                 .iter()
                 .zip(frequencies)
-                .filter(|(count, _)| **count > 0);
+                .filter(|(count, frequency)| **count > 0 && **frequency > 0);
             some.map(|(count, frequency)| {
                 f64::from(*count) * (SLOTS as f64 / f64::from(*frequency)).log2()
             })

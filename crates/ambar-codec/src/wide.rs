@@ -43,6 +43,36 @@ pub(crate) fn decode(
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
+    assert!(numbers.iter().all(|n| usize::from(*n) < slots.len()));
+    let tables = |group: usize| bins[group].map(|bin| numbers[usize::from(bin)]);
+    // SAFETY: there are tables of all these numbers.
+    unsafe { decode_by(slots, tables, groups, states, from) }
+}
+
+/// Decodes whole groups of symbols, all by the table of one number.
+pub(crate) fn decode_alike(
+    (slots, number): (&[Slots], u8),
+    groups: &mut [[u8; WIDE_STATES]],
+    states: &mut [u32; WIDE_STATES],
+    from: &mut Words<'_>,
+) {
+    assert!(usize::from(number) < slots.len());
+    // SAFETY: there is a table of this number.
+    unsafe { decode_by(slots, |_| [number; WIDE_STATES], groups, states, from) }
+}
+
+/// Decodes whole groups of symbols; `tables` gives the numbers of a group's tables.
+///
+/// # Safety
+/// There must be tables of these numbers.
+#[inline(always)]
+unsafe fn decode_by(
+    slots: &[Slots],
+    tables: impl Fn(usize) -> [u8; WIDE_STATES],
+    groups: &mut [[u8; WIDE_STATES]],
+    states: &mut [u32; WIDE_STATES],
+    from: &mut Words<'_>,
+) {
     let mut done = 0;
     while done < groups.len() {
         let left = from.words.get(from.position..).unwrap_or_default();
@@ -52,22 +82,26 @@ pub(crate) fn decode(
             last[..left.len()].copy_from_slice(left);
             (words, count) = (&last, 1);
         }
-        let (bins, groups) = (&bins[done..][..count], &mut groups[done..][..count]);
-        from.position += vectors((slots, numbers), (bins, groups), states, words);
+        let groups = &mut groups[done..][..count];
+        // SAFETY: there are tables of these numbers.
+        from.position += unsafe { vectors(slots, |k| tables(done + k), groups, states, words) };
         done += count;
     }
 }
 
 /// Decodes groups that there are words for in any case; says how many bytes of these they took.
-fn vectors(
-    (slots, numbers): (&[Slots], &[u8; 256]),
-    (bins, groups): (&[[u8; WIDE_STATES]], &mut [[u8; WIDE_STATES]]),
+///
+/// # Safety
+/// There must be tables of the numbers that `tables` gives.
+#[inline(always)]
+unsafe fn vectors(
+    slots: &[Slots],
+    tables: impl Fn(usize) -> [u8; WIDE_STATES],
+    groups: &mut [[u8; WIDE_STATES]],
     all: &mut [u32; WIDE_STATES],
     words: &[u8],
 ) -> usize {
-    assert!(words.len() >= MOST * groups.len() && groups.len() == bins.len());
-    assert!(numbers.iter().all(|n| usize::from(*n) < slots.len()));
-    let mut tables = [0; WIDE_STATES];
+    assert!(words.len() >= MOST * groups.len());
     let mut position = 0;
     // SAFETY: the vectors are within `all`, `tables` and the groups: four of eight each. Each of the steps
     // reads 16 bytes of words and moves on by as many at most, so that a group reads `MOST` bytes from
@@ -75,10 +109,8 @@ fn vectors(
     unsafe {
         let mut states: [__m256i; WIDE_STATES / LANES] =
             std::array::from_fn(|v| _mm256_loadu_si256(all.as_ptr().add(LANES * v).cast()));
-        for (group, bins) in groups.iter_mut().zip(bins) {
-            for (table, bin) in tables.iter_mut().zip(bins) {
-                *table = numbers[usize::from(*bin)];
-            }
+        for (number, group) in groups.iter_mut().enumerate() {
+            let tables = tables(number);
             for (v, state) in states.iter_mut().enumerate() {
                 let table = _mm_loadl_epi64(tables.as_ptr().add(LANES * v).cast());
                 let entries = look_up(slots, _mm256_cvtepu8_epi32(table), *state);

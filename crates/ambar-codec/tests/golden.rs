@@ -40,7 +40,7 @@ enum Kind {
     Packed,
     /// One whose classes come from the plane before.
     Planes,
-    /// The same, and a quick one, whose holes are gone over.
+    /// The same, whose holes are gone over; and a quick one.
     Bridged,
     QuickBridged,
 }
@@ -189,27 +189,17 @@ fn quick_streams_of_version_1() {
 fn quick_streams_of_version_2() {
     for (kind, bound) in [("lossless", 0.0), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
         let name = |layout: &str| format!("quick-2-{layout}-{kind}");
-        let (kept, whole, holes) = (Kind::Quick, (bound, false), (bound, true));
-        check::<f64>(&name("row"), kept, &Layout::Array(&[700]), 700, whole);
-        check::<f32>(
-            &name("box"),
-            kept,
-            &Layout::Array(&[9, 14, 11]),
-            1386,
-            whole,
-        );
-        check::<f32>(
-            &name("boxes"),
-            kept,
-            &Layout::Array(&[2, 5, 8, 13]),
-            1040,
-            holes,
-        );
+        let (whole, holes) = ((bound, false), (bound, true));
         let kept = match kind {
             "lossless" => Kind::Quick,
             _ => Kind::QuickOfVersion2,
         };
+        check::<f64>(&name("row"), kept, &Layout::Array(&[700]), 700, whole);
+        let shape = Layout::Array(&[9, 14, 11]);
+        check::<f32>(&name("box"), kept, &shape, 1386, whole);
         check::<f32>(&name("sparse"), kept, &SPARSE, 2560, whole);
+        let shape = Layout::Array(&[2, 5, 8, 13]);
+        check::<f32>(&name("boxes"), Kind::Quick, &shape, 1040, holes);
     }
 }
 
@@ -242,8 +232,7 @@ fn streams_of_version_5() {
     );
 }
 
-/// Made as those of version 2. Of blocks without holes, of values without a bound, and of those among which
-/// are many NaN, streams have other versions.
+/// Made as those of version 2. Without loss, and with many NaN, streams have other versions.
 #[test]
 fn streams_of_version_6() {
     // One hole has blocks before it along all dimensions, one is the first place of its region, one the last.
@@ -255,6 +244,15 @@ fn streams_of_version_6() {
         let part = |n: &i64, d: i64| (n & 1) << d | (n >> 1) << (d + 3);
         part(x, 0) | part(y, 1) | part(z, 2)
     });
+    // Between them they have groups of every size, and one has 32 states.
+    let quick = Kind::QuickBridged;
+    for (kind, bound) in [("1", 1e-4), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
+        let name = format!("quick-6-box-{kind}");
+        let shape = Layout::Array(&[9, 14, 11]);
+        check::<f64>(&name, quick, &shape, 1386, (bound, false));
+    }
+    let cube = Layout::Array(&[30, 28, 31]);
+    check::<f32>("quick-6-cube-wide", quick, &cube, 26_040, (1e-3, false));
     for (kind, bound) in [("bound", 1e-3), ("loose", 8e-2), ("tight", 1e-5)] {
         for side in [[4; 3], [2, 4, 8]] {
             let origins: Vec<[i64; 3]> = origins
@@ -270,7 +268,6 @@ fn streams_of_version_6() {
             );
             let name = |quick: &str| format!("bridged-{quick}{}-{kind}", side[2]);
             check::<f64>(&name(""), Kind::Bridged, &layout, count, (bound, false));
-            let quick = Kind::QuickBridged;
             check::<f32>(&name("quick-"), quick, &layout, count, (bound, false));
         }
     }
