@@ -182,33 +182,27 @@ impl<'a> Decoder<'a> {
 
     #[cfg(target_feature = "avx2")]
     fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        let (bins, last) = bins[..symbols.len()].as_chunks();
-        let (groups, rest) = symbols.as_chunks_mut();
-        let mut words = Words {
-            words: self.words,
-            position: self.position,
-        };
         let OfBins { slots, numbers, .. } = self.of_bins;
+        let mut words = self.words();
         let states = &mut self.states;
-        wide::decode((slots, numbers), (bins, groups), states, &mut words);
+        wide::decode((slots, numbers), (bins, symbols), states, &mut words);
         self.position = words.position;
-        let tables = &self.of_bins.tables;
-        self.rest::<WIDE_STATES>(rest, |k| tables[usize::from(last[k])]);
     }
 
     #[cfg(target_feature = "avx2")]
     fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
-        let (groups, rest) = symbols.as_chunks_mut();
-        let mut words = Words {
+        let OfBins { slots, numbers, .. } = self.of_bins;
+        let (mut words, table) = (self.words(), (*slots, numbers[usize::from(bin)]));
+        wide::decode_alike(table, symbols, &mut self.states, &mut words);
+        self.position = words.position;
+    }
+
+    #[cfg(target_feature = "avx2")]
+    fn words(&self) -> Words<'a> {
+        Words {
             words: self.words,
             position: self.position,
-        };
-        let bin = usize::from(bin);
-        let table = (self.of_bins.slots, self.of_bins.numbers[bin]);
-        wide::decode_alike(table, groups, &mut self.states, &mut words);
-        self.position = words.position;
-        let table = self.of_bins.tables[bin];
-        self.rest::<WIDE_STATES>(rest, |_| table);
+        }
     }
 
     #[cfg(not(target_feature = "avx2"))]

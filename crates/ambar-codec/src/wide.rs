@@ -1,4 +1,4 @@
-//! Decoding with 32 states: eight at once, where the processor's vectors can look up tables (AVX2).
+//! Decoding with 32 states, eight at once, where the processor's vectors can look up tables (AVX2).
 //!
 //! Source of the method: F. Giesen, "Interleaved entropy coders" (arXiv:1402.3392), section 3.
 
@@ -36,32 +36,38 @@ pub(crate) struct Words<'a> {
     pub position: usize,
 }
 
-/// Decodes whole groups of symbols: those of bin `b` by the table of the number `numbers[b]`.
+/// Decodes symbols: those of bin `b` by the table of the number `numbers[b]`.
 pub(crate) fn decode(
     (slots, numbers): (&[Slots], &[u8; 256]),
-    (bins, groups): (&[[u8; WIDE_STATES]], &mut [[u8; WIDE_STATES]]),
+    (bins, symbols): (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
     assert!(numbers.iter().all(|n| usize::from(*n) < slots.len()));
-    let tables = |group: usize| bins[group].map(|bin| numbers[usize::from(bin)]);
+    let (bins, last) = bins[..symbols.len()].as_chunks();
+    let mut rest = [0; WIDE_STATES];
+    rest[..last.len()].copy_from_slice(last);
+    let tables = |group: usize| {
+        let bins = bins.get(group).unwrap_or(&rest);
+        bins.map(|bin| numbers[usize::from(bin)])
+    };
     // SAFETY: there are tables of all these numbers.
-    unsafe { decode_by(slots, tables, groups, states, from) }
+    unsafe { decode_by(slots, tables, symbols, states, from) }
 }
 
-/// Decodes whole groups of symbols, all by the table of one number.
+/// Decodes symbols, all by the table of one number.
 pub(crate) fn decode_alike(
     (slots, number): (&[Slots], u8),
-    groups: &mut [[u8; WIDE_STATES]],
+    symbols: &mut [u8],
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
     assert!(usize::from(number) < slots.len());
     // SAFETY: there is a table of this number.
-    unsafe { decode_by(slots, |_| [number; WIDE_STATES], groups, states, from) }
+    unsafe { decode_by(slots, |_| [number; WIDE_STATES], symbols, states, from) }
 }
 
-/// Decodes whole groups of symbols; `tables` gives the numbers of a group's tables.
+/// Decodes symbols; `tables` gives the numbers of the tables of a group of them.
 ///
 /// # Safety
 /// There must be tables of these numbers.
@@ -69,24 +75,88 @@ pub(crate) fn decode_alike(
 unsafe fn decode_by(
     slots: &[Slots],
     tables: impl Fn(usize) -> [u8; WIDE_STATES],
-    groups: &mut [[u8; WIDE_STATES]],
+    symbols: &mut [u8],
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
+    let (groups, rest) = symbols.as_chunks_mut();
     let mut done = 0;
     while done < groups.len() {
         let left = from.words.get(from.position..).unwrap_or_default();
         let sure = (left.len() / MOST).min(groups.len() - done);
-        let (mut last, mut words, mut count) = ([0; 2 * MOST], left, sure);
-        if sure == 0 {
-            last[..left.len()].copy_from_slice(left);
-            (words, count) = (&last, 1);
-        }
+        let mut last = [0; 2 * MOST];
+        let (words, count) = match sure {
+            0 => (padded(left, &mut last), 1),
+            _ => (left, sure),
+        };
         let groups = &mut groups[done..][..count];
         // SAFETY: there are tables of these numbers.
         from.position += unsafe { vectors(slots, |k| tables(done + k), groups, states, words) };
         done += count;
     }
+    if !rest.is_empty() {
+        let left = from.words.get(from.position..).unwrap_or_default();
+        let words = padded(left, &mut [0; 2 * MOST]).first_chunk().copied();
+        // SAFETY: there are tables of these numbers.
+        from.position += unsafe {
+            some(
+                slots,
+                tables(done),
+                rest,
+                states,
+                &words.unwrap_or([0; MOST]),
+            )
+        };
+        // The next symbol belongs to the state behind the last one used.
+        states.rotate_left(rest.len());
+    }
+}
+
+/// The words of a group, and zeros where there are no more.
+fn padded<'a>(left: &'a [u8], room: &'a mut [u8; 2 * MOST]) -> &'a [u8] {
+    if left.len() >= MOST {
+        return left;
+    }
+    room[..left.len()].copy_from_slice(left);
+    room
+}
+
+/// Decodes the first symbols of a group; says how many bytes of words they took.
+///
+/// # Safety
+/// There must be tables of these numbers.
+#[inline(always)]
+unsafe fn some(
+    slots: &[Slots],
+    tables: [u8; WIDE_STATES],
+    out: &mut [u8],
+    all: &mut [u32; WIDE_STATES],
+    words: &[u8; MOST],
+) -> usize {
+    let (mut position, tables) = (0, tables.as_chunks::<LANES>().0);
+    let parts = out.chunks_mut(LANES).zip(all.as_chunks_mut::<LANES>().0);
+    for ((out, states), tables) in parts.zip(tables) {
+        // SAFETY: all vectors are within the arrays: each of the four steps moves on by 16 bytes of words at
+        // most, and reads as many. There are tables of these numbers.
+        unsafe {
+            let old = _mm256_loadu_si256(states.as_ptr().cast());
+            let table = _mm_loadl_epi64(tables.as_ptr().cast());
+            let entries = look_up(slots, _mm256_cvtepu8_epi32(table), old);
+            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            let ours = _mm256_cmpgt_epi32(_mm256_set1_epi32(out.len() as i32), lanes);
+            let next = words.as_ptr().add(position).cast();
+            let (new, taken) = renewed(entries, old, _mm_loadu_si128(next), ours);
+            _mm256_storeu_si256(
+                states.as_mut_ptr().cast(),
+                _mm256_blendv_epi8(old, new, ours),
+            );
+            let mut eight = [0; LANES];
+            _mm_storel_epi64(eight.as_mut_ptr().cast(), symbols(entries));
+            out.copy_from_slice(&eight[..out.len()]);
+            position += 2 * taken;
+        }
+    }
+    position
 }
 
 /// Decodes groups that there are words for in any case; says how many bytes of these they took.
@@ -109,6 +179,7 @@ unsafe fn vectors(
     unsafe {
         let mut states: [__m256i; WIDE_STATES / LANES] =
             std::array::from_fn(|v| _mm256_loadu_si256(all.as_ptr().add(LANES * v).cast()));
+        let everyone = _mm256_set1_epi32(-1);
         for (number, group) in groups.iter_mut().enumerate() {
             let tables = tables(number);
             for (v, state) in states.iter_mut().enumerate() {
@@ -117,7 +188,7 @@ unsafe fn vectors(
                 _mm_storel_epi64(group.as_mut_ptr().add(LANES * v).cast(), symbols(entries));
                 let next = words.as_ptr().add(position).cast();
                 let taken;
-                (*state, taken) = renewed(entries, *state, _mm_loadu_si128(next));
+                (*state, taken) = renewed(entries, *state, _mm_loadu_si128(next), everyone);
                 position += 2 * taken;
             }
         }
@@ -154,9 +225,9 @@ fn symbols(entries: __m256i) -> __m128i {
     }
 }
 
-/// The next states, with words where they lack one, and how many words these are.
+/// The next states, with words where they lack one and are `ours`, and how many words these are.
 #[inline(always)]
-fn renewed(entries: __m256i, states: __m256i, words: __m128i) -> (__m256i, usize) {
+fn renewed(entries: __m256i, states: __m256i, words: __m128i, ours: __m256i) -> (__m256i, usize) {
     // SAFETY: vectors of integers need AVX2 only; the mask has eight bits.
     unsafe {
         let frequency = _mm256_srli_epi32::<20>(entries);
@@ -164,6 +235,7 @@ fn renewed(entries: __m256i, states: __m256i, words: __m128i) -> (__m256i, usize
         let quotient = _mm256_srli_epi32::<{ BITS as i32 }>(states);
         let next = _mm256_add_epi32(_mm256_mullo_epi32(frequency, quotient), number);
         let short = _mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(next), _mm256_setzero_si256());
+        let short = _mm256_and_si256(short, ours);
         let mask = _mm256_movemask_ps(_mm256_castsi256_ps(short)) as usize;
         let places = _mm_loadl_epi64(PLACES[mask].as_ptr().cast());
         let own =
