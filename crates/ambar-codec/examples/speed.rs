@@ -1,5 +1,6 @@
 //! Prints how fast a made-up field of 192^3 values is encoded and decoded, whole and with holes: the
-//! figures of `docs/decisions/0017-faster-decoding.md`, `0018-grouped-tokens.md` and `0021-planes.md`.
+//! figures of `docs/decisions/0017-faster-decoding.md`, `0018-grouped-tokens.md`, `0021-planes.md` and
+//! `0024-bridged-holes.md`.
 //!
 //! `cargo run --release -p ambar-codec --example speed`
 
