@@ -155,7 +155,7 @@ impl<'a> Cursor<'a> {
         let (body, checksum) = stream
             .split_last_chunk::<4>()
             .ok_or(Corrupt("the stream is cut short"))?;
-        if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
+        if crc_fast::crc32_iscsi(body) != u32::from_le_bytes(*checksum) {
             return Err(Corrupt("the stream's checksum differs"));
         }
         Ok(Self(body))

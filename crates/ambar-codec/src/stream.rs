@@ -301,7 +301,7 @@ impl<T: Element> Input<T> {
             write_number(section.len() as u64, &mut out);
             out.extend_from_slice(section);
         }
-        let checksum = crc32c::crc32c(&out);
+        let checksum = crc_fast::crc32_iscsi(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         out
     }

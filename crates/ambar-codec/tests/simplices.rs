@@ -109,7 +109,7 @@ fn is_error(stream: &[u8], count: usize, workspace: &mut Workspace) -> bool {
 /// Gives a stream the checksum that belongs to it.
 fn mend(stream: &mut [u8]) {
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
-        *checksum = crc32c::crc32c(body).to_le_bytes();
+        *checksum = crc_fast::crc32_iscsi(body).to_le_bytes();
     }
 }
 

@@ -256,9 +256,9 @@ fn fuzz(rounds: usize) -> usize {
             }
             let (end, begin) = (damaged.len() - 4, stream_of(&damaged));
             if let Some((body, checksum)) = damaged[begin..end].split_last_chunk_mut::<4>() {
-                *checksum = crc32c::crc32c(body).to_le_bytes();
+                *checksum = crc_fast::crc32_iscsi(body).to_le_bytes();
             }
-            let checksum = crc32c::crc32c(&damaged[..begin]);
+            let checksum = crc_fast::crc32_iscsi(&damaged[..begin]);
             damaged[end..].copy_from_slice(&checksum.to_le_bytes());
             let known: &[c_uint] = if bytes[3] % 2 == 0 { &values } else { &[] };
             errors += usize::from(Buffer::new(&damaged).filter(REVERSE, known) == 0);

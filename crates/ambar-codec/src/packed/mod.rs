@@ -73,7 +73,7 @@ pub(crate) fn encode<T: Element>(
         }
     }
     memory.exceptions.write(values, out);
-    let checksum = crc32c::crc32c(&out[start..]);
+    let checksum = crc_fast::crc32_iscsi(&out[start..]);
     out.extend_from_slice(&checksum.to_le_bytes());
     true
 }

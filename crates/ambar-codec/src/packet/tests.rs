@@ -326,9 +326,9 @@ fn mend(packet: &mut [u8]) {
     let numbers = rest.number().and_then(|_| rest.number_to(end));
     let begin = numbers.map_or(end, |length| end - length);
     if let Some((stream, checksum)) = packet[begin..end].split_last_chunk_mut::<4>() {
-        *checksum = crc32c::crc32c(stream).to_le_bytes();
+        *checksum = crc_fast::crc32_iscsi(stream).to_le_bytes();
     }
-    let checksum = crc32c::crc32c(&packet[..begin]);
+    let checksum = crc_fast::crc32_iscsi(&packet[..begin]);
     packet[end..].copy_from_slice(&checksum.to_le_bytes());
 }
 

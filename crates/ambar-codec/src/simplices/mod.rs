@@ -91,7 +91,7 @@ fn encode_rows<T: Corner>(
     write_number(extent.points as u64, &mut stream);
     write_number(coded.len() as u64, &mut stream);
     stream.extend_from_slice(&coded);
-    let checksum = crc32c::crc32c(&stream);
+    let checksum = crc_fast::crc32_iscsi(&stream);
     stream.extend_from_slice(&checksum.to_le_bytes());
     Ok(stream)
 }

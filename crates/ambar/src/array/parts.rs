@@ -156,7 +156,7 @@ fn encode_in_place<'a>(source: &'a Source<'_>, chunk: &[u64]) -> Result<Vec<Cow<
     if source.metadata.chain.is_plain(&source.metadata.dtype)
         && let Some(raw) = source.whole_chunk(chunk)
     {
-        let checksum = crc32c::crc32c(raw).to_le_bytes().to_vec();
+        let checksum = crc_fast::crc32_iscsi(raw).to_le_bytes().to_vec();
         return Ok(vec![Cow::Borrowed(raw), Cow::Owned(checksum)]);
     }
     Ok(vec![Cow::Owned(source.encode(chunk, None)?)])

@@ -181,7 +181,7 @@ proptest! {
                 }
             }
             if sums > 0 {
-                let sum = crc32c::crc32c(&payload);
+                let sum = crc_fast::crc32_iscsi(&payload);
                 payload.extend_from_slice(&sum.to_le_bytes());
             }
             let _ = decode(&chain, &dtype, &payload, raw.len());

@@ -351,9 +351,7 @@ fn holds_checksum(text: &str) -> bool {
 }
 
 fn checksum_of(before: &str, after: &str) -> u32 {
-    let start = crc32c::crc32c(before.as_bytes());
-    let middle = crc32c::crc32c_append(start, ZEROS.as_bytes());
-    crc32c::crc32c_append(middle, after.as_bytes())
+    crc_fast::crc32_iscsi([before, ZEROS, after].concat().as_bytes())
 }
 
 /// Refuses newer versions, and takes away the checksum, which is of the file, not of the caller.

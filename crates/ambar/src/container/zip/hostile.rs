@@ -23,7 +23,7 @@ fn write_file(path: &Path, directory: &[u8], entries: u64, change: impl FnOnce(&
         sequence: 1,
         directory_offset: HEADER_LEN as u64,
         directory_len: directory.len() as u64,
-        directory_crc: crc32c::crc32c(directory),
+        directory_crc: crc_fast::crc32_iscsi(directory),
         entries,
         tail: HEADER_LEN as u64,
     };

@@ -89,7 +89,7 @@ impl ZipReader {
             0 => std::mem::take(&mut root),
             _ => root.split_off(before),
         };
-        if crc32c::crc32c(&directory) != slot.directory_crc {
+        if crc_fast::crc32_iscsi(&directory) != slot.directory_crc {
             return Err(Error::corrupt(format!(
                 "the central directory of commit {} does not match its checksum; restore the file \
                  from a copy",

@@ -230,7 +230,7 @@ impl ZipWriter {
             sequence: self.slot.sequence + 1,
             directory_offset: self.out.position(),
             directory_len: directory.len() as u64,
-            directory_crc: crc32c::crc32c(&directory),
+            directory_crc: crc_fast::crc32_iscsi(&directory),
             entries: self.live.len() as u64,
             tail,
         };
