@@ -281,14 +281,20 @@ mod tests {
             format!("{head}\n"),
             String::new(),
         ] {
-            let text = format!("{body}crc32c {:08x}\n", crc_fast::crc32_iscsi(body.as_bytes()));
+            let text = format!(
+                "{body}crc32c {:08x}\n",
+                crc_fast::crc32_iscsi(body.as_bytes())
+            );
             let error = List::parse(text.as_bytes()).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{body}");
         }
         let newer = list().encode();
         let body = String::from_utf8(newer).unwrap().replace(" 001 ", " 002 ");
         let body = &body[..body.len() - LAST_LINE];
-        let text = format!("{body}crc32c {:08x}\n", crc_fast::crc32_iscsi(body.as_bytes()));
+        let text = format!(
+            "{body}crc32c {:08x}\n",
+            crc_fast::crc32_iscsi(body.as_bytes())
+        );
         let error = List::parse(text.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
     }
