@@ -20,8 +20,11 @@ pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
     });
     coded.repeat([side[0], side[1]]);
     for_each_face(region, side, |[z, y, x], shape, d| {
-        // Those along x are there.
-        for z in (z..z + shape[0]).filter(|_| d != 2) {
+        // Those behind blocks along x are there, and go through all rows of a place.
+        if d == 2 {
+            return;
+        }
+        for z in z..z + shape[0] {
             for y in y..y + shape[1] {
                 coded.set([z, y], x, x + shape[2]);
             }

@@ -364,12 +364,13 @@ impl<T: Element> Job<'_, T> {
     fn blocks(&mut self, regions: &[blocks::Region], side: [usize; 3], out: &mut [T]) {
         for (number, region) in regions.iter().enumerate() {
             let shape = std::array::from_fn(|d| region.places[d] * side[d]);
-            let present = match self.bridged {
-                true => bridge::coded(region, side),
-                false => regions::present(region, side),
+            let there = if self.bridged {
+                bridge::coded(region, side)
+            } else {
+                regions::present(region, side)
             };
             let target = Target::of_region(region, side);
-            self.region(number, shape, present, &target, out);
+            self.region(number, shape, there, &target, out);
         }
     }
 
@@ -400,10 +401,7 @@ impl<T: Element> Job<'_, T> {
         });
         let valid = known.as_ref().or(present.as_ref());
         let valid = valid.filter(|valid| !valid.is_full());
-        let validity = valid.map(|valid| match self.bridged {
-            true => Validity::bridged(valid),
-            false => Validity::new(valid),
-        });
+        let validity = valid.map(|valid| Validity::new(valid, self.bridged));
         let rules = plan::rules(&self.levels, &Mixture::DEFAULT);
         passes::walk(
             shape,

@@ -151,10 +151,8 @@ fn make_symbols<T: Element>(
     let rules = plan::rules(&levels, &Mixture::DEFAULT);
     workspace.symbols.clear();
     for region in &input.regions {
-        let validity = region.valid.as_ref().map(|valid| match input.bridged {
-            true => Validity::bridged(valid),
-            false => Validity::new(valid),
-        });
+        let valid = region.valid.as_ref();
+        let validity = valid.map(|valid| Validity::new(valid, input.bridged));
         let mut encoder = Encoder::new(region, bound, &mut workspace.symbols);
         passes::walk(
             region.shape,
@@ -188,6 +186,7 @@ impl<T: Element> Input<T> {
         let (mut version, mut header) = (SINGLE, Vec::new());
         write_number(values.len() as u64, &mut header);
         let (mut all, mut bridged) = (Vec::new(), false);
+        let fill = commonest_nan(values);
         match layout {
             Layout::Array(shape) => {
                 let (inner, _) = regions::of_array(shape)?;
@@ -217,8 +216,8 @@ impl<T: Element> Input<T> {
                         .iter()
                         .map(|region| regions::gather(region, *side, values)),
                 );
-                bridged = well && bound > 0.0 && all.iter().any(|dense| dense.valid.is_some());
-                bridged &= commonest_nan(values).is_none();
+                let has_holes = all.iter().any(|dense| dense.valid.is_some());
+                bridged = has_holes && well && bound > 0.0 && fill.is_none();
                 if bridged {
                     for (region, dense) in regions.iter().zip(&mut all) {
                         bridge::guide(region, *side, dense);
@@ -245,7 +244,7 @@ impl<T: Element> Input<T> {
             }
         }
         let blocks = matches!(layout, Layout::Blocks { .. });
-        let masks = masks(values, &mut all);
+        let masks = fill.map(|fill| (fill, masks(fill, &mut all)));
         let flags = if blocks { BLOCKS } else { 0 } | if masks.is_some() { MASKED } else { 0 };
         let mut begin = vec![version, T::CODE, flags];
         begin.extend(header);
@@ -259,9 +258,31 @@ impl<T: Element> Input<T> {
         })
     }
 
+    /// The version that the stream has under a plan.
+    fn version(&self, bound: f64, plan: Plan) -> u8 {
+        let of_layout = self.header[0];
+        if of_layout == CELLS {
+            CELLS
+        } else if plan.is_quick() && (bound == 0.0 || self.masks.is_some()) {
+            GROUPED
+        } else if plan.is_quick() || plan.has_planes() && self.bridged {
+            BRIDGED
+        } else if plan.has_planes() {
+            PLANES
+        } else {
+            of_layout
+        }
+    }
+
     /// The whole stream.
     fn stream(&self, symbols: &Symbols, bound: f64, plan: Plan) -> Vec<u8> {
         let mut out = self.header.clone();
+        out[0] = self.version(bound, plan);
+        let states = match out[0] {
+            PLANES | BRIDGED => States::Suited,
+            _ if plan.is_quick() => States::Always(rans::STATES),
+            _ => States::Always(rans::FEW_STATES),
+        };
         out[2] |= if bound > 0.0 { 0 } else { LOSSLESS };
         if bound > 0.0 {
             out.extend_from_slice(&bound.to_le_bytes());
@@ -273,27 +294,15 @@ impl<T: Element> Input<T> {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);
         }
-        // What has no version of its own for that is coded with a fixed number of states.
-        let newest = out[0] == SINGLE && bound > 0.0 && self.masks.is_none();
         let coded = if plan.is_quick() {
-            let states = match newest {
-                true => States::Suited,
-                false => States::Always(rans::STATES),
-            };
             let coded = groups::encode(symbols, states);
-            if out[0] == SINGLE {
-                out[0] = if newest { BRIDGED } else { GROUPED };
-            }
             out.push(coded.size as u8);
             write_tables(&coded.grouped, &mut out);
             coded
-        } else if plan.has_planes() {
-            out[0] = if self.bridged { BRIDGED } else { PLANES };
-            groups::encode_singly(symbols, States::Suited)
         } else {
-            groups::encode_singly(symbols, States::Always(rans::FEW_STATES))
+            groups::encode_singly(symbols, states)
         };
-        if [PLANES, BRIDGED].contains(&out[0]) {
+        if states == States::Suited {
             out.push(coded.states as u8);
         }
         write_tables(&coded.single, &mut out);
@@ -332,10 +341,8 @@ fn commonest_nan<T: Element>(values: &[T]) -> Option<u64> {
     (count >= values.len() / 1024 + 8).then_some(fill)
 }
 
-/// Takes out of the regions what holds the commonest NaN, where there is much of it: its bits, and
-/// the masks.
-fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec<u8>)> {
-    let fill = commonest_nan(values)?;
+/// Takes out of the regions what has the bits `fill`; gives the masks.
+fn masks<T: Element>(fill: u64, regions: &mut [Dense<T>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for region in regions {
         let [_, ny, nx] = region.shape;
@@ -358,7 +365,7 @@ fn masks<T: Element>(values: &[T], regions: &mut [Dense<T>]) -> Option<(u64, Vec
         bytes.extend(mask);
         region.valid = (!valid.is_full()).then_some(valid);
     }
-    Some((fill, bytes))
+    bytes
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// From the points of a region that are there.
-    pub(crate) fn new(region: &Bitmap) -> Self {
+    /// From the points of a region that are there; `bridged` where the others are to be gone over as if they were.
+    pub(crate) fn new(region: &Bitmap, bridged: bool) -> Self {
         let mut levels: Vec<[Bitmap; 8]> = Vec::new();
         loop {
             let lattice = levels.last().map_or(region, |phases| &phases[0]);
@@ -29,15 +29,7 @@ impl Validity {
         Self {
             levels,
             anchor: region.get([0; 3]),
-            bridged: false,
-        }
-    }
-
-    /// The same, where points that are not there are to be gone over as if they were.
-    pub(crate) fn bridged(region: &Bitmap) -> Self {
-        Self {
-            bridged: true,
-            ..Self::new(region)
+            bridged,
         }
     }
 
