@@ -21,6 +21,8 @@ from mpi_programs import run as run_ranks
 LENGTH = 200_003
 RUNS = 240  # of all MPIs together
 NEW = 12  # runs in one store, before the next is begun
+STEPS = 12  # of a run that nobody kills
+DELAYS = [0.0, 0.005, 0.02, 0.1]  # seconds from a commit to the kill, at most
 
 
 def ranks_of(program: Path) -> list[int]:
@@ -51,7 +53,7 @@ def killed_run(mpi: Mpi, ranks: int, program: Path, arguments: list[str], seed: 
         # MPI itself is running: from here on the store is made, and written. After so many commits:
         lines = [process.stdout.readline() for _ in range(1 + chance.randrange(5))]
         pids = ranks_of(program)
-        time.sleep(chance.choice([0.0, 0.02, 0.1, 0.5]) * chance.random())
+        time.sleep(chance.choice(DELAYS) * chance.random())
         victims = pids if chance.random() < 0.3 else chance.sample(pids, min(1, len(pids)))
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
@@ -104,11 +106,11 @@ def test_killed_ranks_leave_the_last_commit(
         placement = ["counter", "reserved"][run % 2]
         durability = ["fsync", "none"][run // 2 % 2]
         before = checked(path, 0) if run % NEW == 0 else found
-        arguments = [str(path), "6", placement, durability, str(LENGTH)]
+        arguments = [str(path), str(STEPS), placement, durability, str(LENGTH)]
         committed = killed_run(mpi, 2 + run % 3, program, arguments, run)
         found = checked(path, max(before, committed))
         began += found > before
-        cut_short += found < before + 6
+        cut_short += found < before + STEPS
     # Most are to be killed while they write, not before or behind.
     assert cut_short > runs // 2
     assert began > runs // 2
