@@ -203,8 +203,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         // out.
         let beyond = self.beyond([z, y]);
         let none = self.odd.iter().all(|d| beyond[*d]);
-        let ends = self.odd.contains(&2) && self.points == self.evens[2];
-        let first = match (none, ends) {
+        let first = match (none, self.ends()) {
             (true, _) => 0,
             (_, true) => self.full.len() - 1,
             _ => return,
@@ -219,6 +218,21 @@ impl<'a, const N: usize> Geometry<'a, N> {
             };
             visit(word, there);
         }
+    }
+
+    /// How many of a batch's first rows lie, without holes, between others: of these the last point alone
+    /// may lack a neighbour.
+    fn between(&self, batch: &Batch) -> usize {
+        let last = [batch.z, batch.y + batch.rows - 1];
+        match (self.valid.is_none(), self.beyond(last)) {
+            (true, [false, last, _]) => batch.rows - usize::from(last),
+            _ => 0,
+        }
+    }
+
+    /// Whether rows without holes end with a point that lacks a neighbour.
+    fn ends(&self) -> bool {
+        self.odd.contains(&2) && self.points == self.evens[2]
     }
 
     /// Points of a row, in whole groups.
@@ -269,6 +283,27 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
+    /// Predicts the last points of a batch's first rows from both neighbours along all lines but x; or
+    /// along x alone, where there is no other. `visit` gets their offsets from the batch's first point,
+    /// predictions and roughness.
+    #[inline(always)]
+    fn last_points(&self, batch: &Batch, rows: usize, mut visit: impl FnMut(usize, T, T)) {
+        let last = self.geometry.points - 1;
+        let offsets = (0..rows).map(|row| row * self.geometry.pitch + last);
+        let lines = &self.lines[..N - 1];
+        for offset in offsets {
+            let at = batch.at + offset;
+            let (mean, rough) = if let Ok(lines) = <&[_; 2]>::try_from(lines) {
+                predict::point(at, lines, &self.weights)
+            } else if let Ok(lines) = <&[_; 1]>::try_from(lines) {
+                predict::point(at, lines, &self.weights)
+            } else {
+                predict::point_behind(at, &self.lines[0], &self.weights)
+            };
+            visit(offset, mean, rough);
+        }
+    }
+
     pub(crate) fn place(&self, row: [usize; 2]) -> Place {
         Place::new(self.t, row, self.shape, self.level.number)
     }
@@ -284,7 +319,16 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 &mut scratch.rough[*from..from + n],
             );
         }
-        for row in 0..batch.rows {
+        let between = self.geometry.between(batch);
+        if self.geometry.ends() {
+            self.last_points(batch, between, |at, mean, bend| {
+                scratch.predictions[at] = mean;
+                if ROUGH {
+                    scratch.rough[at] = bend.to_f32();
+                }
+            });
+        }
+        for row in between..batch.rows {
             let (place, start) = ([batch.z, batch.y + row], row * self.geometry.pitch);
             let (at, span) = (
                 batch.at + start,
@@ -438,8 +482,15 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 &mut own[at..at + n],
             );
         }
+        let between = self.geometry.between(batch);
+        if self.geometry.ends() {
+            self.last_points(batch, between, |at, mean, _| {
+                let token = scratch.tokens[at];
+                own[batch.at + at] = predict::direct::<T, RAW>(mean, token, step);
+            });
+        }
         let mut mended = [T::default(); 64];
-        for row in 0..batch.rows {
+        for row in between..batch.rows {
             let (place, start) = ([batch.z, batch.y + row], row * self.geometry.pitch);
             let (at, n) = (batch.at + start, self.geometry.row_of_groups());
             let (tokens, out) = (&scratch.tokens[start..start + n], &mut own[at..at + n]);

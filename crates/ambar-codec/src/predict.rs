@@ -168,7 +168,7 @@ pub(crate) fn mend<T: Element, const N: usize, const ROUGH: bool>(
     if broken & broken.wrapping_sub(1) == 0 {
         // A single point, most often the last of a row.
         let k = broken.trailing_zeros() as usize;
-        let (mean, bend) = point(at, there, lines, weights, k);
+        let (mean, bend) = broken_point(at, there, lines, weights, k);
         out[k] = mean;
         if ROUGH {
             rough[k] = bend.to_f32();
@@ -210,7 +210,7 @@ pub(crate) fn mend<T: Element, const N: usize, const ROUGH: bool>(
 /// Predicts point `k` of a word that begins at `at`, with the neighbours of it alone; gives its
 /// roughness too.
 #[inline(always)]
-fn point<T: Element, const N: usize>(
+fn broken_point<T: Element, const N: usize>(
     at: usize,
     there: &There<N>,
     lines: &[Line<'_, T>; N],
@@ -258,6 +258,52 @@ pub(crate) fn groups(word: u64) -> u64 {
     any.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
+/// Predicts a point from its neighbours at -3, -1, +1 and +3 along each line; gives its roughness too.
+#[inline(always)]
+fn whole<T: Element, const N: usize>(neighbours: [[T; 4]; N], weights: &Weights<T>) -> (T, T) {
+    let part = weights.part(N as u8);
+    let (mut sum, mut bend) = (T::default(), T::default());
+    let (mut least, mut most) = (T::default(), T::default());
+    for (j, v) in neighbours.into_iter().enumerate() {
+        let (value, linear) = weights.between(v);
+        let off = value.minus(linear).magnitude();
+        if j == 0 {
+            (sum, bend, least, most) = (value, off, value, value);
+        } else {
+            sum = sum.plus(value);
+            bend = bend.plus(off);
+            least = if value < least { value } else { least };
+            most = if value > most { value } else { most };
+        }
+    }
+    if N > 1 {
+        (sum, bend) = (sum.times(part), bend.times(part));
+    }
+    (tame(sum), bend.plus(most.minus(least)))
+}
+
+/// Predicts the point at `at`, all of whose neighbours are there; gives its roughness too.
+#[inline(always)]
+pub(crate) fn point<T: Element, const N: usize>(
+    at: usize,
+    lines: &[Line<'_, T>; N],
+    weights: &Weights<T>,
+) -> (T, T) {
+    whole(lines.map(|line| line.four(at)), weights)
+}
+
+/// Predicts the point at `at` beyond its neighbours before it; gives its roughness too.
+#[inline(always)]
+pub(crate) fn point_behind<T: Element>(
+    at: usize,
+    line: &Line<'_, T>,
+    weights: &Weights<T>,
+) -> (T, T) {
+    let (near, far) = line.before(at);
+    let half = near.minus(far).times(weights.half);
+    (tame(near.plus(half)), half.magnitude())
+}
+
 /// Predicts points from `at` on, all of whose neighbours are there. A function of its own, so that the
 /// compiler knows what is written to be apart from what is read.
 #[inline(never)]
@@ -271,26 +317,11 @@ pub(crate) fn span<T: Element, const N: usize, const ROUGH: bool>(
     let n = out.len() / FEW * FEW;
     let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
     let neighbours = around(lines, at, n);
-    let part = weights.part(N as u8);
     for k in 0..n {
-        let (mut sum, mut bend) = (T::default(), T::default());
-        let (mut least, mut most) = (T::default(), T::default());
-        for (j, v) in neighbours.iter().enumerate() {
-            let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
-            let off = value.minus(linear).magnitude();
-            if j == 0 {
-                (sum, bend, least, most) = (value, off, value, value);
-            } else {
-                sum = sum.plus(value);
-                bend = bend.plus(off);
-                least = if value < least { value } else { least };
-                most = if value > most { value } else { most };
-            }
-        }
-        out[k] = tame(if N == 1 { sum } else { sum.times(part) });
+        let (mean, bend) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
+        out[k] = mean;
         if ROUGH {
-            let bend = if N == 1 { bend } else { bend.times(part) };
-            rough[k] = bend.plus(most.minus(least)).to_f32();
+            rough[k] = bend.to_f32();
         }
     }
 }
@@ -322,14 +353,8 @@ pub(crate) fn span_and_add<T: Element, const N: usize, const RAW: bool>(
     let n = out.len() / FEW * FEW;
     let (out, tokens) = (&mut out[..n], &tokens[..n]);
     let neighbours = around(lines, at, n);
-    let part = weights.part(N as u8);
     for k in 0..n {
-        let mut sum = T::default();
-        for (j, v) in neighbours.iter().enumerate() {
-            let (value, _) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
-            sum = if j == 0 { value } else { sum.plus(value) };
-        }
-        let mean = tame(if N == 1 { sum } else { sum.times(part) });
+        let (mean, _) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
         out[k] = direct::<T, RAW>(mean, tokens[k], step);
     }
 }

@@ -182,18 +182,15 @@ impl<'a> Decoder<'a> {
 
     #[cfg(target_feature = "avx2")]
     fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        let OfBins { slots, numbers, .. } = self.of_bins;
         let mut words = self.words();
-        let states = &mut self.states;
-        wide::decode((slots, numbers), (bins, symbols), states, &mut words);
+        wide::decode(self.of_bins, (bins, symbols), &mut self.states, &mut words);
         self.position = words.position;
     }
 
     #[cfg(target_feature = "avx2")]
     fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
-        let OfBins { slots, numbers, .. } = self.of_bins;
-        let (mut words, table) = (self.words(), (*slots, numbers[usize::from(bin)]));
-        wide::decode_alike(table, symbols, &mut self.states, &mut words);
+        let mut words = self.words();
+        wide::decode_alike(self.of_bins, (bin, symbols), &mut self.states, &mut words);
         self.position = words.position;
     }
 
@@ -229,13 +226,13 @@ impl<'a> Decoder<'a> {
             done += sure;
         }
         self.seldom(&bins[done..], &mut groups[done..]);
-        let tables = &self.of_bins.tables;
-        self.rest::<N>(rest, |k| tables[usize::from(last[k])]);
+        let of_bins = self.of_bins;
+        self.rest::<N>(rest, |k| of_bins.table(last[k]));
     }
 
     #[inline(always)]
     fn decode_alike_with<const N: usize>(&mut self, bin: u8, symbols: &mut [u8]) {
-        let table = self.of_bins.tables[usize::from(bin)];
+        let table = self.of_bins.table(bin);
         let (groups, rest) = symbols.as_chunks_mut::<N>();
         let mut done = 0;
         loop {
@@ -275,8 +272,8 @@ impl<'a> Decoder<'a> {
 
     #[inline(never)]
     fn seldom<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (tables, bins) = (&self.of_bins.tables, &bins[..groups.len()]);
-        self.with_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
+        let (of_bins, bins) = (self.of_bins, &bins[..groups.len()]);
+        self.with_branch(groups, |group, k| of_bins.table(bins[group][k]));
     }
 
     #[inline(never)]
@@ -286,8 +283,8 @@ impl<'a> Decoder<'a> {
 
     #[inline(never)]
     fn often<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (tables, bins) = (&self.of_bins.tables, &bins[..groups.len()]);
-        self.without_branch(groups, |group, k| tables[usize::from(bins[group][k])]);
+        let (of_bins, bins) = (self.of_bins, &bins[..groups.len()]);
+        self.without_branch(groups, |group, k| of_bins.table(bins[group][k]));
     }
 
     #[inline(never)]

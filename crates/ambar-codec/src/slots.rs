@@ -1,5 +1,6 @@
 //! Tables of slots: which symbol a state stands for, and what the next state is made of.
 
+use crate::context::BINS;
 use crate::error::{Corrupt, Result};
 use crate::frequencies::{Frequencies, SLOTS};
 
@@ -41,20 +42,43 @@ impl DecodeTables {
 
     /// The tables of bins, of which `of_bin` says their numbers; 0 stands for those that there are not.
     pub(crate) fn of_bins(&self, of_bin: &[u8]) -> OfBins<'_> {
-        let numbers = std::array::from_fn(|bin| of_bin.get(bin).map_or(0, |number| *number));
+        let number = |bin: usize| of_bin.get(bin).map_or(0, |number| *number);
         OfBins {
             slots: &self.tables,
-            numbers,
-            tables: numbers.map(|number| &self.tables[usize::from(number)]),
+            numbers: std::array::from_fn(number),
+            tables: std::array::from_fn(|bin| &self.tables[usize::from(number(bin))]),
         }
     }
 }
 
-/// The tables of bins: all there are, the bins' numbers of these, and the bins' own.
+/// Bins of tokens and of groups; any beyond have the table number 0.
+pub(crate) const NUMBERS: usize = 2 * BINS;
+
+/// The tables of bins.
 pub(crate) struct OfBins<'a> {
-    #[cfg_attr(not(target_feature = "avx2"), expect(dead_code))]
-    pub slots: &'a [Slots],
-    #[cfg_attr(not(target_feature = "avx2"), expect(dead_code))]
-    pub numbers: [u8; 256],
-    pub tables: [&'a Slots; 256],
+    /// All tables, and the bins' numbers of these: below their count, for each has got its table.
+    slots: &'a [Slots],
+    numbers: [u8; NUMBERS],
+    tables: [&'a Slots; 256],
+}
+
+impl<'a> OfBins<'a> {
+    /// The table of a bin.
+    #[inline(always)]
+    pub(crate) fn table(&self, bin: u8) -> &'a Slots {
+        self.tables[usize::from(bin)]
+    }
+}
+
+#[cfg(target_feature = "avx2")]
+impl<'a> OfBins<'a> {
+    /// All tables.
+    pub(crate) fn slots(&self) -> &'a [Slots] {
+        self.slots
+    }
+
+    /// The numbers of the bins' tables: there are tables of these.
+    pub(crate) fn numbers(&self) -> &[u8; NUMBERS] {
+        &self.numbers
+    }
 }

@@ -4,7 +4,7 @@
 
 use crate::frequencies::{BITS, SLOTS};
 use crate::rans::WIDE_STATES;
-use crate::slots::Slots;
+use crate::slots::{NUMBERS, OfBins, Slots};
 use core::arch::x86_64::*;
 
 /// States of a vector.
@@ -36,35 +36,69 @@ pub(crate) struct Words<'a> {
     pub position: usize,
 }
 
-/// Decodes symbols: those of bin `b` by the table of the number `numbers[b]`.
+/// Decodes symbols, each by the table of its bin.
 pub(crate) fn decode(
-    (slots, numbers): (&[Slots], &[u8; 256]),
+    of_bins: &OfBins<'_>,
     (bins, symbols): (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
-    assert!(numbers.iter().all(|n| usize::from(*n) < slots.len()));
     let (bins, last) = bins[..symbols.len()].as_chunks();
     let mut rest = [0; WIDE_STATES];
     rest[..last.len()].copy_from_slice(last);
-    let tables = |group: usize| {
-        let bins = bins.get(group).unwrap_or(&rest);
-        bins.map(|bin| numbers[usize::from(bin)])
-    };
-    // SAFETY: there are tables of all these numbers.
-    unsafe { decode_by(slots, tables, symbols, states, from) }
+    let numbers = Numbers::new(of_bins);
+    let tables = |group: usize| numbers.of(bins.get(group).unwrap_or(&rest));
+    // SAFETY: there are tables of the bins' numbers.
+    unsafe { decode_by(of_bins.slots(), tables, symbols, states, from) }
 }
 
-/// Decodes symbols, all by the table of one number.
+/// Decodes symbols, all by the table of one bin.
 pub(crate) fn decode_alike(
-    (slots, number): (&[Slots], u8),
-    symbols: &mut [u8],
+    of_bins: &OfBins<'_>,
+    (bin, symbols): (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
-    assert!(usize::from(number) < slots.len());
-    // SAFETY: there is a table of this number.
-    unsafe { decode_by(slots, |_| [number; WIDE_STATES], symbols, states, from) }
+    let number = Numbers::new(of_bins).of(&[bin; WIDE_STATES]);
+    // SAFETY: there are tables of the bins' numbers.
+    unsafe { decode_by(of_bins.slots(), |_| number, symbols, states, from) }
+}
+
+/// Bytes of which a vector's half can look one up.
+const HALF: usize = 16;
+
+/// The numbers of bins' tables, so many to a vector, twice.
+struct Numbers([__m256i; NUMBERS / HALF]);
+
+impl Numbers {
+    #[inline(always)]
+    fn new(of_bins: &OfBins<'_>) -> Self {
+        const { assert!(NUMBERS.is_multiple_of(HALF)) };
+        let parts = of_bins.numbers().as_chunks::<HALF>().0;
+        // SAFETY: the numbers have as many bytes as are read. Vectors of integers need AVX2 only.
+        Self(std::array::from_fn(|part| unsafe {
+            _mm256_broadcastsi128_si256(_mm_loadu_si128(parts[part].as_ptr().cast()))
+        }))
+    }
+
+    /// The numbers of the tables of bins; 0 of those beyond all.
+    #[inline(always)]
+    fn of(&self, bins: &[u8; WIDE_STATES]) -> [u8; WIDE_STATES] {
+        let mut numbers = [0; WIDE_STATES];
+        // SAFETY: as many bytes are read and written as there are. Vectors of integers need AVX2 only.
+        unsafe {
+            let bins = _mm256_loadu_si256(bins.as_ptr().cast());
+            let mut found = _mm256_setzero_si256();
+            for (part, table) in self.0.iter().enumerate() {
+                // Of bytes with the highest bit set nothing is looked up: here, of bins of other parts.
+                let place = _mm256_sub_epi8(bins, _mm256_set1_epi8((HALF * part) as i8));
+                let place = _mm256_adds_epu8(place, _mm256_set1_epi8((0x80 - HALF) as i8));
+                found = _mm256_or_si256(found, _mm256_shuffle_epi8(*table, place));
+            }
+            _mm256_storeu_si256(numbers.as_mut_ptr().cast(), found);
+        }
+        numbers
+    }
 }
 
 /// Decodes symbols; `tables` gives the numbers of the tables of a group of them.
