@@ -8,9 +8,10 @@
 /// Phases in the order of coding: along one dimension, then two, then three.
 pub(crate) const ORDER: [usize; 7] = [1, 2, 4, 3, 5, 6, 7];
 
-/// Points before the first and behind the last of a padded dimension.
+/// Points before the first and behind the last of a padded dimension. Predictions look beyond by two;
+/// behind a row the second one is before the next row, where what is seen is of no meaning.
 const LOW: usize = 1;
-const HIGH: usize = 2;
+const HIGH: [usize; 3] = [2, 2, 1];
 
 /// The shape of the phases of a lattice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Phases {
         let pads = [fine[0] > 1, fine[1] > 1, true];
         let padded: [usize; 3] = std::array::from_fn(|d| {
             let points = fine[d].div_ceil(2);
-            if pads[d] { LOW + points + HIGH } else { points }
+            if pads[d] { LOW + points + HIGH[d] } else { points }
         });
         let stride = [padded[1] * padded[2], padded[2], 1];
         let low = pads.map(|pad| if pad { LOW } else { 0 });

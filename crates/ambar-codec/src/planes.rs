@@ -68,8 +68,10 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     ) {
         let points = self.geometry.points;
         let mut raw = false;
-        // Points that are not there have no magnitude.
-        scratch.tokens.fill(0);
+        if scratch.rows.len() < batch.rows {
+            // Points that are not there have no magnitude.
+            scratch.tokens.fill(0);
+        }
         for row in &scratch.rows {
             let tokens = &mut scratch.tokens[row.from..];
             raw |= coder.lay(self.geometry.there(row.place), row.count, points, tokens);
