@@ -447,25 +447,54 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
-        let points = self.geometry.points;
-        let mut raw = false;
-        for row in &scratch.rows {
-            let tokens = &mut scratch.tokens[row.from..];
-            raw |= coder.lay(self.geometry.there(row.place), row.count, points, tokens);
-        }
-        if !raw {
+        if !self.lay(batch, scratch, coder) {
             return self.add::<false>(batch, own, scratch);
         }
         self.add::<true>(batch, own, scratch);
         let step = T::from_f64(self.level.step);
-        for row in &scratch.rows {
-            let (place, at) = (self.place(row.place), batch.at + row.from);
-            for_each_raw(&scratch.tokens[row.from..][..points], |k, token| {
-                if let Some(residual) = coder.raw(token, place.start + k * place.step) {
-                    own[at + k] = own[at + k].plus(T::from_i32(residual).times(step));
-                }
-            });
+        self.for_each_raw_point(batch, &scratch.tokens, |at, place, token| {
+            if let Some(residual) = coder.raw(token, place) {
+                let value = &mut own[batch.at + at];
+                *value = value.plus(T::from_i32(residual).times(step));
+            }
+        });
+    }
+
+    /// Lays out the tokens of a batch's rows, which are known ahead; 0 where no point is coded. Says
+    /// whether there may be some with raw bits.
+    pub(crate) fn lay<C: RowCoder<T>>(
+        &self,
+        batch: &Batch,
+        scratch: &mut RowScratch<T>,
+        coder: &mut C,
+    ) -> bool {
+        if scratch.rows.len() < batch.rows {
+            scratch.tokens.fill(0);
         }
+        let (points, mut raw) = (self.geometry.points, false);
+        for row in &scratch.rows {
+            let tokens = &mut scratch.tokens[row.from..];
+            raw |= coder.lay(self.geometry.there(row.place), row.count, points, tokens);
+            tokens[points..][..LANES].fill(0);
+        }
+        raw
+    }
+
+    /// Calls `visit` for the tokens of a batch that have raw bits: with their offsets from the batch's
+    /// first point, and their indices in the region.
+    #[inline(always)]
+    pub(crate) fn for_each_raw_point(
+        &self,
+        batch: &Batch,
+        tokens: &[u8],
+        mut visit: impl FnMut(usize, usize, u8),
+    ) {
+        let (pitch, points) = (self.geometry.pitch, self.geometry.points);
+        let all = (batch.rows - 1) * pitch + points;
+        for_each_raw(&tokens[..all], |at, token| {
+            let place = self.place([batch.z, batch.y + at / pitch]);
+            visit(at, place.start + at % pitch * place.step, token);
+        });
     }
 
     /// Makes the values of a batch from the tokens that are laid out; where there may be some with raw

@@ -7,7 +7,6 @@ use crate::element::Element;
 use crate::pack::append;
 use crate::passes::RowCoder;
 use crate::predict::LANES;
-use crate::token::for_each_raw;
 
 impl<T: Element, const N: usize> Pass<'_, T, N> {
     /// Codes the rows of a batch that has a plane before it.
@@ -66,17 +65,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
-        let points = self.geometry.points;
-        let mut raw = false;
-        if scratch.rows.len() < batch.rows {
-            // Points that are not there have no magnitude.
-            scratch.tokens.fill(0);
-        }
-        for row in &scratch.rows {
-            let tokens = &mut scratch.tokens[row.from..];
-            raw |= coder.lay(self.geometry.there(row.place), row.count, points, tokens);
-            tokens[points..][..LANES].fill(0);
-        }
+        let raw = self.lay(batch, scratch, coder);
         let step = T::from_f64(self.level.step);
         for (from, n) in &scratch.runs {
             let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
@@ -91,18 +80,15 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         if !raw {
             return;
         }
-        for row in &scratch.rows {
-            let (place, from, at) = (self.place(row.place), row.from, batch.at + row.from);
-            for_each_raw(&scratch.tokens[from..][..points], |k, token| {
-                let residual = coder.raw(token, place.start + k * place.step);
-                let prediction = scratch.predictions[from + k];
-                own[at + k] = match residual {
-                    Some(residual) => prediction.plus(T::from_i32(residual).times(step)),
-                    None => prediction,
-                };
-                let size = residual.map_or(u32::MAX, i32::unsigned_abs);
-                marks[at + k] = size.min(255) as u8;
-            });
-        }
+        self.for_each_raw_point(batch, &scratch.tokens, |k, place, token| {
+            let (residual, at) = (coder.raw(token, place), batch.at + k);
+            let prediction = scratch.predictions[k];
+            own[at] = match residual {
+                Some(residual) => prediction.plus(T::from_i32(residual).times(step)),
+                None => prediction,
+            };
+            let size = residual.map_or(u32::MAX, i32::unsigned_abs);
+            marks[at] = size.min(255) as u8;
+        });
     }
 }
