@@ -33,7 +33,11 @@ impl Phases {
         let pads = [fine[0] > 1, fine[1] > 1, true];
         let padded: [usize; 3] = std::array::from_fn(|d| {
             let points = fine[d].div_ceil(2);
-            if pads[d] { LOW + points + HIGH[d] } else { points }
+            if pads[d] {
+                LOW + points + HIGH[d]
+            } else {
+                points
+            }
         });
         let stride = [padded[1] * padded[2], padded[2], 1];
         let low = pads.map(|pad| if pad { LOW } else { 0 });

@@ -22,6 +22,7 @@ mod element;
 mod encoder;
 mod error;
 mod frequencies;
+mod geometry;
 mod groups;
 mod lattice;
 mod mask;

@@ -4,11 +4,12 @@
 //! prediction of each value and how large a residual is to be expected; a [`RowCoder`] turns these
 //! into values, by encoding or decoding residuals.
 
-use crate::batch::{Batch, Geometry, Pass, RowScratch};
+use crate::batch::{Pass, RowScratch};
 use crate::bitmap::Bitmap;
 use crate::context::{self, Expectation, Mixture};
 use crate::continuation;
 use crate::element::Element;
+use crate::geometry::{Batch, Geometry};
 use crate::lattice::{self, ORDER, Phases};
 use crate::predict::{LANES, Line, Weights};
 use crate::validity::{self, Validity};

@@ -1,9 +1,10 @@
 //! Rows behind the first plane of a phase: their classes follow from earlier phases and the plane
 //! before, so that the tokens of all rows of a batch are known at once.
 
-use crate::batch::{Batch, Pass, RowScratch};
+use crate::batch::{Pass, RowScratch};
 use crate::decoder::add_and_mark;
 use crate::element::Element;
+use crate::geometry::Batch;
 use crate::pack::append;
 use crate::passes::RowCoder;
 use crate::predict::LANES;
