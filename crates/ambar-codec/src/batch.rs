@@ -85,16 +85,12 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     #[inline(always)]
     fn last_points(&self, batch: &Batch, rows: usize, mut visit: impl FnMut(usize, T, T)) {
         let last = self.geometry.points - 1;
-        let offsets = (0..rows).map(|row| row * self.geometry.pitch + last);
-        let lines = &self.lines[..N - 1];
-        for offset in offsets {
-            let at = batch.at + offset;
-            let (mean, rough) = if let Ok(lines) = <&[_; 2]>::try_from(lines) {
-                predict::point(at, lines, &self.weights)
-            } else if let Ok(lines) = <&[_; 1]>::try_from(lines) {
-                predict::point(at, lines, &self.weights)
-            } else {
-                predict::point_behind(at, &self.lines[0], &self.weights)
+        for offset in (0..rows).map(|row| row * self.geometry.pitch + last) {
+            let (at, weights) = (batch.at + offset, &self.weights);
+            let (mean, rough) = match self.lines[..] {
+                [y_or_z, _] => predict::point(at, &[y_or_z], weights),
+                [z, y, _] => predict::point(at, &[z, y], weights),
+                _ => predict::point_behind(at, &self.lines[0], weights),
             };
             visit(offset, mean, rough);
         }

@@ -51,7 +51,7 @@ impl DecodeTables {
     }
 }
 
-/// Bins of tokens and of groups; any beyond have the table number 0.
+/// Bins of tokens and of groups; those beyond have the table of number 0.
 pub(crate) const NUMBERS: usize = 2 * BINS;
 
 /// The tables of bins.
