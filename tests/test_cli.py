@@ -65,7 +65,11 @@ def test_convert_a_run(tmp_path: Path, capsys) -> None:
         (["convert", "OUTPUT", "x", "--components", "dust"], 3, "dust"),
         (["convert", "OUTPUT", "x", "--levels", "seven"], 2, "LOWEST:HIGHEST"),
         (["convert", "OUTPUT", "x", "--profile", "tiny"], 2, "balanced"),
-        (["info", "/nothing/here"], 3, "/nothing/here"),
+        (
+            ["info", "/nothing/here"],
+            3,
+            "error: /nothing/here: opening: No such file or directory; look",
+        ),
         (["info"], 2, "Missing argument"),
         (["nonsense"], 2, "No such command"),
         (["plot", "STORE", "x.png", "--field", "entropy"], 3, "density"),

@@ -16,7 +16,8 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// From the points of a region that are there; `bridged` where the others are to be gone over as if they were.
+    /// From the points of a region that are there; `bridged` where the others are to be gone over as if
+    /// they were.
     pub(crate) fn new(region: &Bitmap, bridged: bool) -> Self {
         let mut levels: Vec<[Bitmap; 8]> = Vec::new();
         loop {

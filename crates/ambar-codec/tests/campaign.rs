@@ -9,7 +9,7 @@ const CHUNK: u32 = 1 << 18;
 /// All bit patterns, in chunks of neighbours and in chunks of patterns from everywhere, each of the six
 /// ways on a thread of its own.
 #[test]
-#[ignore = "part of the campaign: all 2^32 float32 at three bounds, twice: half an hour on two cores"]
+#[ignore = "part of the campaign: all 2^32 float32 at three bounds, twice: a quarter of an hour on two cores"]
 fn all_float32_at_three_bounds() {
     std::thread::scope(|scope| {
         for bound in [0.0, 1e-3, 1e30] {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import sys
 from typing import Annotated
 
@@ -9,6 +11,13 @@ import typer
 
 from ambar.cli import bench, care, compare, convert, look, paraview, plot, references
 from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
+
+ADVICE = {
+    errno.ENOENT: "look at the path",
+    errno.ENOSPC: "make room there, or write elsewhere",
+    errno.EACCES: "look at the permissions of the file and of its folder",
+}
+"""What to do about errors of the operating system."""
 
 app = typer.Typer(
     help="One store for simulation output: convert it, look at it, check it, draw it.",
@@ -58,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
         if State.debug:
             raise
         code = _code(error)
-        text = f"error: {error}"
+        text = f"error: {_message(error)}"
         if code is None:
             text = (
                 f"error: {type(error).__name__}: {error}\n"
@@ -66,6 +75,15 @@ def main(arguments: list[str] | None = None) -> None:
             )
         errors.print(text, markup=False, soft_wrap=True)
         sys.exit(Exit.REFUSED if code is None else code)
+
+
+def _message(error: Exception) -> str:
+    """Return what is told of an error: the file, what was found, and what to do."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    found = re.sub(r" \(os error \d+\)$", "", error.strerror or "")
+    advice = ADVICE.get(error.errno or 0)
+    return f"{error.filename}: {found}" + (f"; {advice}" if advice else "")
 
 
 def _code(error: Exception) -> Exit | None:
