@@ -2,6 +2,7 @@
 
 use crate::error::{Corrupt, Result};
 use crate::token::QUICK_TOKENS;
+use crc_fast::crc32_iscsi as crc32c;
 
 /// Bits behind each other in bytes.
 #[derive(Default)]
@@ -155,7 +156,7 @@ impl<'a> Cursor<'a> {
         let (body, checksum) = stream
             .split_last_chunk::<4>()
             .ok_or(Corrupt("the stream is cut short"))?;
-        if crc_fast::crc32_iscsi(body) != u32::from_le_bytes(*checksum) {
+        if crc32c(body) != u32::from_le_bytes(*checksum) {
             return Err(Corrupt("the stream's checksum differs"));
         }
         Ok(Self(body))

@@ -20,6 +20,7 @@ use crate::slots::DecodeTables;
 use crate::tables::{Histogram, Tables};
 use crate::tune::tune;
 use crate::validity::Validity;
+use crc_fast::crc32_iscsi as crc32c;
 
 /// The versions of streams: of those whose tokens are coded one by one, and of `quick` ones.
 pub(crate) const SINGLE: u8 = 1;
@@ -310,7 +311,7 @@ impl<T: Element> Input<T> {
             write_number(section.len() as u64, &mut out);
             out.extend_from_slice(section);
         }
-        let checksum = crc_fast::crc32_iscsi(&out);
+        let checksum = crc32c(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         out
     }

@@ -6,6 +6,7 @@ mod common;
 
 use ambar_codec::{Layout, Workspace, decode, encode, inspect, tune, tune_small};
 use common::{MOST, NOW, Random};
+use crc_fast::crc32_iscsi as crc32c;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -106,7 +107,7 @@ fn is_error(stream: &[u8], count: usize, workspace: &mut Workspace<f32>) -> bool
 /// Gives a stream the checksum that belongs to it.
 fn mend(stream: &mut [u8]) {
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
-        *checksum = crc_fast::crc32_iscsi(body).to_le_bytes();
+        *checksum = crc32c(body).to_le_bytes();
     }
 }
 

@@ -7,6 +7,7 @@ mod common;
 
 use ambar_codec::simplices::{Workspace, decode, encode, inspect};
 use common::{MOST, NOW, Random};
+use crc_fast::crc32_iscsi as crc32c;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -109,7 +110,7 @@ fn is_error(stream: &[u8], count: usize, workspace: &mut Workspace) -> bool {
 /// Gives a stream the checksum that belongs to it.
 fn mend(stream: &mut [u8]) {
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
-        *checksum = crc_fast::crc32_iscsi(body).to_le_bytes();
+        *checksum = crc32c(body).to_le_bytes();
     }
 }
 

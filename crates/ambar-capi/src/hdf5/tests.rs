@@ -1,5 +1,6 @@
 //! The filter as HDF5 calls it, without HDF5: buffers of malloc's there and back; damage.
 
+use crc_fast::crc32_iscsi as crc32c;
 use std::ffi::{c_uint, c_void};
 
 use ambar_codec::packet::Type;
@@ -256,9 +257,9 @@ fn fuzz(rounds: usize) -> usize {
             }
             let (end, begin) = (damaged.len() - 4, stream_of(&damaged));
             if let Some((body, checksum)) = damaged[begin..end].split_last_chunk_mut::<4>() {
-                *checksum = crc_fast::crc32_iscsi(body).to_le_bytes();
+                *checksum = crc32c(body).to_le_bytes();
             }
-            let checksum = crc_fast::crc32_iscsi(&damaged[..begin]);
+            let checksum = crc32c(&damaged[..begin]);
             damaged[end..].copy_from_slice(&checksum.to_le_bytes());
             let known: &[c_uint] = if bytes[3] % 2 == 0 { &values } else { &[] };
             errors += usize::from(Buffer::new(&damaged).filter(REVERSE, known) == 0);

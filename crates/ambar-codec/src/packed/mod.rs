@@ -24,6 +24,7 @@ use crate::error::{Corrupt, Result, Unsupported};
 use crate::regions::volume_of;
 use crate::stream::LOSSLESS;
 use block::{BLOCK, Buffers, Halves};
+use crc_fast::crc32_iscsi as crc32c;
 
 /// The version of these streams.
 pub(crate) const VERSION: u8 = 3;
@@ -73,7 +74,7 @@ pub(crate) fn encode<T: Element>(
         }
     }
     memory.exceptions.write(values, out);
-    let checksum = crc_fast::crc32_iscsi(&out[start..]);
+    let checksum = crc32c(&out[start..]);
     out.extend_from_slice(&checksum.to_le_bytes());
     true
 }

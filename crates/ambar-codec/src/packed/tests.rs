@@ -3,6 +3,7 @@
 use super::*;
 use crate::properties::Random;
 use crate::{Error, Layout, Plan, Workspace, tune_fast};
+use crc_fast::crc32_iscsi as crc32c;
 
 fn packed<T: Element>(values: &[T], shape: &[usize], bound: f64) -> Option<Vec<u8>> {
     let mut out = vec![1, 2, 3];
@@ -140,7 +141,7 @@ fn quick_streams_are_chosen_where_they_are_much_smaller() {
 /// A stream with the checksum that belongs to it.
 fn mended(mut stream: Vec<u8>) -> Vec<u8> {
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
-        *checksum = crc_fast::crc32_iscsi(body).to_le_bytes();
+        *checksum = crc32c(body).to_le_bytes();
     }
     stream
 }

@@ -13,6 +13,7 @@ use crate::error::{Corrupt, Invalid, Result, Unsupported};
 use crate::regions::{Layout, volume_of};
 use crate::stream::{Workspace, encode as encode_stream};
 use bytemuck::Pod;
+use crc_fast::crc32_iscsi as crc32c;
 
 pub use boxes::{BoxOfCells, encode as encode_boxes};
 
@@ -168,7 +169,7 @@ impl Head {
         write_number(stream.len() as u64, &mut packet);
         packet.extend_from_slice(content);
         // A stream has a checksum of its own.
-        let checksum = crc_fast::crc32_iscsi(&packet);
+        let checksum = crc32c(&packet);
         packet.extend_from_slice(stream);
         packet.extend_from_slice(&checksum.to_le_bytes());
         packet
@@ -275,7 +276,7 @@ fn parse(packet: &[u8]) -> Result<Parts<'_>> {
     let content = rest.0.len().checked_sub(of_stream);
     let content = content.ok_or(Corrupt("the chunk is cut short"))?;
     let (checked, stream) = body.split_at(body.len() - of_stream);
-    if crc_fast::crc32_iscsi(checked) != u32::from_le_bytes(*checksum) {
+    if crc32c(checked) != u32::from_le_bytes(*checksum) {
         return Err(Corrupt("the chunk's checksum differs"));
     }
     Ok(Parts {

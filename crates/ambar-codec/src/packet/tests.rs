@@ -1,6 +1,7 @@
 //! Packets: there and back, padding, boxes, other types; damage.
 
 use super::*;
+use crc_fast::crc32_iscsi as crc32c;
 
 struct Random(u64);
 
@@ -326,9 +327,9 @@ fn mend(packet: &mut [u8]) {
     let numbers = rest.number().and_then(|_| rest.number_to(end));
     let begin = numbers.map_or(end, |length| end - length);
     if let Some((stream, checksum)) = packet[begin..end].split_last_chunk_mut::<4>() {
-        *checksum = crc_fast::crc32_iscsi(stream).to_le_bytes();
+        *checksum = crc32c(stream).to_le_bytes();
     }
-    let checksum = crc_fast::crc32_iscsi(&packet[..begin]);
+    let checksum = crc32c(&packet[..begin]);
     packet[end..].copy_from_slice(&checksum.to_le_bytes());
 }
 

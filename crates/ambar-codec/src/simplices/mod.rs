@@ -21,6 +21,7 @@ mod walk;
 use crate::binary::{BinaryDecoder, BinaryEncoder};
 use crate::bits::{Cursor, write_number};
 use crate::error::{Corrupt, Invalid, Result, Unsupported};
+use crc_fast::crc32_iscsi as crc32c;
 use facets::Facet;
 use known::Known;
 use places::Places;
@@ -91,7 +92,7 @@ fn encode_rows<T: Corner>(
     write_number(extent.points as u64, &mut stream);
     write_number(coded.len() as u64, &mut stream);
     stream.extend_from_slice(&coded);
-    let checksum = crc_fast::crc32_iscsi(&stream);
+    let checksum = crc32c(&stream);
     stream.extend_from_slice(&checksum.to_le_bytes());
     Ok(stream)
 }

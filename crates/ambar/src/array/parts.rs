@@ -1,5 +1,6 @@
 //! Parts of an array that come one by one: copied between regions, and encoded shard by shard.
 
+use crc_fast::crc32_iscsi as crc32c;
 use std::borrow::Cow;
 
 use super::blocks::Span;
@@ -156,7 +157,7 @@ fn encode_in_place<'a>(source: &'a Source<'_>, chunk: &[u64]) -> Result<Vec<Cow<
     if source.metadata.chain.is_plain(&source.metadata.dtype)
         && let Some(raw) = source.whole_chunk(chunk)
     {
-        let checksum = crc_fast::crc32_iscsi(raw).to_le_bytes().to_vec();
+        let checksum = crc32c(raw).to_le_bytes().to_vec();
         return Ok(vec![Cow::Borrowed(raw), Cow::Owned(checksum)]);
     }
     Ok(vec![Cow::Owned(source.encode(chunk, None)?)])

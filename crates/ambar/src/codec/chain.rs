@@ -1,5 +1,6 @@
 //! A chain of codecs, run in both directions.
 
+use crc_fast::crc32_iscsi as crc32c;
 use zstd::zstd_safe;
 
 use super::ambar::ChunkPlace;
@@ -368,7 +369,7 @@ impl CodecChain {
 fn encode_further(codecs: &[ByteCodec], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     for codec in codecs {
         if *codec == ByteCodec::Crc32c {
-            let checksum = crc_fast::crc32_iscsi(&bytes);
+            let checksum = crc32c(&bytes);
             bytes.extend_from_slice(&checksum.to_le_bytes());
         } else {
             let mut out = Vec::new();
@@ -404,7 +405,7 @@ impl ByteCodec {
             Self::Crc32c => {
                 out.clear();
                 out.extend_from_slice(source);
-                out.extend_from_slice(&crc_fast::crc32_iscsi(source).to_le_bytes());
+                out.extend_from_slice(&crc32c(source).to_le_bytes());
                 Ok(())
             }
             Self::Blosc(config) => config.encode(source, out),

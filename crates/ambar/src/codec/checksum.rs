@@ -1,6 +1,7 @@
 //! The codec `crc32c`: four bytes behind what they protect.
 
 use crate::error::{Error, Result};
+use crc_fast::crc32_iscsi as crc32c;
 
 /// The checksum of whatever ends with its own.
 pub(super) const OF_CHECKED: [u8; 4] = 0x4867_4bc7_u32.to_le_bytes();
@@ -20,7 +21,7 @@ pub(crate) fn split_crc32c<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> 
 /// Verifies the checksum `stored` behind `content`.
 pub(crate) fn check_crc32c(content: &[u8], stored: [u8; 4], what: &str) -> Result<()> {
     let stored = u32::from_le_bytes(stored);
-    let actual = crc_fast::crc32_iscsi(content);
+    let actual = crc32c(content);
     if stored == actual {
         Ok(())
     } else {
@@ -39,8 +40,8 @@ mod tests {
     fn the_checksum_of_whatever_ends_with_its_own_is_known() {
         for length in [0, 1, 7, 1000] {
             let mut bytes: Vec<u8> = (0..length).map(|i| (i * 37) as u8).collect();
-            bytes.extend(crc_fast::crc32_iscsi(&bytes).to_le_bytes());
-            assert_eq!(crc_fast::crc32_iscsi(&bytes).to_le_bytes(), OF_CHECKED);
+            bytes.extend(crc32c(&bytes).to_le_bytes());
+            assert_eq!(crc32c(&bytes).to_le_bytes(), OF_CHECKED);
         }
     }
 }

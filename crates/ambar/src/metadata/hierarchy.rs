@@ -1,5 +1,6 @@
 //! All documents of a hierarchy in one text, indexed by node and parsed when asked for.
 
+use crc_fast::crc32_iscsi as crc32c;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -351,7 +352,7 @@ fn holds_checksum(text: &str) -> bool {
 }
 
 fn checksum_of(before: &str, after: &str) -> u32 {
-    crc_fast::crc32_iscsi([before, ZEROS, after].concat().as_bytes())
+    crc32c([before, ZEROS, after].concat().as_bytes())
 }
 
 /// Refuses newer versions, and takes away the checksum, which is of the file, not of the caller.

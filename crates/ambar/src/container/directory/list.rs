@@ -1,5 +1,6 @@
 //! The list of a commit's entries, as the text in `.ambar/commit`.
 
+use crc_fast::crc32_iscsi as crc32c;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs::File;
@@ -71,7 +72,7 @@ impl List {
         for key in &self.removed {
             let _ = writeln!(out, "removed {key}");
         }
-        let crc = crc_fast::crc32_iscsi(out.as_bytes());
+        let crc = crc32c(out.as_bytes());
         let _ = writeln!(out, "crc32c {crc:08x}");
         out.into_bytes()
     }
@@ -83,7 +84,7 @@ impl List {
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let body_len = bytes.len().saturating_sub(LAST_LINE);
         let (body, last) = bytes.split_at(body_len);
-        let expected = format!("crc32c {:08x}\n", crc_fast::crc32_iscsi(body));
+        let expected = format!("crc32c {:08x}\n", crc32c(body));
         let text = std::str::from_utf8(body).ok();
         let (Some(text), true) = (text, last == expected.as_bytes()) else {
             return Err(damaged("it does not match its checksum"));
@@ -281,20 +282,14 @@ mod tests {
             format!("{head}\n"),
             String::new(),
         ] {
-            let text = format!(
-                "{body}crc32c {:08x}\n",
-                crc_fast::crc32_iscsi(body.as_bytes())
-            );
+            let text = format!("{body}crc32c {:08x}\n", crc32c(body.as_bytes()));
             let error = List::parse(text.as_bytes()).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{body}");
         }
         let newer = list().encode();
         let body = String::from_utf8(newer).unwrap().replace(" 001 ", " 002 ");
         let body = &body[..body.len() - LAST_LINE];
-        let text = format!(
-            "{body}crc32c {:08x}\n",
-            crc_fast::crc32_iscsi(body.as_bytes())
-        );
+        let text = format!("{body}crc32c {:08x}\n", crc32c(body.as_bytes()));
         let error = List::parse(text.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
     }

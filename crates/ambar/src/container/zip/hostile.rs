@@ -1,5 +1,6 @@
 //! Hostile and huge files: what no writer of this library makes, or none makes in a short time.
 
+use crc_fast::crc32_iscsi as crc32c;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -23,7 +24,7 @@ fn write_file(path: &Path, directory: &[u8], entries: u64, change: impl FnOnce(&
         sequence: 1,
         directory_offset: HEADER_LEN as u64,
         directory_len: directory.len() as u64,
-        directory_crc: crc_fast::crc32_iscsi(directory),
+        directory_crc: crc32c(directory),
         entries,
         tail: HEADER_LEN as u64,
     };

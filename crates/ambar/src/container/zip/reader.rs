@@ -1,5 +1,6 @@
 //! Reading one commit of a ZIP: two reads open it, and one each fetches what is asked for.
 
+use crc_fast::crc32_iscsi as crc32c;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -89,7 +90,7 @@ impl ZipReader {
             0 => std::mem::take(&mut root),
             _ => root.split_off(before),
         };
-        if crc_fast::crc32_iscsi(&directory) != slot.directory_crc {
+        if crc32c(&directory) != slot.directory_crc {
             return Err(Error::corrupt(format!(
                 "the central directory of commit {} does not match its checksum; restore the file \
                  from a copy",

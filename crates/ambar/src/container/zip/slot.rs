@@ -6,6 +6,7 @@
 
 use super::records::{self, EXTRA_ID, LocalHeader, u32_at, u64_at};
 use crate::error::{Error, Result};
+use crc_fast::crc32_iscsi as crc32c;
 
 /// Name of the entry that the header is.
 const MARKER: &str = "ambar";
@@ -84,7 +85,7 @@ impl Slot {
         for (place, word) in out[16..56].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        let crc = crc_fast::crc32_iscsi(&out[..60]);
+        let crc = crc32c(&out[..60]);
         out[60..].copy_from_slice(&crc.to_le_bytes());
         out
     }
@@ -97,7 +98,7 @@ impl Slot {
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         if bytes.len() != SLOT_LEN
             || !bytes.starts_with(SLOT_MAGIC)
-            || u32_at(bytes, 60) != crc_fast::crc32_iscsi(&bytes[..60])
+            || u32_at(bytes, 60) != crc32c(&bytes[..60])
         {
             return Ok(None);
         }
@@ -281,7 +282,7 @@ mod tests {
     fn a_newer_format_is_unsupported_not_corrupt() {
         let mut bytes = slot().encode();
         bytes[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
-        let crc = crc_fast::crc32_iscsi(&bytes[..60]);
+        let crc = crc32c(&bytes[..60]);
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
         let error = Slot::decode(&bytes).unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Unsupported);
@@ -299,7 +300,7 @@ mod tests {
         ] {
             let mut bytes = whole;
             bytes[place] = byte;
-            let crc = crc_fast::crc32_iscsi(&bytes[..60]);
+            let crc = crc32c(&bytes[..60]);
             bytes[60..].copy_from_slice(&crc.to_le_bytes());
             let error = Slot::decode(&bytes).unwrap_err();
             assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "byte {place}");

@@ -1,5 +1,6 @@
 //! Writing a ZIP: entries are appended, and a commit is one small write of a slot behind them.
 
+use crc_fast::crc32_iscsi as crc32c;
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::FileExt;
@@ -230,7 +231,7 @@ impl ZipWriter {
             sequence: self.slot.sequence + 1,
             directory_offset: self.out.position(),
             directory_len: directory.len() as u64,
-            directory_crc: crc_fast::crc32_iscsi(&directory),
+            directory_crc: crc32c(&directory),
             entries: self.live.len() as u64,
             tail,
         };
