@@ -5,7 +5,7 @@ use crate::element::Element;
 use crate::geometry::{self, Batch, BatchRow, Geometry};
 use crate::lattice::Phases;
 use crate::passes::{Level, Place, Row, RowCoder};
-use crate::predict::{self, LANES, Line, Weights};
+use crate::predict::{self, FEW, LANES, Line, Weights};
 use crate::token::for_each_raw;
 
 /// Buffers of rows that are predicted together. A row's points lie one behind the other, rows as far
@@ -85,14 +85,18 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     #[inline(always)]
     fn last_points(&self, batch: &Batch, rows: usize, mut visit: impl FnMut(usize, T, T)) {
         let last = self.geometry.points - 1;
-        for offset in (0..rows).map(|row| row * self.geometry.pitch + last) {
-            let (at, weights) = (batch.at + offset, &self.weights);
-            let (mean, rough) = match self.lines[..] {
-                [y_or_z, _] => predict::point(at, &[y_or_z], weights),
-                [z, y, _] => predict::point(at, &[z, y], weights),
-                _ => predict::point_behind(at, &self.lines[0], weights),
+        let offset = |row: usize| row * self.geometry.pitch + last;
+        for first in (0..rows).step_by(FEW) {
+            let places = std::array::from_fn(|k| batch.at + offset((first + k).min(rows - 1)));
+            let weights = &self.weights;
+            let (means, bends) = match self.lines[..] {
+                [y_or_z, _] => predict::points(&places, &[y_or_z], weights),
+                [z, y, _] => predict::points(&places, &[z, y], weights),
+                _ => predict::points_behind(&places, &self.lines[0], weights),
             };
-            visit(offset, mean, rough);
+            for (k, row) in (first..rows).take(FEW).enumerate() {
+                visit(offset(row), means[k], bends[k]);
+            }
         }
     }
 
@@ -263,13 +267,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         if scratch.rows.len() < batch.rows {
             scratch.tokens.fill(0);
         }
-        let (points, mut raw) = (self.geometry.points, false);
-        for row in &scratch.rows {
-            let tokens = &mut scratch.tokens[row.from..];
-            raw |= coder.lay(self.geometry.there(row.place), row.count, points, tokens);
-            tokens[points..][..LANES].fill(0);
-        }
-        raw
+        let spots = self.geometry.spots(&scratch.rows);
+        coder.lay(spots, self.geometry.points, &mut scratch.tokens)
     }
 
     /// Calls `visit` for the tokens of a batch that have raw bits: with their offsets from the batch's

@@ -2,6 +2,7 @@
 
 use crate::lattice::Phases;
 use crate::predict::LANES;
+use crate::vectors::vectorised;
 
 /// Classes of expected magnitude.
 pub(crate) const BINS: usize = 40;
@@ -145,7 +146,8 @@ impl Expectation {
         let (near_weight, row_weight) = self.factors[2];
         bins_of_sums(
             &sums[..n],
-            (near, rough),
+            near,
+            rough,
             [near_weight, row_weight / 4.0, self.rough],
             out,
         );
@@ -197,78 +199,86 @@ impl Expectation {
     }
 }
 
-/// Fills bins from the sums of magnitudes nearby, from the magnitudes in the first `ROWS` earlier rows,
-/// which begin one before the row (of these, four times the mean around each point counts), and from
-/// roughness, with the weights of each. A function of its own, so that the compiler knows what is
-/// written to be apart from what is read.
-#[inline(never)]
-fn bins<const ROWS: usize, const LOSSLESS: bool>(
-    [one, two]: [&[u8]; 2],
-    near: &[u16],
-    rough: &[f32],
-    weights: [f32; 3],
-    out: &mut [u8],
-) {
-    let n = out.len() / LANES * LANES;
-    let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
-    let (one_left, one_mid, one_right) = (&one[..n], &one[1..][..n], &one[2..][..n]);
-    let (two_left, two_mid, two_right) = (&two[..n], &two[1..][..n], &two[2..][..n]);
-    let around =
-        |left: u8, mid: u8, right: u8| 2 * u16::from(mid) + u16::from(left) + u16::from(right);
-    for k in 0..n {
-        let mut rows = 0;
-        if ROWS > 0 {
-            rows += around(one_left[k], one_mid[k], one_right[k]);
+vectorised! {
+    /// Fills bins from the sums of magnitudes `near`by, from the magnitudes in the first `ROWS` earlier rows,
+    /// which begin one before the row (of these, four times the mean around each point counts), and from
+    /// roughness, with the weights of each.
+    fn bins [const ROWS: usize, const LOSSLESS: bool] of [ROWS, LOSSLESS] (
+        rows: [&[u8]; 2],
+        near: &[u16],
+        rough: &[f32],
+        weights: [f32; 3],
+        out: &mut [u8],
+    ) {
+        let n = out.len() / LANES * LANES;
+        let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+        let [one, two] = rows;
+        let (one_left, one_mid, one_right) = (&one[..n], &one[1..][..n], &one[2..][..n]);
+        let (two_left, two_mid, two_right) = (&two[..n], &two[1..][..n], &two[2..][..n]);
+        let around =
+            |left: u8, mid: u8, right: u8| 2 * u16::from(mid) + u16::from(left) + u16::from(right);
+        for k in 0..n {
+            let mut rows = 0;
+            if ROWS > 0 {
+                rows += around(one_left[k], one_mid[k], one_right[k]);
+            }
+            if ROWS > 1 {
+                rows += around(two_left[k], two_mid[k], two_right[k]);
+            }
+            let expected = f32::from(near[k]) * weights[0] + f32::from(rows) * weights[1];
+            out[k] = if LOSSLESS {
+                linear_bin(expected)
+            } else {
+                bin(expected + rough[k] * weights[2])
+            };
         }
-        if ROWS > 1 {
-            rows += around(two_left[k], two_mid[k], two_right[k]);
-        }
-        let expected = f32::from(near[k]) * weights[0] + f32::from(rows) * weights[1];
-        out[k] = if LOSSLESS {
-            linear_bin(expected)
-        } else {
-            bin(expected + rough[k] * weights[2])
-        };
     }
 }
 
-/// Adds the magnitudes of three rows, the middle one's twice.
-#[inline(never)]
-fn add_rows([up, mid, down]: [&[u8]; 3], sums: &mut [u16]) {
-    let n = sums.len();
-    let (up, mid, down) = (&up[..n], &mid[..n], &down[..n]);
-    for k in 0..n {
-        sums[k] = u16::from(up[k]) + 2 * u16::from(mid[k]) + u16::from(down[k]);
-    }
-}
-
-/// Fills bins from sums of magnitudes in the plane before, which begin one before the points (of these,
-/// 16 times the mean around each point counts), of magnitudes nearby, and from roughness.
-#[inline(never)]
-fn bins_of_sums(sums: &[u16], (near, rough): (&[u16], &[f32]), weights: [f32; 3], out: &mut [u8]) {
-    let n = out.len() / LANES * LANES;
-    let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
-    let (left, mid, right) = (&sums[..n], &sums[1..][..n], &sums[2..][..n]);
-    for k in 0..n {
-        let before = left[k] + 2 * mid[k] + right[k];
-        let expected = f32::from(near[k]) * weights[0] + f32::from(before) * weights[1];
-        out[k] = bin(expected + rough[k] * weights[2]);
-    }
-}
-
-/// Adds magnitudes.
-#[inline(never)]
-fn add<const N: usize>(mut marks: [&[u8]; N], sums: &mut [u16]) {
-    let n = sums.len();
-    for marks in &mut marks {
-        *marks = &marks[..n];
-    }
-    for k in 0..n {
-        let mut sum = 0;
-        for marks in marks {
-            sum += u16::from(marks[k]);
+vectorised! {
+    /// Adds the magnitudes of three rows, the middle one's twice.
+    fn add_rows [] of [] (rows: [&[u8]; 3], sums: &mut [u16]) {
+        let n = sums.len();
+        let [up, mid, down] = rows.map(|row| &row[..n]);
+        for k in 0..n {
+            sums[k] = u16::from(up[k]) + 2 * u16::from(mid[k]) + u16::from(down[k]);
         }
-        sums[k] = sum;
+    }
+}
+
+vectorised! {
+    /// Fills bins from sums of magnitudes in the plane before, which begin one before the points (of these,
+    /// 16 times the mean around each point counts), of magnitudes `near`by, and from roughness.
+    fn bins_of_sums [] of [] (
+        sums: &[u16],
+        near: &[u16],
+        rough: &[f32],
+        weights: [f32; 3],
+        out: &mut [u8],
+    ) {
+        let n = out.len() / LANES * LANES;
+        let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+        let (left, mid, right) = (&sums[..n], &sums[1..][..n], &sums[2..][..n]);
+        for k in 0..n {
+            let before = left[k] + 2 * mid[k] + right[k];
+            let expected = f32::from(near[k]) * weights[0] + f32::from(before) * weights[1];
+            out[k] = bin(expected + rough[k] * weights[2]);
+        }
+    }
+}
+
+vectorised! {
+    /// Adds magnitudes.
+    fn add [const N: usize] of [N] (marks: [&[u8]; N], sums: &mut [u16]) {
+        let n = sums.len();
+        let marks = marks.map(|marks| &marks[..n]);
+        for k in 0..n {
+            let mut sum = 0;
+            for marks in marks {
+                sum += u16::from(marks[k]);
+            }
+            sums[k] = sum;
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use crate::bits::BitReader;
 use crate::element::Element;
 use crate::groups::Groups;
 use crate::order::sum;
-use crate::pack::{pack, unpack};
+use crate::pack::{Spots, pack, unpack, unpack_rows};
 use crate::passes::{Row, RowCoder};
 use crate::predict::{LANES, direct};
 use crate::rans;
 use crate::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
+use crate::vectors::vectorised;
 
 /// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
 const SELDOM_RAW: usize = 8;
@@ -206,18 +207,13 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 
-    fn lay(&mut self, there: &[u64], count: usize, points: usize, tokens: &mut [u8]) -> bool {
-        let packed = &self.packed[self.used..];
-        if count == points {
-            // There is room behind, and whole lanes are copied without a call.
-            let (from, to) = (packed.as_chunks::<LANES>().0, tokens.as_chunks_mut().0);
-            for (to, from) in to.iter_mut().zip(from).take(points.div_ceil(LANES)) {
-                *to = *from;
-            }
-        } else {
-            unpack(there, points, packed, tokens);
-        }
-        self.used += count;
+    fn lay<'s>(
+        &mut self,
+        rows: impl Iterator<Item = Spots<'s>>,
+        points: usize,
+        tokens: &mut [u8],
+    ) -> bool {
+        self.used += unpack_rows(rows, points, &self.packed[self.used..], tokens);
         self.raw_ahead
     }
 
@@ -244,35 +240,41 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
     }
 }
 
-/// Makes values of predictions and tokens without raw bits, and says which bits these have. A function
-/// of its own, so that the compiler knows what is written to be apart from what is read.
-#[inline(never)]
-fn add<T: Element>(tokens: &[u8], step: T, predictions: &[T], values: &mut [T]) -> u8 {
-    let n = values.len() / LANES * LANES;
-    let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
-    for k in 0..n {
-        values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+vectorised! {
+    /// Makes values of predictions and tokens without raw bits, and says which bits these have.
+    fn add [T: Element] of [T] (
+        tokens: &[u8],
+        step: T,
+        predictions: &[T],
+        values: &mut [T],
+    ) -> u8 {
+        let n = values.len() / LANES * LANES;
+        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
+        for k in 0..n {
+            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+        }
+        tokens.iter().fold(0, |any, token| any | token)
     }
-    tokens.iter().fold(0, |any, token| any | token)
 }
 
-/// As [`add`], and marks too.
-#[inline(never)]
-pub(crate) fn add_and_mark<T: Element>(
-    tokens: &[u8],
-    step: T,
-    predictions: &[T],
-    values: &mut [T],
-    marks: &mut [u8],
-) -> u8 {
-    let n = values.len() / LANES * LANES;
-    let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
-    let marks = &mut marks[..n];
-    for k in 0..n {
-        marks[k] = (tokens[k] + 1) >> 1;
+vectorised! {
+    /// As [`add`], and marks too.
+    pub(crate) fn add_and_mark [T: Element] of [T] (
+        tokens: &[u8],
+        step: T,
+        predictions: &[T],
+        values: &mut [T],
+        marks: &mut [u8],
+    ) -> u8 {
+        let n = values.len() / LANES * LANES;
+        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
+        let marks = &mut marks[..n];
+        for k in 0..n {
+            marks[k] = (tokens[k] + 1) >> 1;
+        }
+        for k in 0..n {
+            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+        }
+        tokens.iter().fold(0, |any, token| any | token)
     }
-    for k in 0..n {
-        values[k] = direct::<T, false>(predictions[k], tokens[k], step);
-    }
-    tokens.iter().fold(0, |any, token| any | token)
 }

@@ -2,6 +2,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::lattice::Phases;
+use crate::pack::Spots;
 use crate::predict::{self, FEW, There};
 use crate::validity;
 
@@ -113,6 +114,18 @@ impl<'a, const N: usize> Geometry<'a, N> {
                 rows.push(BatchRow { place, from, count });
             }
         }
+    }
+
+    /// The rows of a batch, for who packs what belongs to their points.
+    pub(crate) fn spots<'r>(
+        &'r self,
+        rows: &'r [BatchRow],
+    ) -> impl Iterator<Item = Spots<'r>> + Clone {
+        rows.iter().map(|row| Spots {
+            from: row.from,
+            there: self.there(row.place),
+            count: row.count,
+        })
     }
 
     /// Points from the first of a batch to its last, with what lies between rows.

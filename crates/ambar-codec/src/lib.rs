@@ -28,6 +28,8 @@ mod lattice;
 mod mask;
 mod order;
 mod pack;
+#[cfg(target_arch = "x86_64")]
+mod pack512;
 mod packed;
 pub mod packet;
 mod passes;
@@ -45,8 +47,11 @@ mod tables;
 mod token;
 mod tune;
 mod validity;
+mod vectors;
 #[cfg(target_feature = "avx2")]
 mod wide;
+#[cfg(target_feature = "avx2")]
+mod wide512;
 
 pub use decode::{Info, decode, inspect};
 pub use element::Element;

@@ -1,6 +1,10 @@
 //! Bytes of the points of a row that are there: next to each other, and back at their places.
 
+#[cfg(target_arch = "x86_64")]
+use crate::pack512;
 use crate::predict::LANES;
+#[cfg(target_arch = "x86_64")]
+use crate::vectors::are_widest;
 
 /// Room that is needed behind what is written: eight bytes are written at a time.
 pub(crate) const ROOM: usize = 8;
@@ -39,6 +43,70 @@ pub(crate) fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) 
     to.resize(end + ROOM, 0);
     pack(there, row, &mut to[end - count..]);
     to.truncate(end);
+}
+
+/// A row of a batch.
+pub(crate) struct Spots<'a> {
+    /// Where its points begin.
+    pub from: usize,
+    /// The bits of those that are there, and their number.
+    pub there: &'a [u64],
+    pub count: usize,
+}
+
+/// Puts the bytes of rows' points that are there next to each other. Rows have room behind their `points`, whole
+/// lanes.
+pub(crate) fn pack_rows<'a>(
+    rows: impl Iterator<Item = Spots<'a>> + Clone,
+    points: usize,
+    from: &[u8],
+    to: &mut Vec<u8>,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if are_widest() {
+        // SAFETY: the processor has these instructions.
+        return unsafe { pack512::pack_rows(rows, from, to) };
+    }
+    to.clear();
+    for row in rows {
+        append(
+            row.there,
+            row.count,
+            &from[row.from..][..points + LANES],
+            to,
+        );
+    }
+}
+
+/// Puts bytes that are next to each other at the places of rows' points that are there, and 0 at the other
+/// places of these rows and in whole lanes behind; gives their number. Rows come one behind the other.
+pub(crate) fn unpack_rows<'a>(
+    rows: impl Iterator<Item = Spots<'a>>,
+    points: usize,
+    from: &[u8],
+    to: &mut [u8],
+) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if are_widest() {
+        // SAFETY: the processor has these instructions.
+        return unsafe { pack512::unpack_rows(rows, points, from, to) };
+    }
+    let mut used = 0;
+    for row in rows {
+        let (from, to) = (&from[used..], &mut to[row.from..]);
+        if row.count == points {
+            // There is room behind, and whole lanes are copied without a call.
+            let (from, to) = (from.as_chunks::<LANES>().0, to.as_chunks_mut().0);
+            for (to, from) in to.iter_mut().zip(from).take(points.div_ceil(LANES)) {
+                *to = *from;
+            }
+        } else {
+            unpack(row.there, points, from, to);
+        }
+        to[points..][..LANES].fill(0);
+        used += row.count;
+    }
+    used
 }
 
 /// Puts bytes that are next to each other where bits are set, and 0 at the other places, of `length`

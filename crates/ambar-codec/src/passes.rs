@@ -11,6 +11,7 @@ use crate::continuation;
 use crate::element::Element;
 use crate::geometry::{Batch, Geometry};
 use crate::lattice::{self, ORDER, Phases};
+use crate::pack::Spots;
 use crate::predict::{LANES, Line, Weights};
 use crate::validity::{self, Validity};
 
@@ -87,9 +88,14 @@ pub(crate) trait RowCoder<T> {
     /// Whether it decodes, and lays tokens out: instead of `row` there are then calls of `lay` and `raw`
     /// where the class was told ahead and coding is not lossless.
     const LAYS: bool = false;
-    /// Writes the tokens of a row's points that are there, 0 for others, with room behind; says whether
+    /// Writes the tokens of rows' points that are there, 0 for others and in the lanes behind; says whether
     /// there may be tokens with raw bits.
-    fn lay(&mut self, _there: &[u64], _count: usize, _points: usize, _tokens: &mut [u8]) -> bool {
+    fn lay<'a>(
+        &mut self,
+        _rows: impl Iterator<Item = Spots<'a>>,
+        _points: usize,
+        _tokens: &mut [u8],
+    ) -> bool {
         false
     }
     /// Reads the raw bits behind a token; gives the residual, or `None` for a literal, which belongs to

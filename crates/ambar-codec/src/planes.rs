@@ -5,7 +5,7 @@ use crate::batch::{Pass, RowScratch};
 use crate::decoder::add_and_mark;
 use crate::element::Element;
 use crate::geometry::Batch;
-use crate::pack::append;
+use crate::pack::pack_rows;
 use crate::passes::RowCoder;
 use crate::predict::LANES;
 
@@ -49,12 +49,9 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 &mut scratch.bins[*from..from + n],
             );
         }
-        scratch.classes.clear();
-        for row in &scratch.rows {
-            let bins = &scratch.bins[row.from..][..self.geometry.points + LANES];
-            let there = self.geometry.there(row.place);
-            append(there, row.count, bins, &mut scratch.classes);
-        }
+        let spots = self.geometry.spots(&scratch.rows);
+        let points = self.geometry.points;
+        pack_rows(spots, points, &scratch.bins, &mut scratch.classes);
     }
 
     /// Decodes the rows of a batch, whose predictions and tokens are known.

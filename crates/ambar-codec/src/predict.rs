@@ -2,6 +2,7 @@
 
 use crate::element::Element;
 use crate::token::DIRECT;
+use crate::vectors::vectorised;
 
 /// Room behind rows: they are computed in whole groups of lanes, and what lies behind their end is
 /// of no meaning, and never used.
@@ -282,46 +283,66 @@ fn whole<T: Element, const N: usize>(neighbours: [[T; 4]; N], weights: &Weights<
     (tame(sum), bend.plus(most.minus(least)))
 }
 
-/// Predicts the point at `at`, all of whose neighbours are there; gives its roughness too.
-#[inline(always)]
-pub(crate) fn point<T: Element, const N: usize>(
-    at: usize,
-    lines: &[Line<'_, T>; N],
-    weights: &Weights<T>,
-) -> (T, T) {
-    whole(lines.map(|line| line.four(at)), weights)
+/// Predictions of points, and how rough the values are there.
+pub(crate) type Points<T> = ([T; FEW], [T; FEW]);
+
+vectorised! {
+    /// Predicts points that lie anywhere, all of whose neighbours are there.
+    pub(crate) fn points [T: Element, const N: usize] of [T, N] (
+        places: &[usize; FEW],
+        lines: &[Line<'_, T>; N],
+        weights: &Weights<T>,
+    ) -> Points<T> {
+        let mut neighbours = [[[T::default(); FEW]; 4]; N];
+        for (neighbours, line) in neighbours.iter_mut().zip(lines) {
+            for (k, at) in places.iter().enumerate() {
+                for (to, value) in neighbours.iter_mut().zip(line.four(*at)) {
+                    to[k] = value;
+                }
+            }
+        }
+        let (mut means, mut bends) = ([T::default(); FEW], [T::default(); FEW]);
+        for k in 0..FEW {
+            let four = |v: &[[T; FEW]; 4]| [v[0][k], v[1][k], v[2][k], v[3][k]];
+            (means[k], bends[k]) = whole(neighbours.each_ref().map(four), weights);
+        }
+        (means, bends)
+    }
 }
 
-/// Predicts the point at `at` beyond its neighbours before it; gives its roughness too.
-#[inline(always)]
-pub(crate) fn point_behind<T: Element>(
-    at: usize,
+/// Predicts points that lie anywhere beyond their neighbours before them.
+pub(crate) fn points_behind<T: Element>(
+    places: &[usize; FEW],
     line: &Line<'_, T>,
     weights: &Weights<T>,
-) -> (T, T) {
-    let (near, far) = line.before(at);
-    let half = near.minus(far).times(weights.half);
-    (tame(near.plus(half)), half.magnitude())
+) -> Points<T> {
+    let (mut means, mut bends) = ([T::default(); FEW], [T::default(); FEW]);
+    for (k, at) in places.iter().enumerate() {
+        let (near, far) = line.before(*at);
+        let half = near.minus(far).times(weights.half);
+        (means[k], bends[k]) = (tame(near.plus(half)), half.magnitude());
+    }
+    (means, bends)
 }
 
-/// Predicts points from `at` on, all of whose neighbours are there. A function of its own, so that the
-/// compiler knows what is written to be apart from what is read.
-#[inline(never)]
-pub(crate) fn span<T: Element, const N: usize, const ROUGH: bool>(
-    at: usize,
-    lines: &[Line<'_, T>; N],
-    weights: &Weights<T>,
-    out: &mut [T],
-    rough: &mut [f32],
-) {
-    let n = out.len() / FEW * FEW;
-    let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
-    let neighbours = around(lines, at, n);
-    for k in 0..n {
-        let (mean, bend) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
-        out[k] = mean;
-        if ROUGH {
-            rough[k] = bend.to_f32();
+vectorised! {
+    /// Predicts points from `at` on, all of whose neighbours are there.
+    pub(crate) fn span [T: Element, const N: usize, const ROUGH: bool] of [T, N, ROUGH] (
+        at: usize,
+        lines: &[Line<'_, T>; N],
+        weights: &Weights<T>,
+        out: &mut [T],
+        rough: &mut [f32],
+    ) {
+        let n = out.len() / FEW * FEW;
+        let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
+        let neighbours = around(lines, at, n);
+        for k in 0..n {
+            let (mean, bend) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
+            out[k] = mean;
+            if ROUGH {
+                rough[k] = bend.to_f32();
+            }
         }
     }
 }
@@ -341,21 +362,23 @@ pub(crate) fn direct<T: Element, const RAW: bool>(prediction: T, token: u8, step
     })
 }
 
-/// Makes values of points from `at` on, all of whose neighbours are there, of predictions and tokens.
-#[inline(never)]
-pub(crate) fn span_and_add<T: Element, const N: usize, const RAW: bool>(
-    at: usize,
-    lines: &[Line<'_, T>; N],
-    weights: &Weights<T>,
-    (tokens, step): (&[u8], T),
-    out: &mut [T],
-) {
-    let n = out.len() / FEW * FEW;
-    let (out, tokens) = (&mut out[..n], &tokens[..n]);
-    let neighbours = around(lines, at, n);
-    for k in 0..n {
-        let (mean, _) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
-        out[k] = direct::<T, RAW>(mean, tokens[k], step);
+vectorised! {
+    /// Makes values of points from `at` on, all of whose neighbours are there, of predictions and tokens,
+    /// whose `step` comes with them.
+    pub(crate) fn span_and_add [T: Element, const N: usize, const RAW: bool] of [T, N, RAW] (
+        at: usize,
+        lines: &[Line<'_, T>; N],
+        weights: &Weights<T>,
+        coded: (&[u8], T),
+        out: &mut [T],
+    ) {
+        let (n, step) = (out.len() / FEW * FEW, coded.1);
+        let (out, tokens) = (&mut out[..n], &coded.0[..n]);
+        let neighbours = around(lines, at, n);
+        for k in 0..n {
+            let (mean, _) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
+            out[k] = direct::<T, RAW>(mean, tokens[k], step);
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 use crate::frequencies::{BITS, SLOTS};
 use crate::rans::WIDE_STATES;
 use crate::slots::{NUMBERS, OfBins, Slots};
+use crate::vectors::are_widest;
+use crate::wide512;
 use core::arch::x86_64::*;
 
 /// States of a vector.
@@ -125,24 +127,28 @@ unsafe fn decode_by(
         };
         let groups = &mut groups[done..][..count];
         // SAFETY: there are tables of these numbers.
-        from.position += unsafe { vectors(slots, |k| tables(done + k), groups, states, words) };
+        from.position += unsafe {
+            if are_widest() {
+                wide512::vectors(slots, |k| tables(done + k), groups, states, words)
+            } else {
+                vectors(slots, |k| tables(done + k), groups, states, words)
+            }
+        };
         done += count;
     }
     if !rest.is_empty() {
         let left = from.words.get(from.position..).unwrap_or_default();
-        let words = padded(left, &mut [0; 2 * MOST]).first_chunk().copied();
+        let mut last = [0; 2 * MOST];
+        let words = padded(left, &mut last).first_chunk();
+        let words = words.unwrap_or(&[0; MOST]);
         // SAFETY: there are tables of these numbers.
         from.position += unsafe {
-            some(
-                slots,
-                tables(done),
-                rest,
-                states,
-                &words.unwrap_or([0; MOST]),
-            )
+            if are_widest() {
+                wide512::some(slots, tables(done), rest, states, words)
+            } else {
+                some(slots, tables(done), rest, states, words)
+            }
         };
-        // The next symbol belongs to the state behind the last one used.
-        states.rotate_left(rest.len());
     }
 }
 
@@ -155,7 +161,8 @@ fn padded<'a>(left: &'a [u8], room: &'a mut [u8; 2 * MOST]) -> &'a [u8] {
     room
 }
 
-/// Decodes the first symbols of a group; says how many bytes of words they took.
+/// Decodes the first symbols of a group, fewer than all, and turns the states so that the next one is the
+/// first; says how many bytes of words they took.
 ///
 /// # Safety
 /// There must be tables of these numbers.
@@ -190,6 +197,7 @@ unsafe fn some(
             position += 2 * taken;
         }
     }
+    all.rotate_left(out.len());
     position
 }
 
