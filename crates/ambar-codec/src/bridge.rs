@@ -123,7 +123,7 @@ mod tests {
     use crate::lattice::Phases;
     use crate::plan::Plan;
     use crate::regions::Layout;
-    use crate::stream::{BRIDGED, Workspace, encode};
+    use crate::stream::{FREE, Workspace, encode};
     use crate::{blocks, decode};
 
     const SIDE: [usize; 3] = [2, 4, 8];
@@ -196,7 +196,7 @@ mod tests {
             };
             let [mut one, mut two] = [Workspace::default(), Workspace::default()];
             let stream = encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
-            assert_eq!(stream[0], BRIDGED);
+            assert_eq!(stream[0], FREE);
             let mut out = vec![0.0; values.len()];
             decode(&stream, &mut out, &mut two).unwrap();
             let phases = Phases::new([4, 8, 24]);

@@ -19,7 +19,7 @@ use crate::plan::{self, Plan};
 use crate::rans;
 use crate::regions::{self, Target};
 use crate::stream::{
-    BLOCKS, BRIDGED, CELLS, GROUPED, LEVELS, LOSSLESS, MASKED, PLANES, SINGLE, Workspace,
+    BLOCKS, BRIDGED, CELLS, FREE, GROUPED, LEVELS, LOSSLESS, MASKED, PLANES, SINGLE, Workspace,
 };
 use crate::tables::Tables;
 use crate::validity::Validity;
@@ -45,6 +45,8 @@ struct Parts<'a> {
     grouped: bool,
     /// Whether holes between blocks are gone over.
     bridged: bool,
+    /// Whether states end anywhere.
+    free: bool,
     masked: bool,
     rest: Cursor<'a>,
 }
@@ -79,7 +81,7 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
     if version == 0 {
         return Err(Corrupt("the stream is of no version that there is"));
     }
-    if ![SINGLE, GROUPED, CELLS, PLANES, BRIDGED].contains(&version) {
+    if ![SINGLE, GROUPED, CELLS, PLANES, BRIDGED, FREE].contains(&version) {
         return Err(Unsupported("the stream was written by a newer version"));
     }
     let of_layout = if version == CELLS { 0 } else { BLOCKS };
@@ -113,12 +115,13 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
         GROUPED => plan.is_quick(),
         PLANES => !plan.is_quick() && bound > 0.0,
         BRIDGED => bound > 0.0 && flags & !BLOCKS == 0,
+        FREE => bound > 0.0 && (flags & MASKED == 0 || !plan.is_quick()),
         _ => true,
     };
     if !fits {
         return Err(Corrupt("the stream has settings of another version"));
     }
-    plan = plan.with_planes(version == PLANES || version == BRIDGED);
+    plan = plan.with_planes([PLANES, BRIDGED, FREE].contains(&version));
     let info = Info {
         value_size,
         values,
@@ -130,7 +133,8 @@ fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
         shift,
         plan,
         grouped: version == GROUPED || version != SINGLE && plan.is_quick(),
-        bridged: version == BRIDGED,
+        bridged: version == BRIDGED || version == FREE && flags & MASKED == 0,
+        free: version == FREE,
         masked: flags & MASKED != 0,
         rest: cursor,
     })
@@ -258,7 +262,7 @@ pub fn decode<T: Element>(
     if let Parsed::Cells(cells) = parts.layout {
         job.cells(of_cells, cells.count, out);
     }
-    job.decoder.symbols.finish()?;
+    job.decoder.symbols.finish(parts.free)?;
     job.decoder.raw.finish()
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct Coded {
 pub(crate) enum States {
     /// Always so many.
     Always(usize),
-    /// As many as suit their length.
+    /// As many as suit their length, which begin with what takes the least room.
     Suited,
 }
 
@@ -103,12 +103,18 @@ pub(crate) fn encode(symbols: &Symbols, states: States) -> Coded {
 pub(crate) fn encode_singly(symbols: &Symbols, states: States) -> Coded {
     let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
     let single = histogram.tables(None);
+    let any = states == States::Suited;
     let states = states.number(histogram.bits_under(&single));
     let slots = EncodeTables::new(&single.frequencies);
     Coded {
         size: 1,
         states,
-        bytes: slots.encode_with(states, &single.of_bin, &symbols.bins, &symbols.tokens),
+        bytes: slots.encode_with(
+            (states, any),
+            &single.of_bin,
+            &symbols.bins,
+            &symbols.tokens,
+        ),
         single,
         grouped: Tables::none(),
     }
@@ -135,6 +141,7 @@ fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: States) -> Coded 
     let histogram = Histogram::new(single_bins, single);
     let single = histogram.tables(None);
     let bits = of_groups.bits_under(&grouped) + histogram.bits_under(&single);
+    let any = states == States::Suited;
     let states = states.number(bits);
     let (frequencies, of_bin) = together(&single, &grouped);
     let slots = EncodeTables::new(&frequencies);
@@ -142,7 +149,7 @@ fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: States) -> Coded 
     Coded {
         size: SIZE,
         states,
-        bytes: slots.encode_with(states, &of_bin, bins, all),
+        bytes: slots.encode_with((states, any), &of_bin, bins, all),
         single,
         grouped,
     }
@@ -358,7 +365,7 @@ mod tests {
             let bin = symbols.bins.get(*begin).copied().unwrap_or(0);
             groups.decode(&mut decoder, bin, *count, &mut tokens[*begin..]);
         }
-        decoder.finish().unwrap();
+        decoder.finish(false).unwrap();
         tokens.truncate(count);
         tokens
     }

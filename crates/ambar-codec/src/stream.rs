@@ -30,10 +30,12 @@ pub(crate) const CELLS: u8 = 4;
 /// The version of streams whose classes come from the plane before.
 pub(crate) const PLANES: u8 = 5;
 /// The version of `quick` streams within a bound, and of those whose classes come from the plane before: holes
-/// between blocks are gone over, and long ones have more states.
+/// between blocks are gone over, and long ones have more states. These two are only read.
 pub(crate) const BRIDGED: u8 = 6;
+/// The version of what would be of these two: states end with what takes the least room.
+pub(crate) const FREE: u8 = 7;
 /// The newest version of the streams that this library reads and writes.
-pub const VERSION: u8 = BRIDGED;
+pub const VERSION: u8 = FREE;
 
 /// Bits of a stream's flags.
 pub(crate) const BLOCKS: u8 = 1;
@@ -266,10 +268,8 @@ impl<T: Element> Input<T> {
             CELLS
         } else if plan.is_quick() && (bound == 0.0 || self.masks.is_some()) {
             GROUPED
-        } else if plan.is_quick() || plan.has_planes() && self.bridged {
-            BRIDGED
-        } else if plan.has_planes() {
-            PLANES
+        } else if plan.is_quick() || plan.has_planes() {
+            FREE
         } else {
             of_layout
         }
@@ -280,7 +280,7 @@ impl<T: Element> Input<T> {
         let mut out = self.header.clone();
         out[0] = self.version(bound, plan);
         let states = match out[0] {
-            PLANES | BRIDGED => States::Suited,
+            FREE => States::Suited,
             _ if plan.is_quick() => States::Always(rans::STATES),
             _ => States::Always(rans::FEW_STATES),
         };

@@ -32,10 +32,17 @@ const fn places() -> [[u8; LANES]; 256] {
     all
 }
 
-/// Words, and where the next one begins. Behind the last there are zeros.
+/// Words, and where the next one begins.
 pub(crate) struct Words<'a> {
     pub words: &'a [u8],
     pub position: usize,
+}
+
+impl<'a> Words<'a> {
+    /// Those that are left.
+    fn left(&self) -> &'a [u8] {
+        self.words.get(self.position..).unwrap_or_default()
+    }
 }
 
 /// Decodes symbols, each by the table of its bin.
@@ -118,51 +125,33 @@ unsafe fn decode_by(
     let (groups, rest) = symbols.as_chunks_mut();
     let mut done = 0;
     while done < groups.len() {
-        let left = from.words.get(from.position..).unwrap_or_default();
+        let left = from.left();
         let sure = (left.len() / MOST).min(groups.len() - done);
-        let mut last = [0; 2 * MOST];
-        let (words, count) = match sure {
-            0 => (padded(left, &mut last), 1),
-            _ => (left, sure),
-        };
-        let groups = &mut groups[done..][..count];
+        if sure == 0 {
+            // SAFETY: there are tables of these numbers.
+            from.position += unsafe { some(slots, tables(done), &mut groups[done], states, left) };
+            done += 1;
+            continue;
+        }
+        let groups = &mut groups[done..][..sure];
         // SAFETY: there are tables of these numbers.
         from.position += unsafe {
             if are_widest() {
-                wide512::vectors(slots, |k| tables(done + k), groups, states, words)
+                wide512::vectors(slots, |k| tables(done + k), groups, states, left)
             } else {
-                vectors(slots, |k| tables(done + k), groups, states, words)
+                vectors(slots, |k| tables(done + k), groups, states, left)
             }
         };
-        done += count;
+        done += sure;
     }
     if !rest.is_empty() {
-        let left = from.words.get(from.position..).unwrap_or_default();
-        let mut last = [0; 2 * MOST];
-        let words = padded(left, &mut last).first_chunk();
-        let words = words.unwrap_or(&[0; MOST]);
         // SAFETY: there are tables of these numbers.
-        from.position += unsafe {
-            if are_widest() {
-                wide512::some(slots, tables(done), rest, states, words)
-            } else {
-                some(slots, tables(done), rest, states, words)
-            }
-        };
+        from.position += unsafe { some(slots, tables(done), rest, states, from.left()) };
     }
 }
 
-/// The words of a group, and zeros where there are no more.
-fn padded<'a>(left: &'a [u8], room: &'a mut [u8; 2 * MOST]) -> &'a [u8] {
-    if left.len() >= MOST {
-        return left;
-    }
-    room[..left.len()].copy_from_slice(left);
-    room
-}
-
-/// Decodes the first symbols of a group, fewer than all, and turns the states so that the next one is the
-/// first; says how many bytes of words they took.
+/// Decodes the first symbols of a group, or all, and turns the states so that the next one is the first; says
+/// how many bytes of words they took, of those that are left.
 ///
 /// # Safety
 /// There must be tables of these numbers.
@@ -172,9 +161,46 @@ unsafe fn some(
     tables: [u8; WIDE_STATES],
     out: &mut [u8],
     all: &mut [u32; WIDE_STATES],
-    words: &[u8; MOST],
+    left: &[u8],
 ) -> usize {
-    let (mut position, tables) = (0, tables.as_chunks::<LANES>().0);
+    let mut last = [0; MOST];
+    let words = left.first_chunk().unwrap_or_else(|| {
+        last[..left.len()].copy_from_slice(left);
+        &last
+    });
+    let words = (words, left.len() / 2);
+    // SAFETY: there are tables of these numbers.
+    unsafe {
+        if are_widest() {
+            wide512::some(slots, tables, out, all, words)
+        } else {
+            some_by_eight(slots, tables, out, all, words)
+        }
+    }
+}
+
+/// The first of the bits that are set, so many at most.
+#[inline(always)]
+pub(crate) fn first_of(mut bits: u32, count: usize) -> u32 {
+    while bits.count_ones() as usize > count {
+        bits ^= 1 << bits.ilog2();
+    }
+    bits
+}
+
+/// As [`some`]: of the words, there are `count`, and zeros behind them.
+///
+/// # Safety
+/// There must be tables of these numbers.
+#[inline(always)]
+unsafe fn some_by_eight(
+    slots: &[Slots],
+    tables: [u8; WIDE_STATES],
+    out: &mut [u8],
+    all: &mut [u32; WIDE_STATES],
+    (words, count): (&[u8; MOST], usize),
+) -> usize {
+    let (mut taken, tables) = (0, tables.as_chunks::<LANES>().0);
     let parts = out.chunks_mut(LANES).zip(all.as_chunks_mut::<LANES>().0);
     for ((out, states), tables) in parts.zip(tables) {
         // SAFETY: all vectors are within the arrays: each of the four steps moves on by 16 bytes of words at
@@ -183,22 +209,28 @@ unsafe fn some(
             let old = _mm256_loadu_si256(states.as_ptr().cast());
             let table = _mm_loadl_epi64(tables.as_ptr().cast());
             let entries = look_up(slots, _mm256_cvtepu8_epi32(table), old);
-            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-            let ours = _mm256_cmpgt_epi32(_mm256_set1_epi32(out.len() as i32), lanes);
-            let next = words.as_ptr().add(position).cast();
-            let (new, taken) = renewed(entries, old, _mm_loadu_si128(next), ours);
+            let next = stepped(entries, old);
+            let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let lanes = |mask: u32| {
+                _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(mask as i32), bits), bits)
+            };
+            let ours = (1u32 << out.len()) - 1;
+            let mask = _mm256_movemask_ps(_mm256_castsi256_ps(short(next))) as u32;
+            let mask = first_of(mask & ours, count - taken);
+            let from = _mm_loadu_si128(words.as_ptr().add(2 * taken).cast());
+            let new = filled(next, (lanes(mask), mask as usize), from);
             _mm256_storeu_si256(
                 states.as_mut_ptr().cast(),
-                _mm256_blendv_epi8(old, new, ours),
+                _mm256_blendv_epi8(old, new, lanes(ours)),
             );
             let mut eight = [0; LANES];
             _mm_storel_epi64(eight.as_mut_ptr().cast(), symbols(entries));
             out.copy_from_slice(&eight[..out.len()]);
-            position += 2 * taken;
+            taken += mask.count_ones() as usize;
         }
     }
-    all.rotate_left(out.len());
-    position
+    all.rotate_left(out.len() % WIDE_STATES);
+    2 * taken
 }
 
 /// Decodes groups that there are words for in any case; says how many bytes of these they took.
@@ -221,17 +253,18 @@ unsafe fn vectors(
     unsafe {
         let mut states: [__m256i; WIDE_STATES / LANES] =
             std::array::from_fn(|v| _mm256_loadu_si256(all.as_ptr().add(LANES * v).cast()));
-        let everyone = _mm256_set1_epi32(-1);
         for (number, group) in groups.iter_mut().enumerate() {
             let tables = tables(number);
             for (v, state) in states.iter_mut().enumerate() {
                 let table = _mm_loadl_epi64(tables.as_ptr().add(LANES * v).cast());
                 let entries = look_up(slots, _mm256_cvtepu8_epi32(table), *state);
                 _mm_storel_epi64(group.as_mut_ptr().add(LANES * v).cast(), symbols(entries));
-                let next = words.as_ptr().add(position).cast();
-                let taken;
-                (*state, taken) = renewed(entries, *state, _mm_loadu_si128(next), everyone);
-                position += 2 * taken;
+                let from = _mm_loadu_si128(words.as_ptr().add(position).cast());
+                let next = stepped(entries, *state);
+                let short = short(next);
+                let mask = _mm256_movemask_ps(_mm256_castsi256_ps(short)) as usize;
+                *state = filled(next, (short, mask), from);
+                position += 2 * mask.count_ones() as usize;
             }
         }
         for (v, state) in states.into_iter().enumerate() {
@@ -267,23 +300,34 @@ fn symbols(entries: __m256i) -> __m128i {
     }
 }
 
-/// The next states, with words where they lack one and are `ours`, and how many words these are.
+/// The next states, which may lack a word.
 #[inline(always)]
-fn renewed(entries: __m256i, states: __m256i, words: __m128i, ours: __m256i) -> (__m256i, usize) {
-    // SAFETY: vectors of integers need AVX2 only; the mask has eight bits.
+fn stepped(entries: __m256i, states: __m256i) -> __m256i {
+    // SAFETY: vectors of integers need AVX2 only.
     unsafe {
         let frequency = _mm256_srli_epi32::<20>(entries);
         let number = _mm256_and_si256(_mm256_srli_epi32::<8>(entries), _mm256_set1_epi32(0xfff));
         let quotient = _mm256_srli_epi32::<{ BITS as i32 }>(states);
-        let next = _mm256_add_epi32(_mm256_mullo_epi32(frequency, quotient), number);
-        let short = _mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(next), _mm256_setzero_si256());
-        let short = _mm256_and_si256(short, ours);
-        let mask = _mm256_movemask_ps(_mm256_castsi256_ps(short)) as usize;
+        _mm256_add_epi32(_mm256_mullo_epi32(frequency, quotient), number)
+    }
+}
+
+/// Which of the states lack a word.
+#[inline(always)]
+fn short(states: __m256i) -> __m256i {
+    // SAFETY: vectors of integers need AVX2 only.
+    unsafe { _mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(states), _mm256_setzero_si256()) }
+}
+
+/// The states with words behind those that `lack` one: lanes, and eight bits for them.
+#[inline(always)]
+fn filled(states: __m256i, (lack, mask): (__m256i, usize), words: __m128i) -> __m256i {
+    // SAFETY: vectors of integers need AVX2 only; a vector of places has eight bytes.
+    unsafe {
         let places = _mm_loadl_epi64(PLACES[mask].as_ptr().cast());
         let own =
             _mm256_permutevar8x32_epi32(_mm256_cvtepu16_epi32(words), _mm256_cvtepu8_epi32(places));
-        let longer = _mm256_or_si256(_mm256_slli_epi32::<16>(next), own);
-        let taken = mask.count_ones() as usize;
-        (_mm256_blendv_epi8(next, longer, short), taken)
+        let longer = _mm256_or_si256(_mm256_slli_epi32::<16>(states), own);
+        _mm256_blendv_epi8(states, longer, lack)
     }
 }

@@ -3,6 +3,7 @@
 use crate::frequencies::{BITS, SLOTS};
 use crate::rans::WIDE_STATES;
 use crate::slots::Slots;
+use crate::wide::first_of;
 use core::arch::x86_64::*;
 
 /// States of a vector.
@@ -34,8 +35,10 @@ pub(crate) unsafe fn vectors(
         for ((tables, out), state) in parts.zip(&mut states) {
             // SAFETY: there are tables of these numbers. Each of two steps reads 32 bytes of words and moves on
             // by as many at most, so that a group reads `MOST` bytes from where it begins, which there are.
-            let (symbols, taken) =
-                unsafe { step(slots, tables, state, words.as_ptr().add(position), EVERYONE) };
+            let (symbols, taken) = unsafe {
+                let from = words.as_ptr().add(position);
+                step(slots, tables, state, (from, LANES), EVERYONE)
+            };
             // SAFETY: it has so many bytes.
             unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), symbols) };
             position += 2 * taken;
@@ -45,8 +48,8 @@ pub(crate) unsafe fn vectors(
     position
 }
 
-/// Decodes the first symbols of a group, fewer than all, and turns the states so that the next one is the
-/// first; says how many bytes of words they took.
+/// Decodes the first symbols of a group, or all, and turns the states so that the next one is the first; says
+/// how many bytes of words they took. Of the words, there are `count`, and zeros behind them.
 ///
 /// # Safety
 /// There must be tables of these numbers.
@@ -56,19 +59,21 @@ pub(crate) unsafe fn some(
     tables: [u8; WIDE_STATES],
     out: &mut [u8],
     all: &mut [u32; WIDE_STATES],
-    words: &[u8; MOST],
+    (words, count): (&[u8; MOST], usize),
 ) -> usize {
-    let (mut position, mut states) = (0, load(all));
+    let (mut taken, mut states) = (0, load(all));
     let parts = out.chunks_mut(LANES).zip(tables.as_chunks().0);
     for ((out, tables), state) in parts.zip(&mut states) {
         let ours = EVERYONE >> (LANES - out.len());
         // SAFETY: there are tables of these numbers. Each of two steps reads 32 bytes of words and moves on by as
         // many at most.
-        let (symbols, taken) =
-            unsafe { step(slots, tables, state, words.as_ptr().add(position), ours) };
+        let (symbols, more) = unsafe {
+            let from = words.as_ptr().add(2 * taken);
+            step(slots, tables, state, (from, count - taken), ours)
+        };
         // SAFETY: bytes behind the end are not written.
         unsafe { _mm_mask_storeu_epi8(out.as_mut_ptr().cast(), ours, symbols) };
-        position += 2 * taken;
+        taken += more;
     }
     // The highest bit of an index says of which vector a lane is.
     let turned = |first: usize| {
@@ -77,7 +82,7 @@ pub(crate) unsafe fn some(
         _mm512_permutex2var_epi32(states[0], from, states[1])
     };
     store([turned(0), turned(LANES)], all);
-    position
+    2 * taken
 }
 
 /// All lanes.
@@ -100,7 +105,7 @@ fn store(states: [__m512i; WIDE_STATES / LANES], all: &mut [u32; WIDE_STATES]) {
 }
 
 /// Decodes a symbol of each lane that is `ours`, by the tables of these numbers; gives them, and how many words
-/// were taken.
+/// were taken, of which there are `count`.
 ///
 /// # Safety
 /// There must be tables of these numbers, and 32 bytes of words.
@@ -110,7 +115,7 @@ unsafe fn step(
     slots: &[Slots],
     tables: &[u8; LANES],
     state: &mut __m512i,
-    words: *const u8,
+    (words, count): (*const u8, usize),
     ours: u16,
 ) -> (__m128i, usize) {
     // SAFETY: what is looked up is below `SLOTS` in a table that there is; the words are there.
@@ -126,6 +131,7 @@ unsafe fn step(
     let quotient = _mm512_srli_epi32::<BITS>(*state);
     let next = _mm512_add_epi32(_mm512_mullo_epi32(frequency, quotient), number);
     let short = _mm512_mask_cmplt_epu32_mask(ours, next, _mm512_set1_epi32(1 << 16));
+    let short = first_of(short.into(), count) as u16;
     let own = _mm512_maskz_expand_epi32(short, _mm512_cvtepu16_epi32(words));
     let next = _mm512_or_si512(_mm512_mask_slli_epi32::<16>(next, short, next), own);
     *state = _mm512_mask_mov_epi32(*state, ours, next);

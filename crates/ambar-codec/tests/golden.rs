@@ -38,11 +38,15 @@ enum Kind {
     Cells,
     /// A packed one.
     Packed,
-    /// One whose classes come from the plane before.
-    Planes,
+    /// One whose classes come from the plane before: read only.
+    PlanesOfVersion5,
     /// The same, whose holes are gone over; and a quick one.
-    Bridged,
-    QuickBridged,
+    BridgedOfVersion6,
+    QuickOfVersion6,
+    /// One whose classes come from the plane before, whose holes are gone over, whose states end anywhere; and a
+    /// quick one.
+    Free,
+    QuickFree,
 }
 
 impl Kind {
@@ -52,14 +56,22 @@ impl Kind {
             Kind::Quick | Kind::QuickOfVersion2 => 2,
             Kind::Packed => 3,
             Kind::Cells => 4,
-            Kind::Planes => 5,
-            Kind::Bridged | Kind::QuickBridged => 6,
+            Kind::PlanesOfVersion5 => 5,
+            Kind::BridgedOfVersion6 | Kind::QuickOfVersion6 => 6,
+            Kind::Free | Kind::QuickFree => 7,
         }
     }
 
     /// Whether the kept stream is one that is made no more.
     fn is_old(self) -> bool {
-        matches!(self, Kind::QuickOfVersion1 | Kind::QuickOfVersion2)
+        matches!(
+            self,
+            Kind::QuickOfVersion1
+                | Kind::QuickOfVersion2
+                | Kind::PlanesOfVersion5
+                | Kind::BridgedOfVersion6
+                | Kind::QuickOfVersion6
+        )
     }
 }
 
@@ -71,17 +83,33 @@ fn check<T: Element>(
     (bound, holes): (f64, bool),
 ) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    // Quick streams of version 1 hold the values of the others.
-    let of_values = name.trim_start_matches("quick-1-");
+    // Streams of some versions hold the values of others.
+    let same = [
+        ("quick-1-", ""),
+        ("free-quick-box-", "quick-6-box-"),
+        ("free-quick-cube-", "quick-6-cube-"),
+        ("free-quick-", "bridged-quick-"),
+        ("free-4-", "bridged-4-"),
+        ("free-8-", "bridged-8-"),
+        ("free-", "planes-"),
+    ];
+    let of_values = same
+        .iter()
+        .find_map(|(ours, theirs)| Some(format!("{theirs}{}", name.strip_prefix(ours)?)))
+        .unwrap_or_else(|| name.to_owned());
     let stream_path = folder.join(format!("{name}.stream"));
     let values_path = folder.join(format!("{of_values}.values"));
     let values = values::<T>(count, holes);
     let small = tune_small(&values, layout, bound).unwrap();
     let plan = match kind {
         Kind::Small => small,
-        Kind::Planes | Kind::Bridged | Kind::Cells => tune(&values, layout, bound).unwrap(),
-        Kind::Quick | Kind::QuickBridged | Kind::QuickOfVersion1 | Kind::QuickOfVersion2 => {
-            small.quick()
+        Kind::Quick
+        | Kind::QuickFree
+        | Kind::QuickOfVersion1
+        | Kind::QuickOfVersion2
+        | Kind::QuickOfVersion6 => small.quick(),
+        Kind::PlanesOfVersion5 | Kind::BridgedOfVersion6 | Kind::Free | Kind::Cells => {
+            tune(&values, layout, bound).unwrap()
         }
         Kind::Packed => small.packed(),
     };
@@ -103,8 +131,9 @@ fn check<T: Element>(
             .iter()
             .flat_map(|x| x.to_word().to_le_bytes()[..T::SIZE].to_vec());
         std::fs::write(&stream_path, &stream).unwrap();
-        std::fs::write(&values_path, bytes.collect::<Vec<u8>>()).unwrap();
-        return;
+        if of_values == name {
+            std::fs::write(&values_path, bytes.collect::<Vec<u8>>()).unwrap();
+        }
     }
     let kept = std::fs::read(&stream_path).unwrap();
     decode(&kept, &mut out, &mut Workspace::default()).unwrap();
@@ -203,39 +232,59 @@ fn quick_streams_of_version_2() {
     }
 }
 
-/// Made as those of version 2. Arrays without planes, and what is without loss, have version 1.
 #[test]
 fn streams_of_version_5() {
+    of_planes("planes-", Kind::PlanesOfVersion5);
+}
+
+#[test]
+fn streams_of_version_6() {
+    of_quick_arrays("quick-6-", Kind::QuickOfVersion6);
+    of_holes("bridged-", Kind::BridgedOfVersion6);
+    of_holes("bridged-quick-", Kind::QuickOfVersion6);
+}
+
+/// Made as those of version 2. Arrays without planes, and what is without loss, have version 1.
+#[test]
+fn streams_of_version_7() {
+    of_planes("free-", Kind::Free);
+    of_quick_arrays("free-quick-", Kind::QuickFree);
+    of_holes("free-", Kind::Free);
+    of_holes("free-quick-", Kind::QuickFree);
+}
+
+/// With planes: some have many NaN.
+fn of_planes(prefix: &str, kept: Kind) {
     for (kind, bound) in [("bound", 1e-3), ("loose", 8e-2), ("tight", 1e-7)] {
-        let name = |layout: &str| format!("planes-{layout}-{kind}");
-        let (kept, whole, holes) = (Kind::Planes, (bound, false), (bound, true));
+        let name = |layout: &str| format!("{prefix}{layout}-{kind}");
+        let (whole, holes) = ((bound, false), (bound, true));
         let boxes = Layout::Array(&[2, 9, 14, 11]);
         check::<f64>(&name("boxes"), kept, &boxes, 2772, whole);
         // Rows of more than one word of 64 points.
-        check::<f32>(
-            &name("long"),
-            kept,
-            &Layout::Array(&[3, 2, 150]),
-            900,
-            holes,
-        );
+        let long = Layout::Array(&[3, 2, 150]);
+        check::<f32>(&name("long"), kept, &long, 900, holes);
         check::<f64>(&name("sparse"), kept, &SPARSE, 2560, holes);
     }
     // So long that there are 32 states.
     let cube = Layout::Array(&[30, 28, 31]);
-    check::<f32>(
-        "planes-cube-wide",
-        Kind::Planes,
-        &cube,
-        26_040,
-        (1e-3, false),
-    );
+    let name = format!("{prefix}cube-wide");
+    check::<f32>(&name, kept, &cube, 26_040, (1e-3, false));
 }
 
-/// Made as those of version 2. Without loss, and with many NaN, streams have other versions.
-#[test]
-fn streams_of_version_6() {
-    // One hole has blocks before it along all dimensions, one is the first place of its region, one the last.
+/// Between them they have groups of every size, and one has 32 states.
+fn of_quick_arrays(prefix: &str, kept: Kind) {
+    for (kind, bound) in [("1", 1e-4), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
+        let name = format!("{prefix}box-{kind}");
+        let shape = Layout::Array(&[9, 14, 11]);
+        check::<f64>(&name, kept, &shape, 1386, (bound, false));
+    }
+    let cube = Layout::Array(&[30, 28, 31]);
+    let name = format!("{prefix}cube-wide");
+    check::<f32>(&name, kept, &cube, 26_040, (1e-3, false));
+}
+
+/// One hole has blocks before it along all dimensions, one is the first place of its region, one the last.
+fn of_holes(prefix: &str, kept: Kind) {
     let places = (0..3).flat_map(|z| (0..2).flat_map(move |y| (0..4).map(move |x| [z, y, x])));
     let mut origins: Vec<[i64; 3]> = places
         .filter(|place| ![[1, 1, 1], [0, 0, 0], [2, 1, 3]].contains(place))
@@ -244,31 +293,23 @@ fn streams_of_version_6() {
         let part = |n: &i64, d: i64| (n & 1) << d | (n >> 1) << (d + 3);
         part(x, 0) | part(y, 1) | part(z, 2)
     });
-    // Between them they have groups of every size, and one has 32 states.
-    let quick = Kind::QuickBridged;
-    for (kind, bound) in [("1", 1e-4), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
-        let name = format!("quick-6-box-{kind}");
-        let shape = Layout::Array(&[9, 14, 11]);
-        check::<f64>(&name, quick, &shape, 1386, (bound, false));
-    }
-    let cube = Layout::Array(&[30, 28, 31]);
-    check::<f32>("quick-6-cube-wide", quick, &cube, 26_040, (1e-3, false));
     for (kind, bound) in [("bound", 1e-3), ("loose", 8e-2), ("tight", 1e-5)] {
         for side in [[4; 3], [2, 4, 8]] {
             let origins: Vec<[i64; 3]> = origins
                 .iter()
                 .map(|place| [0, 1, 2].map(|d| place[d] * side[d] as i64))
                 .collect();
-            let (layout, count) = (
-                Layout::Blocks {
-                    side,
-                    origins: &origins,
-                },
-                origins.len() * 64,
-            );
-            let name = |quick: &str| format!("bridged-{quick}{}-{kind}", side[2]);
-            check::<f64>(&name(""), Kind::Bridged, &layout, count, (bound, false));
-            check::<f32>(&name("quick-"), quick, &layout, count, (bound, false));
+            let layout = Layout::Blocks {
+                side,
+                origins: &origins,
+            };
+            let count = origins.len() * 64;
+            let name = format!("{prefix}{}-{kind}", side[2]);
+            if matches!(kept, Kind::Free | Kind::BridgedOfVersion6) {
+                check::<f64>(&name, kept, &layout, count, (bound, false));
+            } else {
+                check::<f32>(&name, kept, &layout, count, (bound, false));
+            }
         }
     }
 }

@@ -5,122 +5,27 @@
 //! (arXiv:1402.3392).
 
 use crate::error::{Corrupt, Result};
-use crate::frequencies::{BITS, Frequencies, SLOTS, starts};
+use crate::frequencies::{BITS, SLOTS};
 use crate::slots::{OfBins, Slots};
 #[cfg(target_feature = "avx2")]
 use crate::wide::{self, Words};
+
+mod encode;
+pub(crate) use encode::EncodeTables;
 
 /// States side by side, so that the processor has so many chains of instructions to go on with: in
 /// streams of version 2.
 pub(crate) const STATES: usize = 8;
 /// In streams of version 1.
 pub(crate) const FEW_STATES: usize = 4;
-/// In those of versions 5 and 6 that are long: for vectors.
+/// In those of versions 5 to 7 that are long: for vectors.
 pub(crate) const WIDE_STATES: usize = 32;
 /// Bytes of coded symbols beside which so many states weigh little.
-pub(crate) const LONG: f64 = 64.0 * 4.0 * WIDE_STATES as f64;
+pub(crate) const LONG: f64 = 64.0 * WIDE_STATES as f64;
 /// Words are read seldom where there is less than a byte of them for so many symbols.
 const SELDOM: usize = 6;
 /// States lie in `LOWEST ..`.
 const LOWEST: u32 = 1 << 16;
-
-/// What encoding a symbol takes. Division by its frequency is done by a product, which is exact for
-/// states of 32 bits.
-#[derive(Clone, Copy, Default)]
-struct Step {
-    /// 2^64 / frequency, rounded up.
-    reciprocal: u64,
-    /// States from here on give a word away first.
-    limit: u64,
-    start: u32,
-    /// `SLOTS` less the frequency.
-    others: u32,
-}
-
-impl Step {
-    fn new(frequency: u16, start: u16) -> Self {
-        let frequency = u64::from(frequency);
-        let step = Self {
-            reciprocal: (u64::MAX / frequency.max(1)).wrapping_add(1),
-            limit: frequency << (32 - BITS),
-            start: u32::from(start),
-            others: SLOTS as u32 - frequency as u32,
-        };
-        if frequency > 1 {
-            return step;
-        }
-        // For 1 the product gives the state less 1; adding to the start makes up for it.
-        Self {
-            reciprocal: u64::MAX,
-            start: step.start + SLOTS as u32 - 1,
-            ..step
-        }
-    }
-}
-
-/// The tables of all contexts for encoding.
-pub(crate) struct EncodeTables {
-    steps: Vec<[Step; 256]>,
-}
-
-impl EncodeTables {
-    pub(crate) fn new(contexts: &[Frequencies]) -> Self {
-        let table = |frequencies: &Frequencies| {
-            let mut steps = [Step::default(); 256];
-            let pairs = frequencies.iter().zip(starts(frequencies));
-            for (step, (frequency, start)) in steps.iter_mut().zip(pairs) {
-                *step = Step::new(*frequency, start);
-            }
-            steps
-        };
-        Self {
-            steps: contexts.iter().map(table).collect(),
-        }
-    }
-
-    /// Encodes `symbols` with so many states: `STATES`, `FEW_STATES` or `WIDE_STATES`.
-    pub(crate) fn encode_with(
-        &self,
-        states: usize,
-        of_bin: &[u8],
-        bins: &[u8],
-        symbols: &[u8],
-    ) -> Vec<u8> {
-        match states {
-            WIDE_STATES => self.encode::<WIDE_STATES>(of_bin, bins, symbols),
-            STATES => self.encode::<STATES>(of_bin, bins, symbols),
-            _ => self.encode::<FEW_STATES>(of_bin, bins, symbols),
-        }
-    }
-
-    /// Encodes `symbols` under the contexts of their `bins`, the last first, with `N` states. Symbols of
-    /// frequency 0 must not occur.
-    fn encode<const N: usize>(&self, of_bin: &[u8], bins: &[u8], symbols: &[u8]) -> Vec<u8> {
-        let mut states = [LOWEST; N];
-        // Filled from the end. Every symbol gives one word away at most.
-        let mut words = vec![[0u8; 2]; symbols.len()];
-        let mut free = words.len();
-        for (i, (bin, symbol)) in bins.iter().zip(symbols).enumerate().rev() {
-            let steps = &self.steps[usize::from(of_bin[usize::from(*bin)])];
-            let step = &steps[usize::from(*symbol)];
-            let mut state = states[i % N];
-            let full = u64::from(state) >= step.limit;
-            if let Some(word) = words.get_mut(free.wrapping_sub(1)) {
-                *word = (state as u16).to_le_bytes();
-            }
-            free -= usize::from(full);
-            state = if full { state >> 16 } else { state };
-            let quotient = ((u128::from(state) * u128::from(step.reciprocal)) >> 64) as u32;
-            states[i % N] = state + step.start + quotient * step.others;
-        }
-        let mut bytes = Vec::with_capacity(4 * N + 2 * (words.len() - free));
-        for state in states {
-            bytes.extend_from_slice(&state.to_le_bytes());
-        }
-        bytes.extend_from_slice(words[free..].as_flattened());
-        bytes
-    }
-}
 
 /// The states and what is left of the words.
 pub(crate) struct Decoder<'a> {
@@ -162,7 +67,7 @@ impl<'a> Decoder<'a> {
 
     /// Decodes one symbol for each of the first of `bins`.
     ///
-    /// Reading beyond the words gives zeros: `finish` finds out.
+    /// Where no words are left, states stay as they are: `finish` finds out whether they should.
     pub(crate) fn decode(&mut self, bins: &[u8], symbols: &mut [u8]) {
         match self.lanes {
             WIDE_STATES => self.decode_wide(bins, symbols),
@@ -353,9 +258,11 @@ impl<'a> Decoder<'a> {
         self.position += position as usize - begin as usize;
     }
 
-    /// Checks that exactly all words were read and the states are those the encoder began with.
-    pub(crate) fn finish(&self) -> Result<()> {
-        if self.position == self.words.len() && self.states == [LOWEST; WIDE_STATES] {
+    /// Checks that exactly all words were read, and that the states are those that the encoder may have begun
+    /// with: `any` up to `LOWEST`, or just that.
+    pub(crate) fn finish(&self, any: bool) -> Result<()> {
+        let first = |state: &u32| *state == LOWEST || any && *state < LOWEST;
+        if self.position == self.words.len() && self.states.iter().all(first) {
             Ok(())
         } else {
             Err(Corrupt("the coded symbols end where they should not"))
@@ -371,17 +278,20 @@ fn step(slots: &Slots, state: u32) -> (u8, u32) {
     (entry as u8, next.wrapping_add(entry >> 8 & 0xfff))
 }
 
-/// A symbol, and the next state, with a word where it lacks one.
+/// A symbol, and the next state, with a word where it lacks one and there is one.
 #[inline(always)]
 fn next(slots: &Slots, state: u32, words: &[u8], position: &mut usize) -> (u8, u32) {
     let (symbol, state) = step(slots, state);
     if state >= LOWEST {
         return (symbol, state);
     }
-    let word = words.get(*position..).and_then(|words| words.first_chunk());
-    *position += 2;
-    let word = word.map_or(0, |word| u32::from(u16::from_le_bytes(*word)));
-    (symbol, state << 16 | word)
+    match words.get(*position..).and_then(|words| words.first_chunk()) {
+        Some(word) => {
+            *position += 2;
+            (symbol, state << 16 | u32::from(u16::from_le_bytes(*word)))
+        }
+        None => (symbol, state),
+    }
 }
 
 /// The state, of which the compiler is to know no more than that: else it puts four states into a
@@ -406,7 +316,7 @@ fn apart(state: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frequencies::normalise;
+    use crate::frequencies::{Frequencies, normalise};
     use crate::properties::Random;
     use crate::slots::DecodeTables;
 
@@ -420,10 +330,15 @@ mod tests {
     }
 
     fn come_back<const N: usize>() {
-        for (spread, alike) in [(1, false), (12, false), (60, false), (1, true), (60, true)] {
+        let cases = [(1, false), (12, false), (60, false), (1, true), (60, true)];
+        let lengths = [1, 7, 31, 40, 200, 1000, 5000];
+        let cases = cases
+            .iter()
+            .flat_map(|case| lengths.map(|length| (*case, length)));
+        for ((spread, alike), length) in cases {
             let mut random = Random(spread);
             let mut draw = |below: u64| random.next() % below;
-            let bins: Vec<u8> = (0..5000)
+            let bins: Vec<u8> = (0..length)
                 .map(|_| if alike { 1 } else { draw(3) as u8 })
                 .collect();
             let symbol = |bin: u8, draw: &mut dyn FnMut(u64) -> u64| {
@@ -443,24 +358,33 @@ mod tests {
                     _ => normalise(counts),
                 })
                 .collect();
-            let bytes = EncodeTables::new(&contexts).encode::<N>(&of_bin, &bins, &symbols);
+            let encoder = EncodeTables::new(&contexts);
+            let [fixed, bytes] =
+                [false, true].map(|any| encoder.encode::<N>(any, &of_bin, &bins, &symbols));
+            let saved = fixed.len() - bytes.len();
+            assert!(
+                saved >= if length < 5000 { 0 } else { N / 2 },
+                "{N} {spread} {length}"
+            );
             let mut tables = DecodeTables::default();
             tables.set(&contexts).unwrap();
             let of_bins = tables.of_bins(&of_bin);
-            let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len(), N).unwrap();
-            assert_eq!(decoder.seldom, spread == 1);
-            let (mut out, mut at) = (vec![0; symbols.len()], 0);
-            while at < out.len() {
-                let end = (at + 1 + (draw(70) as usize)).min(out.len());
-                if alike {
-                    decoder.decode_alike(1, &mut out[at..end]);
-                } else {
-                    decoder.decode(&bins[at..end], &mut out[at..end]);
+            for (bytes, any) in [(fixed, false), (bytes, true)] {
+                let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len(), N).unwrap();
+                assert!(length < 5000 || decoder.seldom == (spread == 1));
+                let (mut out, mut at) = (vec![0; symbols.len()], 0);
+                while at < out.len() {
+                    let end = (at + 1 + (draw(70) as usize)).min(out.len());
+                    if alike {
+                        decoder.decode_alike(1, &mut out[at..end]);
+                    } else {
+                        decoder.decode(&bins[at..end], &mut out[at..end]);
+                    }
+                    at = end;
                 }
-                at = end;
+                decoder.finish(any).unwrap();
+                assert!(out == symbols, "{N} {spread} {alike} {any}");
             }
-            decoder.finish().unwrap();
-            assert!(out == symbols, "{spread} {alike}");
         }
     }
 }
