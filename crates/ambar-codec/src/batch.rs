@@ -268,7 +268,11 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             scratch.tokens.fill(0);
         }
         let spots = self.geometry.spots(&scratch.rows);
-        coder.lay(spots, self.geometry.points, &mut scratch.tokens)
+        let raw = coder.lay(spots, self.geometry.points, &mut scratch.tokens);
+        // Runs are gone over in whole lanes, from where they begin: they may end that far behind the last row,
+        // where tokens of longer rows would leave marks.
+        scratch.tokens[self.geometry.all(batch)..][..2 * LANES].fill(0);
+        raw
     }
 
     /// Calls `visit` for the tokens of a batch that have raw bits: with their offsets from the batch's

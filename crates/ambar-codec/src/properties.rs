@@ -268,6 +268,20 @@ proptest! {
     }
 }
 
+/// Once, what was left of longer rows made marks behind the last row of a plane with holes, and the next plane's
+/// classes others than the encoder's.
+#[test]
+fn nothing_is_left_of_longer_rows() {
+    let random = &mut Random(257_807_456_953_673_945);
+    let (side, origins) = blocks(1, 222, random);
+    let count = origins.len() * side.iter().product::<usize>();
+    let layout = Layout::Blocks {
+        side,
+        origins: &origins,
+    };
+    check_kind::<f32>(&layout, count, (8, 7, None), random);
+}
+
 #[test]
 fn every_plan_kind_and_bound() {
     let shape = [9, 6, 21];

@@ -186,19 +186,19 @@ fn largest(frequencies: &[u16]) -> Option<usize> {
 /// Probabilities of what tables are stored with.
 struct Model {
     /// Of a frequency's length in bits, given that of the token before, and of the table before.
-    lengths: Vec<Vec<Probability>>,
-    fractions: Vec<Probability>,
-    tokens: Vec<Probability>,
-    ends: Vec<Probability>,
+    lengths: [[Probability; 16]; 15 * 15],
+    fractions: [Probability; 16],
+    tokens: [Probability; 256],
+    ends: [Probability; 64],
 }
 
 impl Model {
     fn new() -> Self {
         Self {
-            lengths: vec![vec![Probability::default(); 16]; 15 * 15],
-            fractions: vec![Probability::default(); 16],
-            tokens: vec![Probability::default(); 256],
-            ends: vec![Probability::default(); 64],
+            lengths: [[Probability::default(); 16]; 15 * 15],
+            fractions: [Probability::default(); 16],
+            tokens: [Probability::default(); 256],
+            ends: [Probability::default(); 64],
         }
     }
 }
