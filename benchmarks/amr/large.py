@@ -1,20 +1,28 @@
 """Speeds on fields of 50 MB and more: make up two plotfiles and run the study on them.
 
 One has a single level of 192^3 cells; in the other a quarter of these, in clumps, is refined. The
-field is the exponential of noise with a steep spectrum, like a density.
+field is the exponential of noise with a steep spectrum, like a density. Then tell what two cores
+gain.
 
 python benchmarks/amr/large.py
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ambar.bench.amr import methods
+from ambar.bench.amr.cutting import Piece
+from ambar.bench.amr.hierarchy import load_levels
 from ambar.cli import main
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
@@ -28,7 +36,12 @@ LARGEST = 32
 REFINED = 0.25
 SLOPE, CLUMPS = 5.0, 5.0
 """Powers that spectra fall with: of the field's logarithm, and of what says where it is refined."""
-ARGUMENTS = ["--methods", "sz3-box,ambar,ambar-fast", "--bounds", "1e-3", "--rounds", "7"]
+METHODS = "sz3-box,ambar,ambar-fast,ambar-64k,ambar-fast-64k"
+ARGUMENTS = ["--methods", METHODS, "--bounds", "1e-3", "--rounds", "7"]
+CORES = 2
+ROUNDS = 5
+TIMES = 4
+"""How often a round goes over the chunks, so that the last one is a small part of it."""
 
 
 def noise(side: int, slope: float, seed: int) -> np.ndarray:
@@ -85,6 +98,36 @@ def write(folder: Path, refined: bool) -> Path:
     return Plotfile(["density"], (SIDE,) * 3, *ends, level_boxes, values).write(folder)
 
 
+def cores(path: Path) -> None:
+    """Print how much faster all chunks are coded on `CORES` threads than on one."""
+    hierarchy = load_levels(path)
+    bound = 1e-3 * hierarchy.value_range("density")
+    for method in (methods.Ambar(), methods.AmbarFast()):
+        variant = next(method.variants(hierarchy, "density"))
+        method.prepare(variant, bound)
+        pieces = variant.pieces
+
+        def compress(piece: Piece, method: methods.Ambar = method) -> bytes:
+            return method.compress(piece, bound, None)
+
+        def seconds(threads: int, what: Callable[..., Any], *columns: Sequence[Any]) -> float:
+            with ThreadPoolExecutor(threads) as pool:
+                times = []
+                for _ in range(ROUNDS):
+                    begin = time.perf_counter()
+                    list(pool.map(what, *(list(column) * TIMES for column in columns)))
+                    times.append(time.perf_counter() - begin)
+            return statistics.median(times)
+
+        packed = [compress(piece) for piece in pieces]
+        coding = [seconds(threads, compress, pieces) for threads in (1, CORES)]
+        decoding = [seconds(threads, method.decompress, packed, pieces) for threads in (1, CORES)]
+        print(  # noqa: T201 - it is what the program is for
+            f"{path.name}, {method.name}: {CORES} cores compress {coding[0] / coding[1]:.2f} times "
+            f"as fast as one, decompress {decoding[0] / decoding[1]:.2f} times"
+        )
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as temporary:
         for name, refined in (("one_level", False), ("a_quarter_refined", True)):
@@ -94,3 +137,4 @@ if __name__ == "__main__":
             except SystemExit as ended:
                 if ended.code:
                     raise
+            cores(path)

@@ -18,7 +18,9 @@ from ambar.bench.amr.cutting import Piece
 from ambar.bench.amr.hierarchy import Hierarchy, Values
 
 CHUNK_CELLS = 256 << 10
-"""Cells of a chunk in a store."""
+"""Cells of a chunk in a store, of levels of at most 512 Ki cells and of more than 32 Mi."""
+SHORT_CHUNK_CELLS = 64 << 10
+"""The same, of levels of more than 512 Ki and at most 16 Mi."""
 STORE_SIDES = (16, 8, 4)
 """Sides of unit blocks that a store chooses among."""
 
@@ -82,6 +84,7 @@ class Ambar(Method):
     key = "ambar"
     ours = True
     sides: ClassVar[tuple[int, ...]] = STORE_SIDES
+    chunk_cells: ClassVar[int] = CHUNK_CELLS
 
     def __init__(self) -> None:
         self._cut: dict[int, list[cutting.Aligned]] = {}
@@ -90,7 +93,7 @@ class Ambar(Method):
         """Yield the one way: blocks as large as padding lets them be."""
         if id(hierarchy) not in self._cut:
             self._cut[id(hierarchy)] = cutting.aligned(hierarchy, self.sides)
-        levels = [blocks.chunks(name, CHUNK_CELLS) for blocks in self._cut[id(hierarchy)]]
+        levels = [blocks.chunks(name, self.chunk_cells) for blocks in self._cut[id(hierarchy)]]
         for number, pieces in enumerate(levels):
             for piece in pieces:
                 piece.state["level"] = number
@@ -148,6 +151,22 @@ class AmbarFast(Ambar):
     def tune(self, piece: Piece, bound: float) -> _core.CodecPlan:
         """Return the settings for pieces like this one."""
         return super().tune(piece, bound).quick()
+
+
+class AmbarShort(Ambar):
+    """The same in chunks of 64 Ki cells, of which a box is read with less around it."""
+
+    name = "ambar, chunks of 64 Ki"
+    key = "ambar-64k"
+    chunk_cells = SHORT_CHUNK_CELLS
+
+
+class AmbarFastShort(AmbarFast):
+    """The same as the profile "fast" has it."""
+
+    name = "ambar, fast, chunks of 64 Ki"
+    key = "ambar-fast-64k"
+    chunk_cells = SHORT_CHUNK_CELLS
 
 
 class AmrexRow(Method):

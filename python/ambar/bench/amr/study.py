@@ -34,6 +34,8 @@ METHODS: tuple[type[Method], ...] = (
     methods.Ambar,
     methods.AmbarFast,
     methods.AmbarSmall,
+    methods.AmbarShort,
+    methods.AmbarFastShort,
     stores.StoreAuto,
     stores.StoreDrop,
 )
