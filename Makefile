@@ -67,6 +67,7 @@ target/peers/adios2/bin/adios2-config: | $(BIN)/maturin
 campaign: EXTRAS := test
 campaign: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store -- --include-ignored
+	PROPTEST_CASES=20000 cargo test --release --locked -p ambar-codec --lib properties
 	$(BIN)/python -m pytest -m campaign
 
 .PHONY: build

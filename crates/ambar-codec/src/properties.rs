@@ -268,6 +268,19 @@ proptest! {
     }
 }
 
+/// Once, a bound that was 0 when tightened for coarse levels was broken in blocks with holes.
+#[test]
+fn the_least_bound_holds() {
+    let random = &mut Random(4_266_011_692_729_015_750);
+    let (side, origins) = blocks(56, 14, random);
+    let count = origins.len() * side.iter().product::<usize>();
+    let layout = Layout::Blocks {
+        side,
+        origins: &origins,
+    };
+    check_kind::<f32>(&layout, count, (1, 2, None), random);
+}
+
 /// Once, what was left of longer rows made marks behind the last row of a plane with holes, and the next plane's
 /// classes others than the encoder's.
 #[test]

@@ -110,6 +110,13 @@ fn walk<T: Element>(
     plan: Plan,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
+    // Where a level's step is less than the least number, nothing may be lost.
+    let steps = plan.levels::<T>(bound, 0, LEVELS);
+    let bound = if steps.iter().any(|level| level.step == 0.0) {
+        0.0
+    } else {
+        bound
+    };
     // Without loss the row before tells more.
     let plan = plan.with_planes(plan.has_planes() && bound > 0.0 && layout.has_planes());
     let input = Input::new(values, layout, bound, !plan.expects_rows())?;
