@@ -69,7 +69,7 @@ pub(crate) fn unpack_rows<'a>(
             }
             used += count;
         }
-        // Behind a last word that is full, the lanes are another's.
+        // Lanes behind the last word.
         let done = WIDTH * row.there.len();
         if done < points + LANES {
             to[done..].fill(0);

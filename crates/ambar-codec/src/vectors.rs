@@ -80,6 +80,15 @@ thread_local! {
     static NARROW: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
+/// Does something on this thread as a processor without vectors of 512 bits does it.
+#[cfg(test)]
+pub(crate) fn narrowly<R>(what: impl FnOnce() -> R) -> R {
+    NARROW.set(true);
+    let result = what();
+    NARROW.set(false);
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,14 +96,6 @@ mod tests {
     use crate::regions::Layout;
     use crate::stream::{Workspace, encode};
     use crate::{decode, element::Element};
-
-    /// Does something on this thread as a processor without vectors of 512 bits does it.
-    fn narrowly<R>(what: impl FnOnce() -> R) -> R {
-        NARROW.set(true);
-        let result = what();
-        NARROW.set(false);
-        result
-    }
 
     /// Streams, and the bits that they are decoded to, must be those of narrow vectors.
     fn both_ways<T: Element>(layout: &Layout<'_>, count: usize) {

@@ -1,4 +1,5 @@
-//! Decoding with 32 states, eight at once, where the processor's vectors can look up tables (AVX2).
+//! Decoding with 32 states, eight at once, where the processor's vectors can look up tables (AVX2); or sixteen, by
+//! [`wide512`].
 //!
 //! Source of the method: F. Giesen, "Interleaved entropy coders" (arXiv:1402.3392), section 3.
 
@@ -134,7 +135,7 @@ unsafe fn decode_by(
             continue;
         }
         let groups = &mut groups[done..][..sure];
-        // SAFETY: there are tables of these numbers.
+        // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
         from.position += unsafe {
             if are_widest() {
                 wide512::vectors(slots, |k| tables(done + k), groups, states, left)
@@ -169,7 +170,7 @@ unsafe fn some(
         &last
     });
     let words = (words, left.len() / 2);
-    // SAFETY: there are tables of these numbers.
+    // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
     unsafe {
         if are_widest() {
             wide512::some(slots, tables, out, all, words)

@@ -111,8 +111,13 @@ fn within_bound<T: Element>(
 /// For each dimension of `across` the words of what is divided along it, and of one of its parts.
 fn distances(shape: &[usize], across: u8) -> impl DoubleEndedIterator<Item = (usize, usize)> {
     let of_dimension = move |d: usize| {
-        let apart: usize = shape[d + 1..].iter().product();
-        (apart * shape[d], apart)
+        // An empty array may have other lengths whose product overflows. Its parts must have words all the
+        // same: memory is cut into parts, and parts of nothing would be endlessly many.
+        let words = |lengths: &[usize]| {
+            let product = |n: usize, length: &usize| n.saturating_mul((*length).max(1));
+            lengths.iter().fold(1, product)
+        };
+        (words(&shape[d..]), words(&shape[d + 1..]))
     };
     (0..shape.len())
         .filter(move |d| across >> d & 1 == 1)

@@ -210,3 +210,27 @@ fn parts_that_there_are_not_are_refused() {
         Err(Error::Unsupported(_))
     ));
 }
+
+/// The product of the other lengths was computed, which panicked in builds with overflow checks.
+#[test]
+fn empty_arrays_may_have_lengths_whose_product_overflows() {
+    let shape = [0, 1 << 40, 1 << 40];
+    let stream = packed::<f64>(&[], &shape, 1e-3).unwrap();
+    decode(&stream, &mut [0.0f64; 0], &mut Memory::default()).unwrap();
+    assert_eq!(distances(&shape, 0b11).count(), 2);
+}
+
+/// A stream of no values whose differences are taken along a dimension of length 0 made the decoder panic.
+#[test]
+fn empty_arrays_may_have_differences_along_any_dimension() {
+    for shape in [[0, 3, 4], [3, 0, 4], [3, 4, 0]] {
+        let stream = packed::<f64>(&[], &shape, 1e-3).unwrap();
+        for across in 0..4 {
+            let mut changed = stream.clone();
+            // Behind version, type, flags, numbers of values and dimensions, the shape, and the bound.
+            changed[16] = across;
+            let decoded = decode(&mended(changed), &mut [0.0f64; 0], &mut Memory::default());
+            assert!(decoded.is_ok(), "{shape:?} {across}: {decoded:?}");
+        }
+    }
+}

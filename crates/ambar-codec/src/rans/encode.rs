@@ -163,13 +163,13 @@ fn first_states<'s, const N: usize>(
     let Some(full) = full else {
         return Some(first);
     };
-    for (k, first) in first
-        .iter_mut()
-        .enumerate()
-        .filter(|(k, _)| filled[*k] < LOWEST)
-    {
-        let own = (full + 1..count).filter(|i| i % N == k);
-        *first = own.fold(LOWEST, |state, i| step(i).least_before(state));
+    // The other way round, from the symbol behind the first word to the last.
+    let mut least = [LOWEST; N];
+    for i in full + 1..count {
+        least[i % N] = step(i).least_before(least[i % N]);
+    }
+    for k in (0..N).filter(|k| filled[*k] < LOWEST) {
+        first[k] = least[k];
     }
     let (filled, again) = fill(first, &step, count);
     (again == Some(full) && filled.iter().all(|state| *state >= LOWEST)).then_some(first)

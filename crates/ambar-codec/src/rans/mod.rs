@@ -319,6 +319,7 @@ mod tests {
     use crate::frequencies::{Frequencies, normalise};
     use crate::properties::Random;
     use crate::slots::DecodeTables;
+    use crate::vectors::narrowly;
 
     /// Symbols that take few bits, and many, come back whatever pieces they are decoded in: with a
     /// branch and without, of one bin and of several.
@@ -327,6 +328,7 @@ mod tests {
         come_back::<STATES>();
         come_back::<FEW_STATES>();
         come_back::<WIDE_STATES>();
+        narrowly(come_back::<WIDE_STATES>);
     }
 
     fn come_back<const N: usize>() {
