@@ -3,7 +3,9 @@
 //! Large buffers come from the system as pages that it clears when they are first touched, which takes
 //! longer than writing them into the page cache. So whoever has written an entry gives its buffers back.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::process::PerProcess;
 
 /// Bytes that are kept at most.
 const KEPT_BYTES: usize = 64 << 20;
@@ -11,9 +13,10 @@ const KEPT_BYTES: usize = 64 << 20;
 /// Buffers below this are the allocator's, which keeps them itself.
 const LEAST: usize = 128 << 10;
 
-static SPARE: Mutex<Spare> = Mutex::new(Spare(Vec::new()));
+static SPARE: PerProcess<Mutex<Spare>> = PerProcess::new();
 
 /// What is kept.
+#[derive(Default)]
 struct Spare(Vec<Vec<u8>>);
 
 /// An empty buffer with room for `bytes`.
@@ -38,7 +41,7 @@ pub(crate) fn release() {
 }
 
 fn spare() -> MutexGuard<'static, Spare> {
-    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+    SPARE.lock()
 }
 
 impl Spare {

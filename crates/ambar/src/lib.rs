@@ -14,10 +14,11 @@ pub mod limits;
 pub mod memory;
 pub mod metadata;
 pub mod parallel;
+pub mod process;
 pub mod ranks;
 pub mod store;
 
 pub use dtype::DataType;
 pub use error::{Error, ErrorKind, Result};
-pub use limits::Limits;
+pub use limits::{Limits, memory as memory_limit, set_memory as set_memory_limit};
 pub use memory::Column;

@@ -1,8 +1,14 @@
 //! What a file may ask of memory: checked before any allocation whose size the file decides.
 
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::error::{Error, Result};
 
 /// Upper bounds on sizes read from files. The defaults fit every store this library writes.
+///
+/// Whatever these say, no single allocation passes [`memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one metadata document (the root's holds the metadata of every node).
@@ -13,7 +19,7 @@ pub struct Limits {
     pub chunk_bytes: u64,
     /// Bytes of one shard's index.
     pub shard_index_bytes: u64,
-    /// Bytes of one array, decoded; what a caller can be handed at once.
+    /// Bytes of one array as its metadata declares it, whatever part of it is read.
     pub array_bytes: u64,
     /// Dimensions of an array.
     pub dimensions: usize,
@@ -32,6 +38,133 @@ impl Default for Limits {
     }
 }
 
+/// The memory limit of this process in bytes; 0 for that of the machine.
+static MEMORY: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that one allocation whose size a file decides may have, such as the values that one read
+/// returns: what [`set_memory`] was given last, by default the memory of the machine or of the container.
+pub fn memory() -> u64 {
+    match MEMORY.load(Ordering::Relaxed) {
+        0 => machine_memory(),
+        set => set,
+    }
+}
+
+/// Sets the limit that [`memory`] returns, for the whole process; `None` for the default. Returns what was
+/// set before.
+pub fn set_memory(bytes: Option<u64>) -> Option<u64> {
+    let set = bytes.map_or(0, |bytes| bytes.max(1));
+    let before = MEMORY.swap(set, Ordering::Relaxed);
+    (before != 0).then_some(before)
+}
+
+/// Checks that `bytes`, the size of `what`, do not pass the memory limit.
+///
+/// # Errors
+/// `Limit`.
+pub fn check_memory(what: &str, bytes: u64) -> Result<usize> {
+    let limit = memory();
+    match usize::try_from(bytes) {
+        Ok(size) if bytes <= limit => Ok(size),
+        _ => Err(Error::limit(format!(
+            "{what} would take {bytes} bytes, more than the memory limit of {limit}; read a part of it, or \
+             raise the limit (in Python: ambar.limits(memory={bytes}))"
+        ))),
+    }
+}
+
+/// `len` zeros for `what`, or an error where there is no memory for them.
+///
+/// # Errors
+/// `Limit`.
+pub(crate) fn zeroed<T: bytemuck::Zeroable + Copy>(what: &str, len: usize) -> Result<Vec<T>> {
+    let mut zeros = Vec::new();
+    resize(&mut zeros, what, len)?;
+    Ok(zeros)
+}
+
+/// Makes `buffer` at least `len` long, or fails where there is no memory for it.
+///
+/// # Errors
+/// `Limit`.
+pub(crate) fn resize<T: bytemuck::Zeroable + Copy>(
+    buffer: &mut Vec<T>,
+    what: &str,
+    len: usize,
+) -> Result<()> {
+    if buffer
+        .try_reserve(len.saturating_sub(buffer.len()))
+        .is_err()
+    {
+        let bytes = len.saturating_mul(size_of::<T>());
+        return Err(Error::limit(format!(
+            "no memory for {what} of {bytes} bytes"
+        )));
+    }
+    if buffer.len() < len {
+        buffer.resize(len, T::zeroed());
+    }
+    Ok(())
+}
+
+/// Bytes of memory that this process may have: the machine's, or less where its container or the shell
+/// (`ulimit -v`) limits it.
+fn machine_memory() -> u64 {
+    static FOUND: OnceLock<u64> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let limits = [physical_memory(), address_space(), cgroup_memory()];
+        limits.into_iter().flatten().min().unwrap_or(u64::MAX)
+    })
+}
+
+fn physical_memory() -> Option<u64> {
+    // SAFETY: sysconf takes no pointers.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    // SAFETY: as for the call before.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let bytes = u64::try_from(pages)
+        .ok()?
+        .checked_mul(page.try_into().ok()?)?;
+    (bytes > 0).then_some(bytes)
+}
+
+fn address_space() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is valid for writes until the call returns.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// The smallest limit of this process's control groups; `None` where there is none (or no Linux).
+fn cgroup_memory() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let limits = groups.lines().flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return None,
+        };
+        // In a container the path may be the host's: then only the root is there.
+        let folders = Path::new(path).ancestors().map(|folder| {
+            let inside = folder.strip_prefix("/").unwrap_or(folder);
+            Path::new(root).join(inside).join(file)
+        });
+        let limits = folders.filter_map(|file| {
+            let limit = std::fs::read_to_string(file).ok()?;
+            limit.trim().parse::<u64>().ok()
+        });
+        limits.min()
+    });
+    limits.min()
+}
+
 impl Limits {
     /// `size` as a `usize`, or an error that says which limit (`what`) it passes.
     pub fn check(what: &str, size: u64, limit: u64) -> Result<usize> {
@@ -40,8 +173,7 @@ impl Limits {
                 "{what} is {size} bytes, over the limit of {limit}"
             )));
         }
-        usize::try_from(size)
-            .map_err(|_| Error::limit(format!("{what} of {size} bytes does not fit in memory")))
+        check_memory(what, size)
     }
 }
 
@@ -53,5 +185,20 @@ mod tests {
     fn sizes_over_the_limit_are_refused() {
         assert_eq!(Limits::check("a chunk", 5, 5).ok(), Some(5));
         assert!(Limits::check("a chunk", 6, 5).is_err());
+    }
+
+    #[test]
+    fn the_default_is_the_memory_that_there_is() {
+        let found = machine_memory();
+        assert!((1 << 20..u64::MAX).contains(&found), "{found}");
+        assert!(found <= physical_memory().unwrap());
+        assert!(check_memory("an array", u64::MAX).is_err());
+        assert_eq!(check_memory("an array", 1000).ok(), Some(1000));
+    }
+
+    #[test]
+    fn what_cannot_be_allocated_is_an_error() {
+        assert!(zeroed::<u64>("an index", usize::MAX / 16).is_err());
+        assert_eq!(zeroed::<u64>("an index", 2).unwrap(), [0, 0]);
     }
 }

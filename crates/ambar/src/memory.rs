@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::limits::check_memory;
 
 const ALIGNMENT: usize = 128;
 const HUGE_PAGE: usize = 2 << 20;
@@ -159,6 +160,7 @@ impl Column {
         if end > isize::MAX as usize {
             return Err(too_much());
         }
+        check_memory("what is read", end as u64)?;
         let block = Arc::new(Block::new(end)?);
         let columns = specs
             .iter()
@@ -198,12 +200,23 @@ impl Column {
 
     /// The values as `T`. Panics where `T` has not the size of the dtype (a programming error).
     pub fn values<T: bytemuck::AnyBitPattern>(&self) -> &[T] {
+        self.check_size_of::<T>();
         bytemuck::cast_slice(self.bytes())
     }
 
     /// The values as `T`, to be written. Panics as `values` does.
     pub fn values_mut<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(&mut self) -> &mut [T] {
+        self.check_size_of::<T>();
         bytemuck::cast_slice_mut(self.bytes_mut())
+    }
+
+    fn check_size_of<T>(&self) {
+        assert!(
+            self.dtype.size() == Some(size_of::<T>()),
+            "a column of {} is read as values of {} bytes",
+            self.dtype,
+            size_of::<T>()
+        );
     }
 
     /// Keeps the first `rows` rows. The memory behind them is given back with the mapping.
@@ -278,6 +291,18 @@ mod tests {
             assert!(column.bytes().iter().all(|&byte| byte == value as u8 + 1));
         }
         assert_eq!(columns[1].values::<f64>().len(), 1001);
+    }
+
+    #[test]
+    fn values_of_another_size_are_refused() {
+        // Ten values of four bytes used to be read as five of eight.
+        let mut columns = Column::allocate(&[DataType::Int32], 10).unwrap();
+        let mut column = columns.remove(0);
+        let read = std::panic::AssertUnwindSafe(|| column.values::<f64>().len());
+        assert!(std::panic::catch_unwind(read).is_err());
+        let write = std::panic::AssertUnwindSafe(|| column.values_mut::<u8>().len());
+        assert!(std::panic::catch_unwind(write).is_err());
+        assert_eq!(column.values::<f32>().len(), 10);
     }
 
     #[test]

@@ -1,19 +1,20 @@
 //! Threads: how many a call may use, and the pools behind it.
 
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use crate::error::{Error, Result};
+use crate::process::PerProcess;
 
-/// Pools by (process, threads). A forked child has none of its parent's threads, so that it must
-/// not use its pools either.
-type Pools = Mutex<Option<HashMap<(u32, usize), Arc<ThreadPool>>>>;
+/// Pools that are kept for the next call.
+const KEPT_POOLS: usize = 4;
 
-static POOLS: Pools = Mutex::new(None);
+/// Pools, the last used at the end. A forked child has none of its parent's
+/// threads, so it makes its own.
+static POOLS: PerProcess<Mutex<Vec<Arc<ThreadPool>>>> = PerProcess::new();
 
 /// Threads used where the caller does not say: as many as this process may run on.
 pub fn default_threads() -> usize {
@@ -23,7 +24,7 @@ pub fn default_threads() -> usize {
 /// Runs `f` on a pool of `threads` threads (`None`: [`default_threads`]), so that every parallel
 /// loop in it, rayon's own included, uses just those. `Some(1)` uses one thread, truly.
 ///
-/// Pools are kept for the next call, by process and number of threads.
+/// The last [`KEPT_POOLS`] pools are kept for the next call, by number of threads.
 ///
 /// # Errors
 /// `Invalid` for 0 threads; `Io` where the system gives no more threads; else what `f` returns.
@@ -77,21 +78,29 @@ fn in_a_pool() -> bool {
     rayon::current_thread_index().is_some()
 }
 
+/// The pool of so many threads. The lock is held while a new one is built, so that threads that ask for the
+/// same one at the same time share it.
 fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
-    let key = (std::process::id(), threads);
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let pools = pools.get_or_insert_with(HashMap::new);
-    if let Some(pool) = pools.get(&key) {
-        return Ok(Arc::clone(pool));
-    }
-    let pool = rayon::ThreadPoolBuilder::new()
+    let mut pools = POOLS.lock();
+    let kept = (pools.iter()).position(|pool| pool.current_num_threads() == threads);
+    let pool = match kept {
+        Some(index) => pools.remove(index),
+        None => Arc::new(build(threads)?),
+    };
+    pools.push(Arc::clone(&pool));
+    // The threads of a pool end with its last call.
+    let dropped = (pools.len() > KEPT_POOLS).then(|| pools.remove(0));
+    drop(pools);
+    drop(dropped);
+    Ok(pool)
+}
+
+fn build(threads: usize) -> Result<ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|index| format!("ambar-{index}"))
         .build()
-        .map_err(|error| Error::new(crate::ErrorKind::Io, format!("starting threads: {error}")))?;
-    let pool = Arc::new(pool);
-    pools.insert(key, Arc::clone(&pool));
-    Ok(pool)
+        .map_err(|error| Error::new(crate::ErrorKind::Io, format!("starting threads: {error}")))
 }
 
 /// Calls `f` with each of `0..count`, in parallel on the current pool (or, outside of one, on that of
@@ -191,6 +200,30 @@ mod tests {
             assert_eq!(seen, threads);
         }
         assert!(with_threads(Some(0), || Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_child_forked_while_a_pool_is_built_has_pools_of_its_own() {
+        // A thread of the parent holds the lock for good, as far as the child can see.
+        let held = POOLS.lock();
+        assert!(crate::process::succeeds_in_child(|| {
+            let sum = AtomicUsize::new(0);
+            let add = |index| {
+                sum.fetch_add(index, Ordering::Relaxed);
+                Ok(())
+            };
+            with_threads(Some(2), || try_for_each(100, add)).unwrap();
+            assert_eq!(sum.into_inner(), 99 * 50);
+        }));
+        drop(held);
+    }
+
+    #[test]
+    fn pools_that_were_not_used_lately_are_dropped() {
+        for threads in 1..=KEPT_POOLS + 3 {
+            with_threads(Some(threads), || Ok(())).unwrap();
+            assert!(POOLS.lock().len() <= KEPT_POOLS);
+        }
     }
 
     #[test]

@@ -69,9 +69,12 @@ fn every_chunk_has_a_range_of_its_own() {
             let ends = pair[0].1 + pair[0].2;
             assert!(pair[0].0 != pair[1].0 || ends <= pair[1].1, "{pair:?}");
         }
-        // Of 16 shards: 4 places of 16 bytes, and a checksum.
+        // Of 16 shards: 4 places of 16 bytes, 4 tags of 4 bytes, and a checksum.
         let encoded: u64 = found.iter().map(|range| range.len).sum();
-        assert_eq!(encoded + 16 * (4 * 16 + 4), cube.stored_bytes().unwrap());
+        assert_eq!(
+            encoded + 16 * (4 * (16 + 4) + 4),
+            cube.stored_bytes().unwrap()
+        );
 
         for range in &found {
             let file = range

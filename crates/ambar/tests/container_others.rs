@@ -206,6 +206,10 @@ fn directories_of_other_programs_are_read_adopted_and_then_written() {
     fs::write(path.join("a/c/0"), b"data").unwrap();
     std::os::unix::fs::symlink("..", path.join("a/loop")).unwrap();
     std::os::unix::fs::symlink("nowhere", path.join("dangling")).unwrap();
+    let refused = container::open(&path).unwrap().keys().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+    fs::remove_file(path.join("a/loop")).unwrap();
+    fs::remove_file(path.join("dangling")).unwrap();
     let store = container::open(&path).unwrap();
     assert_eq!(store.keys().unwrap(), ["a/c/0", "zarr.json"]);
     for key in [

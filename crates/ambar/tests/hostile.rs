@@ -7,9 +7,10 @@ use crc_fast::crc32_iscsi as crc32c;
 use std::fs;
 use std::path::Path;
 
-use ambar::array::Slice;
+use ambar::array::{ArrayData, ArraySpec, Slice, Strings};
+use ambar::container::{self, CreateOptions};
 use ambar::store::{NodeKind, Store, StoreWriter};
-use ambar::{ErrorKind, Result};
+use ambar::{DataType, ErrorKind, Limits, Result};
 use serde_json::{Value, json};
 
 /// An array of 8 numbers in two shards of two chunks, as zarr-python writes it.
@@ -314,4 +315,29 @@ fn groups_have_no_fields_that_must_be_understood() {
         root["consolidated_metadata"]["metadata"]["g"]["consolidated_metadata"] = nested;
     })
     .unwrap();
+}
+
+/// What a compressed chunk says of its decoded size is held against the limits that the store was opened
+/// with, not against the defaults.
+#[test]
+fn decoders_keep_to_the_limits_of_their_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
+    let texts: Strings = ["x".repeat(1 << 20)].into_iter().collect();
+    let spec = ArraySpec::new(DataType::String, &[1]);
+    writer
+        .write_array("t", &spec, ArrayData::Strings(&texts))
+        .unwrap();
+    writer.commit().unwrap();
+    let read = |limits: Limits| {
+        let store = Store::from_container(container::open(&path)?, limits)?;
+        store.array("t")?.read_strings(&[Slice::all(1)])
+    };
+    assert_eq!(read(Limits::default()).unwrap(), texts);
+    let limits = Limits {
+        chunk_bytes: 1 << 19,
+        ..Limits::default()
+    };
+    assert_eq!(read(limits).unwrap_err().kind(), ErrorKind::Limit);
 }

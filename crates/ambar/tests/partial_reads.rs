@@ -113,7 +113,7 @@ fn reads_touch_the_chunks_they_need_once() {
     };
     let first = read([Slice::from(5..6), Slice::from(0..50), Slice::from(12..18)]);
     assert_eq!(first.len(), 1 + 5, "the shard's index and five chunks");
-    assert_eq!(first[0], 120 * 16 + 4);
+    assert_eq!(first[0], 120 * (16 + 4) + 4, "index and tags");
     assert_eq!(
         read([Slice::from(9..11), Slice::from(9..11), Slice::from(9..11)]).len(),
         8

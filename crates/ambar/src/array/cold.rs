@@ -6,15 +6,22 @@
 
 use std::ops::Range;
 
-use super::read::Stored;
+use super::read::{Stored, check_plain};
 use super::{Array, Indices};
-use crate::codec::{Scratch, check_crc32c, with_scratch};
+use crate::codec::{Scratch, with_scratch};
 use crate::container::Entry;
 use crate::error::Result;
 use crate::parallel;
 
 /// The bytes of a chunk's checksum.
 const CHECKSUM: usize = 4;
+
+/// What a chunk is checked by: the checksum after its values, and the tag of its place.
+#[derive(Clone, Copy)]
+struct Check {
+    checksum: [u8; CHECKSUM],
+    tag: Option<u32>,
+}
 
 /// Rows of an uncompressed array.
 pub(super) struct Cold {
@@ -95,24 +102,24 @@ impl Array {
             let (values, later) = taken.split_at_mut(place(chunks.end) - place(chunks.start));
             rest = later;
             let mut parts: Vec<&mut [u8]> = values.chunks_exact_mut(chunk_bytes).collect();
-            let checksums =
+            let checks =
                 with_scratch(|scratch| self.read_adjacent(chunks.start, &mut parts, scratch));
-            Ok((chunks.start, parts, checksums))
+            Ok((chunks.start, parts, checks))
         };
-        parallel::try_one_ahead(shards, read, |(first, parts, checksums)| {
-            with_scratch(|scratch| self.check_chunks(first, parts, checksums, scratch))
+        parallel::try_one_ahead(shards, read, |(first, parts, checks)| {
+            with_scratch(|scratch| self.check_chunks(first, parts, checks, scratch))
         })?;
         self.read_rows(cold.chunks.end * chunk_rows..cold.rows.end, behind)
     }
 
-    /// Reads whole chunks from `first` on that lie one behind the other, and gives their checksums; `None`
+    /// Reads whole chunks from `first` on that are adjacent, and gives what to check them by; `None`
     /// where they lie elsewhere, or that fails: reading them one by one tells which of them it is.
     fn read_adjacent(
         &self,
         first: u64,
         chunks: &mut [&mut [u8]],
         scratch: &mut Scratch,
-    ) -> Option<Vec<[u8; CHECKSUM]>> {
+    ) -> Option<Vec<Check>> {
         let stored: Vec<Stored> = (first..first + chunks.len() as u64)
             .map(|chunk| self.locate(&[chunk], scratch).ok().flatten())
             .collect::<Option<_>>()?;
@@ -123,7 +130,15 @@ impl Array {
             parts.extend([&mut **values, checksum.as_mut_slice()]);
         }
         let read = self.0.container.read_scattered(entry, offset, &mut parts);
-        read.is_ok().then_some(checksums)
+        let checks = checksums.into_iter().zip(&stored);
+        read.is_ok().then(|| {
+            checks
+                .map(|(checksum, stored)| Check {
+                    checksum,
+                    tag: stored.tag(),
+                })
+                .collect()
+        })
     }
 
     /// Verifies whole chunks from `first` on, or reads them one by one.
@@ -131,13 +146,13 @@ impl Array {
         &self,
         first: u64,
         chunks: Vec<&mut [u8]>,
-        checksums: Option<Vec<[u8; CHECKSUM]>>,
+        checks: Option<Vec<Check>>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         for (index, values) in chunks.into_iter().enumerate() {
             let chunk = first + index as u64;
-            match &checksums {
-                Some(checksums) => check_crc32c(values, checksums[index], "a chunk"),
+            match &checks {
+                Some(checks) => check_plain(values, checks[index].checksum, checks[index].tag),
                 None => self.read_part(chunk, 0, values, values.len(), scratch),
             }
             .map_err(|error| self.place_chunk(error, &[chunk]))?;
@@ -227,6 +242,25 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.to_string().contains("chunk 7"), "{error}");
         assert_eq!(read(&path, 0..35, 2).unwrap()[34], 34 * 34);
+    }
+
+    /// Whole chunks have right checksums wherever they are: only their tags say where they belong.
+    #[test]
+    fn swapped_chunks_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(folder.path());
+        let mut bytes = std::fs::read(&path).unwrap();
+        let sought = (35u64 * 35).to_le_bytes();
+        let place = bytes.windows(8).position(|bytes| bytes == sought).unwrap();
+        // Chunks 6 and 7, which are adjacent.
+        bytes[place - 44..place + 44].rotate_left(44);
+        std::fs::write(&path, &bytes).unwrap();
+        for threads in [1, 2] {
+            let error = read(&path, 0..ROWS, threads).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.to_string().contains("written here"), "{error}");
+        }
+        assert_eq!(read(&path, 0..30, 2).unwrap()[29], 29 * 29);
     }
 
     #[test]

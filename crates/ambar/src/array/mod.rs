@@ -24,11 +24,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::container::Container;
+use crate::container::{Container, Entry};
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::metadata::{ArrayMetadata, Attributes, checked_product};
+use crate::process::PerProcess;
 
 pub(crate) use layout::chunk_shape_of;
 pub use layout::table_chunk_rows;
@@ -38,10 +39,17 @@ pub use spec::{ArrayData, ArraySpec, Region};
 pub use strings::Strings;
 pub use write::{Observer, choose_codecs};
 
+/// Where the `ambar` attributes of an array say how many of its values were not written.
+pub(crate) const UNWRITTEN: &str = "unwritten_values";
+
 pub(crate) use parts::{Part, Shards, copy_common};
 pub(crate) use remote::fetch_rows;
 pub(crate) use source::declared;
 pub(crate) use write::{Prepared, empty_entry, entries};
+
+/// Entries of an array that are asked for one by one where the number of the store's is not known; of arrays
+/// that declare more, all entries are listed.
+const MOST_PROBES: u64 = 4096;
 
 /// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +139,7 @@ struct Inner {
     /// Whether every shard must be there, so that a missing one was lost.
     complete: bool,
     /// Indices of the shards that have been read from; `None` for one that is not there.
-    shards: Mutex<HashMap<u64, Option<Arc<shard::Shard>>>>,
+    shards: PerProcess<Mutex<HashMap<u64, Option<Arc<shard::Shard>>>>>,
 }
 
 impl Array {
@@ -149,7 +157,7 @@ impl Array {
             metadata,
             limits,
             complete,
-            shards: Mutex::new(HashMap::new()),
+            shards: PerProcess::new(),
             container,
         }))
     }
@@ -208,6 +216,13 @@ impl Array {
         &self.0.metadata.attributes
     }
 
+    /// Number of values that no rank had written when the array was committed; they read as the fill value.
+    pub fn unwritten_values(&self) -> u64 {
+        let own = self.attributes().get("ambar");
+        let count = own.and_then(|own| own.get(UNWRITTEN)?.as_u64());
+        count.unwrap_or(0)
+    }
+
     /// The value of what was never written, native byte order; for strings, their bytes.
     pub fn fill_value(&self) -> &[u8] {
         &self.0.metadata.fill_value
@@ -228,32 +243,55 @@ impl Array {
     /// # Errors
     /// `Io`.
     pub fn stored_bytes(&self) -> Result<u64> {
-        let mut bytes = 0u64;
-        for key in self.keys() {
-            if let Some(entry) = self.0.container.entry(&key)? {
-                bytes = bytes.saturating_add(entry.len());
-            }
-        }
-        Ok(bytes)
+        let entries = self.stored_entries()?;
+        let lengths = entries.iter().map(|(_, entry)| entry.len());
+        Ok(lengths.fold(0, u64::saturating_add))
     }
 
-    /// Keys of all entries that hold chunks.
-    fn keys(&self) -> impl Iterator<Item = String> {
+    /// Number of entries (shards, or chunks where there are none) in each dimension.
+    fn entry_grid(&self) -> Vec<u64> {
         let outer = self.shard_shape().unwrap_or(self.chunk_shape());
-        let grid: Vec<u64> = self
-            .shape()
-            .iter()
-            .zip(outer)
+        let lengths = self.shape().iter().zip(outer);
+        lengths
             .map(|(length, outer)| length.div_ceil(*outer))
-            .collect();
-        let mut next = (!grid.contains(&0)).then(|| vec![0; grid.len()]);
-        std::iter::from_fn(move || {
-            let current = next.take()?;
-            let key = self.0.metadata.keys.key(&self.0.name, &current);
-            let mut following = current;
-            next = blocks::advance(&mut following, &grid).then_some(following);
-            Some(key)
-        })
+            .collect()
+    }
+
+    /// The entries that the store has of the array, with their coordinates, in C order.
+    ///
+    /// It takes no longer than going through all entries of the store, however many chunks the array's
+    /// metadata declare.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn stored_entries(&self) -> Result<Vec<(Vec<u64>, Entry)>> {
+        let (container, keys) = (&self.0.container, self.0.metadata.keys);
+        let grid = self.entry_grid();
+        let declared = checked_product(&grid, 1).unwrap_or(u64::MAX);
+        let mut found = Vec::new();
+        if declared == 0 {
+            return Ok(found);
+        }
+        if declared > container.entry_count().unwrap_or(MOST_PROBES) {
+            let all = container.keys()?;
+            let named = all.iter().filter_map(|key| {
+                let coordinates = keys.coordinates(&self.0.name, key, &grid)?;
+                Some((coordinates, key))
+            });
+            for (coordinates, key) in named {
+                found.extend(container.entry(key)?.map(|entry| (coordinates, entry)));
+            }
+            found.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+            return Ok(found);
+        }
+        let mut next = vec![0; grid.len()];
+        loop {
+            let entry = container.entry(&keys.key(&self.0.name, &next))?;
+            found.extend(entry.map(|entry| (next.clone(), entry)));
+            if !blocks::advance(&mut next, &grid) {
+                return Ok(found);
+            }
+        }
     }
 }
 

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use super::blocks::Span;
 use super::layout::Layout;
 use super::pieces::Pieces;
-use super::shard::with_index;
+use super::shard::{ChunkRecord, tag, with_index};
 use super::source::Source;
 use super::spec::{ArrayData, Region};
+use crate::container::NewEntry;
 use crate::error::{Error, Result};
 use crate::metadata::ArrayMetadata;
 use crate::parallel;
@@ -123,12 +124,12 @@ impl<'a> Part<'a> {
         Ok(Self(source.map_err(|error| error.at_node(name))?))
     }
 
-    /// Encodes a shard: its key, and its bytes in parts, raw chunks where the caller has them. Values
+    /// Encodes a shard as an entry, with raw chunks borrowed from the caller's values. Values
     /// that the part does not have are the array's fill value. Chunks are encoded in parallel.
     ///
     /// # Errors
     /// `Invalid` where a codec refuses a chunk.
-    pub fn encode(&self, shard: &[u64]) -> Result<(String, Vec<Cow<'_, [u8]>>)> {
+    pub fn encode(&self, shard: &[u64]) -> Result<NewEntry<'_>> {
         let source = &self.0;
         let chunks = source.layout.chunks_of(shard);
         let encoded = parallel::try_map(chunks.len(), |index| {
@@ -139,15 +140,23 @@ impl<'a> Part<'a> {
         });
         let encoded = encoded.map_err(|error| error.at_node(source.name))?;
         let key = source.metadata.keys.key(source.name, shard);
-        let length = |parts: &Vec<Cow<'_, [u8]>>| parts.iter().map(|part| part.len() as u64).sum();
-        let lengths = encoded.iter().map(|parts| parts.as_ref().map(length));
-        let lengths: Vec<_> = lengths.collect();
+        let record = |parts: &Vec<Cow<'_, [u8]>>| ChunkRecord::of(parts.iter().map(AsRef::as_ref));
+        let records = encoded.iter().map(|parts| parts.as_ref().map(record));
+        let records: Vec<_> = records.collect();
         let parts = encoded.into_iter().flatten().flatten();
-        let parts = match &source.metadata.sharding {
-            Some(sharding) => with_index(sharding, &lengths, parts, Cow::Owned)?,
-            None => parts.collect(),
+        let (parts, seal) = match &source.metadata.sharding {
+            Some(sharding) => with_index(sharding, &records, parts, Cow::Owned)?,
+            None => {
+                let parts: Vec<_> = parts.collect();
+                let seal = tag(parts.iter().map(AsRef::as_ref));
+                (parts, seal)
+            }
         };
-        Ok((key, parts))
+        Ok(NewEntry {
+            key,
+            parts,
+            seal: Some(seal),
+        })
     }
 }
 

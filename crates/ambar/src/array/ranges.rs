@@ -4,11 +4,7 @@ use super::Array;
 use super::blocks::advance;
 use super::read::Stored;
 use crate::codec::{Scratch, with_scratch};
-use crate::error::{Error, Result};
-use crate::metadata::checked_product;
-
-/// Entries that are looked for at most; a store that this library writes has far fewer.
-const MOST_ENTRIES: u64 = 1 << 28;
+use crate::error::Result;
 
 /// Where an encoded chunk lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,33 +24,19 @@ impl Array {
     /// made of it. Only the shards' indices are read.
     ///
     /// # Errors
-    /// `Corrupt` where an index is damaged; `Limit` for more entries than 2^28; `Io`.
+    /// `Corrupt` where an index is damaged; `Io`.
     pub fn chunk_ranges(&self) -> Result<Vec<ChunkRange>> {
         self.try_chunk_ranges().map_err(|error| self.place(error))
     }
 
     fn try_chunk_ranges(&self) -> Result<Vec<ChunkRange>> {
-        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
-        let lengths = self.shape().iter().zip(outer);
-        let grid: Vec<u64> = lengths
-            .map(|(length, outer)| length.div_ceil(*outer))
-            .collect();
-        let entries = checked_product(&grid, 1).unwrap_or(u64::MAX);
-        if entries > MOST_ENTRIES {
-            return Err(Error::limit(format!(
-                "the array is cut into {entries} entries, more than {MOST_ENTRIES}"
-            )));
-        }
         let mut ranges = Vec::new();
-        if entries == 0 {
-            return Ok(ranges);
-        }
-        let mut place = vec![0; grid.len()];
+        let stored = self.stored_entries()?;
+        self.check_complete(&stored)?;
         with_scratch(|scratch| {
-            for linear in 0..entries {
-                self.ranges_of(&place, linear, scratch, &mut ranges)
-                    .map_err(|error| self.place_chunk(error, &place))?;
-                advance(&mut place, &grid);
+            for (place, _) in &stored {
+                self.ranges_of(place, scratch, &mut ranges)
+                    .map_err(|error| self.place_chunk(error, place))?;
             }
             Ok(ranges)
         })
@@ -64,7 +46,6 @@ impl Array {
     fn ranges_of(
         &self,
         place: &[u64],
-        linear: u64,
         scratch: &mut Scratch,
         ranges: &mut Vec<ChunkRange>,
     ) -> Result<()> {
@@ -74,7 +55,7 @@ impl Array {
             }
             return Ok(());
         };
-        let Some(shard) = self.shard(linear, place, scratch)? else {
+        let Some(shard) = self.shard(self.entry_number(place), place, scratch)? else {
             return Ok(());
         };
         let sides = shard_shape.iter().zip(self.chunk_shape());

@@ -2,18 +2,21 @@
 //! to where its values belong.
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::blocks::{Block, Plan, Runs, Span};
+use super::blocks::{Block, Plan, Runs, Span, advance};
 use super::remote::Fetched;
-use super::shard::{Place, Shard};
+use super::shard::{Place, Shard, misplaced, tag};
 use super::{Array, Indices, Slice};
 use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
 use crate::container::Entry;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::memory::Shared;
-use crate::metadata::Sharding;
+use crate::metadata::{Sharding, checked_product};
+
+/// Missing entries that an error names.
+const NAMED: usize = 3;
 
 /// Where a chunk is stored.
 pub(super) enum Stored {
@@ -30,6 +33,24 @@ impl Stored {
             Self::Whole(_, entry) => (entry, 0, entry.len()),
             Self::Part(shard, place) => (&shard.entry, place.offset, place.len),
         }
+    }
+
+    /// The chunk's tag; `None` where the store has none.
+    pub(super) fn tag(&self) -> Option<u32> {
+        match self {
+            Self::Whole(_, entry) => entry.seal(),
+            Self::Part(_, place) => place.tag,
+        }
+    }
+}
+
+/// Checks the values of a chunk that is stored unencoded, with its checksum after them: by the checksum,
+/// and that the chunk has this tag.
+pub(super) fn check_plain(values: &[u8], checksum: [u8; 4], expected: Option<u32>) -> Result<()> {
+    check_crc32c(values, checksum, "a chunk")?;
+    match expected {
+        Some(expected) if tag([values, &checksum].into_iter()) != expected => Err(misplaced()),
+        _ => Ok(()),
     }
 }
 
@@ -274,16 +295,27 @@ impl Array {
         coordinates: &[u64],
     ) -> (u64, Vec<u64>, usize) {
         let metadata = &self.0.metadata;
-        let (mut linear, mut inside) = (0u64, 0u64);
+        let mut inside = 0u64;
         let mut shard = vec![0; coordinates.len()];
         for d in 0..coordinates.len() {
             let per_shard = sharding.shape[d] / metadata.chunk_shape[d];
             shard[d] = coordinates[d] / per_shard;
-            let grid = metadata.shape[d].div_ceil(sharding.shape[d]);
-            linear = linear.wrapping_mul(grid).wrapping_add(shard[d]);
             inside = inside * per_shard + coordinates[d] % per_shard;
         }
-        (linear, shard, inside as usize)
+        (self.entry_number(&shard), shard, inside as usize)
+    }
+
+    /// The number of the entry (shard, or chunk where there are none) at `coordinates`, in C order.
+    pub(super) fn entry_number(&self, coordinates: &[u64]) -> u64 {
+        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
+        let lengths = self.shape().iter().zip(outer);
+        let grid = lengths.map(|(length, outer)| length.div_ceil(*outer));
+        coordinates
+            .iter()
+            .zip(grid)
+            .fold(0, |number: u64, (at, length)| {
+                number.wrapping_mul(length).wrapping_add(*at)
+            })
     }
 
     /// The number of chunks in a shard.
@@ -302,7 +334,7 @@ impl Array {
         let Some(sharding) = &self.0.metadata.sharding else {
             return Ok(None);
         };
-        let cached = || self.0.shards.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = || self.0.shards.lock();
         if let Some(shard) = cached().get(&linear) {
             return Ok(shard.clone());
         }
@@ -332,6 +364,40 @@ impl Array {
         )))
     }
 
+    /// Checks that `stored` are all entries of the array, if no writer leaves any out.
+    ///
+    /// # Errors
+    /// `Corrupt`, which says how many are missing and names the first of them.
+    pub(super) fn check_complete(&self, stored: &[(Vec<u64>, Entry)]) -> Result<()> {
+        let grid = self.entry_grid();
+        let declared = checked_product(&grid, 1).unwrap_or(u64::MAX);
+        let missing = declared.saturating_sub(stored.len() as u64);
+        if missing == 0 || !self.0.complete {
+            return Ok(());
+        }
+        // Those that are there are in order: the first that is not where it should be shows a gap.
+        let mut expected = vec![0; grid.len()];
+        let mut there = stored.iter().map(|(place, _)| place).peekable();
+        let mut named = Vec::new();
+        loop {
+            if there.next_if(|place| **place == expected).is_none() {
+                named.push(self.0.metadata.keys.key(&self.0.name, &expected));
+            }
+            if named.len() == NAMED || !advance(&mut expected, &grid) {
+                break;
+            }
+        }
+        let more = if missing > named.len() as u64 {
+            ", ..."
+        } else {
+            ""
+        };
+        Err(Error::corrupt(format!(
+            "{missing} of {declared} entries are missing: {}{more}; restore the store from a copy",
+            named.join(", ")
+        )))
+    }
+
     /// Decodes a chunk into `out`, which has exactly its size.
     fn decode_chunk(
         &self,
@@ -352,10 +418,18 @@ impl Array {
             self.0
                 .container
                 .read_at(entry, offset + len - 4, &mut checksum)?;
-            return check_crc32c(out, checksum, "a chunk");
+            return check_plain(out, checksum, stored.tag());
         }
         self.with_encoded(stored, scratch, |encoded, _, codecs| {
-            chain.decode(self.dtype(), self.chunk_shape(), encoded, out, codecs)
+            let limits = &self.0.limits;
+            chain.decode(
+                self.dtype(),
+                self.chunk_shape(),
+                encoded,
+                out,
+                limits,
+                codecs,
+            )
         })
     }
 
@@ -368,14 +442,14 @@ impl Array {
         f: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let Some(stored) = stored else {
-            let values = scratch.decoded.bytes(bytes);
+            let values = scratch.decoded.bytes(bytes)?;
             fill(values, self.fill_value());
             return f(values);
         };
         self.with_encoded(stored, scratch, |encoded, decoded, codecs| {
-            let values = decoded.bytes(bytes);
+            let values = decoded.bytes(bytes)?;
             let (chain, shape) = (&self.0.metadata.chain, self.chunk_shape());
-            chain.decode(self.dtype(), shape, encoded, values, codecs)?;
+            chain.decode(self.dtype(), shape, encoded, values, &self.0.limits, codecs)?;
             f(values)
         })
     }
@@ -404,8 +478,16 @@ impl Array {
             return f(&bytes, decoded, codecs);
         }
         let (entry, offset, len) = stored.place();
-        let encoded = encoded.bytes(Limits::check("a stored chunk", len, limit)?);
+        let encoded = encoded.bytes(Limits::check("a stored chunk", len, limit)?)?;
         container.read_at(entry, offset, encoded)?;
+        if stored
+            .tag()
+            .is_some_and(|expected| tag([&*encoded].into_iter()) != expected)
+        {
+            // Damage of the chunk's end changes the tag, too, and is to be reported as such.
+            self.0.metadata.chain.verify(encoded)?;
+            return Err(misplaced());
+        }
         f(encoded, decoded, codecs)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::PoisonError;
 
 use super::Array;
 use super::read::Stored;
@@ -199,10 +198,7 @@ impl Array {
 
     /// Whether the index of a shard has been read.
     fn has_shard(&self, linear: u64) -> bool {
-        let shards = self.0.shards.lock();
-        shards
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(&linear)
+        self.0.shards.lock().contains_key(&linear)
     }
 
     /// Whether reading takes requests to another machine.
@@ -231,18 +227,12 @@ impl Array {
     /// # Errors
     /// `Io`.
     pub(crate) fn parts(&self) -> Result<Vec<Part>> {
-        let mut parts = Vec::new();
-        for key in self.keys() {
-            if let Some(entry) = self.0.container.entry(&key)? {
-                let len = entry.len();
-                parts.push(Part {
-                    entry,
-                    offset: 0,
-                    len,
-                });
-            }
-        }
-        Ok(parts)
+        let parts = self.stored_entries()?.into_iter().map(|(_, entry)| Part {
+            len: entry.len(),
+            offset: 0,
+            entry,
+        });
+        Ok(parts.collect())
     }
 }
 

@@ -17,6 +17,7 @@ use crate::codec::{
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 use crate::metadata::{ArrayMetadata, checked_product};
 
 /// An array on its way into a store.
@@ -370,14 +371,15 @@ impl<'a> Source<'a> {
             if let Some(raw) = self.whole_chunk(chunk) {
                 return f(raw, &place, &mut scratch.codecs);
             }
-            let (raw, spans) = (scratch.decoded.bytes(bytes), self.spans(chunk));
+            let (raw, spans) = (scratch.decoded.bytes(bytes)?, self.spans(chunk));
             if self.is_whole(chunk) {
                 // What lies outside of the array repeats a value of the chunk, which costs least.
                 let padding = pieces.value(&spans, &self.region.shape, size);
                 repeat(raw, padding);
             } else if let Some(old) = old {
                 let chain = &self.metadata.chain;
-                chain.decode(dtype, chunk_shape, old, raw, &mut scratch.codecs)?;
+                let limits = &Limits::default();
+                chain.decode(dtype, chunk_shape, old, raw, limits, &mut scratch.codecs)?;
             } else {
                 repeat(raw, &self.metadata.fill_value);
             }
@@ -401,7 +403,7 @@ impl<'a> Source<'a> {
             None => None,
             Some(old) => Some(with_scratch(|scratch| {
                 let chain = &self.metadata.chain;
-                chain.decode_strings(old, count, &mut scratch.codecs)
+                chain.decode_strings(old, count, &Limits::default(), &mut scratch.codecs)
             })?),
         };
         let mut texts: Vec<&[u8]> = (0..count)

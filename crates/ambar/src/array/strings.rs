@@ -4,6 +4,7 @@ use super::blocks::{Plan, advance};
 use super::{Array, Indices, Slice};
 use crate::codec::with_scratch;
 use crate::error::{Error, Result};
+use crate::limits::{check_memory, zeroed};
 
 /// Texts or byte strings: value `i` is `bytes[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,16 +85,14 @@ impl Array {
         }
         let plan = Plan::new(self.shape(), self.chunk_shape(), selection)?;
         let count: u64 = plan.out_shape.iter().product();
-        let mut strings = Strings::default();
-        let reserved = usize::try_from(count).ok().and_then(|count| {
-            strings
-                .offsets
-                .try_reserve_exact(count.checked_add(1)?)
-                .ok()
-        });
-        if reserved.is_none() {
-            return Err(Error::limit(format!("no memory for {count} texts")));
-        }
+        // Each takes its offset at least, and as many bytes as the fill value where it was not written.
+        let least = 8 + self.fill_value().len() as u64;
+        check_memory("the strings", count.saturating_mul(least))?;
+        let mut strings = Strings {
+            offsets: zeroed("the offsets of strings", count as usize + 1)?,
+            bytes: Vec::new(),
+        };
+        strings.offsets.clear();
         strings.offsets.push(0);
         if count == 0 {
             return Ok(strings);
@@ -112,7 +111,7 @@ impl Array {
                     self.0
                         .metadata
                         .chain
-                        .decode_strings(encoded, in_chunk, codecs)
+                        .decode_strings(encoded, in_chunk, &self.0.limits, codecs)
                         .map(Some)
                 })
             })

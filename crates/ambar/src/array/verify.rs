@@ -3,40 +3,29 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Array;
-use super::blocks::advance;
 use super::read::Stored;
 use crate::codec::with_scratch;
 use crate::error::Result;
 use crate::parallel;
 
 impl Array {
-    /// Verifies every chunk, on the threads of the current pool, without decoding it; gives the
-    /// number of chunks checked. `progress` is called with the bytes of each; what it returns ends
+    /// Verifies every chunk that the store has, on the threads of the current pool, without decoding it;
+    /// gives the number of chunks checked. Missing ones are counted, not walked through. `progress` is called with the bytes of each; what it returns ends
     /// the work if it is an error. `note` takes what is found, and ends the work likewise.
     pub(crate) fn verify(
         &self,
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
         note: &(dyn Fn(Result<()>) -> Result<()> + Sync),
     ) -> Result<u64> {
-        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
-        let lengths = self.shape().iter().zip(outer);
-        let grid: Vec<u64> = lengths
-            .map(|(length, outer)| length.div_ceil(*outer))
-            .collect();
-        let mut coordinates = Vec::new();
-        if !grid.contains(&0) {
-            let mut next = vec![0; grid.len()];
-            loop {
-                coordinates.push(next.clone());
-                if !advance(&mut next, &grid) {
-                    break;
-                }
-            }
-        }
+        let stored = self.stored_entries().map_err(|error| self.place(error))?;
+        note(
+            self.check_complete(&stored)
+                .map_err(|error| self.place(error)),
+        )?;
         let chunks = AtomicU64::new(0);
-        parallel::try_for_each(coordinates.len(), |index| {
+        parallel::try_for_each(stored.len(), |index| {
             let result = with_scratch(|scratch| {
-                let stored = self.stored_at(&coordinates[index], index as u64, scratch)?;
+                let stored = self.stored_at(&stored[index].0, scratch)?;
                 let _ahead = self.fetch_stored(&stored)?;
                 for stored in stored {
                     let bytes = self.with_encoded(&stored, scratch, |encoded, _, _| {
@@ -60,13 +49,12 @@ impl Array {
     fn stored_at(
         &self,
         coordinates: &[u64],
-        linear: u64,
         scratch: &mut crate::codec::Scratch,
     ) -> Result<Vec<Stored>> {
         if self.shard_shape().is_none() {
             return Ok(self.locate(coordinates, scratch)?.into_iter().collect());
         }
-        let shard = self.shard(linear, coordinates, scratch)?;
+        let shard = self.shard(self.entry_number(coordinates), coordinates, scratch)?;
         Ok(shard.map_or_else(Vec::new, |shard| {
             let places = shard.places().collect::<Vec<_>>();
             places

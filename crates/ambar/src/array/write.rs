@@ -1,6 +1,6 @@
 //! Writing arrays: chunks are encoded in parallel, put together into shards, and appended.
 
-use super::shard::{Old, with_index};
+use super::shard::{ChunkRecord, Old, tag, with_index};
 use super::source::Source;
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::buffers;
@@ -94,7 +94,7 @@ impl<'a> Prepared<'a> {
             let (batch, later) = rest.split_at(fit.count().max(1));
             for shard in self.encode_batch(batch, container, observer)? {
                 let parts: Vec<&[u8]> = shard.parts.iter().map(Vec::as_slice).collect();
-                container.put(&shard.key, &parts)?;
+                container.put_sealed(&shard.key, &parts, Some(shard.seal))?;
                 written[shard.array].keys.push(shard.key);
                 buffers::give_back(shard.parts);
             }
@@ -144,10 +144,12 @@ impl<'a> Prepared<'a> {
         let mut encoded = encoded.into_iter();
         let assembled = shards.into_iter().zip(batch).map(|(shard, (array, _))| {
             let chunks: Vec<_> = encoded.by_ref().take(shard.chunks.len()).collect();
+            let (parts, seal) = assemble(&shard.source.metadata, chunks)?;
             Ok(EncodedShard {
                 array: *array,
-                parts: assemble(&shard.source.metadata, chunks)?,
                 key: shard.key,
+                parts,
+                seal,
             })
         });
         assembled.collect()
@@ -201,24 +203,24 @@ impl OpenShard<'_, '_> {
     }
 }
 
-/// An entry ready to be appended: which array it belongs to, its key, and its bytes in parts.
+/// An entry ready to be appended: which array it belongs to, its key, its bytes in parts, and its seal.
 struct EncodedShard {
     array: usize,
     key: String,
     parts: Vec<Vec<u8>>,
+    seal: u32,
 }
 
-/// The parts of an entry: its chunks and, in a shard, the index.
-pub(super) fn assemble(
-    metadata: &ArrayMetadata,
-    chunks: Vec<Option<Vec<u8>>>,
-) -> Result<Vec<Vec<u8>>> {
+/// The parts of an entry, its chunks and, in a shard, index and table of tags; and its seal.
+fn assemble(metadata: &ArrayMetadata, chunks: Vec<Option<Vec<u8>>>) -> Result<(Vec<Vec<u8>>, u32)> {
     let Some(sharding) = &metadata.sharding else {
-        return Ok(chunks.into_iter().flatten().collect());
+        let parts: Vec<Vec<u8>> = chunks.into_iter().flatten().collect();
+        let seal = tag(parts.iter().map(Vec::as_slice));
+        return Ok((parts, seal));
     };
-    let length = |chunk: &Option<Vec<u8>>| Some(chunk.as_ref()?.len() as u64);
-    let lengths: Vec<_> = chunks.iter().map(length).collect();
-    with_index(sharding, &lengths, chunks.into_iter().flatten(), |index| {
+    let record = |chunk: &Option<Vec<u8>>| Some(ChunkRecord::of([chunk.as_deref()?].into_iter()));
+    let records: Vec<_> = chunks.iter().map(record).collect();
+    with_index(sharding, &records, chunks.into_iter().flatten(), |index| {
         index
     })
 }
@@ -234,17 +236,19 @@ pub fn choose_codecs(spec: &ArraySpec, data: ArrayData<'_>) -> Result<CodecChain
     Source::new("sample", &spec, data).map(|source| source.metadata.chain)
 }
 
-/// The bytes of a shard (or chunk) of an array that `metadata` describes, none of which was written.
-pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<Vec<u8>> {
+/// The bytes and the seal of a shard (or chunk) of an array that `metadata` describes, none of which was
+/// written.
+pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<(Vec<u8>, u32)> {
     let layout = super::layout::Layout::of(metadata);
     if metadata.sharding.is_some() {
         let count = layout.per_shard().iter().product::<u64>() as usize;
-        return Ok(assemble(metadata, vec![None; count])?.concat());
+        let (parts, seal) = assemble(metadata, vec![None; count])?;
+        return Ok((parts.concat(), seal));
     }
     let values = layout.chunk_shape.iter().product::<u64>() as usize;
     if metadata.dtype.size().is_none() {
         let texts = vec![&metadata.fill_value[..]; values];
-        return metadata.chain.encode_strings(texts.into_iter());
+        return metadata.chain.encode_strings(texts.into_iter()).map(sealed);
     }
     let raw = metadata.fill_value.repeat(values);
     let place = crate::codec::ChunkPlace {
@@ -258,6 +262,13 @@ pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<Vec<u8>> {
             .chain
             .encode(&metadata.dtype, &raw, &place, &mut scratch.codecs)
     })
+    .map(sealed)
+}
+
+/// A chunk that is an entry of its own, and its seal.
+fn sealed(chunk: Vec<u8>) -> (Vec<u8>, u32) {
+    let seal = tag([&chunk[..]].into_iter());
+    (chunk, seal)
 }
 
 /// Keys of all entries of the array `name` that `metadata` describes.

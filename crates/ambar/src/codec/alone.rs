@@ -97,9 +97,10 @@ pub fn decode_alone(
     out: &mut [u8],
 ) -> Result<()> {
     check(dtype, shape, out.len()).map_err(Error::corrupt)?;
-    Limits::check("a chunk", out.len() as u64, Limits::default().chunk_bytes)?;
+    let limits = &Limits::default();
+    Limits::check("a chunk", out.len() as u64, limits.chunk_bytes)?;
     let chain = chain_of(codecs, dtype, shape.len())?;
-    with_scratch(|scratch| chain.decode(dtype, shape, encoded, out, &mut scratch.codecs))
+    with_scratch(|scratch| chain.decode(dtype, shape, encoded, out, limits, &mut scratch.codecs))
 }
 
 /// The names of a chain's codecs.

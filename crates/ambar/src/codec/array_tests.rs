@@ -8,6 +8,7 @@ use super::scratch::CodecScratch;
 use super::{ChunkPlace, CodecChain};
 use crate::dtype::DataType;
 use crate::error::{ErrorKind, Result};
+use crate::limits::Limits;
 
 fn transpose(order: &[usize]) -> Value {
     json!({"name": "transpose", "configuration": {"order": order}})
@@ -118,9 +119,9 @@ proptest! {
         let encoded = chain.encode(dtype, &raw, &place, scratch).unwrap();
         prop_assert_eq!(&encoded, &bytes(&expected, size));
         let mut out = vec![0xa5; raw.len() + 1];
-        chain.decode(dtype, &shape, &encoded, &mut out[1..], scratch).unwrap();
+        chain.decode(dtype, &shape, &encoded, &mut out[1..], &Limits::default(), scratch).unwrap();
         prop_assert!(out[1..] == raw, "{shape:?} {}", chain.describe());
-        prop_assert!(chain.decode(dtype, &shape, &encoded, &mut out, scratch).is_err());
+        prop_assert!(chain.decode(dtype, &shape, &encoded, &mut out, &Limits::default(), scratch).is_err());
     }
 }
 
@@ -149,7 +150,14 @@ fn columns_of_differences_come_back() {
             let encoded = chain.encode(dtype, &raw, &place, scratch).unwrap();
             let mut out = vec![0; raw.len()];
             chain
-                .decode(dtype, &shape, &encoded, &mut out, scratch)
+                .decode(
+                    dtype,
+                    &shape,
+                    &encoded,
+                    &mut out,
+                    &Limits::default(),
+                    scratch,
+                )
                 .unwrap();
             assert!(out == raw, "{columns} columns of {dtype}");
         }

@@ -137,11 +137,14 @@ impl Steps {
     }
 
     /// What encoding makes of `raw`; it lies there or in `memory`.
-    pub fn apply<'a>(&self, raw: &'a [u8], memory: &'a mut Words) -> &'a [u8] {
+    ///
+    /// # Errors
+    /// `Limit` where there is no memory for it.
+    pub fn apply<'a>(&self, raw: &'a [u8], memory: &'a mut Words) -> Result<&'a [u8]> {
         if self.steps.is_empty() {
-            return raw;
+            return Ok(raw);
         }
-        let to = memory.bytes(raw.len());
+        let to = memory.bytes(raw.len())?;
         for (number, step) in self.steps.iter().enumerate() {
             match step {
                 Step::Permute(permutation) if number == 0 => permutation.apply(self.size, raw, to),
@@ -157,7 +160,7 @@ impl Steps {
                 }
             }
         }
-        to
+        Ok(to)
     }
 
     /// Fills `out` with what was there before the steps of what `decode` yields.
@@ -178,7 +181,7 @@ impl Steps {
             deltas.for_each(|_| transpose::add(self.size, out));
             return Ok(());
         }
-        let from = memory.bytes(out.len());
+        let from = memory.bytes(out.len())?;
         decode(from)?;
         let mut steps = self.steps.as_slice();
         loop {

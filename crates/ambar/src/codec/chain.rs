@@ -11,7 +11,10 @@ use crate::array::Strings;
 use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{self, Limits};
+
+/// A thread's context of zstd, made when it is first needed.
+type Zstd = Option<zstd::bulk::Decompressor<'static>>;
 
 /// The codecs of a chunk, in the order of encoding: any number from values to values, one from values
 /// to bytes, then any number from bytes to bytes. Where the last is `crc32c`, damage is found before
@@ -180,15 +183,16 @@ impl CodecChain {
         shape: &[u64],
         encoded: &[u8],
         out: &mut [u8],
+        limits: &Limits,
         scratch: &mut CodecScratch,
     ) -> Result<()> {
         if self.arrays.is_empty() {
-            return self.decode_values(dtype, encoded, out, scratch);
+            return self.decode_values(dtype, encoded, out, limits, scratch);
         }
         let steps = arrays::Steps::new(&self.arrays, shape, dtype, out.len())?;
         let mut values = std::mem::take(&mut scratch.values);
         let decoded = steps.undo(out, &mut values, |values| {
-            self.decode_values(dtype, encoded, values, scratch)
+            self.decode_values(dtype, encoded, values, limits, scratch)
         });
         scratch.values = values;
         decoded
@@ -200,6 +204,7 @@ impl CodecChain {
         dtype: &DataType,
         encoded: &[u8],
         out: &mut [u8],
+        limits: &Limits,
         scratch: &mut CodecScratch,
     ) -> Result<()> {
         if let (ValueCodec::Ambar(_), [ByteCodec::Crc32c]) = (&self.values, &self.bytes[..])
@@ -216,13 +221,13 @@ impl CodecChain {
             }
             (ValueCodec::Bytes(endian), [first, later @ ..]) => {
                 let CodecScratch { buffers, zstd, .. } = scratch;
-                let payload = undo(later, payload, buffers, zstd)?;
+                let payload = undo(later, payload, limits, (buffers, &mut *zstd))?;
                 first.decode_into(payload, out, zstd)?;
                 to_native(dtype, *endian, out);
             }
             (ValueCodec::Pcodec(_), codecs) => {
                 let CodecScratch { buffers, zstd, .. } = scratch;
-                pcodec::decode(dtype, undo(codecs, payload, buffers, zstd)?, out)?;
+                pcodec::decode(dtype, undo(codecs, payload, limits, (buffers, zstd))?, out)?;
             }
             (ValueCodec::Ambar(_), codecs) => {
                 let CodecScratch {
@@ -231,12 +236,12 @@ impl CodecChain {
                     workspaces,
                     ..
                 } = scratch;
-                let stream = undo(codecs, payload, buffers, zstd)?;
+                let stream = undo(codecs, payload, limits, (buffers, zstd))?;
                 ambar::decode(dtype, stream, out, workspaces)?;
             }
             (ValueCodec::Simplices, codecs) => {
                 let CodecScratch { buffers, zstd, .. } = scratch;
-                let stream = undo(codecs, payload, buffers, zstd)?;
+                let stream = undo(codecs, payload, limits, (buffers, zstd))?;
                 simplices::decode(dtype, stream, out, &mut scratch.simplices)?;
             }
             (ValueCodec::VlenUtf8 | ValueCodec::VlenBytes, _) => {
@@ -256,6 +261,7 @@ impl CodecChain {
         &self,
         encoded: &[u8],
         count: usize,
+        limits: &Limits,
         scratch: &mut CodecScratch,
     ) -> Result<Strings> {
         let utf8 = match &self.values {
@@ -265,7 +271,7 @@ impl CodecChain {
         };
         let (payload, codecs) = self.payload(encoded)?;
         let CodecScratch { buffers, zstd, .. } = scratch;
-        vlen::decode(undo(codecs, payload, buffers, zstd)?, count, utf8)
+        vlen::decode(undo(codecs, payload, limits, (buffers, zstd))?, count, utf8)
     }
 
     /// Encodes a chunk of values of a fixed size, in native byte order, which lie as `place` says.
@@ -290,7 +296,9 @@ impl CodecChain {
             cells: None,
             plan: None,
         };
-        let encoded = self.encode_values(dtype, steps.apply(raw, &mut values), &place, scratch);
+        let encoded = steps
+            .apply(raw, &mut values)
+            .and_then(|moved| self.encode_values(dtype, moved, &place, scratch));
         scratch.values = values;
         encoded
     }
@@ -384,16 +392,17 @@ fn encode_further(codecs: &[ByteCodec], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
 fn undo<'a>(
     codecs: &[ByteCodec],
     source: &'a [u8],
-    [one, two]: &'a mut [Vec<u8>; 2],
-    zstd: &mut Option<zstd::bulk::Decompressor<'static>>,
+    limits: &Limits,
+    (buffers, zstd): (&'a mut [Vec<u8>; 2], &mut Zstd),
 ) -> Result<&'a [u8]> {
+    let [one, two] = buffers;
     let Some((last, earlier)) = codecs.split_last() else {
         return Ok(source);
     };
-    last.decode_to(source, one, zstd)?;
+    last.decode_to(source, one, limits, zstd)?;
     let (mut from, mut to) = (one, two);
     for codec in earlier.iter().rev() {
-        codec.decode_to(from, to, zstd)?;
+        codec.decode_to(from, to, limits, zstd)?;
         std::mem::swap(&mut from, &mut to);
     }
     Ok(from)
@@ -422,12 +431,7 @@ impl ByteCodec {
     }
 
     /// Decodes into `out`, which must be filled exactly.
-    fn decode_into(
-        &self,
-        source: &[u8],
-        out: &mut [u8],
-        zstd: &mut Option<zstd::bulk::Decompressor<'static>>,
-    ) -> Result<()> {
+    fn decode_into(&self, source: &[u8], out: &mut [u8], zstd: &mut Zstd) -> Result<()> {
         match self {
             Self::Crc32c => copy_exactly(checksum::split_crc32c(source, "a chunk")?, out),
             Self::Blosc(_) => blosc::decode(source, out),
@@ -453,16 +457,17 @@ impl ByteCodec {
         &self,
         source: &[u8],
         out: &mut Vec<u8>,
-        zstd: &mut Option<zstd::bulk::Decompressor<'static>>,
+        limits: &Limits,
+        zstd: &mut Zstd,
     ) -> Result<()> {
         let size = match self {
             Self::Crc32c => source.len().saturating_sub(4),
             Self::Blosc(_) => blosc::decoded_size(source)?,
             Self::Zstd(_) => zstd_size(source)?,
         };
-        let size = Limits::check("a chunk", size as u64, Limits::default().chunk_bytes)?;
+        let size = Limits::check("a chunk", size as u64, limits.chunk_bytes)?;
         out.clear();
-        out.resize(size, 0);
+        limits::resize(out, "a chunk", size)?;
         self.decode_into(source, out, zstd)
     }
 }

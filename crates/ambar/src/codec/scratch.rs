@@ -2,6 +2,9 @@
 
 use std::cell::Cell;
 
+use crate::error::Result;
+use crate::limits;
+
 /// What is kept at most; larger buffers are given back after use.
 const KEPT_BYTES: usize = 16 << 20;
 
@@ -33,12 +36,12 @@ pub(crate) struct Words(Vec<u64>);
 
 impl Words {
     /// The first `len` bytes, of any content.
-    pub fn bytes(&mut self, len: usize) -> &mut [u8] {
-        let words = len.div_ceil(8);
-        if self.0.len() < words {
-            self.0.resize(words, 0);
-        }
-        &mut bytemuck::cast_slice_mut(&mut self.0)[..len]
+    ///
+    /// # Errors
+    /// `Limit` where there is no memory for them.
+    pub fn bytes(&mut self, len: usize) -> Result<&mut [u8]> {
+        limits::resize(&mut self.0, "a chunk", len.div_ceil(8))?;
+        Ok(&mut bytemuck::cast_slice_mut(&mut self.0)[..len])
     }
 }
 

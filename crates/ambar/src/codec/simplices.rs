@@ -100,6 +100,7 @@ mod tests {
     use crate::codec::Profile;
     use crate::codec::candidates::cells;
     use crate::codec::{ChunkPlace, CodecChain, CodecScratch};
+    use crate::limits::Limits;
 
     fn chain(dtype: &DataType) -> Result<CodecChain> {
         CodecChain::parse(r#"["ambar.simplices", "crc32c"]"#, dtype, 2)
@@ -139,7 +140,9 @@ mod tests {
                     moved.fill(0x5a);
                     let out = &mut moved[begin..begin + raw.len()];
                     let chain = chain(&dtype).unwrap();
-                    chain.decode(&dtype, &shape, &stream, out, scratch).unwrap();
+                    chain
+                        .decode(&dtype, &shape, &stream, out, &Limits::default(), scratch)
+                        .unwrap();
                     assert_eq!(out, raw, "{dtype} {width}");
                 }
             }

@@ -9,6 +9,7 @@ use super::scratch::CodecScratch;
 use super::{ChunkPlace, CodecChain, Profile, Purpose, choose};
 use crate::dtype::DataType;
 use crate::error::Result;
+use crate::limits::Limits;
 
 /// Chains that this library writes or reads, as metadata, with a type that each takes.
 fn chains() -> Vec<(DataType, CodecChain)> {
@@ -101,6 +102,7 @@ fn decode(
         &shape,
         encoded,
         &mut out,
+        &Limits::default(),
         &mut CodecScratch::default(),
     )?;
     Ok(out)
@@ -132,7 +134,7 @@ proptest! {
             // Into memory that is not aligned.
             let mut out = vec![0; raw.len() + 1];
             let shape = [(raw.len() / size) as u64];
-            chain.decode(&dtype, &shape, &encoded, &mut out[1..], &mut CodecScratch::default()).unwrap();
+            chain.decode(&dtype, &shape, &encoded, &mut out[1..], &Limits::default(), &mut CodecScratch::default()).unwrap();
             prop_assert!(&out[1..] == raw, "unaligned {dtype} {}", chain.describe());
             // More or less than what was asked for is damage, not data.
             prop_assert!(decode(&chain, &dtype, &encoded, raw.len() + size).is_err());
@@ -198,9 +200,9 @@ proptest! {
             }).unwrap();
             let encoded = &chosen.encoded[&0];
             let mut scratch = CodecScratch::default();
-            let decoded = chosen.chain.decode_strings(encoded, texts.len(), &mut scratch).unwrap();
+            let decoded = chosen.chain.decode_strings(encoded, texts.len(), &Limits::default(), &mut scratch).unwrap();
             prop_assert_eq!(decoded, values().collect());
-            prop_assert!(chosen.chain.decode_strings(encoded, texts.len() + 1, &mut scratch).is_err());
+            prop_assert!(chosen.chain.decode_strings(encoded, texts.len() + 1, &Limits::default(), &mut scratch).is_err());
         }
     }
 
@@ -210,7 +212,7 @@ proptest! {
         let chain = CodecChain::from_metadata(&metadata, &DataType::String, 1).unwrap();
         let mut payload = (count as u32).to_le_bytes().to_vec();
         payload.extend_from_slice(&bytes);
-        let decoded = chain.decode_strings(&payload, count, &mut CodecScratch::default());
+        let decoded = chain.decode_strings(&payload, count, &Limits::default(), &mut CodecScratch::default());
         if let Ok(texts) = decoded {
             prop_assert_eq!(texts.len(), count);
             prop_assert_eq!(texts.bytes.len() + 4 * count, bytes.len());

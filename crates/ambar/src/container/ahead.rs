@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::process::PerProcess;
+
 /// Where a segment begins: the file or object (empty where there is but one), the offset there, and
 /// a number that tells segments of the same place apart.
 type Place = (Arc<str>, u64, usize);
@@ -12,7 +14,7 @@ type Place = (Arc<str>, u64, usize);
 /// What has been read ahead and not been released yet.
 #[derive(Debug, Default)]
 pub struct Cache {
-    segments: RwLock<BTreeMap<Place, Vec<u8>>>,
+    segments: PerProcess<RwLock<BTreeMap<Place, Vec<u8>>>>,
     /// How many there are, so that a read from an empty cache costs next to nothing.
     count: AtomicUsize,
     /// The length of the longest of them, or longer: one that begins farther away ends before.
@@ -36,6 +38,7 @@ impl Cache {
     ) -> Ahead {
         let mut kept = self
             .segments
+            .get()
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let mut places = Vec::new();
@@ -76,7 +79,11 @@ impl Cache {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let kept = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let kept = self
+            .segments
+            .get()
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let longest = self.longest.load(Ordering::Relaxed) as u64;
         let last = (Arc::clone(name), offset, usize::MAX);
         let before = kept.range(..=last).rev();
@@ -102,6 +109,7 @@ impl Drop for Ahead {
         };
         let mut kept = cache
             .segments
+            .get()
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         for place in &self.places {

@@ -1,8 +1,8 @@
-//! Errors of the operating system at every single step of a commit.
+//! Errors of the operating system at every single step of a commit, and a record of what changes the disk.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{CreateOptions, Durability};
 use crate::error::{Error, ErrorKind, Result};
@@ -10,6 +10,33 @@ use crate::error::{Error, ErrorKind, Result};
 thread_local! {
     /// How many steps succeed before one fails.
     static STEPS: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+/// What changes the names on the disk, or makes a change durable.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    MakeFolder(PathBuf),
+    CreateFile(PathBuf),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+    SyncFile(PathBuf),
+    SyncFolder(PathBuf),
+    SyncAll,
+}
+
+thread_local! {
+    /// What this thread did since the record was last taken.
+    static RECORD: RefCell<Vec<Event>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes what was done.
+pub(super) fn record(event: Event) {
+    RECORD.with_borrow_mut(|record| record.push(event));
+}
+
+/// What was done since the last call.
+pub(super) fn take_record() -> Vec<Event> {
+    RECORD.take()
 }
 
 /// Fails if it is this step's turn; the steps that change the disk call it.

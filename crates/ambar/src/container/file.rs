@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -201,12 +201,67 @@ pub fn length(file: &File, path: &Path) -> Result<u64> {
         .len())
 }
 
+/// How files are opened for reading: a FIFO is opened at once then, to be refused.
+pub const READ: libc::c_int = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+
+/// Fails where `file` is a folder, a FIFO, a socket or a device: reading it could wait for ever.
+pub fn require_regular(file: &File) -> io::Result<()> {
+    match file.metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::Unsupported, NOT_REGULAR)),
+    }
+}
+
+const NOT_REGULAR: &str = "a folder, FIFO, socket or device has this name, where a regular file is \
+                           expected; remove it, or restore the store from a copy";
+
+/// The error for a file that could not be opened.
+pub fn failed_opening(source: io::Error, path: &Path, action: &str) -> Error {
+    // A socket cannot be opened at all: Linux and macOS have different errors for it.
+    let is_socket = source.raw_os_error() == Some(libc::ENXIO);
+    if is_socket || source.kind() == io::ErrorKind::Unsupported {
+        return not_regular(path);
+    }
+    Error::io(source, path, action)
+}
+
+/// The error for what is no regular file.
+pub fn not_regular(path: &Path) -> Error {
+    Error::corrupt(NOT_REGULAR).in_file(path.display())
+}
+
+/// The error for a symbolic link where none is followed.
+pub fn refused_link(path: &Path) -> Error {
+    Error::unsupported(
+        "a symbolic link is on the way to the file, and ambar follows none below a store's folder; \
+         replace the link by what it points to",
+    )
+    .in_file(path.display())
+}
+
+/// Opens the regular file at `path`, for reading. Links are followed.
+pub fn open_regular(path: &Path) -> Result<File> {
+    open_without_waiting(path, OpenOptions::new().read(true), "opening")
+}
+
+/// Opens the regular file at `path`, for reading and writing. Links are followed.
+pub fn open_for_writing(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    open_without_waiting(path, options.read(true).write(true), "opening for writing")
+}
+
+fn open_without_waiting(path: &Path, options: &mut OpenOptions, action: &str) -> Result<File> {
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path);
+    file.and_then(|file| require_regular(&file).map(|()| file))
+        .map_err(|source| failed_opening(source, path, action))
+}
+
 /// Opens the file at `path` for writing, with its lock held.
 ///
 /// # Errors
 /// `Busy` where another writer holds it.
 pub fn open_locked(path: &Path) -> Result<File> {
-    lock_current(path, OpenOptions::new().read(true).write(true))
+    lock_current(path, OpenOptions::new().read(true).write(true), 0)
 }
 
 /// Opens or makes the file at `path`, with its lock held. Links are not followed.
@@ -216,16 +271,18 @@ pub fn open_locked(path: &Path) -> Result<File> {
 pub fn create_locked(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    lock_current(path, options.custom_flags(libc::O_NOFOLLOW))
+    lock_current(path, &mut options, libc::O_NOFOLLOW)
 }
 
 /// Whoever held the lock before may have renamed the file, or put another in its place: a lock
 /// counts only if the file still has its name.
-fn lock_current(path: &Path, options: &OpenOptions) -> Result<File> {
+fn lock_current(path: &Path, options: &mut OpenOptions, flags: libc::c_int) -> Result<File> {
+    options.custom_flags(libc::O_NONBLOCK | flags);
     loop {
         let file = options
             .open(path)
-            .map_err(|source| Error::io(source, path, "opening for writing"))?;
+            .and_then(|file| require_regular(&file).map(|()| file))
+            .map_err(|source| failed_opening(source, path, "opening for writing"))?;
         lock(&file, path)?;
         if is_at(&file, path) {
             return Ok(file);
@@ -235,7 +292,7 @@ fn lock_current(path: &Path, options: &OpenOptions) -> Result<File> {
 
 /// Takes the lock of `file`; it is released with the last copy of the descriptor. Some parallel
 /// file systems are mounted without locks: there two writers do not notice each other.
-fn lock(file: &File, path: &Path) -> Result<()> {
+pub fn lock(file: &File, path: &Path) -> Result<()> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(Error::busy(
@@ -255,11 +312,29 @@ fn has_no_locks(source: &io::Error) -> bool {
 }
 
 /// Whether `path` names the very file that `file` has open.
-pub fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+fn is_at(file: &File, path: &Path) -> bool {
+    match (identity(file), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => open == (named.dev(), named.ino()),
         _ => false,
     }
+}
+
+/// The numbers that tell `file` from all others that exist.
+pub fn identity(file: &File) -> io::Result<(u64, u64)> {
+    let metadata = file.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// Gives a new file or folder the mode and, where the system permits it, the owner and group of the one
+/// that it replaces.
+pub fn inherit(new: &File, replaced: &Metadata, path: &Path) -> Result<()> {
+    use std::os::unix::fs::fchown;
+    // Before the mode, some bits of which a change of the owner clears. Only root may give files away, and
+    // others may at most change the group.
+    let _ = fchown(new, Some(replaced.uid()), Some(replaced.gid()))
+        .or_else(|_| fchown(new, None, Some(replaced.gid())));
+    new.set_permissions(replaced.permissions())
+        .map_err(|source| Error::io(source, path, "setting the permissions"))
 }
 
 /// The absolute path, with links resolved if there is something, so that a link's target is
@@ -296,19 +371,16 @@ pub fn sync_parent(path: &Path, durability: Durability) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    sync_folder(parent, durability)
-}
-
-/// Makes the names in `folder` durable.
-pub fn sync_folder(folder: &Path, durability: Durability) -> Result<()> {
     if durability == Durability::None {
         return Ok(());
     }
     #[cfg(test)]
-    super::faults::step(folder)?;
-    File::open(folder)
+    super::faults::step(parent)?;
+    #[cfg(test)]
+    super::faults::record(super::faults::Event::SyncFolder(parent.to_path_buf()));
+    File::open(parent)
         .and_then(|folder| folder.sync_all())
-        .map_err(|source| Error::io(source, folder, "making the folder durable"))
+        .map_err(|source| Error::io(source, parent, "making the folder durable"))
 }
 
 /// Makes the content of `file` durable, and as much of its metadata as reading it needs.
@@ -318,6 +390,8 @@ pub fn sync(file: &File, path: &Path, durability: Durability) -> Result<()> {
     }
     #[cfg(test)]
     super::faults::step(path)?;
+    #[cfg(test)]
+    super::faults::record(super::faults::Event::SyncFile(path.to_path_buf()));
     file.sync_data()
         .map_err(|source| Error::io(source, path, "making what was written durable"))
 }
@@ -325,20 +399,26 @@ pub fn sync(file: &File, path: &Path, durability: Durability) -> Result<()> {
 /// Makes everything durable that was written to the file system of `folder`: cheaper than one file
 /// after the other where there are many. Returns whether the system can do it.
 #[cfg(target_os = "linux")]
-pub fn sync_file_system(folder: &Path) -> Result<bool> {
+pub fn sync_file_system(folder: &File, path: &Path) -> Result<bool> {
     use std::os::fd::AsRawFd;
-    let failed = |source| Error::io(source, folder, "making the file system durable");
-    let folder_file = File::open(folder).map_err(failed)?;
+    #[cfg(test)]
+    super::faults::step(path)?;
+    #[cfg(test)]
+    super::faults::record(super::faults::Event::SyncAll);
     // SAFETY: the descriptor is open until the call returns; the call touches no memory of ours.
-    match unsafe { libc::syncfs(folder_file.as_raw_fd()) } {
+    match unsafe { libc::syncfs(folder.as_raw_fd()) } {
         0 => Ok(true),
-        _ => Err(failed(io::Error::last_os_error())),
+        _ => Err(Error::io(
+            io::Error::last_os_error(),
+            path,
+            "making the file system durable",
+        )),
     }
 }
 
 /// Returns that the system cannot do it.
 #[cfg(not(target_os = "linux"))]
-pub fn sync_file_system(_folder: &Path) -> Result<bool> {
+pub fn sync_file_system(_folder: &File, _path: &Path) -> Result<bool> {
     Ok(false)
 }
 

@@ -19,6 +19,7 @@ mod source;
 mod state;
 mod zip;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -120,24 +121,50 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// `Io`, in directories that another program made.
     fn keys(&self) -> Result<Vec<String>>;
 
+    /// The number of entries, where it is known without asking the file system or a server.
+    fn entry_count(&self) -> Option<u64> {
+        None
+    }
+
     /// What the container takes on disk.
     ///
     /// # Errors
     /// `Io`.
     fn usage(&self) -> Result<Usage>;
+
+    /// Which commit this is; `None` where another program made the container.
+    fn commit_id(&self) -> Option<CommitId> {
+        None
+    }
 }
 
 /// A writer, the only one of its container. Dropped without a commit, it leaves the last commit.
 ///
-/// After any error but `Invalid` the writer is poisoned: every further call fails.
+/// After any error but `Invalid` the writer is poisoned: every further call fails. A forked child must not
+/// use the writer: every call fails, and dropping it changes nothing.
 pub trait ContainerWriter: Send + fmt::Debug {
+    /// Fails where every other call would: after an error, and in a forked child of the process that
+    /// opened the writer.
+    ///
+    /// # Errors
+    /// `Io` after an error; `Invalid` in a forked child.
+    fn check(&self) -> Result<()>;
+
     /// Writes the bytes of `parts`, one after the other, as the entry `key`, to be visible (in the
     /// place of any older one) from the next commit on. Whenever it is put, the root's `zarr.json`
     /// is written last, so that opening reads it together with the list of entries.
     ///
     /// # Errors
     /// `Invalid` where `key` is not valid (see [`validate_key`]); `Io`, which poisons.
-    fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()>;
+    fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
+        self.put_sealed(key, parts, None)
+    }
+
+    /// As `put`, with the seal that [`Entry::seal`] returns from then on.
+    ///
+    /// # Errors
+    /// As `put`.
+    fn put_sealed(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()>;
 
     /// All bytes of what a commit now would have under `key`, verified against their CRC-32; `None`
     /// where that is nothing. The root's `zarr.json` is not read back.
@@ -191,7 +218,19 @@ pub trait ContainerWriter: Send + fmt::Debug {
 pub struct Entry {
     len: u64,
     crc32: Option<u32>,
+    seal: Option<u32>,
     place: Place,
+}
+
+/// An entry to be written.
+#[derive(Debug)]
+pub struct NewEntry<'a> {
+    /// Its key.
+    pub key: String,
+    /// Its bytes, in consecutive parts.
+    pub parts: Vec<Cow<'a, [u8]>>,
+    /// What [`Entry::seal`] is to return.
+    pub seal: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -206,6 +245,13 @@ impl Entry {
     /// The entry's length in bytes.
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    /// The CRC-32 of the part of the entry that describes its other parts, as the writer of the entry
+    /// defined it (for arrays: section 2.3 of the format); `None` where the writer gave none. The
+    /// container's own checksum protects it, so it ties that part to this key and this commit.
+    pub fn seal(&self) -> Option<u32> {
+        self.seal
     }
 
     /// Where its first byte lies in the container's single file; `None` in a directory.
@@ -258,6 +304,16 @@ pub struct Usage {
     pub entries: u64,
     /// The number of the commit, counted from 1; 0 where another program made the container.
     pub commit: u64,
+}
+
+/// Identifies a commit: two commits of the same number differ in their checksums, unless they have the
+/// same entries with the same contents at the same offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitId {
+    /// The number of the commit, counted from 1. `compact` and a new store begin anew.
+    pub number: u64,
+    /// CRC-32C of the list of entries, which has each entry's own checksum.
+    pub checksum: u32,
 }
 
 /// What a commit waits for.

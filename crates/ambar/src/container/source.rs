@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ahead::{Ahead, Cache};
 use super::{file, ranges};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Parts of a file that lie at most so far apart are read together: copying so much out of the
 /// page cache takes about as long as another call.
@@ -79,10 +79,9 @@ impl LocalFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// `NotFound`, `Io`.
+    /// `NotFound`; `Corrupt` where it is a FIFO, a socket or a device; `Io`.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(|source| Error::io(source, path, "opening"))?;
-        Ok(Self::new(Arc::new(file), path))
+        Ok(Self::new(Arc::new(file::open_regular(path)?), path))
     }
 
     /// The open `file`, which has `path`.

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::process::Process;
 
 /// The state of a writer.
 pub struct State {
     phase: Phase,
-    /// The process that made the writer. A forked child has it, too, but must not clean up.
-    process: u32,
+    /// The process that made the writer. A forked child has it, too, but must not use it, nor clean up.
+    process: Process,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,13 +26,17 @@ impl State {
     pub fn new() -> Self {
         Self {
             phase: Phase::Sound,
-            process: std::process::id(),
+            process: Process::current(),
         }
     }
 
-    /// Fails where something has failed before: after a failed write or fsync the system may have
+    /// Fails in a forked child, which shares the file and its lock with its parent, and where something has
+    /// failed before: after a failed write or fsync the system may have
     /// dropped what it held, so nothing that follows would prove anything.
     pub fn check(&self, path: &Path) -> Result<()> {
+        self.process
+            .check()
+            .map_err(|error| error.in_file(path.display()))?;
         if self.phase == Phase::Sound {
             return Ok(());
         }
@@ -66,6 +71,57 @@ impl State {
 
     /// Whether this process made the writer.
     pub fn is_owner(&self) -> bool {
-        self.process == std::process::id()
+        self.process.is_current()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CreateOptions, Durability, append, create, open};
+    use crate::error::ErrorKind;
+    use crate::process::succeeds_in_child;
+
+    #[test]
+    fn a_forked_child_is_refused_its_parents_writer_and_dropping_it_changes_nothing() {
+        for directory in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("x.ambar");
+            let options = CreateOptions {
+                directory,
+                ..CreateOptions::default()
+            };
+            let mut writer = create(&path, &options).unwrap();
+            writer.put("zarr.json", &[b"1"]).unwrap();
+            writer.put("a", &[&[1; 1 << 21]]).unwrap();
+            for new in [true, false] {
+                let mut inherited = Some(writer);
+                assert!(succeeds_in_child(|| {
+                    let mut writer = inherited.take().unwrap();
+                    for refused in [
+                        writer.check(),
+                        writer.put("child", &[b"x"]),
+                        writer.remove("a"),
+                        writer.commit(),
+                        writer.read_back("a", 1 << 30).map(drop),
+                        writer.reader().map(drop),
+                    ] {
+                        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+                    }
+                    drop(writer);
+                }));
+                writer = inherited.unwrap();
+                if !new {
+                    let busy = append(&path, Durability::Full).unwrap_err();
+                    assert_eq!(busy.kind(), ErrorKind::Busy);
+                }
+                writer.commit().unwrap();
+                drop(writer);
+                let store = open(&path).unwrap();
+                store.verify("a", &mut |_| {}).unwrap();
+                assert!(store.entry("child").unwrap().is_none());
+                writer = append(&path, Durability::Full).unwrap();
+                writer.put("a", &[&[2; 1 << 21]]).unwrap();
+            }
+        }
     }
 }

@@ -22,11 +22,13 @@ impl ErrorBound {
     /// # Errors
     /// `Invalid`, saying what is expected.
     pub fn parse(text: &str) -> Result<Self> {
-        let (number, relative) = match text.trim().strip_suffix("of range") {
-            Some(number) => (number, true),
-            None => (text, false),
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (number, relative) = match words[..] {
+            [number, "of", "range"] => (number, true),
+            [number] => (number, false),
+            _ => ("", false),
         };
-        match number.trim().parse::<f64>() {
+        match number.parse::<f64>() {
             Ok(bound) if bound > 0.0 && bound.is_finite() => Ok(if relative {
                 Self::OfRange(bound)
             } else {
@@ -43,6 +45,8 @@ impl ErrorBound {
     /// where there are none.
     pub fn absolute(self, [lo, hi]: [f64; 2]) -> f64 {
         match self {
+            // Values that are not finite are stored verbatim: without loss they take less room.
+            Self::Absolute(_) if lo > hi => 0.0,
             Self::Absolute(bound) => bound,
             Self::OfRange(part) => {
                 // Halves, for a range can be larger than the largest number.
@@ -61,6 +65,7 @@ impl ErrorBound {
     /// The absolute bound for values of a type, native byte order.
     pub fn of_values(self, dtype: &DataType, bytes: &[u8]) -> f64 {
         match self {
+            Self::Absolute(_) if !numbers::any_finite(dtype, bytes) => 0.0,
             Self::Absolute(bound) => bound,
             Self::OfRange(_) => self.absolute(numbers::finite_range(dtype, bytes)),
         }
@@ -144,6 +149,10 @@ mod tests {
             ErrorBound::parse(" 1e-3 of range").unwrap(),
             ErrorBound::OfRange(1e-3)
         );
+        assert_eq!(
+            ErrorBound::parse("1e-3  of \t range").unwrap(),
+            ErrorBound::OfRange(1e-3)
+        );
         for wrong in [
             "",
             "0",
@@ -161,6 +170,13 @@ mod tests {
             ErrorBound::OfRange(0.1).absolute([f64::INFINITY, f64::NEG_INFINITY]),
             0.0
         );
+        let bound = ErrorBound::Absolute(0.5);
+        let values = [f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1.0].map(f64::to_ne_bytes);
+        let bytes = values.as_flattened();
+        assert_eq!(bound.of_values(&DataType::Float64, &bytes[..24]), 0.0);
+        assert_eq!(bound.of_values(&DataType::Float64, bytes), 0.5);
+        assert_eq!(bound.absolute([f64::INFINITY, f64::NEG_INFINITY]), 0.0);
+        assert_eq!(bound.absolute([1.0, 1.0]), 0.5);
         assert!(
             ErrorBound::OfRange(0.1)
                 .absolute([f64::MIN, f64::MAX])

@@ -1,7 +1,7 @@
 //! Columns in memory as a table's source: what readers of other codes' files hand over.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -10,14 +10,22 @@ use crate::error::{Error, Result};
 use crate::kinds::numbers;
 use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
+use crate::process::SetOnce;
 
-/// Columns of equal length in memory. Ranges are computed when first asked for.
+/// Loads columns by their names: a column for each, in the same order, of the type and length that
+/// were announced.
+pub type Loader = Box<dyn Fn(&[&str]) -> Result<Vec<Column>> + Send + Sync>;
+
+/// Columns of equal length in memory, or loaded into it when they are first asked for. Ranges are
+/// computed when first asked for.
 pub struct MemoryColumns {
     names: Vec<String>,
-    columns: Vec<Arc<Column>>,
-    ranges: Vec<OnceLock<Vec<[f64; 2]>>>,
+    dtypes: Vec<DataType>,
+    columns: Vec<SetOnce<Arc<Column>>>,
+    ranges: Vec<SetOnce<Vec<[f64; 2]>>>,
     rows: usize,
     chunk_rows: usize,
+    loader: Option<Loader>,
 }
 
 impl MemoryColumns {
@@ -26,13 +34,28 @@ impl MemoryColumns {
     /// # Errors
     /// `Invalid` where lengths differ, a name is taken twice, or `chunk_rows` is 0.
     pub fn new(columns: Vec<(String, Column)>, chunk_rows: u64) -> Result<Self> {
+        let rows = columns.first().map_or(0, |(_, column)| column.rows());
+        Self::loading(columns, Vec::new(), None, rows, chunk_rows)
+    }
+
+    /// As `new`, of `rows` rows; the columns `later`, with their types, come from `loader` when they
+    /// are first asked for, and are kept.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn loading(
+        columns: Vec<(String, Column)>,
+        later: Vec<(String, DataType)>,
+        loader: Option<Loader>,
+        rows: usize,
+        chunk_rows: u64,
+    ) -> Result<Self> {
         let chunk_rows = usize::try_from(chunk_rows).unwrap_or(usize::MAX);
         if chunk_rows == 0 {
             return Err(Error::invalid(
                 "chunks of 0 rows hold nothing; give 1 or more",
             ));
         }
-        let rows = columns.first().map_or(0, |(_, column)| column.rows());
         if let Some((name, column)) = columns.iter().find(|(_, column)| column.rows() != rows) {
             return Err(Error::invalid(format!(
                 "column {name:?} has {} rows, {:?} has {rows}: all must have equally many",
@@ -40,11 +63,29 @@ impl MemoryColumns {
                 columns[0].0
             )));
         }
-        let columns = columns.into_iter();
-        let (names, columns): (Vec<String>, Vec<_>) = columns
-            .map(|(name, column)| (name, Arc::new(column)))
-            .unzip();
-        let mut sorted: Vec<&String> = names.iter().collect();
+        let mut memory = Self {
+            names: Vec::new(),
+            dtypes: Vec::new(),
+            columns: Vec::new(),
+            ranges: Vec::new(),
+            rows,
+            chunk_rows,
+            loader,
+        };
+        for (name, column) in columns {
+            memory.names.push(name);
+            memory.dtypes.push(column.dtype().clone());
+            let loaded = SetOnce::new();
+            loaded.get_or_set(Arc::new(column));
+            memory.columns.push(loaded);
+        }
+        for (name, dtype) in later {
+            memory.names.push(name);
+            memory.dtypes.push(dtype);
+            memory.columns.push(SetOnce::new());
+        }
+        memory.ranges = memory.names.iter().map(|_| SetOnce::new()).collect();
+        let mut sorted: Vec<&String> = memory.names.iter().collect();
         sorted.sort();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let name = pair[0];
@@ -52,12 +93,17 @@ impl MemoryColumns {
                 "two columns have the name {name:?}"
             )));
         }
-        Ok(Self {
-            ranges: names.iter().map(|_| OnceLock::new()).collect(),
-            names,
-            columns,
-            rows,
-            chunk_rows,
+        Ok(memory)
+    }
+
+    /// The column at `place`, which is loaded where it is not yet there.
+    fn column(&self, place: usize) -> Result<&Arc<Column>> {
+        if self.columns[place].get().is_none() {
+            self.prepare(&[&self.names[place]])?;
+        }
+        self.columns[place].get().ok_or_else(|| {
+            let name = &self.names[place];
+            Error::not_found(format!("nothing loads the column {name:?}"))
         })
     }
 
@@ -84,11 +130,11 @@ impl ColumnSource for MemoryColumns {
     }
 
     fn dtype(&self, name: &str) -> Result<DataType> {
-        Ok(self.columns[self.place(name)?].dtype().clone())
+        Ok(self.dtypes[self.place(name)?].clone())
     }
 
     fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()> {
-        let column = &self.columns[self.place(name)?];
+        let column = self.column(self.place(name)?)?;
         let size = column.dtype().size().unwrap_or(0);
         let bytes = usize::try_from(rows.start)
             .ok()
@@ -109,23 +155,54 @@ impl ColumnSource for MemoryColumns {
         Ok(())
     }
 
+    fn prepare(&self, names: &[&str]) -> Result<()> {
+        let is_missing = |place: &usize| self.columns[*place].get().is_none();
+        let mut places: Vec<usize> = names
+            .iter()
+            .filter_map(|name| self.place(name).ok())
+            .filter(is_missing)
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        let Some(loader) = self.loader.as_ref().filter(|_| !places.is_empty()) else {
+            return Ok(());
+        };
+        let missing: Vec<&str> = places.iter().map(|place| &self.names[*place][..]).collect();
+        // No lock is held: two threads may load the same column, and the first one is kept.
+        let columns = loader(&missing)?;
+        for (place, column) in places.iter().zip(columns) {
+            if column.rows() != self.rows || *column.dtype() != self.dtypes[*place] {
+                return Err(Error::invalid(format!(
+                    "column {:?} was loaded with {} rows of {}, not {} of {}",
+                    self.names[*place],
+                    column.rows(),
+                    column.dtype(),
+                    self.rows,
+                    self.dtypes[*place]
+                )));
+            }
+            self.columns[*place].get_or_set(Arc::new(column));
+        }
+        Ok(())
+    }
+
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
         let place = self.place(name)?;
-        let column = &self.columns[place];
-        let ranges = self.ranges[place].get_or_init(|| {
-            let chunk = self
-                .chunk_rows
-                .saturating_mul(column.dtype().size().unwrap_or(1));
-            let chunks = column.bytes().par_chunks(chunk.max(1));
-            chunks
-                .map(|bytes| numbers::range(column.dtype(), bytes))
-                .collect()
-        });
-        Ok(Some(ranges.clone()))
+        let column = self.column(place)?;
+        if let Some(ranges) = self.ranges[place].get() {
+            return Ok(Some(ranges.clone()));
+        }
+        let size = column.dtype().size().unwrap_or(1);
+        let chunk = self.chunk_rows.saturating_mul(size).max(1);
+        let chunks = column.bytes().par_chunks(chunk);
+        let ranges = chunks.map(|bytes| numbers::range(column.dtype(), bytes));
+        Ok(Some(
+            self.ranges[place].get_or_set(ranges.collect()).clone(),
+        ))
     }
 
     fn whole(&self, name: &str) -> Option<Arc<Column>> {
         let place = self.place(name).ok()?;
-        Some(Arc::clone(&self.columns[place]))
+        self.columns[place].get().cloned()
     }
 }

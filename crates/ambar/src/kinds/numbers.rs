@@ -184,6 +184,16 @@ pub(crate) fn finite_range(dtype: &DataType, bytes: &[u8]) -> [f64; 2] {
     )
 }
 
+/// Whether any value is finite.
+pub(crate) fn any_finite(dtype: &DataType, bytes: &[u8]) -> bool {
+    with_number!(
+        dtype,
+        int _T => true,
+        float T => T::all(bytes).any(|value| value.to_f64().is_finite()),
+        other => true
+    )
+}
+
 /// Smallest and largest value; NaN is neither. Eight lanes, so that compilers use vectors.
 #[allow(clippy::eq_op, reason = "a value differs from itself where it is NaN")]
 fn extremes<T: Number>(bytes: &[u8]) -> Option<(T, T)> {

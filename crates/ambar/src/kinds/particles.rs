@@ -6,6 +6,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::AXES;
 use crate::kinds::attributes::{self, names};
+use crate::kinds::memory_source::Loader;
 use crate::kinds::morton;
 use crate::kinds::numbers;
 use crate::kinds::select::Selection;
@@ -68,6 +69,30 @@ impl Particles {
         let positions = position_names(ndim);
         check_positions(&columns, &positions)?;
         let table = Table::with_positions(columns, positions)?;
+        Ok(Self {
+            table,
+            ndim,
+            boxlen,
+        })
+    }
+
+    /// As `from_columns`, of `rows` particles whose columns, with their types, are loaded when they
+    /// are first asked for.
+    ///
+    /// # Errors
+    /// As `from_columns`.
+    pub fn loading(
+        columns: Vec<(String, DataType)>,
+        rows: usize,
+        ndim: usize,
+        boxlen: f64,
+        loader: Loader,
+    ) -> Result<Self> {
+        let positions = position_names(ndim);
+        let (names, dtypes): (Vec<String>, Vec<DataType>) = columns.iter().cloned().unzip();
+        let empty = names.into_iter().zip(Column::allocate(&dtypes, 0)?);
+        check_positions(&empty.collect::<Vec<_>>(), &positions)?;
+        let table = Table::loading(columns, positions, rows, loader)?;
         Ok(Self {
             table,
             ndim,

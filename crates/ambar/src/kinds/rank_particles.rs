@@ -104,7 +104,16 @@ impl RankParticles {
             own.insert("error_bounds".into(), Value::Object(lossy));
         }
         own.extend(more);
-        writer.group(path, attributes::group("particles", own))?;
+        // Where the Morton curve begins is not written, but says in which order rows are.
+        let lower = [("lower".to_owned(), json!(place.lower))]
+            .into_iter()
+            .collect();
+        writer.define_group(
+            "particles",
+            path,
+            attributes::group("particles", own),
+            lower,
+        )?;
         let chunk_rows = table_chunk_rows(rows);
         let arrays = columns.iter().zip(&bounds).map(|((name, dtype), bound)| {
             let spec = ArraySpec::new(dtype.clone(), &[rows])
@@ -442,5 +451,49 @@ mod tests {
         let flat = ParticleBox { side: 0.0, ..PLACE };
         assert!(refused(&[1], &all, flat).contains("size 0"));
         assert!(refused(&[u64::MAX], &all, PLACE).contains("more than"));
+    }
+
+    /// Ranks that said other things of their particles than rank 0 committed what rank 0 had said.
+    #[test]
+    fn ranks_that_describe_particles_differently_commit_nothing() {
+        let refused = |counts: &[u64], columns: &[(String, DataType)], place| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("ranks.ambar");
+            let options = RankOptions {
+                ranks: 2,
+                ..RankOptions::default()
+            };
+            let mut team = Team::create(&path, options);
+            let none = Compression::default();
+            let of_first = (&[0, 0][..], &names()[..], PLACE);
+            for (rank, (counts, columns, place)) in
+                [of_first, (counts, columns, place)].into_iter().enumerate()
+            {
+                let more = (Attributes::new(), &none);
+                RankParticles::declare(&mut team.0[rank], "/p", counts, columns, place, more)
+                    .unwrap();
+            }
+            let error = team.commit().unwrap_err().to_string();
+            assert!(!path.exists());
+            error
+        };
+        let error = refused(&[0, 7], &names(), PLACE);
+        assert!(
+            error.contains("shape: [0] on rank 0, [7] on rank 1"),
+            "{error}"
+        );
+        let lower = [-1.0, -1.0, 0.0];
+        let error = refused(&[0, 0], &names(), ParticleBox { lower, ..PLACE });
+        assert!(
+            error.contains("lower: [-1.0,-1.0,-1.0] on rank 0"),
+            "{error}"
+        );
+        let mut columns = names();
+        columns[3].0 = "mass".into();
+        let error = refused(&[0, 0], &columns, PLACE);
+        assert!(
+            error.contains("p/id: the array is not defined alike on all ranks"),
+            "{error}"
+        );
     }
 }

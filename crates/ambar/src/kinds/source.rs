@@ -51,6 +51,15 @@ pub trait ColumnSource: Send + Sync {
         Ok(Ahead::default())
     }
 
+    /// Loads columns whose values are loaded when they are first asked for; names of other columns are
+    /// ignored. Called before parallel work that reads them.
+    ///
+    /// # Errors
+    /// As `read`.
+    fn prepare(&self, _names: &[&str]) -> Result<()> {
+        Ok(())
+    }
+
     /// Smallest and largest value of the column in each chunk, rounded outwards to f64, NaN left
     /// out (a chunk without a number has `[inf, -inf]`). `None` where they were not recorded.
     ///

@@ -1,7 +1,6 @@
 //! The columns of a table kept in a store: a group's 1-D arrays, and the index arrays beside them.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -11,8 +10,9 @@ use crate::container::Ahead;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::source::ColumnSource;
-use crate::limits::Limits;
+use crate::limits::{check_memory, zeroed};
 use crate::memory::Column;
+use crate::process::SetOnce;
 use crate::store::{NodeKind, Store};
 
 /// Columns of a group, read on demand.
@@ -24,7 +24,7 @@ pub struct StoredColumns {
     chunk_rows: u64,
     /// Smallest and largest values, float64 (columns, chunks, 2), and the columns it goes along.
     ranges: Option<(Array, Vec<String>)>,
-    loaded: OnceLock<Vec<f64>>,
+    loaded: SetOnce<Vec<f64>>,
 }
 
 impl StoredColumns {
@@ -82,7 +82,7 @@ impl StoredColumns {
             rows,
             chunk_rows,
             ranges,
-            loaded: OnceLock::new(),
+            loaded: SetOnce::new(),
         })
     }
 
@@ -165,8 +165,7 @@ pub(crate) fn whole_array(
             array.dtype()
         ))));
     }
-    let limit = Limits::default().array_bytes;
-    let values = Limits::check("an index", array.elements(), limit).map_err(located)?;
+    let values = check_memory("an index", array.elements()).map_err(located)?;
     let column = Column::allocate(&[dtype], values).map_err(located)?.pop();
     let mut column = column.ok_or_else(|| located(Error::limit("no memory for an index")))?;
     let whole: Vec<Slice> = found.iter().map(|n| Slice::all(*n)).collect();
@@ -216,10 +215,13 @@ impl ColumnSource for StoredColumns {
         let values = match self.loaded.get() {
             Some(values) => values,
             None => {
-                let mut values = vec![0.0; array.elements() as usize];
+                let bytes = array.elements().saturating_mul(8);
+                let located = |error: Error| error.at_node(array.path());
+                let count = check_memory("an index", bytes).map_err(located)? / 8;
+                let mut values: Vec<f64> = zeroed("an index", count).map_err(located)?;
                 let all: Vec<Slice> = array.shape().iter().copied().map(Slice::all).collect();
                 array.read(&all, bytemuck::cast_slice_mut(&mut values))?;
-                self.loaded.get_or_init(|| values)
+                self.loaded.get_or_set(values)
             }
         };
         let chunks = self.rows.div_ceil(self.chunk_rows) as usize;

@@ -7,7 +7,7 @@ use crate::array::table_chunk_rows;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::attributes::{self, names};
-use crate::kinds::memory_source::MemoryColumns;
+use crate::kinds::memory_source::{Loader, MemoryColumns};
 use crate::kinds::predicate::Predicate;
 use crate::kinds::select::{Rows, Selection, select};
 use crate::kinds::source::ColumnSource;
@@ -68,6 +68,27 @@ impl Table {
             .first()
             .map_or(0, |(_, column)| column.rows() as u64);
         Self::with_chunks(columns, positions, table_chunk_rows(rows))
+    }
+
+    /// A table of `rows` rows in memory with the columns of positions `positions`; the `columns`,
+    /// with their types, are loaded when they are first asked for.
+    ///
+    /// # Errors
+    /// As `from_columns`.
+    pub(crate) fn loading(
+        columns: Vec<(String, DataType)>,
+        positions: Vec<String>,
+        rows: usize,
+        loader: Loader,
+    ) -> Result<Self> {
+        let chunk_rows = table_chunk_rows(rows as u64);
+        let loader = Some(loader);
+        let source = MemoryColumns::loading(Vec::new(), columns, loader, rows, chunk_rows)?;
+        Ok(Self {
+            source: Arc::new(source),
+            positions,
+            attributes: Attributes::new(),
+        })
     }
 
     pub(crate) fn with_chunks(
@@ -132,6 +153,12 @@ impl Table {
             region.check(self.positions.len())?;
         }
         let conditions: Vec<&Predicate> = selection.condition.iter().collect();
+        let mut needed = columns.to_vec();
+        needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
+        if selection.region.is_some() {
+            needed.extend(self.positions.iter().map(String::as_str));
+        }
+        self.source.prepare(&needed)?;
         select(self, columns, selection.region.as_ref(), &conditions)
     }
 }

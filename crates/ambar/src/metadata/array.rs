@@ -83,6 +83,29 @@ impl KeyEncoding {
     }
 }
 
+impl KeyEncoding {
+    /// The coordinates of the chunk (or shard) of the array `name` that has this key, if it is the key of
+    /// one in a grid of these lengths.
+    pub fn coordinates(self, name: &str, key: &str, grid: &[u64]) -> Option<Vec<u64>> {
+        let rest = match name {
+            "" => key,
+            _ => key.strip_prefix(name)?.strip_prefix('/')?,
+        };
+        let digits = match (self.prefixed, grid) {
+            (true, []) => return (rest == "c").then(Vec::new),
+            (true, _) => rest.strip_prefix('c')?.strip_prefix(self.separator)?,
+            (false, []) => return (rest == "0").then(Vec::new),
+            (false, _) => rest,
+        };
+        let numbers = digits.split(self.separator).map(|digits| digits.parse());
+        let coordinates: Vec<u64> = numbers.collect::<std::result::Result<_, _>>().ok()?;
+        let inside = coordinates.len() == grid.len()
+            && coordinates.iter().zip(grid).all(|(at, length)| at < length);
+        // Only one spelling of a number is a key.
+        (inside && self.key(name, &coordinates) == key).then_some(coordinates)
+    }
+}
+
 impl ArrayMetadata {
     /// Parses and checks an array's document.
     ///
@@ -149,7 +172,13 @@ impl ArrayMetadata {
         let size = self.dtype.size().unwrap_or(1) as u64;
         let bytes = checked_product(&self.shape, size);
         let chunk = checked_product(&self.chunk_shape, size);
-        Limits::check("an array", bytes.unwrap_or(u64::MAX), limits.array_bytes)?;
+        // Not a matter of memory: any part of an array can be read.
+        if bytes.is_none_or(|bytes| bytes > limits.array_bytes) {
+            return Err(Error::limit(format!(
+                "an array of shape {:?} is declared, over the limit of {} bytes",
+                self.shape, limits.array_bytes
+            )));
+        }
         Limits::check("a chunk", chunk.unwrap_or(u64::MAX), limits.chunk_bytes)?;
         if let Some(sharding) = &self.sharding {
             let fits = sharding.shape.len() == dimensions
@@ -315,4 +344,47 @@ fn key_encoding(encoding: &MetadataV3) -> Result<KeyEncoding> {
         prefixed,
         separator,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_coordinates_are_inverse() {
+        let v2 = KeyEncoding {
+            prefixed: false,
+            separator: '.',
+        };
+        for encoding in [KeyEncoding::DEFAULT, v2] {
+            for name in ["", "a", "deep/er"] {
+                let grids: [&[u64]; 3] = [&[], &[7], &[3, 12]];
+                for grid in grids {
+                    let last: Vec<u64> = grid.iter().map(|length| length - 1).collect();
+                    let key = encoding.key(name, &last);
+                    assert_eq!(encoding.coordinates(name, &key, grid), Some(last), "{key}");
+                    let outside = encoding.key(name, grid);
+                    let found = encoding.coordinates(name, &outside, grid);
+                    assert!(grid.is_empty() || found.is_none(), "{outside}");
+                }
+            }
+        }
+        for key in [
+            "a/c/01",
+            "a/c/+1",
+            "a/c/",
+            "a/c",
+            "a/c/1/1",
+            "b/c/1",
+            "ac/1",
+            "a/x/1",
+            "a/zarr.json",
+        ] {
+            assert_eq!(
+                KeyEncoding::DEFAULT.coordinates("a", key, &[5]),
+                None,
+                "{key}"
+            );
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The end of a step: all ranks seal, rank 0 commits, all learn what became of it.
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 
+use super::definition;
 use super::message::{self, Failure, Index, Outcome};
 use super::writer::RankWriter;
 use crate::container::{Foreign, entry_bytes};
@@ -15,24 +16,26 @@ impl RankWriter {
     /// # Errors
     /// `Invalid` where the bytes cannot be made.
     pub fn seal(&mut self) -> Result<Vec<u8>> {
+        let written = self.arrays.iter().flatten().map(|array| array.written);
+        let mut index = Index {
+            failure: None,
+            entries: Vec::new(),
+            written: written.collect(),
+            ranges: Vec::new(),
+        };
         let sealed = match &self.failure {
             Some(failure) => Err(failure.error()),
             None => self.seal_here(),
         };
-        let ranges = self.told();
-        let index = match self.noting(sealed) {
-            Ok(entries) => Index {
-                failure: None,
-                entries,
-                ranges,
-            },
-            Err(error) => Index {
-                failure: Some(Failure::new(&error)),
-                entries: Vec::new(),
-                ranges: Vec::new(),
-            },
-        };
-        message::encode(&index)
+        match self.noting(sealed) {
+            Ok(entries) => {
+                index.entries = entries;
+                index.ranges = self.told();
+            }
+            Err(_) => index.failure = self.failure.clone(),
+        }
+        let definitions = definition::encode(&std::mem::take(&mut self.definitions))?;
+        index.encode(&definitions)
     }
 
     fn seal_here(&mut self) -> Result<Vec<Foreign>> {
@@ -40,23 +43,26 @@ impl RankWriter {
             let message = format!("values for rank {rank} were not given to it");
             return Err(Error::invalid(message));
         }
-        for mut array in std::mem::take(&mut self.arrays).into_iter().flatten() {
+        let arrays = std::mem::take(&mut self.arrays);
+        self.first_id = (self.first_id)
+            .checked_add(arrays.len() as u32)
+            .ok_or_else(|| Error::limit("a writer declares 2^32 arrays at most; open another"))?;
+        for mut array in arrays.into_iter().flatten() {
             for (shard, waiting) in array.pending.take() {
                 self.encode(&array, &shard, &waiting)
                     .map_err(|error| error.at_node(&array.name))?;
             }
         }
-        for (index, (key, parts)) in (0..).zip(std::mem::take(&mut self.late)) {
-            let len = parts.iter().map(|part| part.len() as u64).sum();
-            let bytes = entry_bytes(&key, len);
+        for (index, entry) in (0..).zip(std::mem::take(&mut self.late)) {
+            let len = entry.parts.iter().map(|part| part.len() as u64).sum();
+            let bytes = entry_bytes(&entry.key, len);
             if bytes > self.longest {
                 let message = format!("{bytes} bytes became of a shard of less than half as many");
-                return Err(Error::limit(message).at_node(key));
+                return Err(Error::limit(message).at_node(entry.key));
             }
             let ranks = (self.rank, self.options.ranks);
             let offset = self.extents.behind(ranks, index, self.longest)?;
-            let parts = parts.into_iter().map(Cow::Owned).collect();
-            self.file.write(offset, key, parts)?;
+            self.file.write(offset, entry)?;
         }
         self.file.finish()
     }
@@ -69,7 +75,7 @@ impl RankWriter {
     pub fn commit(&mut self, indices: &[&[u8]]) -> Result<Vec<u8>> {
         self.store()?;
         let committed = self.commit_here(indices);
-        let outcome = match committed {
+        let outcome = match self.noting(committed) {
             Ok(next) => Outcome {
                 failure: None,
                 next,
@@ -87,18 +93,28 @@ impl RankWriter {
             let (found, ranks) = (indices.len(), self.options.ranks);
             return Err(Error::invalid(format!("{found} indices of {ranks} ranks")));
         }
-        let (mut all, mut told) = (Vec::new(), Vec::new());
-        for (rank, bytes) in indices.iter().enumerate() {
-            let index: Index = message::decode(bytes, "index of a rank")?;
-            if let Some(failure) = index.failure {
-                return Err(failure.of_rank(rank).error());
-            }
-            all.extend(index.entries);
-            told.push(index.ranges);
-        }
+        let indices = indices.iter().map(|bytes| Index::decode(bytes));
+        let indices = indices.collect::<Result<Vec<_>>>()?;
+        check_alike(&indices)?;
+        self.check_usable()?;
+        let expected = std::mem::take(&mut self.expected);
         let gathered = std::mem::take(&mut self.gathered);
         let threads = self.options.threads;
         let store = self.store()?;
+        for (place, (name, expected)) in expected.into_iter().enumerate() {
+            let written = indices
+                .iter()
+                .filter_map(|(index, _)| index.written.get(place));
+            let written = written.fold(0, |all: u64, count| all.saturating_add(*count));
+            if written < expected {
+                store.note_unwritten(&name, expected - written)?;
+            }
+        }
+        let (mut all, mut told) = (Vec::new(), Vec::new());
+        for (index, _) in indices {
+            all.extend(index.entries);
+            told.push(index.ranges);
+        }
         store.adopt(all)?;
         let end = parallel::with_threads(Some(threads), || {
             for (number, gathered) in gathered.into_iter().enumerate() {
@@ -124,6 +140,7 @@ impl RankWriter {
         });
         let next = self.noting(next)?;
         self.gathered.clear();
+        self.expected.clear();
         self.extents.rebase(next);
         self.longest = 0;
         Ok(())
@@ -138,4 +155,37 @@ impl RankWriter {
         let outcome = self.commit(&[&index])?;
         self.conclude(&outcome)
     }
+}
+
+/// Refuses a commit where a rank has failed, ranks have defined things differently, or two have written the same
+/// values.
+fn check_alike(indices: &[(Index, &[u8])]) -> Result<()> {
+    let failed = |received: bool| {
+        let failures = indices.iter().enumerate();
+        let mut failures =
+            failures.filter_map(|(rank, (index, _))| Some((rank, index.failure.clone()?)));
+        failures.find(|(_, failure)| !failure.received || received)
+    };
+    if let Some((rank, failure)) = failed(false) {
+        return Err(failure.of_rank(rank).error());
+    }
+    for (rank, (_, definitions)) in indices.iter().enumerate().skip(1) {
+        definition::compare(indices[0].1, definitions, rank)?;
+    }
+    if let Some((rank, failure)) = failed(true) {
+        return Err(failure.of_rank(rank).error());
+    }
+    let mut writers: HashMap<&str, usize> = HashMap::new();
+    for (rank, (index, _)) in indices.iter().enumerate() {
+        for entry in &index.entries {
+            if let Some(other) = writers.insert(&entry.key, rank) {
+                let message = format!(
+                    "rank {other} and rank {rank} have written the same values: their blocks overlap; \
+                     give each value to one rank"
+                );
+                return Err(Error::invalid(message).at_node(&entry.key));
+            }
+        }
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::decomposition::Decomposition;
+use super::definition::Definition;
 use super::division::divide;
 use super::owners::Owners;
 use super::pending::Pending;
@@ -16,7 +17,7 @@ use crate::store::name_of;
 /// Decompositions whose owners are kept for the next array.
 const KEPT_OWNERS: usize = 8;
 
-/// An array that was declared since the last commit.
+/// An array that was declared since the last commit. Numbers are not used again after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrayId(pub u32);
 
@@ -29,12 +30,14 @@ pub(super) struct Declared {
     pub held: Option<Arc<Decomposition>>,
     pub owners: Option<Arc<Owners>>,
     pub pending: Pending,
+    /// Number of values that this rank wrote.
+    pub written: u64,
 }
 
 impl RankWriter {
     /// Declares an array, to be written before the next commit: all ranks the same ones, in the same
-    /// order. `held` says who writes what of it; with `None` rank 0 writes all of it. What nobody
-    /// writes is the fill value.
+    /// order, else the commit is refused. `held` says who writes what of it; with `None` rank 0 writes
+    /// all of it. What no rank writes is the fill value.
     ///
     /// # Errors
     /// `Invalid` where the spec contradicts itself or the decomposition, or the path is taken;
@@ -45,6 +48,7 @@ impl RankWriter {
         spec: &ArraySpec,
         held: Option<&Arc<Decomposition>>,
     ) -> Result<ArrayId> {
+        self.check_usable()?;
         let declared = self.declare_here(path, spec, held);
         self.noting(declared)
     }
@@ -87,6 +91,21 @@ impl RankWriter {
         if let Some(store) = &mut self.store {
             store.declare_as(&name, &metadata)?;
         }
+        if self.options.ranks > 1 {
+            let definition = Definition::array(&name, (&spec, &metadata), held.as_deref());
+            self.definitions
+                .push(definition.map_err(|error| error.at_node(&name))?);
+        }
+        let values = spec
+            .shape
+            .iter()
+            .fold(1, |all: u64, n| all.saturating_mul(*n));
+        // Blocks of cells are padded with values that no rank has.
+        let expected = match held.as_ref().filter(|_| spec.block_origins.is_some()) {
+            Some(held) => held.blocks().iter().map(|(_, block)| block.values()).sum(),
+            None => values,
+        };
+        self.expected.push((name.clone(), expected));
         let owners = held.as_ref().map(|held| self.owners(held, &metadata));
         let array = Declared {
             shards: Shards::of(&metadata),
@@ -96,10 +115,15 @@ impl RankWriter {
             metadata,
             held,
             pending: Pending::default(),
+            written: 0,
         };
         self.reserve(&array)?;
+        let id = u32::try_from(self.arrays.len())
+            .ok()
+            .and_then(|count| self.first_id.checked_add(count))
+            .ok_or_else(|| Error::limit("a writer declares 2^32 arrays at most; open another"))?;
         self.arrays.push(Some(array));
-        Ok(ArrayId(self.arrays.len() as u32 - 1))
+        Ok(ArrayId(id))
     }
 
     /// The owners of an array's shards, as they were for the last array cut like this one.

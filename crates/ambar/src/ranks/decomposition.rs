@@ -1,5 +1,6 @@
 //! Who holds what: the blocks into which an array is cut among the ranks.
 
+use super::definition::digest;
 use crate::array::Region;
 use crate::error::{Error, Result};
 
@@ -15,6 +16,8 @@ pub struct Decomposition {
     shape: Vec<u64>,
     /// Who holds it, and the block, by rank; empty ones are left out.
     blocks: Vec<(u32, Region)>,
+    /// What messages say of it, equal where two decompositions are.
+    summary: String,
 }
 
 impl Decomposition {
@@ -23,6 +26,7 @@ impl Decomposition {
     /// # Errors
     /// `Invalid` for a block that does not lie in an array of `shape`.
     pub fn encode(shape: &[u64], blocks: &[Region]) -> Result<Vec<u8>> {
+        check_count(shape.len() as u64, blocks.len() as u64)?;
         let mut words = vec![shape.len() as u64, blocks.len() as u64];
         words.extend(shape);
         for block in blocks {
@@ -40,25 +44,21 @@ impl Decomposition {
     /// # Errors
     /// `Invalid` where two ranks speak of different shapes, or bytes are none of `encode`.
     pub fn gather(parts: &[&[u8]]) -> Result<Self> {
-        let mut all: Option<Self> = None;
+        let mut all = Vec::new();
+        let mut first: Option<Vec<u64>> = None;
         for (rank, part) in parts.iter().enumerate() {
             let (shape, blocks) = parse(part)?;
-            let all = all.get_or_insert_with(|| Self {
-                shape: shape.clone(),
-                blocks: Vec::new(),
-            });
-            if all.shape != shape {
-                let message = format!(
-                    "rank {rank} speaks of an array of {shape:?}, others of {:?}; all must say the \
-                     same",
-                    all.shape
-                );
-                return Err(Error::invalid(message));
+            all.extend(blocks.into_iter().map(|block| (rank as u32, block)));
+            let first = first.get_or_insert_with(|| shape.clone());
+            if *first != shape {
+                return Err(Error::invalid(format!(
+                    "the blocks of rank {rank} are of an array of {shape:?}, those of rank 0 of {first:?}; \
+                     use one shape on all ranks"
+                )));
             }
-            let held = blocks.into_iter().filter(|block| block.values() > 0);
-            all.blocks.extend(held.map(|block| (rank as u32, block)));
         }
-        all.ok_or_else(|| Error::invalid("blocks of no rank at all"))
+        let shape = first.ok_or_else(|| Error::invalid("blocks of 0 ranks; expected 1 or more"))?;
+        Ok(Self::new(&shape, all))
     }
 
     /// All of an array, held by rank 0.
@@ -70,10 +70,20 @@ impl Decomposition {
     pub(crate) fn new(shape: &[u64], mut blocks: Vec<(u32, Region)>) -> Self {
         blocks.retain(|(_, block)| block.values() > 0);
         blocks.sort_by_key(|(rank, _)| *rank);
+        let words = blocks
+            .iter()
+            .map(|(rank, block)| (rank, &block.start, &block.shape));
+        let digest = digest(&words.collect::<Vec<_>>());
         Self {
             shape: shape.to_vec(),
+            summary: format!("{} blocks, digest {digest}", blocks.len()),
             blocks,
         }
+    }
+
+    /// What messages say of it, equal where two decompositions are.
+    pub(super) fn summary(&self) -> &str {
+        &self.summary
     }
 
     /// The arrays' shape.
@@ -102,6 +112,16 @@ fn outside(block: &Region, shape: &[u64]) -> Error {
     ))
 }
 
+/// Refuses more than one block of an array of one value: no number of the bytes would bound how many.
+fn check_count(dimensions: u64, blocks: u64) -> Result<()> {
+    if dimensions == 0 && blocks > 1 {
+        return Err(Error::invalid(format!(
+            "{blocks} blocks of an array of one value; expected 0 or 1"
+        )));
+    }
+    Ok(())
+}
+
 /// The shape and the blocks that `bytes` say.
 fn parse(bytes: &[u8]) -> Result<(Vec<u64>, Vec<Region>)> {
     let damaged = || Error::invalid("these bytes are no rank's blocks");
@@ -124,6 +144,7 @@ fn parse(bytes: &[u8]) -> Result<(Vec<u64>, Vec<Region>)> {
     {
         return Err(damaged());
     }
+    check_count(*dimensions, *count)?;
     let dimensions = *dimensions as usize;
     let (shape, rest) = rest.split_at(dimensions);
     let mut blocks = Vec::new();

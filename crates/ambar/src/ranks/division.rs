@@ -87,7 +87,10 @@ fn shards(spec: &ArraySpec, held: &Decomposition, steps: &[u64], chunk: &[u64]) 
     let mut shard = vec![0; chunk.len()];
     for d in (0..chunk.len()).rev() {
         let aligned = steps[d].is_multiple_of(chunk[d]);
-        let chunks = (if aligned { steps[d] } else { spec.shape[d] }).div_ceil(chunk[d]);
+        // An array without values has one chunk in that dimension, too.
+        let chunks = (if aligned { steps[d] } else { spec.shape[d] })
+            .div_ceil(chunk[d])
+            .max(1);
         let most = chunks.min(room).max(1);
         let count = if aligned && steps[d] < spec.shape[d] {
             // The largest divisor that fits: shards end where blocks do.

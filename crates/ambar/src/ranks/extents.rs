@@ -17,7 +17,9 @@ pub enum Placement {
 /// Adds the number it is given to the counter that all ranks share, and returns what it was before.
 pub type Reserve = dyn FnMut(u64) -> Result<u64> + Send;
 
-/// Bytes that a rank takes from the counter at least, so that small entries lie side by side.
+/// Bytes that a rank takes from the counter at least, so that small entries lie side by side: `FIRST` after a
+/// commit, and then twice as many each time up to `LEAST`. So a store of few values is a short file.
+const FIRST: u64 = 16 << 10;
 const LEAST: u64 = 1 << 20;
 
 /// Bytes that a rank takes from the counter at most for entries that are not there yet.
@@ -43,7 +45,10 @@ impl Extent {
 /// What a rank has of the file.
 pub(super) struct Extents {
     alignment: u64,
+    /// What a rank takes next from the counter, from what on it grows, and up to what.
     least: u64,
+    first: u64,
+    most: u64,
     /// Extents with room left: of the counter one, of reserved ones those of each array.
     own: Vec<Extent>,
     source: Source,
@@ -68,7 +73,9 @@ impl Extents {
         let end = end.next_multiple_of(alignment);
         Self {
             alignment,
-            least: if least == 0 { LEAST } else { least },
+            least: if least == 0 { FIRST } else { least },
+            first: if least == 0 { FIRST } else { least },
+            most: if least == 0 { LEAST } else { least },
             own: Vec::new(),
             source: match (ranks, placement) {
                 (1, _) => Source::Alone(end),
@@ -104,6 +111,7 @@ impl Extents {
     /// Goes on from there.
     pub fn rebase(&mut self, next: u64) {
         self.own.clear();
+        self.least = self.first;
         match &mut self.source {
             Source::Alone(base)
             | Source::Missing(base)
@@ -161,6 +169,7 @@ impl Extents {
                     .max(self.least)
                     .checked_next_multiple_of(self.alignment);
                 let wanted = wanted.ok_or_else(too_long)?;
+                self.least = self.least.saturating_mul(2).min(self.most);
                 let start = base.checked_add(counter(wanted)?).ok_or_else(too_long)?;
                 let end = start.checked_add(wanted).ok_or_else(too_long)?;
                 let mut extent = Extent { start, end };
@@ -215,12 +224,31 @@ mod tests {
         }));
         assert_eq!(extents.place(10, 0).unwrap(), Some(4096));
         assert_eq!(extents.place(10, 0).unwrap(), Some(4106));
-        assert_eq!(extents.place(5 << 20, 0).unwrap(), Some(4096 + LEAST));
+        assert_eq!(extents.place(5 << 20, 0).unwrap(), Some(4096 + FIRST));
         assert_eq!(extents.place(10, 0).unwrap(), Some(4116));
         let next = extents.next_base(4096 + (6 << 20) + 100).unwrap();
-        assert_eq!(next, 8192);
+        assert_eq!(next, 8192 + LEAST - FIRST);
         extents.rebase(next);
         assert_eq!(extents.place(10, 0).unwrap(), Some(8192 + (6 << 20)));
+    }
+
+    #[test]
+    fn extents_grow_with_what_a_rank_writes() {
+        let mut extents = Extents::new(2, Placement::Counter, 0, 4096, 0);
+        let taken = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let list = std::sync::Arc::clone(&taken);
+        extents.count_with(Box::new(move |bytes| {
+            let mut list = list.lock().unwrap();
+            list.push(bytes);
+            Ok(list.iter().sum::<u64>() - bytes)
+        }));
+        for _ in 0..9 {
+            extents.place(9000, 0).unwrap();
+        }
+        assert_eq!(*taken.lock().unwrap(), [FIRST, 2 * FIRST, 4 * FIRST]);
+        extents.rebase(0);
+        extents.place(9000, 0).unwrap();
+        assert_eq!(taken.lock().unwrap()[3], FIRST);
     }
 
     #[test]

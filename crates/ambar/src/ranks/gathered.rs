@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::definition::Definition;
 use super::writer::RankWriter;
 use crate::array::{ArrayData, ArraySpec, Strings};
 use crate::dtype::DataType;
 use crate::error::Result;
+use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
 /// Writes what becomes of ranges: by place, `[inf, -inf]` where no rank has told any.
@@ -45,8 +47,16 @@ impl RankWriter {
         RangesId(self.gathered.len() - 1)
     }
 
-    /// Writes a text, an array of one value, in the next commit: all ranks call it, rank 0 does it.
-    pub fn write_text(&mut self, path: &str, text: &str) {
+    /// Writes a text, an array of one value, in the next commit: all ranks call it with the same text, rank
+    /// 0 writes it.
+    ///
+    /// # Errors
+    /// What has failed before; nothing can be committed then.
+    pub fn write_text(&mut self, path: &str, text: &str) -> Result<()> {
+        self.check_usable()?;
+        let properties = [("text".to_owned(), text.into())].into_iter().collect();
+        self.definitions
+            .push(Definition::new("text", path, properties));
         let path = path.to_owned();
         let texts: Strings = [text].into_iter().collect();
         let finish = move |store: &mut StoreWriter, _: &[[f64; 2]]| {
@@ -54,6 +64,27 @@ impl RankWriter {
             store.write_array(&path, &spec, ArrayData::Strings(&texts))
         };
         self.declare_ranges(0, Box::new(finish));
+        Ok(())
+    }
+
+    /// Makes a group as [`RankWriter::group`], which all ranks describe alike: by its attributes, and by
+    /// `more`, which is not written.
+    ///
+    /// # Errors
+    /// As `group`.
+    pub fn define_group(
+        &mut self,
+        kind: &'static str,
+        path: &str,
+        attributes: Attributes,
+        more: Attributes,
+    ) -> Result<()> {
+        self.check_usable()?;
+        let mut properties = attributes.clone();
+        properties.extend(more);
+        self.definitions
+            .push(Definition::new(kind, path, properties));
+        self.group(path, attributes)
     }
 
     /// Tells a range of values of this rank's, without NaN.

@@ -30,11 +30,13 @@ impl Invitation {
     }
 }
 
-/// What a rank tells rank 0: what it has written, or why it could not.
+/// What a rank sends to rank 0: what it has written, or why it could not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Index {
     pub failure: Option<Failure>,
     pub entries: Vec<Foreign>,
+    /// Number of values that it wrote, of each array.
+    pub written: Vec<u64>,
     /// Ranges of its values, by declaration.
     pub ranges: Vec<Vec<Told>>,
 }
@@ -51,6 +53,8 @@ pub(super) struct Outcome {
 pub(super) struct Failure {
     kind: u8,
     text: String,
+    /// Whether it came with values from another rank: then what the two define differently may be why.
+    pub received: bool,
 }
 
 const KINDS: [ErrorKind; 8] = [
@@ -70,7 +74,15 @@ impl Failure {
         Self {
             kind: kind.unwrap_or(KINDS.len()) as u8,
             text: error.to_string(),
+            received: false,
         }
+    }
+
+    /// An error in values from another rank.
+    pub fn received(error: &Error) -> Self {
+        let mut failure = Self::new(error);
+        failure.received = true;
+        failure
     }
 
     /// The error, of a rank if it is known.
@@ -79,13 +91,41 @@ impl Failure {
         self
     }
 
+    /// The error of whatever is tried after it.
+    pub fn again(&self) -> Error {
+        let mut error = self.clone();
+        error.text = format!(
+            "this writer has failed before and can only be closed; then append to the last commit. It \
+             failed with: {}",
+            self.text
+        );
+        error.error()
+    }
+
     pub fn error(&self) -> Error {
         let kind = KINDS.get(usize::from(self.kind)).copied();
         Error::new(kind.unwrap_or(ErrorKind::Io), self.text.clone())
     }
 }
 
-pub(super) fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>> {
+impl Index {
+    /// The index as bytes, behind the rank's definitions and their length.
+    pub fn encode(&self, definitions: &[u8]) -> Result<Vec<u8>> {
+        let len = (definitions.len() as u64).to_le_bytes();
+        let index = encode(self)?;
+        Ok([&len[..], definitions, &index].concat())
+    }
+
+    /// The index, and the definitions.
+    pub fn decode(bytes: &[u8]) -> Result<(Self, &[u8])> {
+        let parts = word(bytes).and_then(|(len, rest)| rest.split_at_checked(len as usize));
+        let (definitions, index) =
+            parts.ok_or_else(|| Error::invalid("the bytes are too short for a rank's index"))?;
+        Ok((decode(index, "index of a rank")?, definitions))
+    }
+}
+
+pub(super) fn encode<T: Serialize + ?Sized>(message: &T) -> Result<Vec<u8>> {
     serde_json::to_vec(message)
         .map_err(|error| Error::invalid(format!("a message between ranks: {error}")))
 }

@@ -4,8 +4,9 @@
 //!
 //! 1. Rank 0 makes a [`RankWriter`] with [`RankWriter::create`] or [`RankWriter::append`], and gives
 //!    its [`RankWriter::invitation`] to the others, who [`RankWriter::join`].
-//! 2. All declare the same arrays in the same order. Who holds what of them, their
-//!    [`Decomposition`], was gathered from all before. Chunks and shards are cut along it.
+//! 2. All declare the same arrays in the same order; a commit is refused where two ranks declare one
+//!    differently. Who holds what of them, their [`Decomposition`], was gathered from all before. Chunks
+//!    and shards are cut along it.
 //! 3. Each writes its blocks. Shards that it holds whole are encoded and go to extents of the file
 //!    that are its own; nobody waits for anybody. Of the others, one rank is the owner: pieces for
 //!    it wait in the [`RankWriter::outbox`].
@@ -18,6 +19,7 @@
 mod commit;
 mod declare;
 mod decomposition;
+mod definition;
 mod division;
 mod extents;
 mod gathered;
@@ -34,6 +36,7 @@ mod tests;
 
 pub use declare::ArrayId;
 pub use decomposition::Decomposition;
+pub(crate) use definition::digest;
 pub use extents::{Placement, Reserve};
 pub(crate) use gathered::RangesId;
 pub use writer::{RankOptions, RankWriter};

@@ -20,7 +20,7 @@ fn a_text_is_rank_0s() {
     let path = folder.path().join("ranks.ambar");
     let mut team = Team::create(&path, options(3, Placement::Counter));
     for rank in &mut team.0 {
-        rank.write_text("/source/run", "a run");
+        rank.write_text("/source/run", "a run").unwrap();
     }
     team.commit().unwrap();
     let array = Store::open(&path).unwrap().array("/source/run").unwrap();
@@ -376,4 +376,310 @@ fn another_file_of_the_name_is_not_written_to() {
     std::fs::write(&other, b"other").unwrap();
     std::fs::rename(&other, folder.path().join(".x.ambar.ambar-new")).unwrap();
     assert!(RankWriter::join(&invitation, 1).is_err());
+}
+
+/// What a commit is refused with where two ranks define `a` by these specs, each holding a half of it.
+fn refused_commit(specs: [&ArraySpec; 2], cuts: [u64; 2]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut team = Team::create(&path, options(2, Placement::Counter));
+    for (rank, spec) in specs.into_iter().enumerate() {
+        let length = spec.shape[0];
+        let own = |cut: u64| {
+            [
+                vec![region(&[0], &[cut])],
+                vec![region(&[cut], &[length - cut])],
+            ]
+        };
+        let held = team.gather(&spec.shape, &own(cuts[rank]));
+        let writer = &mut team.0[rank];
+        let array = writer.declare("/group/a", spec, Some(&held)).unwrap();
+        let block = &own(cuts[rank])[rank][0];
+        let size = spec.dtype.size().unwrap() as u64;
+        let zeros = vec![0; (block.values() * size) as usize];
+        writer.write(array, block, &zeros).unwrap();
+    }
+    let error = team
+        .commit()
+        .expect_err("ranks that define an array differently");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    drop(team);
+    assert!(!path.exists(), "something of it is visible");
+    error.to_string()
+}
+
+/// Ranks that defined an array with other bounds, types or attributes used to commit, and values were lost.
+#[test]
+fn ranks_that_define_an_array_differently_commit_nothing() {
+    let spec = ArraySpec::new(DataType::Float64, &[40_000]).chunks(&[5000]);
+    let bounded = spec.clone().error_bound(Some(1e-3));
+    let mut attributes = spec.clone();
+    attributes.attributes.insert("units".into(), "m".into());
+    let others = [
+        (
+            bounded.clone(),
+            "error_bound: none on rank 0, 0.001 on rank 1",
+        ),
+        (
+            ArraySpec::new(DataType::Int64, &[40_000]).chunks(&[5000]),
+            "data_type: \"float64\" on rank 0, \"int64\" on",
+        ),
+        (
+            ArraySpec::new(DataType::Float64, &[40_001]).chunks(&[5000]),
+            "shape: [40000] on rank 0, [40001] on rank 1",
+        ),
+        (spec.clone().chunks(&[10_000]), "chunk"),
+        (spec.clone().shards(&[20_000]), "chunk_grid"),
+        (
+            spec.clone().dimensions(&["x"]),
+            "dimension_names: none on rank 0, [\"x\"] on rank 1",
+        ),
+        (
+            attributes,
+            "attributes.units: none on rank 0, \"m\" on rank 1",
+        ),
+        (
+            spec.clone().fill_value_of(7.0),
+            "fill_value: 0.0 on rank 0, 7.0 on rank 1",
+        ),
+        (spec.clone().profile(Profile::Raw), "codecs"),
+    ];
+    for (other, expected) in others {
+        let error = refused_commit([&spec, &other], [20_000; 2]);
+        assert!(
+            error.contains("group/a") && error.contains(expected),
+            "{error}"
+        );
+    }
+    let looser = spec.clone().error_bound(Some(1e-1));
+    let error = refused_commit([&bounded, &looser], [20_000; 2]);
+    assert!(
+        error.contains("error_bound: 0.001 on rank 0, 0.1 on rank 1"),
+        "{error}"
+    );
+    let error = refused_commit([&spec, &spec], [20_000, 10_000]);
+    assert!(error.contains("decomposition"), "{error}");
+}
+
+/// An array that one rank did not define, or defined in another order, used to read as zeros.
+#[test]
+fn ranks_that_skip_a_definition_commit_nothing() {
+    let spec = ArraySpec::new(DataType::Float64, &[10]);
+    for (names, expected) in [
+        (
+            [&["a", "b"][..], &["a"]],
+            "rank 1 did not define it, rank 0 did",
+        ),
+        (
+            [&["a"], &["a", "b"]],
+            "rank 0 did not define it, rank 1 did",
+        ),
+        (
+            [&["a", "b"], &["a", "c"]],
+            "rank 1 did not define it, rank 0 did",
+        ),
+        (
+            [&["a", "b"], &["b", "a"]],
+            "definition number 1 on rank 0, number 2 on rank 1",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ambar");
+        let mut team = Team::create(&path, options(2, Placement::Counter));
+        for (rank, names) in names.into_iter().enumerate() {
+            for name in names {
+                team.0[rank].declare(name, &spec, None).unwrap();
+            }
+        }
+        let error = team
+            .commit()
+            .expect_err("a definition is missing")
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+        drop(team);
+        assert!(!path.exists());
+    }
+}
+
+/// The pieces that rank 1 gets for an array that it did not define must not hide what is wrong.
+#[test]
+fn pieces_of_an_array_that_a_rank_skipped_do_not_hide_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut team = Team::create(&path, options(2, Placement::Counter));
+    let blocks = [vec![region(&[0], &[5])], vec![region(&[5], &[95])]];
+    let held = team.gather(&[100], &blocks);
+    let spec = ArraySpec::new(DataType::Float64, &[100]);
+    let array = team.0[0].declare("a", &spec, Some(&held)).unwrap();
+    team.0[0].write(array, &blocks[0][0], &[0; 40]).unwrap();
+    let error = team.commit().unwrap_err().to_string();
+    assert!(error.contains("rank 1 did not define it"), "{error}");
+}
+
+/// Texts that differed between ranks were taken from rank 0 without a word.
+#[test]
+fn texts_that_differ_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut team = Team::create(&path, options(2, Placement::Counter));
+    let _ = team.0[0].write_text("/source/run", "a run");
+    let _ = team.0[1].write_text("/source/run", "another run");
+    let error = team.commit().unwrap_err().to_string();
+    assert!(
+        error.contains("text: \"a run\" on rank 0, \"another run\" on rank 1"),
+        "{error}"
+    );
+    assert!(!path.exists());
+}
+
+/// After a failed commit arrays could be defined and written, and later commits depended on what was left.
+#[test]
+fn after_an_error_everything_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut alone =
+        RankWriter::create(&path, &CreateOptions::default(), RankOptions::default()).unwrap();
+    let spec = ArraySpec::new(DataType::Float64, &[10]);
+    let good = alone.declare("good", &spec, None).unwrap();
+    assert!(alone.write(good, &region(&[5], &[6]), &[0; 48]).is_err());
+    for refused in [
+        alone.declare("b", &spec, None).map(|_| ()),
+        alone.write(good, &region(&[0], &[10]), &[0; 80]),
+        alone.group("g", Attributes::new()),
+        alone.set_attributes("good", Attributes::new()),
+        alone.begin_step("", 0.0).map(|_| ()),
+        alone.commit_alone(),
+        alone.commit_alone(),
+        alone.declare("b", &spec, None).map(|_| ()),
+    ] {
+        let error = refused.unwrap_err().to_string();
+        assert!(
+            error.contains("does not lie in an array of [10]"),
+            "{error}"
+        );
+    }
+    drop(alone);
+    assert!(!path.exists());
+}
+
+/// Handles began at 0 again after a commit, so that one from before it wrote into another array.
+#[test]
+fn a_handle_from_before_a_commit_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut alone =
+        RankWriter::create(&path, &CreateOptions::default(), RankOptions::default()).unwrap();
+    let spec = ArraySpec::new(DataType::Float64, &[10]);
+    let all = region(&[0], &[10]);
+    let stale = alone.declare("a", &spec, None).unwrap();
+    alone.write(stale, &all, &[0; 80]).unwrap();
+    alone.commit_alone().unwrap();
+    let fresh = alone.declare("b", &spec, None).unwrap();
+    assert_ne!(stale, fresh);
+    let error = alone.write(stale, &all, &[0; 80]).unwrap_err();
+    assert!(error.to_string().contains("last commit"), "{error}");
+}
+
+/// An array without values in one dimension, and chunks in all, used to divide by zero.
+#[test]
+fn an_empty_array_may_have_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut alone =
+        RankWriter::create(&path, &CreateOptions::default(), RankOptions::default()).unwrap();
+    let spec = ArraySpec::new(DataType::Float64, &[5, 0]).chunks(&[4, 3]);
+    alone.declare("a", &spec, None).unwrap();
+    alone.commit_alone().unwrap();
+    assert!(read(&path, "a").is_empty());
+}
+
+/// Values that a rank forgot to write used to be zeros that nothing told from others.
+#[test]
+fn values_that_no_rank_wrote_are_counted_in_the_array() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let blocks = [vec![region(&[0], &[70])], vec![region(&[70], &[30])]];
+    let mut team = Team::create(&path, options(2, Placement::Counter));
+    let held = team.gather(&[100], &blocks);
+    let part = team.gather(&[100], &[blocks[0].clone(), vec![]]);
+    let mut spec = ArraySpec::new(DataType::Float64, &[100]).fill_value_of(-1.0);
+    spec.attributes.insert("units".into(), "m".into());
+    let write = |team: &mut Team, array, ranks: &[usize]| {
+        for rank in ranks {
+            let own = values(&blocks[*rank][0]);
+            let bytes = bytemuck::cast_slice(&own);
+            team.0[*rank]
+                .write(array, &blocks[*rank][0], bytes)
+                .unwrap();
+        }
+    };
+    let array = team.declare("complete", &spec, &held);
+    write(&mut team, array, &[0, 1]);
+    let array = team.declare("forgotten", &spec, &held);
+    write(&mut team, array, &[0]);
+    let array = team.declare("not_covered", &spec, &part);
+    write(&mut team, array, &[0]);
+    team.commit().unwrap();
+    let store = Store::open(&path).unwrap();
+    let attributes = |name: &str| {
+        let attributes = store.array(name).unwrap().attributes().clone();
+        assert_eq!(attributes["units"], "m");
+        attributes.get("ambar").cloned()
+    };
+    assert_eq!(attributes("complete"), None);
+    let missing = serde_json::json!({"unwritten_values": 30});
+    assert_eq!(attributes("forgotten"), Some(missing.clone()));
+    assert_eq!(attributes("not_covered"), Some(missing));
+    assert_eq!(read(&path, "forgotten")[70..], [-1.0; 30]);
+}
+
+/// Shards that two ranks wrote whole, as their blocks overlapped, used to be those of either rank.
+#[test]
+fn blocks_of_two_ranks_that_overlap_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut team = Team::create(&path, options(2, Placement::Counter));
+    let all = region(&[0], &[100]);
+    let held = team.gather(&[100], &[vec![all.clone()], vec![all.clone()]]);
+    let array = team.declare("a", &ArraySpec::new(DataType::Float64, &[100]), &held);
+    for rank in &mut team.0 {
+        let own = values(&all);
+        rank.write(array, &all, bytemuck::cast_slice(&own)).unwrap();
+    }
+    let error = team.commit().unwrap_err().to_string();
+    assert!(
+        error.contains("rank 0") && error.contains("rank 1"),
+        "{error}"
+    );
+}
+
+/// One bit of the bytes of a rank's blocks of a single value used to ask for 25 GB.
+#[test]
+fn no_number_of_blocks_of_a_single_value_takes_memory() {
+    let mut bytes = Decomposition::encode(&[], &[region(&[], &[])]).unwrap();
+    assert!(Decomposition::gather(&[&bytes]).is_ok());
+    bytes[8 + 8 + 5] ^= 1; // the number of blocks, 2^40 more
+    assert!(Decomposition::gather(&[&bytes]).is_err());
+}
+
+/// Each rank used to take 1 MiB of the file for its first values, however few.
+#[test]
+fn a_small_store_of_many_ranks_is_a_short_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let blocks: Vec<Vec<Region>> = (0..4)
+        .map(|rank| vec![region(&[rank << 14], &[1 << 14])])
+        .collect();
+    let mut team = Team::create(&path, options(4, Placement::Counter));
+    let held = team.gather(&[4 << 14], &blocks);
+    let spec = ArraySpec::new(DataType::Float64, &[4 << 14]).profile(Profile::Raw);
+    let array = team.declare("a", &spec, &held);
+    for (rank, blocks) in team.0.iter_mut().zip(&blocks) {
+        let own = values(&blocks[0]);
+        rank.write(array, &blocks[0], bytemuck::cast_slice(&own))
+            .unwrap();
+    }
+    team.commit().unwrap();
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    assert!(bytes < 600_000, "{bytes}");
 }

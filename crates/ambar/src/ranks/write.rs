@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use super::declare::{ArrayId, Declared};
-use super::message::{self, Piece};
+use super::message::{self, Failure, Piece};
 use super::pending::Waiting;
 use super::writer::RankWriter;
 use crate::array::{Region, copy_common};
-use crate::container::entry_bytes;
+use crate::container::{NewEntry, entry_bytes};
+use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
 impl RankWriter {
@@ -18,6 +19,7 @@ impl RankWriter {
     /// `Invalid` where data and region do not fit, or values were written before; `Io`. After an error
     /// nothing can be committed.
     pub fn write(&mut self, array: ArrayId, region: &Region, values: &[u8]) -> Result<()> {
+        self.check_usable()?;
         let written = self.write_here(array, region, values);
         self.noting(written)
     }
@@ -31,17 +33,63 @@ impl RankWriter {
                 .in_file(self.file.path().display())
         };
         let written = written.map_err(error);
-        self.arrays[id.0 as usize] = Some(array);
+        array.written += region.values();
+        self.put_back(id, array);
         written
+    }
+
+    /// The place of an array in the list.
+    fn place(&self, id: ArrayId) -> Result<usize> {
+        let place = id.0.checked_sub(self.first_id).map(|place| place as usize);
+        let known = |place: &usize| self.arrays.get(*place).is_some_and(Option::is_some);
+        place.filter(known).ok_or_else(|| {
+            Error::invalid(format!(
+                "array number {} was not defined since the last commit; define it again, and use the \
+                 number that this returns",
+                id.0
+            ))
+        })
     }
 
     /// Takes an array out of the list, to be put back.
     fn take(&mut self, id: ArrayId) -> Result<Declared> {
-        let array = self.arrays.get_mut(id.0 as usize).and_then(Option::take);
-        array.ok_or_else(|| {
-            let message = "this array was not declared since the last commit; declare it";
-            Error::invalid(message)
-        })
+        let place = self.place(id)?;
+        let array = self.arrays.get_mut(place).and_then(Option::take);
+        array.ok_or_else(|| Error::invalid("this array is being written by another thread"))
+    }
+
+    fn put_back(&mut self, id: ArrayId, array: Declared) {
+        if let Some(place) = self.arrays.get_mut((id.0 - self.first_id) as usize) {
+            *place = Some(array);
+        }
+    }
+
+    /// The type of an array's values, and its number of dimensions.
+    ///
+    /// # Errors
+    /// `Invalid` where it was not declared since the last commit; what has failed before.
+    pub fn type_of(&self, id: ArrayId) -> Result<(&DataType, usize)> {
+        self.check_usable()?;
+        let place = self.place(id)?;
+        let metadata = self
+            .arrays
+            .get(place)
+            .and_then(Option::as_ref)
+            .map(|array| &array.metadata);
+        let metadata = metadata.ok_or_else(|| Error::invalid("no such array"))?;
+        Ok((&metadata.dtype, metadata.shape.len()))
+    }
+
+    /// Refuses a region that this rank may not write, before its values are copied.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn check_region(&self, id: ArrayId, region: &Region) -> Result<()> {
+        let place = self.place(id)?;
+        match self.arrays.get(place).and_then(Option::as_ref) {
+            Some(array) => check_place(array, self.rank, region),
+            None => Ok(()),
+        }
     }
 
     fn write_part(
@@ -64,11 +112,11 @@ impl RankWriter {
             let part = self.encoding(|| array.part(region.clone(), values))?;
             let alike = array.metadata.chain.is_plain(&array.metadata.dtype);
             for (done, shard) in whole.iter().enumerate() {
-                let (key, bytes) = self.encoding(|| part.encode(shard))?;
+                let entry = self.encoding(|| part.encode(shard))?;
                 let left = whole.len() - 1 - done;
                 // What follows should lie behind it: a file is read faster in long runs. Raw shards are
                 // equally long; of others no more room is taken than for what was written already.
-                self.emit(key, bytes, if alike { left } else { left.min(done) })?;
+                self.emit(entry, if alike { left } else { left.min(done) })?;
             }
         }
         for shard in &parts {
@@ -102,8 +150,8 @@ impl RankWriter {
         whole: &Waiting,
     ) -> Result<()> {
         let part = array.part(whole.region.clone(), &whole.values)?;
-        let (key, parts) = self.encoding(|| part.encode(shard))?;
-        self.emit(key, parts, 0)
+        let entry = self.encoding(|| part.encode(shard))?;
+        self.emit(entry, 0)
     }
 
     /// Puts values of a shard that another rank owns into its outbox.
@@ -130,13 +178,17 @@ impl RankWriter {
     }
 
     /// Finds a place for an entry, to be followed by `more` of about its length, and has it written.
-    fn emit(&mut self, key: String, parts: Vec<Cow<'_, [u8]>>, more: usize) -> Result<()> {
-        let len = parts.iter().map(|part| part.len() as u64).sum();
-        match self.extents.place(entry_bytes(&key, len), more as u64)? {
-            Some(offset) => self.file.write(offset, key, parts),
+    fn emit(&mut self, entry: NewEntry<'_>, more: usize) -> Result<()> {
+        let len = entry.parts.iter().map(|part| part.len() as u64).sum();
+        match self
+            .extents
+            .place(entry_bytes(&entry.key, len), more as u64)?
+        {
+            Some(offset) => self.file.write(offset, entry),
             None => {
-                let parts = parts.into_iter().map(Cow::into_owned).collect();
-                self.late.push((key, parts));
+                let parts = entry.parts.into_iter();
+                let parts = parts.map(|part| Cow::Owned(part.into_owned())).collect();
+                self.late.push(NewEntry { parts, ..entry });
                 Ok(())
             }
         }
@@ -145,6 +197,9 @@ impl RankWriter {
     /// What rank `to` must get once all has been written here; empty where its blocks and this rank's
     /// meet between shards.
     pub fn outbox(&mut self, to: u32) -> Vec<u8> {
+        if self.failure.is_some() {
+            self.outbox.clear();
+        }
         self.outbox.remove(&to).unwrap_or_default()
     }
 
@@ -153,10 +208,14 @@ impl RankWriter {
     /// # Errors
     /// As `write`.
     pub fn inbox(&mut self, from: u32, bytes: &[u8]) -> Result<()> {
+        self.check_usable()?;
         let taken = self
             .inbox_here(bytes)
             .map_err(|error| error.at_node(format!("values from rank {from}")));
-        self.noting(taken)
+        if let Err(error) = &taken {
+            self.failure = Some(Failure::received(error));
+        }
+        taken
     }
 
     fn inbox_here(&mut self, bytes: &[u8]) -> Result<()> {
@@ -164,7 +223,7 @@ impl RankWriter {
             let id = ArrayId(piece.array);
             let mut array = self.take(id)?;
             let added = self.add_piece(&mut array, &piece);
-            self.arrays[id.0 as usize] = Some(array);
+            self.put_back(id, array);
             added?;
         }
         Ok(())
@@ -188,6 +247,12 @@ impl RankWriter {
 
 /// Checks that a rank may write these values.
 fn check(array: &Declared, rank: u32, region: &Region, values: &[u8]) -> Result<()> {
+    check_place(array, rank, region)?;
+    check_length(array, region, values)
+}
+
+/// Checks that a rank may write this region.
+fn check_place(array: &Declared, rank: u32, region: &Region) -> Result<()> {
     if !region.lies_in(&array.metadata.shape) {
         let message = format!(
             "a region of {:?} from {:?} on does not lie in an array of {:?}",
@@ -206,7 +271,7 @@ fn check(array: &Declared, rank: u32, region: &Region, values: &[u8]) -> Result<
         );
         return Err(Error::invalid(message));
     }
-    check_length(array, region, values)
+    Ok(())
 }
 
 fn check_length(array: &Declared, region: &Region, values: &[u8]) -> Result<()> {

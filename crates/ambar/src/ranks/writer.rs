@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use super::declare::Declared;
 use super::decomposition::Decomposition;
+use super::definition::Definition;
 use super::extents::{Extents, Placement, Reserve};
 use super::gathered::Gathered;
 use super::message::{self, Failure, Invitation};
 use super::owners::Owners;
-use crate::container::{CreateOptions, Durability, SharedFile};
+use crate::container::{CreateOptions, Durability, NewEntry, SharedFile};
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;
 use crate::parallel;
@@ -25,7 +26,7 @@ pub struct RankOptions {
     pub placement: Placement,
     /// Extents begin at multiples of it: the block or stripe of the file system, in bytes.
     pub alignment: u64,
-    /// Bytes that a rank takes from the shared counter at least; 0 for 1 MiB.
+    /// Bytes that a rank takes from the shared counter at least; 0 for 16 KiB, doubled each time up to 1 MiB.
     pub extent: u64,
     /// Threads that each rank encodes with.
     pub threads: usize,
@@ -51,11 +52,17 @@ pub struct RankWriter {
     pub(super) store: Option<StoreWriter>,
     pub(super) file: SharedFile,
     pub(super) extents: Extents,
+    /// Arrays that were declared since the last commit, the first of which has the number `first_id`.
     pub(super) arrays: Vec<Option<Declared>>,
+    pub(super) first_id: u32,
+    /// What this rank said of what all ranks define alike, since the last commit.
+    pub(super) definitions: Vec<Definition>,
+    /// The names of these arrays, and the number of values that all ranks together write.
+    pub(super) expected: Vec<(String, u64)>,
     /// By rank: pieces of shards that it owns.
     pub(super) outbox: BTreeMap<u32, Vec<u8>>,
     /// Entries for which nothing was reserved, and how long one may be.
-    pub(super) late: Vec<(String, Vec<Vec<u8>>)>,
+    pub(super) late: Vec<NewEntry<'static>>,
     pub(super) longest: u64,
     pub(super) known: Vec<(Arc<Decomposition>, Vec<u64>, Arc<Owners>)>,
     pub(super) gathered: Vec<Gathered>,
@@ -110,6 +117,9 @@ impl RankWriter {
             file,
             extents: Extents::new(ranks, placement, end, alignment, extent),
             arrays: Vec::new(),
+            first_id: 0,
+            definitions: Vec::new(),
+            expected: Vec::new(),
             outbox: BTreeMap::new(),
             late: Vec::new(),
             longest: 0,
@@ -201,7 +211,9 @@ impl RankWriter {
     /// # Errors
     /// As that; `Invalid` on another rank.
     pub fn begin_step(&mut self, series: &str, time: f64) -> Result<String> {
-        crate::kinds::steps::begin_step(self.store()?, series, time)
+        self.check_usable()?;
+        let begun = crate::kinds::steps::begin_step(self.store()?, series, time);
+        self.noting(begun)
     }
 
     /// Replaces the attributes of a node, as [`StoreWriter::set_attributes`]; other ranks than 0 leave
@@ -210,10 +222,10 @@ impl RankWriter {
     /// # Errors
     /// As that.
     pub fn set_attributes(&mut self, path: &str, attributes: Attributes) -> Result<()> {
-        match &mut self.store {
-            Some(store) => store.set_attributes(path, attributes),
-            None => Ok(()),
-        }
+        self.check_usable()?;
+        let store = self.store.as_mut();
+        let set = store.map_or(Ok(()), |store| store.set_attributes(path, attributes));
+        self.noting(set)
     }
 
     /// Makes a group with these attributes, as [`StoreWriter::group`]; other ranks than 0 leave it to
@@ -222,9 +234,20 @@ impl RankWriter {
     /// # Errors
     /// As [`StoreWriter::group`].
     pub fn group(&mut self, path: &str, attributes: Attributes) -> Result<()> {
-        match &mut self.store {
-            Some(store) => store.group(path, attributes),
+        self.check_usable()?;
+        let store = self.store.as_mut();
+        let made = store.map_or(Ok(()), |store| store.group(path, attributes));
+        self.noting(made)
+    }
+
+    /// Refuses whatever follows an error: a part of what was to be committed is missing.
+    ///
+    /// # Errors
+    /// The first error, after which this writer can only be dropped.
+    pub(super) fn check_usable(&self) -> Result<()> {
+        match &self.failure {
             None => Ok(()),
+            Some(failure) => Err(failure.again()),
         }
     }
 

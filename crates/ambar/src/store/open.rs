@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{NodeKind, name_of};
 use crate::array::Array;
-use crate::container::{self, Ahead, Container, Owner, Usage};
+use crate::container::{self, Ahead, CommitId, Container, Owner, Usage};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, Hierarchy, Recent};
@@ -221,6 +221,16 @@ impl Store {
     /// `Io`.
     pub fn usage(&self) -> Result<Usage> {
         self.0.container.usage()
+    }
+
+    /// Which commit this is; `None` where another program made the store.
+    pub fn commit_id(&self) -> Option<CommitId> {
+        self.0.container.commit_id()
+    }
+
+    /// What reading the store may take of memory.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
     }
 
     pub(super) fn container(&self) -> &dyn Container {

@@ -1,9 +1,13 @@
 //! Changing arrays in part: declared first and written region by region, or growing at their end.
 
+use serde_json::{Value, json};
+
 use super::NodeKind;
 use super::name_of;
 use super::writer::StoreWriter;
-use crate::array::{ArrayData, ArraySpec, Prepared, Region, declared, empty_entry, entries};
+use crate::array::{
+    ArrayData, ArraySpec, Prepared, Region, UNWRITTEN, declared, empty_entry, entries,
+};
 use crate::container::{Foreign, Share};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -18,6 +22,7 @@ impl StoreWriter {
     /// # Errors
     /// `Invalid` where the spec contradicts itself, or the path is a group or runs through an array.
     pub fn declare(&mut self, path: &str, spec: &ArraySpec) -> Result<()> {
+        self.container.check()?;
         let name = name_of(path);
         if spec.block_origins.is_some() {
             let message = "unit blocks are written with all of their array, not in regions";
@@ -52,6 +57,18 @@ impl StoreWriter {
         self.container.share()
     }
 
+    /// Notes in the attributes of an array that a commit leaves so many of its values unwritten.
+    pub(crate) fn note_unwritten(&mut self, name: &str, values: u64) -> Result<()> {
+        let mut attributes = self.array_metadata(name)?.attributes;
+        let own = attributes.entry("ambar").or_insert_with(|| json!({}));
+        let Value::Object(own) = own else {
+            let message = "the attribute `ambar` must be an object; remove it, or make it one";
+            return Err(Error::invalid(message).at_node(name));
+        };
+        own.insert(UNWRITTEN.into(), values.into());
+        self.set_attributes(name, attributes)
+    }
+
     /// Takes entries that others have written over, to be visible from the next commit on.
     pub(crate) fn adopt(&mut self, entries: Vec<Foreign>) -> Result<()> {
         let keys: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
@@ -69,6 +86,7 @@ impl StoreWriter {
     /// `NotFound`; `Invalid` where the region does not lie in the array, or data do not fit; `Corrupt`
     /// where what is merged is damaged; `Io`.
     pub fn write_region(&mut self, path: &str, region: &Region, data: ArrayData<'_>) -> Result<()> {
+        self.container.check()?;
         let name = name_of(path);
         let metadata = self.array_metadata(name)?;
         if !region.lies_in(&metadata.shape) {
@@ -87,6 +105,7 @@ impl StoreWriter {
     /// `NotFound`; `Invalid` for a single value, or where data do not fit; `Corrupt` where the last
     /// chunk is damaged; `Io`.
     pub fn append_rows(&mut self, path: &str, rows: u64, data: ArrayData<'_>) -> Result<()> {
+        self.container.check()?;
         let name = name_of(path);
         let mut metadata = self.array_metadata(name)?;
         let mut region = Region::all(&metadata.shape);
@@ -135,10 +154,10 @@ impl StoreWriter {
         let names: Vec<String> = sparse.map(|(name, _)| name.clone()).collect();
         for name in names {
             let metadata = self.array_metadata(&name)?;
-            let empty = empty_entry(&metadata).map_err(|error| error.at_node(&name))?;
+            let (empty, seal) = empty_entry(&metadata).map_err(|error| error.at_node(&name))?;
             for key in entries(&name, &metadata) {
                 if self.keys.insert(key.clone()) {
-                    self.container.put(&key, &[&empty])?;
+                    self.container.put_sealed(&key, &[&empty], Some(seal))?;
                 }
             }
             if let Some(node) = self.nodes.get_mut(&name) {

@@ -56,9 +56,14 @@ impl Store {
     /// report.
     pub fn verify(&self, progress: &(dyn Fn(u64, u64) -> bool + Sync)) -> Result<Report> {
         let keys = self.container().keys()?;
-        let mut bytes = 0u64;
+        let (mut bytes, mut in_one_file) = (0u64, 0u64);
         for key in &keys {
-            bytes += self.container().entry(key)?.map_or(0, |entry| entry.len());
+            let Some(entry) = self.container().entry(key)? else {
+                continue;
+            };
+            bytes = bytes.saturating_add(entry.len());
+            let is_in_one_file = entry.file_offset().is_some();
+            in_one_file = in_one_file.saturating_add(if is_in_one_file { entry.len() } else { 0 });
         }
         let damage = Mutex::new(Vec::new());
         // Io ends the work; whatever else is wrong with the file is noted, and the rest checked.
@@ -80,6 +85,22 @@ impl Store {
             call: progress,
         };
         note(self.container().verify_records())?;
+        let total = match in_one_file {
+            0 => 0,
+            _ => self.container().usage()?.total,
+        };
+        if in_one_file > total {
+            // Entries that share bytes can be any number of times as long as the file.
+            note(Err(Error::corrupt(format!(
+                "the entries have {bytes} bytes, but the file only {total}: some of them share bytes, so that \
+                 none is verified; restore the store from a copy"
+            ))
+            .in_file(self.location())))?;
+            return Ok(Report {
+                damage: damage.into_inner().unwrap_or_else(PoisonError::into_inner),
+                ..Report::default()
+            });
+        }
         parallel::try_for_each(keys.len(), |index| {
             progress.check()?;
             note(

@@ -124,6 +124,7 @@ impl StoreWriter {
     /// # Errors
     /// `Invalid` for a path that is not allowed, that is an array, or runs through one.
     pub fn group(&mut self, path: &str, attributes: Attributes) -> Result<()> {
+        self.container.check()?;
         let name = name_of(path);
         if name.is_empty() {
             self.root = attributes;
@@ -163,6 +164,7 @@ impl StoreWriter {
     /// # Errors
     /// `NotFound`.
     pub fn set_attributes(&mut self, path: &str, attributes: Attributes) -> Result<()> {
+        self.container.check()?;
         let name = name_of(path);
         if name.is_empty() {
             self.root = attributes;
@@ -193,6 +195,7 @@ impl StoreWriter {
     /// # Errors
     /// As `write_array`, and `Invalid` for two of the same path.
     pub fn write_arrays(&mut self, arrays: &[(&str, &ArraySpec, ArrayData<'_>)]) -> Result<()> {
+        self.container.check()?;
         let arrays: Vec<_> = arrays
             .iter()
             .map(|(path, spec, data)| (name_of(path), *spec, *data))
@@ -228,6 +231,7 @@ impl StoreWriter {
     /// # Errors
     /// `NotFound`; `Invalid` for the root.
     pub fn remove(&mut self, path: &str) -> Result<()> {
+        self.container.check()?;
         let name = name_of(path);
         if name.is_empty() {
             return Err(Error::invalid(
@@ -252,6 +256,7 @@ impl StoreWriter {
     /// `Io`, and `Invalid` where writing an array has failed half-way; the writer is then of no
     /// further use and the last commit stands.
     pub fn commit(&mut self) -> Result<()> {
+        self.container.check()?;
         if self.failed {
             let message = "an array could not be written whole, so that nothing is committed; open \
                            the store for writing again";

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::fs::File;
 use std::path::Path;
 
-use super::super::{file, key};
+use super::super::{CommitId, file, key};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, zeroed};
 
 /// The newest version of the list that this code reads, and the one it writes.
 const FORMAT: u64 = 1;
@@ -23,6 +23,8 @@ pub struct Record {
     pub len: u64,
     /// CRC-32 of the bytes.
     pub crc32: u32,
+    /// The entry's seal, where it has one.
+    pub seal: Option<u32>,
     /// Number of the `put` that wrote it: no other content of this store ever has it.
     pub number: u64,
 }
@@ -48,7 +50,10 @@ impl List {
     pub fn read(file: &File, path: &Path) -> Result<Self> {
         let len = file::length(file, path)?;
         let limit = Limits::default().directory_bytes;
-        let mut bytes = vec![0; Limits::check("the list of entries", len, limit)?];
+        let mut bytes = zeroed(
+            "the list of entries",
+            Limits::check("the list of entries", len, limit)?,
+        )?;
         file::read_exact(file, path, 0, &mut bytes)?;
         Self::parse(&bytes).map_err(|error| error.in_file(path.display()))
     }
@@ -65,9 +70,15 @@ impl List {
             self.removed.len()
         );
         for key in keys {
-            let Record { len, crc32, number } = self.entries[key];
+            let Record {
+                len,
+                crc32,
+                seal,
+                number,
+            } = self.entries[key];
+            let seal = seal.map_or("-".to_owned(), |seal| format!("{seal:08x}"));
             // Writing to a String cannot fail.
-            let _ = writeln!(out, "{crc32:08x} {len} {number} {key}");
+            let _ = writeln!(out, "{crc32:08x} {seal} {len} {number} {key}");
         }
         for key in &self.removed {
             let _ = writeln!(out, "removed {key}");
@@ -75,6 +86,14 @@ impl List {
         let crc = crc32c(out.as_bytes());
         let _ = writeln!(out, "crc32c {crc:08x}");
         out.into_bytes()
+    }
+
+    /// Identifies this commit.
+    pub fn commit_id(&self) -> CommitId {
+        CommitId {
+            number: self.sequence,
+            checksum: crc32c(&self.encode()),
+        }
     }
 
     /// The list of the text `bytes`.
@@ -175,13 +194,14 @@ impl List {
 
     /// Takes up an entry, and gives its key.
     fn parse_entry<'a>(&mut self, line: &'a str) -> Result<&'a str> {
-        let words: Vec<&str> = line.splitn(4, ' ').collect();
-        let [crc32, len, put, key] = words[..] else {
+        let words: Vec<&str> = line.splitn(5, ' ').collect();
+        let [crc32, seal, len, put, key] = words[..] else {
             return Err(damaged("a line has too few words"));
         };
         let record = Record {
             len: number(len)?,
             crc32: checksum(crc32)?,
+            seal: (seal != "-").then(|| checksum(seal)).transpose()?,
             number: number(put)?,
         };
         self.entries.insert(checked(key)?.into(), record);
@@ -228,6 +248,7 @@ mod tests {
         let record = |number| Record {
             len: 10 * number,
             crc32: 7,
+            seal: (number == 2).then_some(0xab),
             number,
         };
         List {
@@ -260,25 +281,28 @@ mod tests {
         let head = "ambar directory 001 commit 1 next 1";
         let two = "ambar directory 001 commit 1 next 2";
         for body in [
-            format!("{head} entries 1 removed 0\n00000000 1 0 ../escape\n"),
-            format!("{head} entries 1 removed 0\n00000000 1 0 /etc/passwd\n"),
-            format!("{head} entries 1 removed 0\n00000000 1 0 .ambar/lock\n"),
+            format!("{head} entries 1 removed 0\n00000000 - 1 0 ../escape\n"),
+            format!("{head} entries 1 removed 0\n00000000 - 1 0 /etc/passwd\n"),
+            format!("{head} entries 1 removed 0\n00000000 - 1 0 .ambar/lock\n"),
             format!("{head} entries 0 removed 1\nremoved ../escape\n"),
-            format!("{two} entries 2 removed 0\n00000000 1 0 a\n00000000 1 1 a\n"),
+            format!("{two} entries 2 removed 0\n00000000 - 1 0 a\n00000000 - 1 1 a\n"),
             format!("{head} entries 9 removed 0\n"),
-            format!("{head} entries 1 removed 0\n00000000 1 1 a\n"),
-            format!("{head} entries 1 removed 0\n00000000 1 +0 a\n"),
-            format!("{head} entries 1 removed 0\n000000000 1 0 a\n"),
-            format!("{head} entries 1 removed 0\n0000000A 1 0 a\n"),
-            format!("{head} entries 1 removed 0\n00000000 1 0 a\r\n"),
-            format!("{head} entries 1 removed 1\n00000000 1 0 a\nremoved a\n"),
-            format!("{head} entries 1 removed 1\nremoved b\n00000000 1 0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 - 1 1 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 - 1 +0 a\n"),
+            format!("{head} entries 1 removed 0\n000000000 - 1 0 a\n"),
+            format!("{head} entries 1 removed 0\n0000000A - 1 0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 - 1 0 a\r\n"),
+            format!("{head} entries 1 removed 1\n00000000 - 1 0 a\nremoved a\n"),
+            format!("{head} entries 1 removed 1\nremoved b\n00000000 - 1 0 a\n"),
             format!("{head} entries 0 removed 2\nremoved b\nremoved a\n"),
-            format!("{two} entries 2 removed 0\n00000000 1 0 a\n00000000 1 0 b\n"),
-            format!("{two} entries 2 removed 0\n00000000 1 0 b\n00000000 1 1 a\n"),
+            format!("{two} entries 2 removed 0\n00000000 - 1 0 a\n00000000 - 1 0 b\n"),
+            format!("{two} entries 2 removed 0\n00000000 - 1 0 b\n00000000 - 1 1 a\n"),
             "ambar directory 001 commit 0 next 0 entries 0 removed 0\n".to_owned(),
-            format!("{head} entries 1 removed 0\n00000000 -1 0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 - -1 0 a\n"),
             format!("{head} entries 1 removed 0\n00000000\n"),
+            format!("{head} entries 1 removed 0\n00000000 1 0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 0000000A 1 0 a\n"),
+            format!("{head} entries 1 removed 0\n00000000 -- 1 0 a\n"),
             format!("{head}\n"),
             String::new(),
         ] {

@@ -3,6 +3,9 @@
 //! ambar's own files lie in the folder `.ambar` of the directory: `commit`, the list of the last
 //! commit's entries; `lock`; and `new-<number>`, entries that have not got their place yet.
 
+#[cfg(test)]
+mod durability;
+mod folder;
 mod list;
 mod place;
 mod reader;
@@ -15,5 +18,5 @@ pub use list::List;
 pub use reader::DirectoryReader;
 pub use repair::{compact, repair};
 #[cfg(feature = "object-store")]
-pub use tree::{OWN, list_key, waiting_key};
+pub use tree::{LIST, OWN, waiting};
 pub use writer::DirectoryWriter;

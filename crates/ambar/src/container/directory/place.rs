@@ -1,11 +1,12 @@
 //! The steps of a commit: naming its list, bringing its entries to their places, naming a new folder.
 
-use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::super::{Durability, file};
+use super::folder::{Folder, Kind};
 use super::list::List;
 use super::tree::{self, is_absence};
 use crate::error::{Error, Result};
@@ -13,30 +14,42 @@ use crate::error::{Error, Result};
 /// The root's metadata gets its place last, for readers that know of no list.
 const ROOT: &str = "zarr.json";
 
-/// Writes `list` under a temporary name, which is returned, and makes it durable.
-pub fn write_list(root: &Path, list: &List, durability: Durability) -> Result<PathBuf> {
-    let path = tree::next_list(root);
-    let file = fs::write(&path, list.encode()).and_then(|()| File::open(&path));
-    let file = file.map_err(|source| Error::io(source, &path, "writing the list of entries"))?;
-    file::sync(&file, &path, durability)?;
+/// From so many files or folders on, one call for all of the file system is cheaper than one for each.
+pub const MANY: usize = 64;
+
+/// Writes `list` under a temporary name, and makes it durable.
+pub fn write_list(root: &Folder, list: &List, durability: Durability) -> Result<()> {
+    let name = tree::NEXT_LIST;
+    let failed = |source| root.failed(source, name, "writing the list of entries");
+    match root.remove_file(name) {
+        Err(source) if !is_absence(&source) => return Err(failed(source)),
+        _ => {}
+    }
+    let written = root.create_file(name).and_then(|mut file| {
+        file.write_all(&list.encode())?;
+        Ok(file)
+    });
+    file::sync(&written.map_err(failed)?, &root.path_of(name), durability)?;
     // The entries' names must be on the disk before the list that speaks of them may be.
-    file::sync_folder(&tree::own(root), durability)?;
-    Ok(path)
+    root.sync(tree::OWN, durability)
 }
 
-/// Gives the list at `path` its name: this is the commit.
-pub fn name_list(root: &Path, path: &Path, durability: Durability) -> Result<()> {
+/// Gives the list its name: this is the commit.
+pub fn name_list(root: &Folder, durability: Durability) -> Result<()> {
     #[cfg(test)]
-    super::super::faults::step(path)?;
-    fs::rename(path, tree::list(root))
-        .map_err(|source| Error::io(source, path, "renaming the list of entries"))?;
-    file::sync_folder(&tree::own(root), durability)
+    super::super::faults::step(&root.path_of(tree::NEXT_LIST))?;
+    root.rename(tree::NEXT_LIST, tree::LIST)
+        .map_err(|source| root.failed(source, tree::NEXT_LIST, "renaming the list of entries"))?;
+    root.sync(tree::OWN, durability)
 }
 
 /// Brings the directory `root` into the form that the commit `list` describes: removes the files
 /// of removed entries, moves waiting entries to their places, removes those of no commit. It can
 /// be done again, from wherever it was broken off.
-pub fn finish(root: &Path, list: &List) -> Result<()> {
+///
+/// New folders are durable before an entry is moved into one of them, and the folders that got entries
+/// are durable when this returns: so an entry has a durable name at any time.
+pub fn finish(root: &Folder, list: &List, durability: Durability) -> Result<()> {
     for key in &list.removed {
         remove(root, key)?;
     }
@@ -45,55 +58,89 @@ pub fn finish(root: &Path, list: &List) -> Result<()> {
         .iter()
         .map(|(key, record)| (record.number, &**key))
         .collect();
-    let mut last = None;
+    let mut moves = Vec::new();
     for number in tree::all_waiting(root)? {
-        let from = tree::waiting(root, number);
+        let from = tree::waiting(number);
         match keys.get(&number) {
-            Some(&ROOT) => last = Some(from),
-            Some(key) => move_to(&from, &root.join(key))?,
-            None => fs::remove_file(&from)
-                .map_err(|source| Error::io(source, &from, "removing what was left behind"))?,
+            Some(key) => moves.push((from, *key)),
+            None => root
+                .remove_file(&from)
+                .map_err(|source| root.failed(source, &from, "removing what was left behind"))?,
         }
     }
-    match last {
-        Some(from) => move_to(&from, &root.join(ROOT)),
-        None => Ok(()),
+    moves.sort_unstable_by_key(|(_, key)| (*key == ROOT, *key));
+    let folders: BTreeSet<&str> = moves.iter().map(|(_, key)| folder_of(key)).collect();
+    let mut grown = BTreeSet::new();
+    for folder in &folders {
+        make_folders(root, folder, &mut grown)?;
     }
+    sync_folders(root, &grown, durability)?;
+    for (from, to) in &moves {
+        move_to(root, from, to)?;
+    }
+    sync_folders(root, &folders, durability)
 }
 
-/// Moves a file, making the folders on the way.
-fn move_to(from: &Path, to: &Path) -> Result<()> {
+/// The folder of a name, empty for the root.
+fn folder_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Makes a folder and those on the way to it, where they do not exist; notes which folders got a new one.
+fn make_folders<'a>(root: &Folder, folder: &'a str, grown: &mut BTreeSet<&'a str>) -> Result<()> {
+    if folder.is_empty() {
+        return Ok(());
+    }
+    let kind = root.kind(folder);
+    match kind.map_err(|source| root.failed(source, folder, "looking up"))? {
+        Some(Kind::Folder) => return Ok(()),
+        Some(Kind::Link) => return Err(file::refused_link(&root.path_of(folder))),
+        _ => {}
+    }
+    let parent = folder_of(folder);
+    make_folders(root, parent, grown)?;
+    root.make_folder(folder)
+        .map_err(|source| root.failed(source, folder, "making the folder"))?;
+    grown.insert(parent);
+    Ok(())
+}
+
+fn sync_folders(root: &Folder, folders: &BTreeSet<&str>, durability: Durability) -> Result<()> {
+    let is_one_call = durability == Durability::Full && folders.len() > MANY;
+    if is_one_call && root.sync_file_system()? {
+        return Ok(());
+    }
+    folders
+        .iter()
+        .try_for_each(|folder| root.sync(folder, durability))
+}
+
+/// Moves a file into a folder that exists.
+fn move_to(root: &Folder, from: &str, to: &str) -> Result<()> {
     #[cfg(test)]
-    super::super::faults::step(to)?;
-    let moved = match fs::rename(from, to) {
-        Err(source) if source.kind() == io::ErrorKind::NotFound => {
-            let folder = to.parent().unwrap_or(to);
-            fs::create_dir_all(folder).and_then(|()| fs::rename(from, to))
-        }
+    super::super::faults::step(&root.path_of(to))?;
+    let moved = match root.rename(from, to) {
         // A folder that holds nothing any more, where another entry's file lay.
-        Err(_) if is_folder(to) => fs::remove_dir(to).and_then(|()| fs::rename(from, to)),
+        Err(_) if root.has_folder(to) => {
+            root.remove_folder(to).and_then(|()| root.rename(from, to))
+        }
         done => done,
     };
-    moved.map_err(|source| Error::io(source, to, "bringing the entry to its place"))
-}
-
-fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+    moved.map_err(|source| root.failed(source, to, "bringing the entry to its place"))
 }
 
 /// Removes the file of `key`, and the folders that become empty. It may be gone already, and a
 /// newer entry's folder stand in its place, or a newer entry's file in that of its folder.
-fn remove(root: &Path, key: &str) -> Result<()> {
-    let path = root.join(key);
-    match fs::remove_file(&path) {
-        Err(source) if !is_absence(&source) && !is_folder(&path) => {
-            return Err(Error::io(source, &path, "removing the entry"));
+fn remove(root: &Folder, key: &str) -> Result<()> {
+    match root.remove_file(key) {
+        Err(source) if !is_absence(&source) && !root.has_folder(key) => {
+            return Err(root.failed(source, key, "removing the entry"));
         }
         _ => {}
     }
     for (slash, _) in key.rmatch_indices('/') {
         // Folders that are not empty stay.
-        if fs::remove_dir(root.join(&key[..slash])).is_err() {
+        if root.remove_folder(&key[..slash]).is_err() {
             break;
         }
     }
@@ -110,6 +157,8 @@ pub fn name_folder(from: &Path, to: &Path, exists: bool) -> Result<()> {
     } else {
         fs::rename(from, to)
     };
+    #[cfg(test)]
+    super::super::faults::record(super::super::faults::Event::Rename(from.into(), to.into()));
     named.map_err(|source| Error::io(source, to, "giving the directory its name"))
 }
 

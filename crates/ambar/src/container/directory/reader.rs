@@ -1,19 +1,20 @@
 //! Reading one commit of a directory, or a directory that another program made.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::super::{Container, Entry, Place, Usage, file, key};
+use super::super::{CommitId, Container, Entry, Place, Usage, file, key};
+use super::folder::{Folder, Kind};
 use super::list::{List, Record};
-use super::tree::{self, is_absence};
+use super::tree::{self, Others, is_absence};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, zeroed};
 
 /// A directory.
 pub struct DirectoryReader {
-    root: PathBuf,
+    root: Folder,
     location: String,
     /// The commit; `None` where another program made the directory.
     commit: Option<Commit>,
@@ -21,9 +22,9 @@ pub struct DirectoryReader {
 
 struct Commit {
     list: List,
-    /// Held open, so that no later list can have the same inode number.
+    /// Held open, so that no later list can have the same identity.
     file: File,
-    path: PathBuf,
+    identity: (u64, u64),
     /// The numbers of the entries that had not got their place when the list was read.
     waiting: HashSet<u64>,
 }
@@ -31,19 +32,21 @@ struct Commit {
 impl DirectoryReader {
     /// Opens the directory at `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        let commit = match File::open(tree::list(path)) {
-            Ok(file) => Some(Commit::read(path, file)?),
+        // Files are opened when they are read; the process may have changed its folder by then.
+        let root = Folder::open(&file::resolve(path))?;
+        let commit = match root.open_file(tree::LIST) {
+            Ok(file) => Some(Commit::read(&root, file)?),
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(source, &tree::list(path), "opening"));
+                return Err(root.failed(source, tree::LIST, "opening"));
             }
-            Err(_) if tree::own(path).exists() => {
+            Err(_) if root.has_folder(tree::OWN) => {
                 return Err(Error::corrupt(
                     "the list of entries `.ambar/commit` is missing; restore it from a copy, or \
                      let `ambar repair` make it anew",
                 )
                 .in_file(path.display()));
             }
-            Err(_) if tree::is_store(path) => None,
+            Err(_) if tree::is_store(&root) => None,
             Err(_) => {
                 return Err(Error::not_found(
                     "the folder holds no zarr.json, so it is no store; check the path",
@@ -52,8 +55,7 @@ impl DirectoryReader {
             }
         };
         Ok(Self {
-            // Files are opened when they are read; the process may have changed its folder by then.
-            root: file::resolve(path),
+            root,
             location: path.display().to_string(),
             commit,
         })
@@ -70,16 +72,15 @@ impl DirectoryReader {
 
     /// Opens the file of `key`, in whichever of its two places it is.
     fn open_file(&self, key: &str) -> Result<File> {
-        let place = self.root.join(key);
-        let open = |path: &Path| File::open(path);
         let Some((commit, record)) = self.commit.as_ref().zip(self.record(key)) else {
-            return open(&place).map_err(|source| Error::io(source, &place, "opening"));
+            return (self.root.open_file(key))
+                .map_err(|source| self.root.failed(source, key, "opening"));
         };
         let waiting = commit.waiting.contains(&record.number);
-        let first = waiting.then(|| open(&tree::waiting(&self.root, record.number)));
+        let first = waiting.then(|| self.root.open_file(&tree::waiting(record.number)));
         let file = match first {
             Some(Ok(file)) => Ok(file),
-            _ => open(&place),
+            _ => self.root.open_file(key),
         };
         // Files get their places after the list has got its own: if the list is still this
         // commit's, or the entry is still the same in it, so was the file when it was opened.
@@ -91,7 +92,7 @@ impl DirectoryReader {
         }
         let (len, file) = found.map_err(|source| match is_absence(&source) {
             true => Error::corrupt("the entry's file is missing; restore it from a copy"),
-            false => Error::io(source, &place, "opening"),
+            false => self.root.failed(source, key, "opening"),
         })?;
         if len != record.len {
             return Err(Error::corrupt(format!(
@@ -108,7 +109,7 @@ impl DirectoryReader {
             .entry(key)?
             .ok_or_else(|| Error::not_found("there is no such entry"))?;
         let file = self.open_file(key)?;
-        let found = file::stream(&file, &self.root.join(key), 0, entry.len, &mut |piece| {
+        let found = file::stream(&file, &self.root.path_of(key), 0, entry.len, &mut |piece| {
             progress(piece.len() as u64);
             Ok(())
         })?;
@@ -121,27 +122,34 @@ impl DirectoryReader {
 }
 
 impl Commit {
-    fn read(root: &Path, file: File) -> Result<Self> {
-        let path = tree::list(root);
-        let list = List::read(&file, &path)?;
+    fn read(root: &Folder, file: File) -> Result<Self> {
+        let list = List::read(&file, &root.path_of(tree::LIST))?;
         // Listed after the list was read: what is not there has got its place.
         let waiting = tree::all_waiting(root)?.into_iter().collect();
+        let identity = file::identity(&file)
+            .map_err(|source| root.failed(source, tree::LIST, "looking up"))?;
         Ok(Self {
             list,
             file,
-            path,
+            identity,
             waiting,
         })
     }
 
-    /// Whether `record` is what the directory's last commit has under `key`.
-    fn still_has(&self, root: &Path, key: &str, record: Record) -> Result<bool> {
-        if file::is_at(&self.file, &self.path) {
+    /// Whether `record` is what the directory's last commit has under `key`. It is not where the directory
+    /// was replaced: what is open then has another name, or none, and holds no list any more.
+    fn still_has(&self, root: &Folder, key: &str, record: Record) -> Result<bool> {
+        if root
+            .identity(tree::LIST)
+            .is_ok_and(|now| now == self.identity)
+        {
             return Ok(true);
         }
-        let path = tree::list(root);
-        let file = File::open(&path).map_err(|source| Error::io(source, &path, "opening"))?;
-        let now = List::read(&file, &path)?;
+        let now = match root.open_file(tree::LIST) {
+            Ok(file) => List::read(&file, &root.path_of(tree::LIST))?,
+            Err(source) if is_absence(&source) => return Ok(false),
+            Err(source) => return Err(root.failed(source, tree::LIST, "opening")),
+        };
         Ok(now.entries.get(key) == Some(&record))
     }
 }
@@ -152,19 +160,27 @@ impl Container for DirectoryReader {
     }
 
     fn entry(&self, key: &str) -> Result<Option<Entry>> {
-        let (len, crc32) = match (&self.commit, self.record(key)) {
+        let (len, crc32, seal) = match (&self.commit, self.record(key)) {
             (Some(_), None) => return Ok(None),
-            (Some(_), Some(record)) => (record.len, Some(record.crc32)),
+            (Some(_), Some(record)) => (record.len, Some(record.crc32), record.seal),
             (None, _) if key::broken_rule(key).is_some() => return Ok(None),
-            (None, _) => match fs::metadata(self.root.join(key)) {
-                Ok(metadata) if metadata.is_file() => (metadata.len(), None),
-                Ok(_) => return Ok(None),
-                Err(source) if is_absence(&source) => return Ok(None),
-                Err(source) => return Err(Error::io(source, &self.root.join(key), "looking up")),
+            (None, _) => match self.root.kind(key) {
+                Ok(Some(Kind::File(len))) => (len, None, None),
+                Ok(None | Some(Kind::Folder)) => return Ok(None),
+                Ok(Some(Kind::Link)) => return Err(file::refused_link(&self.root.path_of(key))),
+                Ok(Some(Kind::Special)) => {
+                    return Err(file::not_regular(&self.root.path_of(key)));
+                }
+                Err(source) => return Err(self.root.failed(source, key, "looking up")),
             },
         };
         let place = Place::Key(key.into());
-        Ok(Some(Entry { len, crc32, place }))
+        Ok(Some(Entry {
+            len,
+            crc32,
+            seal,
+            place,
+        }))
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -174,7 +190,7 @@ impl Container for DirectoryReader {
         let mut read = || {
             entry.check_range(offset, out.len())?;
             let file = self.open_file(key)?;
-            file::read_exact(&file, &self.root.join(&**key), offset, out)
+            file::read_exact(&file, &self.root.path_of(key), offset, out)
         };
         self.placed(read(), key)
     }
@@ -184,7 +200,7 @@ impl Container for DirectoryReader {
             return Ok(None);
         };
         let read = || {
-            let mut bytes = vec![0; Limits::check("the entry", entry.len, limit)?];
+            let mut bytes = zeroed("the entry", Limits::check("the entry", entry.len, limit)?)?;
             self.read_at(&entry, 0, &mut bytes)?;
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
@@ -204,7 +220,7 @@ impl Container for DirectoryReader {
     fn keys(&self) -> Result<Vec<String>> {
         let mut keys: Vec<String> = match self.list() {
             Some(list) => list.entries.keys().map(|key| key.to_string()).collect(),
-            None => tree::walk(&self.root)?
+            None => tree::walk(&self.root, Others::Refuse)?
                 .into_iter()
                 .map(|(key, _)| key)
                 .collect(),
@@ -213,8 +229,12 @@ impl Container for DirectoryReader {
         Ok(keys)
     }
 
+    fn entry_count(&self) -> Option<u64> {
+        Some(self.list()?.entries.len() as u64)
+    }
+
     fn usage(&self) -> Result<Usage> {
-        let files = tree::walk(&self.root)?;
+        let files = tree::walk(&self.root, Others::Ignore)?;
         let lens = files.iter().map(|(_, len)| *len);
         let in_place = lens.fold(0, u64::saturating_add);
         let Some(commit) = &self.commit else {
@@ -227,7 +247,7 @@ impl Container for DirectoryReader {
             });
         };
         let total = in_place.saturating_add(tree::own_bytes(&self.root)?);
-        let own = file::length(&commit.file, &commit.path)?;
+        let own = file::length(&commit.file, &self.root.path_of(tree::LIST))?;
         let entries = commit.list.entries.values().map(|record| record.len);
         let live = entries.fold(own, u64::saturating_add);
         Ok(Usage {
@@ -237,6 +257,10 @@ impl Container for DirectoryReader {
             entries: commit.list.entries.len() as u64,
             commit: commit.list.sequence,
         })
+    }
+
+    fn commit_id(&self) -> Option<CommitId> {
+        self.list().map(List::commit_id)
     }
 }
 

@@ -1,29 +1,31 @@
 //! Repairing and adopting directories: the list of entries is made anew from the files that are there.
 
-use std::fs::{self, File};
 use std::path::Path;
 
 use super::super::{Compacted, Container, Durability, Repaired, file};
+use super::folder::Folder;
 use super::list::{List, Record};
+use super::place;
 use super::reader::DirectoryReader;
-use super::writer::DirectoryWriter;
-use super::{place, tree};
+use super::tree::{self, Others};
+use super::writer::{DirectoryWriter, read_list};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Finishes what a killed writer has committed, and takes over what other programs have changed.
 pub fn repair(path: &Path) -> Result<Repaired> {
-    let root = file::resolve(path);
-    if !tree::own(&root).is_dir() {
+    let path = file::resolve(path);
+    let root = Folder::open(&path)?;
+    if !root.has_folder(tree::OWN) {
         // Another program's directory needs no repair, if it is a store at all.
-        DirectoryReader::open(&root)?;
+        DirectoryReader::open(&path)?;
         return Ok(Repaired::default());
     }
-    let _lock = file::create_locked(&tree::lock(&root))?;
+    let _lock = root.create_locked(tree::LOCK)?;
     let before = tree::own_bytes(&root)?;
     let mut notes = Vec::new();
     let old = match read_list(&root) {
         Ok(list) => {
-            place::finish(&root, &list)?;
+            place::finish(&root, &list, Durability::Full)?;
             Some(list)
         }
         Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
@@ -42,17 +44,19 @@ pub fn repair(path: &Path) -> Result<Repaired> {
 
 /// Verifies every entry, and adopts a directory that another program made.
 pub fn compact(path: &Path) -> Result<Compacted> {
-    let root = file::resolve(path);
-    let before = DirectoryReader::open(&root)?.usage()?.total;
-    if !tree::own(&root).is_dir() {
-        let own = tree::own(&root);
-        fs::create_dir(&own).map_err(|source| Error::io(source, &own, "making the folder"))?;
-        let _lock = file::create_locked(&tree::lock(&root))?;
+    let path = file::resolve(path);
+    let root = Folder::open(&path)?;
+    let before = DirectoryReader::open(&path)?.usage()?.total;
+    if !root.has_folder(tree::OWN) {
+        root.make_folder(tree::OWN)
+            .map_err(|source| root.failed(source, tree::OWN, "making the folder"))?;
+        let _lock = root.create_locked(tree::LOCK)?;
+        root.sync("", Durability::Full)?;
         take_over(&root, None, &mut Vec::new())?;
     }
     // A writer brings entries to their places and removes what a killed one left behind.
-    let _writer = DirectoryWriter::append(&root, Durability::Full)?;
-    let reader = DirectoryReader::open(&root)?;
+    let _writer = DirectoryWriter::append(&path, Durability::Full)?;
+    let reader = DirectoryReader::open(&path)?;
     for key in reader.keys()? {
         reader.verify(&key, &mut |_| {})?;
     }
@@ -60,14 +64,8 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     Ok(Compacted { before, after })
 }
 
-fn read_list(root: &Path) -> Result<List> {
-    let path = tree::list(root);
-    let file = File::open(&path).map_err(|source| Error::io(source, &path, "opening"))?;
-    List::read(&file, &path)
-}
-
 /// Commits a list of the files that are there, if it differs from `old`. What differs is noted.
-fn take_over(root: &Path, old: Option<List>, notes: &mut Vec<String>) -> Result<List> {
+fn take_over(root: &Folder, old: Option<List>, notes: &mut Vec<String>) -> Result<List> {
     let known = old.is_some();
     let old = old.unwrap_or_default();
     if !known && !tree::all_waiting(root)?.is_empty() {
@@ -75,20 +73,21 @@ fn take_over(root: &Path, old: Option<List>, notes: &mut Vec<String>) -> Result<
             "the list of entries is damaged, and `.ambar` holds entries whose keys only the list \
              tells; restore the list from a copy",
         )
-        .in_file(root.display()));
+        .in_file(root.path().display()));
     }
     let mut new = List {
         sequence: old.sequence + 1,
         next: old.next,
         ..List::default()
     };
-    for (key, len) in tree::walk(root)? {
-        let crc32 = checksum(&root.join(&key))?;
+    for (key, len) in tree::walk(root, Others::Refuse)? {
+        let crc32 = checksum(root, &key)?;
         let same = old.entries.get(&*key).copied();
         let same = same.filter(|record| (record.len, record.crc32) == (len, crc32));
         let record = same.unwrap_or(Record {
             len,
             crc32,
+            seal: None,
             number: new.next,
         });
         if same.is_none() {
@@ -108,19 +107,21 @@ fn take_over(root: &Path, old: Option<List>, notes: &mut Vec<String>) -> Result<
             "the entry's file is missing, and nothing else holds it; restore it from a copy",
         )
         .at_node(lost)
-        .in_file(root.display()));
+        .in_file(root.path().display()));
     }
     if known && new.entries == old.entries {
         return Ok(old);
     }
-    let path = place::write_list(root, &new, Durability::Full)?;
-    place::name_list(root, &path, Durability::Full)?;
+    place::write_list(root, &new, Durability::Full)?;
+    place::name_list(root, Durability::Full)?;
     Ok(new)
 }
 
 /// The CRC-32 of a file.
-fn checksum(path: &Path) -> Result<u32> {
-    let file = File::open(path).map_err(|source| Error::io(source, path, "opening"))?;
-    let len = file::length(&file, path)?;
-    file::stream(&file, path, 0, len, &mut |_| Ok(()))
+fn checksum(root: &Folder, key: &str) -> Result<u32> {
+    let file = root.open_file(key);
+    let file = file.map_err(|source| root.failed(source, key, "opening"))?;
+    let path = root.path_of(key);
+    let len = file::length(&file, &path)?;
+    file::stream(&file, &path, 0, len, &mut |_| Ok(()))
 }

@@ -1,25 +1,23 @@
 //! Writing a directory: entries wait under other names, and a commit is the renaming of one list.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::state::State;
 use super::super::{Container, ContainerWriter, CreateOptions, Durability, file, key};
+use super::folder::Folder;
 use super::list::{List, Record};
 use super::reader::DirectoryReader;
 use super::{place, tree};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// From so many entries on, one call for all of the file system is cheaper than one for each file.
-const MANY: usize = 64;
-
 /// The writer of a directory; it holds the directory's lock.
 pub struct DirectoryWriter {
-    /// Where the directory is now: until the first commit its temporary name.
-    root: PathBuf,
+    /// The directory; it has a temporary name until the first commit.
+    root: Folder,
     path: PathBuf,
     durability: Durability,
     /// What a new directory may replace; `None` from its first commit on.
@@ -49,7 +47,9 @@ impl DirectoryWriter {
         let replaced = match fs::symlink_metadata(&path) {
             Err(_) => None,
             Ok(_) if !options.overwrite => return Err(file::taken(&path)),
-            Ok(found) if found.is_dir() && tree::is_store(&path) => lock_existing(&path)?,
+            Ok(found) if found.is_dir() && tree::is_store(&Folder::open(&path)?) => {
+                Some((lock_existing(&Folder::open(&path)?)?, found))
+            }
             Ok(_) => {
                 return Err(Error::invalid(
                     "a directory is to be created, but what is there is no directory store; \
@@ -58,27 +58,22 @@ impl DirectoryWriter {
                 .in_file(path.display()));
             }
         };
-        let root = file::temporary(&path, ".ambar-new-folder")?;
-        for folder in [&root, &tree::own(&root)] {
-            match fs::create_dir(folder) {
-                Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(Error::io(source, folder, "making the folder"));
-                }
-                _ => {}
-            }
-            // What is here will be cleared: it must not be a link to somewhere else.
-            if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
-                return Err(Error::busy(
-                    "this name is needed for a moment, but taken; remove what has it",
-                )
-                .in_file(folder.display()));
-            }
+        // What is here will be cleared: neither folder may be a link to somewhere else.
+        let root = Folder::make(&file::temporary(&path, ".ambar-new-folder")?)?;
+        if let Some((_, found)) = &replaced {
+            root.inherit(found)?;
         }
-        let lock = file::create_locked(&tree::lock(&root))?;
+        match root.make_folder(tree::OWN) {
+            Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(root.failed(source, tree::OWN, "making the folder"));
+            }
+            _ => {}
+        }
+        let lock = root.create_locked(tree::LOCK)?;
         let mut writer = Self::new(root, path, lock, options.durability);
         writer.changed = true;
         writer.new = Some(NewFolder {
-            _replaced: replaced,
+            _replaced: replaced.and_then(|(lock, _)| lock),
             overwrite: options.overwrite,
         });
         tree::clear(&writer.root)?;
@@ -89,26 +84,24 @@ impl DirectoryWriter {
     /// brought to their places get there; those it has not committed are removed.
     pub fn append(path: &Path, durability: Durability) -> Result<Self> {
         let path = file::resolve(path);
-        if !tree::own(&path).exists() {
+        let root = Folder::open(&path)?;
+        if !root.has_folder(tree::OWN) {
             DirectoryReader::open(&path)?;
             return Err(Error::unsupported(
                 "another program made this directory; let `ambar compact` adopt it first",
             )
             .in_file(path.display()));
         }
-        let lock = file::create_locked(&tree::lock(&path))?;
-        let list_path = tree::list(&path);
-        let list = File::open(&list_path)
-            .map_err(|source| Error::io(source, &list_path, "opening"))
-            .and_then(|file| List::read(&file, &list_path))?;
-        place::finish(&path, &list)?;
-        let mut writer = Self::new(path.clone(), path, lock, durability);
+        let lock = root.create_locked(tree::LOCK)?;
+        let list = read_list(&root)?;
+        place::finish(&root, &list, durability)?;
+        let mut writer = Self::new(root, path, lock, durability);
         writer.last = list.clone();
         writer.list = list;
         Ok(writer)
     }
 
-    fn new(root: PathBuf, path: PathBuf, lock: File, durability: Durability) -> Self {
+    fn new(root: Folder, path: PathBuf, lock: File, durability: Durability) -> Self {
         Self {
             root,
             path,
@@ -133,22 +126,20 @@ impl DirectoryWriter {
         result.map_err(|error| error.in_file(self.path.display()))
     }
 
-    fn write_entry(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
+    fn write_entry(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
         let number = self.list.next;
-        let path = tree::waiting(&self.root, number);
+        let name = tree::waiting(number);
         let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(&path)?;
+            let mut file = self.root.create_file(&name)?;
             parts.iter().try_for_each(|part| file.write_all(part))
         };
-        write().map_err(|source| Error::io(source, &path, "writing"))?;
+        write().map_err(|source| self.root.failed(source, &name, "writing"))?;
         let mut hasher = crc32fast::Hasher::new();
         parts.iter().for_each(|part| hasher.update(part));
         let record = Record {
             len: parts.iter().map(|part| part.len() as u64).sum(),
             crc32: hasher.finalize(),
+            seal,
             number,
         };
         self.list.next += 1;
@@ -162,12 +153,15 @@ impl DirectoryWriter {
 
     /// The bytes of an entry, at its place or waiting for the next commit.
     fn read_entry(&self, key: &str, record: Record) -> Result<Vec<u8>> {
-        let path = if record.number >= self.last.next {
-            tree::waiting(&self.root, record.number)
+        let name = if record.number >= self.last.next {
+            tree::waiting(record.number)
         } else {
-            self.root.join(key)
+            key.to_owned()
         };
-        let bytes = fs::read(&path).map_err(|source| Error::io(source, &path, "reading back"))?;
+        let mut bytes = Vec::new();
+        let file = self.root.open_file(&name);
+        file.and_then(|file| file.take(record.len).read_to_end(&mut bytes))
+            .map_err(|source| self.root.failed(source, &name, "reading back"))?;
         file::check_crc32(crc32fast::hash(&bytes), Some(record.crc32))
             .map_err(|error| error.at_node(key))?;
         Ok(bytes)
@@ -177,7 +171,7 @@ impl DirectoryWriter {
     fn drop_waiting(&self, record: Record) {
         if record.number >= self.last.next {
             // The next writer removes it where this fails.
-            let _ = fs::remove_file(tree::waiting(&self.root, record.number));
+            let _ = self.root.remove_file(&tree::waiting(record.number));
         }
     }
 
@@ -193,12 +187,12 @@ impl DirectoryWriter {
         self.list.removed = removed;
         self.list.removed.sort_unstable();
         self.sync_entries()?;
-        let list = place::write_list(&self.root, &self.list, self.durability)?;
+        place::write_list(&self.root, &self.list, self.durability)?;
         if self.new.is_none() {
             self.state.doubt();
         }
-        place::name_list(&self.root, &list, self.durability)?;
-        place::finish(&self.root, &self.list)?;
+        place::name_list(&self.root, self.durability)?;
+        place::finish(&self.root, &self.list, self.durability)?;
         if let Some(new) = &self.new {
             let overwrite = new.overwrite;
             self.name_folder(overwrite)?;
@@ -215,18 +209,18 @@ impl DirectoryWriter {
         if self.durability == Durability::None {
             return Ok(());
         }
-        if self.put.len() > MANY && file::sync_file_system(&self.root)? {
+        if self.put.len() > place::MANY && self.root.sync_file_system()? {
             return Ok(());
         }
         for key in &self.put {
             let Some(record) = self.list.entries.get(key) else {
                 continue;
             };
-            let path = tree::waiting(&self.root, record.number);
-            let file = File::open(&path);
+            let name = tree::waiting(record.number);
+            let file = self.root.open_file(&name);
             let file =
-                file.map_err(|source| Error::io(source, &path, "opening to make durable"))?;
-            file::sync(&file, &path, self.durability)?;
+                file.map_err(|source| self.root.failed(source, &name, "opening to make durable"))?;
+            file::sync(&file, &self.root.path_of(&name), self.durability)?;
         }
         Ok(())
     }
@@ -237,9 +231,12 @@ impl DirectoryWriter {
         if exists && !overwrite {
             return Err(file::taken(&self.path));
         }
-        place::name_folder(&self.root, &self.path, exists)?;
+        // What is in the folder must be durable before it has the name.
+        self.root.sync("", self.durability)?;
+        place::name_folder(self.root.path(), &self.path, exists)?;
         self.state.doubt();
-        let temporary = std::mem::replace(&mut self.root, self.path.clone());
+        let temporary = self.root.path().to_path_buf();
+        self.root.renamed(&self.path);
         self.new = None;
         file::sync_parent(&self.path, self.durability)?;
         if exists {
@@ -251,9 +248,13 @@ impl DirectoryWriter {
 }
 
 impl ContainerWriter for DirectoryWriter {
-    fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
+    fn check(&self) -> Result<()> {
+        self.state.check(&self.path)
+    }
+
+    fn put_sealed(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
-        self.guarded(|writer| writer.write_entry(key, parts))
+        self.guarded(|writer| writer.write_entry(key, parts, seal))
     }
 
     fn read_back(&mut self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
@@ -304,10 +305,10 @@ impl Drop for DirectoryWriter {
         }
         // Nothing of this can be reported, and none of it matters to a later reader or writer.
         if self.new.is_some() {
-            let _ = fs::remove_dir_all(&self.root);
+            let _ = fs::remove_dir_all(self.root.path());
         } else if !self.state.is_in_doubt() {
             for number in self.last.next..self.list.next {
-                let _ = fs::remove_file(tree::waiting(&self.root, number));
+                let _ = self.root.remove_file(&tree::waiting(number));
             }
         }
         // A forked child may hold a copy of the descriptor, which would keep the lock.
@@ -326,10 +327,17 @@ impl std::fmt::Debug for DirectoryWriter {
     }
 }
 
-/// The lock of the directory at `path`; `None` where another program made it.
-fn lock_existing(path: &Path) -> Result<Option<File>> {
-    if !tree::own(path).is_dir() {
+/// The lock of the directory; `None` where another program made it.
+fn lock_existing(root: &Folder) -> Result<Option<File>> {
+    if !root.has_folder(tree::OWN) {
         return Ok(None);
     }
-    file::create_locked(&tree::lock(path)).map(Some)
+    root.create_locked(tree::LOCK).map(Some)
+}
+
+/// The list of the last commit.
+pub fn read_list(root: &Folder) -> Result<List> {
+    let file = root.open_file(tree::LIST);
+    let file = file.map_err(|source| root.failed(source, tree::LIST, "opening"))?;
+    List::read(&file, &root.path_of(tree::LIST))
 }

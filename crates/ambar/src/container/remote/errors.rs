@@ -29,7 +29,7 @@ pub fn explained(error: &object_store::Error, service: &Service, key: &str) -> E
             } else {
                 "check the address and the network"
             };
-            let found = without_query(&chain(error));
+            let found = chain(error);
             Error::new(ErrorKind::Io, format!("reading it failed: {found}; {hint}"))
         }
     };
@@ -45,7 +45,7 @@ pub fn replaced() -> Error {
     Error::busy("the object has been replaced since the store was opened; open it again")
 }
 
-/// The words of `error` and of what caused it, each said once.
+/// The words of `error` and of what caused it, each said once, without secrets in URLs.
 pub fn chain(error: &object_store::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -57,16 +57,32 @@ pub fn chain(error: &object_store::Error) -> String {
         }
         cause = inner.source();
     }
-    text
+    without_secrets(&text)
 }
 
-/// `text` with what follows `?` in its URLs left out: it may be a signature.
-fn without_query(text: &str) -> String {
-    let words = text.split(' ').map(|word| match word.split_once('?') {
-        Some((url, _)) if url.contains("://") => format!("{url}?..."),
-        _ => word.to_owned(),
-    });
-    words.collect::<Vec<_>>().join(" ")
+/// `text` without what is secret in the URLs in it: user and password, and what follows a `?`, which may be
+/// a signature.
+pub fn without_secrets(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        out.push_str(before);
+        out.push_str("://");
+        // Where the URL ends: messages put URLs in quotes and brackets.
+        let is_end = |c: char| c.is_whitespace() || "\"'`()<>[]{}".contains(c);
+        let (url, behind) = after.split_at(after.find(is_end).unwrap_or(after.len()));
+        let (place, query) = match url.find(['?', '#']) {
+            Some(at) => (&url[..at], "?..."),
+            None => (url, ""),
+        };
+        let host = place.find('/').unwrap_or(place.len());
+        let user = place[..host].rfind('@').map_or(0, |at| at + 1);
+        out.push_str(&place[user..]);
+        out.push_str(query);
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
 }
 
 #[cfg(test)]
@@ -74,10 +90,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_kept_out_of_messages() {
-        assert_eq!(
-            without_query("GET https://a/b?X-Amz-Signature=1 in 3s, why? - https://a/c"),
-            "GET https://a/b?... in 3s, why? - https://a/c"
-        );
+    fn passwords_and_signatures_are_kept_out_of_messages() {
+        for (text, expected) in [
+            (
+                "GET https://a/b?X-Amz-Signature=1 in 3s, why? - https://a/c",
+                "GET https://a/b?... in 3s, why? - https://a/c",
+            ),
+            (
+                "error sending request for url (http://me:p@ss@host:80/x?key=1#2): refused",
+                "error sending request for url (http://host:80/x?...): refused",
+            ),
+            ("http://token@host", "http://host"),
+            (
+                "http://host/a@b \"https://u:p@h/\"",
+                "http://host/a@b \"https://h/\"",
+            ),
+            ("no URL? here", "no URL? here"),
+        ] {
+            assert_eq!(without_secrets(text), expected);
+        }
     }
 }

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::super::ahead::{Ahead, Cache};
 use super::super::directory::{self, List};
-use super::super::{Container, Entry, Part, Place, Usage, file, key, ranges};
+use super::super::{CommitId, Container, Entry, Part, Place, Usage, file, key, ranges};
 use super::client::{self, Version, Wanted};
 use super::service::Service;
 use super::{AT_ONCE, NEAR};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, zeroed};
+use crate::process::PerProcess;
 
 /// The root's metadata: the last file that a commit brings to its place.
 const ROOT: &str = "zarr.json";
@@ -22,7 +23,7 @@ pub struct PrefixReader {
     /// The commit; `None` where another program made the directory.
     list: Option<List>,
     /// The objects that have been read from, as they were then.
-    versions: Mutex<HashMap<Arc<str>, Version>>,
+    versions: PerProcess<Mutex<HashMap<Arc<str>, Version>>>,
     ahead: Arc<Cache>,
 }
 
@@ -34,7 +35,7 @@ impl PrefixReader {
     /// not finished when it was uploaded; `Unsupported` where that cannot be told; `Io`.
     pub fn open(service: Arc<Service>) -> Result<Self> {
         let limit = Limits::default().directory_bytes;
-        let found = client::whole(&service, &directory::list_key(), limit)?;
+        let found = client::whole(&service, directory::LIST, limit)?;
         let list = match found {
             Some((text, _)) => Some(List::parse(&text).map_err(|e| e.in_file(&service.location))?),
             None if client::look(&service, ROOT)?.is_some() => None,
@@ -47,7 +48,7 @@ impl PrefixReader {
         let reader = Self {
             service,
             list,
-            versions: Mutex::default(),
+            versions: PerProcess::new(),
             ahead: Arc::default(),
         };
         if let Some(list) = &reader.list {
@@ -66,7 +67,7 @@ impl PrefixReader {
             (None, _) => false,
             // The root's metadata gets its place last: with it, all others have got theirs.
             (Some(last), Some(root)) if last == root => {
-                client::look(&self.service, &directory::waiting_key(root))?.is_some()
+                client::look(&self.service, &directory::waiting(root))?.is_some()
             }
             _ => {
                 let own = client::list(&self.service, directory::OWN).map_err(|error| {
@@ -78,7 +79,7 @@ impl PrefixReader {
                 })?;
                 let names = own.iter().map(|(key, _)| key.as_str());
                 let numbers = list.entries.values().map(|record| record.number);
-                let keys: Vec<String> = numbers.map(directory::waiting_key).collect();
+                let keys: Vec<String> = numbers.map(directory::waiting).collect();
                 names
                     .into_iter()
                     .any(|name| keys.iter().any(|key| key == name))
@@ -94,7 +95,7 @@ impl PrefixReader {
     }
 
     fn known(&self, key: &str) -> Option<Version> {
-        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let versions = self.versions.lock();
         versions.get(key).cloned()
     }
 
@@ -109,7 +110,7 @@ impl PrefixReader {
                 version.size, record.len
             )));
         }
-        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.versions.lock();
         versions.insert(Arc::clone(key), version);
         Ok(())
     }
@@ -156,26 +157,31 @@ impl Container for PrefixReader {
     }
 
     fn entry(&self, key: &str) -> Result<Option<Entry>> {
-        let (len, crc32) = match &self.list {
+        let (len, crc32, seal) = match &self.list {
             Some(list) => match list.entries.get(key) {
-                Some(record) => (record.len, Some(record.crc32)),
+                Some(record) => (record.len, Some(record.crc32), record.seal),
                 None => return Ok(None),
             },
             None if key::broken_rule(key).is_some() => return Ok(None),
             None => match self.known(key) {
-                Some(version) => (version.size, None),
+                Some(version) => (version.size, None, None),
                 None => match client::look(&self.service, key)? {
                     Some(version) => {
                         let len = version.size;
                         self.accept(&key.into(), version)?;
-                        (len, None)
+                        (len, None, None)
                     }
                     None => return Ok(None),
                 },
             },
         };
         let place = Place::Key(key.into());
-        Ok(Some(Entry { len, crc32, place }))
+        Ok(Some(Entry {
+            len,
+            crc32,
+            seal,
+            place,
+        }))
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -231,7 +237,7 @@ impl Container for PrefixReader {
             return Ok(None);
         };
         let read = || {
-            let mut bytes = vec![0; Limits::check("the entry", entry.len, limit)?];
+            let mut bytes = zeroed("the entry", Limits::check("the entry", entry.len, limit)?)?;
             self.read_at(&entry, 0, &mut bytes)?;
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
@@ -276,6 +282,10 @@ impl Container for PrefixReader {
         Ok(keys)
     }
 
+    fn entry_count(&self) -> Option<u64> {
+        Some(self.list.as_ref()?.entries.len() as u64)
+    }
+
     fn usage(&self) -> Result<Usage> {
         let Some(list) = &self.list else {
             let found = client::list(&self.service, "")?;
@@ -300,6 +310,10 @@ impl Container for PrefixReader {
             entries: list.entries.len() as u64,
             commit: list.sequence,
         })
+    }
+
+    fn commit_id(&self) -> Option<CommitId> {
+        self.list.as_ref().map(List::commit_id)
     }
 }
 

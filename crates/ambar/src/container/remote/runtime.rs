@@ -1,18 +1,19 @@
 //! The threads that talk to object stores, started when they are first needed.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::process::PerProcess;
 
 /// Threads that move bytes between sockets and memory. Two fill most networks, and decoding has
 /// threads of its own.
 const THREADS: usize = 2;
 
-/// The runtime, and the process that started it: a forked child has none of its threads.
-static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
+/// The runtime. A forked child has none of its parent's threads, so it starts its own.
+static RUNTIME: PerProcess<Mutex<Option<Arc<Runtime>>>> = PerProcess::new();
 
 /// Runs `future` on those threads and waits for what it gives. May be called from any thread, one of
 /// another runtime included.
@@ -35,11 +36,8 @@ pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static)
 }
 
 fn runtime() -> Result<Arc<Runtime>> {
-    let process = std::process::id();
-    let mut runtime = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((owner, runtime)) = &*runtime
-        && *owner == process
-    {
+    let mut runtime = RUNTIME.lock();
+    if let Some(runtime) = &*runtime {
         return Ok(Arc::clone(runtime));
     }
     let new = Builder::new_multi_thread()
@@ -50,8 +48,7 @@ fn runtime() -> Result<Arc<Runtime>> {
         .build()
         .map_err(|error| Error::new(ErrorKind::Io, format!("starting threads: {error}")))?;
     let new = Arc::new(new);
-    // The parent's runtime must not be dropped: that would wait for threads that are not there.
-    std::mem::forget(runtime.replace((process, Arc::clone(&new))));
+    *runtime = Some(Arc::clone(&new));
     Ok(new)
 }
 

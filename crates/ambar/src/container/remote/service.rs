@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -11,7 +11,9 @@ use object_store::path::Path;
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
 
 use super::connector::Shared;
+use super::errors::without_secrets;
 use crate::error::{Error, Result};
+use crate::process::PerProcess;
 
 /// How long a request may take to connect, to go on, and in all.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -28,11 +30,11 @@ type Connect = dyn Fn() -> Result<Arc<dyn ObjectStore>> + Send + Sync;
 /// An object store or HTTP server, and the place there that a URL names.
 pub struct Service {
     connect: Box<Connect>,
-    /// The client of the process that made it: its connections are of no use to a forked child.
-    client: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
+    /// The client. Its connections are of no use to a forked child, which makes its own.
+    client: PerProcess<Mutex<Option<Arc<dyn ObjectStore>>>>,
     /// The place: a key, or the beginning of keys.
     pub base: Path,
-    /// The URL for messages, without what follows a `?`, which may be a signature.
+    /// The URL for messages, without what is secret in it.
     pub location: String,
     /// What to tell who was refused.
     pub hint: &'static str,
@@ -44,7 +46,8 @@ impl Service {
     /// # Errors
     /// `Invalid` where the URL or an option makes no sense; `Unsupported` for other services.
     pub fn new(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
-        let location = url.split('?').next().unwrap_or(url).to_owned();
+        let location = without_secrets(url);
+        let location = location.trim_end_matches("?...").to_owned();
         let result = match url.split_once("://") {
             Some(("s3" | "s3a", rest)) => Self::s3(rest, options),
             Some(("http" | "https", _)) => Self::http(url, options),
@@ -56,7 +59,7 @@ impl Service {
         let (connect, base, hint) = result.map_err(|error| error.in_file(&location))?;
         let service = Self {
             connect,
-            client: Mutex::new(None),
+            client: PerProcess::new(),
             base,
             location,
             hint,
@@ -71,7 +74,7 @@ impl Service {
     pub fn of(store: Arc<dyn ObjectStore>, base: &str, location: &str) -> Self {
         Self {
             connect: Box::new(move || Ok(Arc::clone(&store))),
-            client: Mutex::new(None),
+            client: PerProcess::new(),
             base: Path::from(base),
             location: location.to_owned(),
             hint: "",
@@ -80,16 +83,12 @@ impl Service {
 
     /// The client of this process.
     pub fn client(&self) -> Result<Arc<dyn ObjectStore>> {
-        let process = std::process::id();
-        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((owner, client)) = &*client
-            && *owner == process
-        {
+        let mut client = self.client.lock();
+        if let Some(client) = &*client {
             return Ok(Arc::clone(client));
         }
         let new = (self.connect)().map_err(|error| error.in_file(&self.location))?;
-        // The parent's connections belong to threads that are not there: they are left alone.
-        std::mem::forget(client.replace((process, Arc::clone(&new))));
+        *client = Some(Arc::clone(&new));
         Ok(new)
     }
 

@@ -257,7 +257,7 @@ fn directories_of_unfinished_commits_are_refused() {
         .lines()
         .find(|line| line.ends_with(" zarr.json"))
         .unwrap();
-    let number = root.split(' ').nth(2).unwrap();
+    let number = root.split(' ').nth(3).unwrap();
     store.upload(&path, "run");
     store.hold(&format!("run/.ambar/new-{number}"), b"{\"a\": 3}".to_vec());
     let error = open_object(&store, "run", true).unwrap_err();

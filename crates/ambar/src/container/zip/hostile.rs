@@ -52,6 +52,7 @@ fn entry(name: &str, header_offset: u64, data_offset: u64, len: u64) -> Director
         crc32: 0,
         header_offset,
         data_offset,
+        seal: None,
     }
 }
 
@@ -218,7 +219,7 @@ fn entries_and_offsets_beyond_four_gibibytes() {
     let mut writer = ZipWriter::create(&path, &options).unwrap();
     // The content is a hole, whose checksum nobody computes: `verify` is not asked.
     writer
-        .append_entry("a/c/0", LONG, 0, |out| {
+        .append_entry("a/c/0", LONG, 0, None, |out| {
             out.flush()?;
             out.skip(LONG);
             Ok(())

@@ -16,6 +16,8 @@ pub struct Record {
     pub len: u64,
     /// CRC-32 of the content.
     pub crc32: u32,
+    /// The entry's seal, where it has one.
+    pub seal: Option<u32>,
     /// Whether sizes and checksum stand behind the content instead of in the local header.
     pub streamed: bool,
 }
@@ -84,6 +86,7 @@ pub fn entry(bytes: &[u8], maker: Maker) -> Result<Parsed<'_>> {
         stored_len: u64::from(u32_at(bytes, 20)),
         header_offset: u64::from(u32_at(bytes, 42)),
         data_offset: None,
+        seal: None,
     }
     .complete(extra)
     .ok_or_else(cut)?;
@@ -104,6 +107,7 @@ pub fn entry(bytes: &[u8], maker: Maker) -> Result<Parsed<'_>> {
         data_offset: extras.data_offset,
         len: extras.len,
         crc32: u32_at(bytes, 16),
+        seal: extras.seal,
         streamed: flags & 8 != 0,
     };
     Ok(Parsed {

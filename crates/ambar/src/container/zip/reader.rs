@@ -2,11 +2,11 @@
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::super::ahead::Ahead;
 use super::super::source::{self, LocalFile, Source};
-use super::super::{Container, Entry, Part, Place, Usage, file};
+use super::super::{CommitId, Container, Entry, Part, Place, Usage, file};
 use super::index::Index;
 use super::locate::{self, Last};
 use super::parse::{Maker, Record};
@@ -14,11 +14,18 @@ use super::records::{self, LOCAL_LEN, LocalHeader, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use super::writer::ROOT;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, zeroed};
+use crate::process::PerProcess;
 
 /// The root's `zarr.json` and the central directory are read at once up to this length, which a
 /// damaged or hostile slot could make as long as the file.
 const MOST_AT_ONCE: u64 = 256 << 20;
+
+/// Bytes of the file from `start` on, which hold the root's metadata.
+struct RootBytes {
+    start: u64,
+    bytes: Vec<u8>,
+}
 
 /// One commit of a ZIP.
 pub struct ZipReader {
@@ -30,7 +37,7 @@ pub struct ZipReader {
     directory_len: u64,
     /// What was read together with the central directory, from this offset on: the root's
     /// `zarr.json`, until it is asked for.
-    root: Mutex<Option<(u64, Vec<u8>)>>,
+    root: PerProcess<Mutex<Option<RootBytes>>>,
 }
 
 impl ZipReader {
@@ -84,7 +91,7 @@ impl ZipReader {
         let limit = Limits::default().directory_bytes;
         let len = Limits::check("the central directory", slot.directory_len, limit)?;
         let before = (slot.directory_offset - start) as usize;
-        let mut root = vec![0; before + len];
+        let mut root = zeroed("the central directory", before + len)?;
         source.read_exact(start, &mut root)?;
         let directory = match before {
             0 => std::mem::take(&mut root),
@@ -98,12 +105,14 @@ impl ZipReader {
             )));
         }
         let index = Index::new(directory, slot.entries, slot.directory_offset, Maker::Ambar)?;
+        let kept_root = PerProcess::new();
+        *kept_root.lock() = (before > 0).then_some(RootBytes { start, bytes: root });
         Ok(Self {
             source,
             index,
             slot: Some(*slot),
             directory_len: slot.directory_len + TRAILER_LEN as u64,
-            root: Mutex::new((before > 0).then_some((start, root))),
+            root: kept_root,
         })
     }
 
@@ -116,7 +125,7 @@ impl ZipReader {
         let found = locate::foreign(&*source)?;
         let limit = Limits::default().directory_bytes;
         let len = Limits::check("the central directory", found.len, limit)?;
-        let mut directory = vec![0; len];
+        let mut directory = zeroed("the central directory", len)?;
         source.read_exact(found.offset, &mut directory)?;
         let index = Index::new(directory, found.entries, found.offset, Maker::Other)?;
         Ok(Self {
@@ -124,7 +133,7 @@ impl ZipReader {
             source,
             index,
             slot: None,
-            root: Mutex::default(),
+            root: PerProcess::new(),
         })
     }
 
@@ -133,11 +142,7 @@ impl ZipReader {
         let Place::Offset(offset) = entry.place else {
             return None;
         };
-        let (start, mut bytes) = self
-            .root
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()?;
+        let RootBytes { start, mut bytes } = self.root.lock().take()?;
         let skipped = usize::try_from(offset.checked_sub(start)?).ok()?;
         let end = skipped.checked_add(usize::try_from(entry.len).ok()?)?;
         if end > bytes.len() {
@@ -279,6 +284,7 @@ impl Container for ZipReader {
         Ok(Some(Entry {
             len: record.len,
             crc32: Some(record.crc32),
+            seal: record.seal,
             place: Place::Offset(offset),
         }))
     }
@@ -315,7 +321,7 @@ impl Container for ZipReader {
             let bytes = match known {
                 Some(bytes) => bytes,
                 None => {
-                    let mut bytes = vec![0; len];
+                    let mut bytes = zeroed("the entry", len)?;
                     self.read_at(&entry, 0, &mut bytes)?;
                     bytes
                 }
@@ -359,6 +365,10 @@ impl Container for ZipReader {
         Ok(keys)
     }
 
+    fn entry_count(&self) -> Option<u64> {
+        Some(self.index.len() as u64)
+    }
+
     fn usage(&self) -> Result<Usage> {
         let total = self.source.length()?;
         let header = self.slot.map_or(0, |_| HEADER_LEN as u64);
@@ -377,6 +387,13 @@ impl Container for ZipReader {
             dead: total.saturating_sub(live),
             entries: self.index.len() as u64,
             commit: self.slot.map_or(0, |slot| slot.sequence),
+        })
+    }
+
+    fn commit_id(&self) -> Option<CommitId> {
+        self.slot.map(|slot| CommitId {
+            number: slot.sequence,
+            checksum: slot.directory_crc,
         })
     }
 }

@@ -129,6 +129,8 @@ pub struct DirectoryEntry<'a> {
     pub header_offset: u64,
     /// File offset of the content.
     pub data_offset: u64,
+    /// The entry's seal, where it has one.
+    pub seal: Option<u32>,
 }
 
 impl DirectoryEntry<'_> {
@@ -157,7 +159,8 @@ impl DirectoryEntry<'_> {
         put32(out, saturated32(self.len));
         put32(out, saturated32(self.len));
         put16(out, self.name.len() as u16);
-        put16(out, zip64_field + 12);
+        let own_len = if self.seal.is_some() { 12 } else { 8 };
+        put16(out, zip64_field + 4 + own_len);
         put16(out, 0); // comment
         put16(out, 0); // disk
         put16(out, 0); // internal attributes
@@ -176,8 +179,11 @@ impl DirectoryEntry<'_> {
             put64(out, self.header_offset);
         }
         put16(out, EXTRA_ID);
-        put16(out, 8);
+        put16(out, own_len);
         put64(out, self.data_offset);
+        if let Some(seal) = self.seal {
+            put32(out, seal);
+        }
     }
 }
 
@@ -237,6 +243,8 @@ pub struct Extras {
     pub header_offset: u64,
     /// File offset of the content, where ambar wrote the entry.
     pub data_offset: Option<u64>,
+    /// The entry's seal, where ambar wrote one.
+    pub seal: Option<u32>,
 }
 
 impl Extras {
@@ -249,7 +257,10 @@ impl Extras {
             let field = extra.get(4..4 + len)?;
             match id {
                 ZIP64_ID => self.take_zip64(field)?,
-                EXTRA_ID if len == 8 => self.data_offset = Some(u64_at(field, 0)),
+                EXTRA_ID if len == 8 || len == 12 => {
+                    self.data_offset = Some(u64_at(field, 0));
+                    self.seal = (len == 12).then(|| u32_at(field, 8));
+                }
                 _ => {}
             }
             extra = &extra[4 + len..];

@@ -163,7 +163,7 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     let before = fs::metadata(&path).map_err(|source| Error::io(source, &path, "opening"))?;
     let mut writer = ZipWriter::create(&path, &options)?;
     let reader = ZipReader::open(&path)?;
-    writer.replaces(&reader, before.permissions())?;
+    writer.replaces(&reader)?;
     let mut order: Vec<_> = reader.index().iter().collect();
     order.sort_unstable_by_key(|(_, record)| record.header_offset);
     let mut end = 0;
@@ -182,7 +182,7 @@ pub fn compact(path: &Path) -> Result<Compacted> {
             let root = reader.read_whole(ROOT, limit)?.unwrap_or_default();
             writer.put(ROOT, &[&root])?;
         } else {
-            writer.append_entry(key, record.len, record.crc32, |out| {
+            writer.append_entry(key, record.len, record.crc32, record.seal, |out| {
                 reader.stream(key, &record, &mut |piece| out.write(piece))
             })?;
         }

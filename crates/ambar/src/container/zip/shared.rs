@@ -4,7 +4,7 @@
 //! its [`Share`]. Nobody sees what they write until the holder has adopted the entries and committed.
 
 use std::borrow::Cow;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,11 +13,12 @@ use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Durability, file};
+use super::super::{Durability, NewEntry, file};
 use super::append::Appender;
 use super::records::LocalHeader;
 use crate::buffers;
 use crate::error::{Error, ErrorKind, Result};
+use crate::process::Process;
 
 /// What another process needs to write into a container that is being written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +48,8 @@ pub struct Foreign {
     pub len: u64,
     /// CRC-32 of its bytes.
     pub crc32: u32,
+    /// Its seal.
+    pub seal: Option<u32>,
 }
 
 /// Entries that wait to be written at most, one in the making and one on its way to the file apart:
@@ -58,6 +61,7 @@ struct Job {
     offset: u64,
     key: String,
     parts: Vec<Vec<u8>>,
+    seal: Option<u32>,
 }
 
 /// The file that is written, its path, and whether to wait for the disk.
@@ -68,6 +72,8 @@ pub struct SharedFile {
     path: PathBuf,
     file: Arc<File>,
     durability: Durability,
+    /// A forked child has none of this process' threads.
+    process: Process,
     /// What did not go through the thread, since the last call of `finish`.
     written: Vec<Foreign>,
     jobs: Option<SyncSender<Job>>,
@@ -117,9 +123,7 @@ impl SharedFile {
     /// # Errors
     /// `NotFound` where this machine does not see it; `Invalid` where another file has its name; `Io`.
     pub fn open(share: &Share) -> Result<Self> {
-        let opened = OpenOptions::new().read(true).write(true).open(&share.file);
-        let file =
-            opened.map_err(|source| Error::io(source, &share.file, "opening for writing"))?;
+        let file = file::open_for_writing(&share.file)?;
         let metadata = file
             .metadata()
             .map_err(|source| Error::io(source, &share.file, "asking for the file's number"))?;
@@ -136,6 +140,7 @@ impl SharedFile {
             } else {
                 Durability::None
             },
+            process: Process::current(),
             written: Vec::new(),
             jobs: None,
             thread: None,
@@ -151,17 +156,27 @@ impl SharedFile {
     /// others are on their way; one with parts of the caller's memory is written before it returns.
     ///
     /// # Errors
-    /// `Io`, of this entry or one before; nothing more can be written then.
-    pub fn write(&mut self, offset: u64, key: String, parts: Vec<Cow<'_, [u8]>>) -> Result<()> {
+    /// `Io`, of this entry or one before; nothing more can be written then. `Invalid` in a forked child.
+    pub fn write(&mut self, offset: u64, entry: NewEntry<'_>) -> Result<()> {
+        self.check()?;
+        let NewEntry { key, parts, seal } = entry;
         if parts.iter().any(|part| matches!(part, Cow::Borrowed(_))) {
             let slices: Vec<&[u8]> = parts.iter().map(Cow::as_ref).collect();
-            let written = write_entry(&self.target(), offset, key, &slices)?;
+            let written = write_entry(&self.target(), (offset, key, seal), &slices)?;
             self.written.push(written);
             return Ok(());
         }
         let parts = parts.into_iter().map(Cow::into_owned).collect();
         let jobs = self.start()?;
-        if jobs.send(Job { offset, key, parts }).is_ok() {
+        if jobs
+            .send(Job {
+                offset,
+                key,
+                parts,
+                seal,
+            })
+            .is_ok()
+        {
             return Ok(());
         }
         // The thread ends before its sender only with an error.
@@ -172,8 +187,9 @@ impl SharedFile {
     /// the disk.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`; `Invalid` in a forked child.
     pub fn finish(&mut self) -> Result<Vec<Foreign>> {
+        self.check()?;
         self.jobs = None;
         let mut written = std::mem::take(&mut self.written);
         if let Some(thread) = self.thread.take() {
@@ -186,6 +202,11 @@ impl SharedFile {
         }
         buffers::release();
         Ok(written)
+    }
+
+    fn check(&self) -> Result<()> {
+        let checked = self.process.check();
+        checked.map_err(|error| error.in_file(self.path.display()))
     }
 
     fn target(&self) -> Target {
@@ -212,19 +233,24 @@ impl SharedFile {
 /// Writes what comes, until nothing more can.
 fn drain(jobs: &Receiver<Job>, target: Target) -> Result<Vec<Foreign>> {
     let mut written = Vec::new();
-    for Job { offset, key, parts } in jobs {
+    for Job {
+        offset,
+        key,
+        parts,
+        seal,
+    } in jobs
+    {
         let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        written.push(write_entry(&target, offset, key, &slices)?);
+        written.push(write_entry(&target, (offset, key, seal), &slices)?);
         buffers::give_back(parts);
     }
     Ok(written)
 }
 
-/// Writes an entry from `offset` on.
+/// Writes an entry with this key and seal from `offset` on.
 fn write_entry(
     (file, path, durability): &Target,
-    offset: u64,
-    key: String,
+    (offset, key, seal): (u64, String, Option<u32>),
     parts: &[&[u8]],
 ) -> Result<Foreign> {
     let mut hasher = crc32fast::Hasher::new();
@@ -242,11 +268,17 @@ fn write_entry(
         data_offset: offset + header.len() as u64,
         len,
         crc32,
+        seal,
     })
 }
 
 impl Drop for SharedFile {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // The thread is not there, and the channel may be locked by it.
+            std::mem::forget((self.jobs.take(), self.thread.take()));
+            return;
+        }
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
             // Whoever drops it before the end wants nothing of what was written.
@@ -259,5 +291,40 @@ impl Drop for SharedFile {
 impl std::fmt::Debug for SharedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "SharedFile({})", self.path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::{CreateOptions, create};
+    use crate::process::succeeds_in_child;
+
+    #[test]
+    fn a_forked_child_is_refused_and_waits_for_no_thread_of_its_parent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ambar");
+        let mut writer = create(&path, &CreateOptions::default()).unwrap();
+        let share = writer.share().unwrap();
+        let mut file = SharedFile::open(&share).unwrap();
+        let entry = |key: &str| NewEntry {
+            key: key.to_owned(),
+            parts: vec![Cow::Owned(vec![1; 100])],
+            seal: None,
+        };
+        file.write(share.end, entry("a")).unwrap();
+        let mut inherited = Some(file);
+        assert!(succeeds_in_child(|| {
+            let mut file = inherited.take().unwrap();
+            let refused = file.write(share.end, entry("b"));
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+            assert_eq!(file.finish().unwrap_err().kind(), ErrorKind::Invalid);
+            drop(file);
+        }));
+        let written = inherited.unwrap().finish().unwrap();
+        assert_eq!(written.len(), 1);
+        writer.adopt(written).unwrap();
+        writer.put("zarr.json", &[b"{}"]).unwrap();
+        writer.commit().unwrap();
     }
 }

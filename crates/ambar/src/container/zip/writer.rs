@@ -2,7 +2,7 @@
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::collections::HashMap;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::records::{DirectoryEntry, LocalHeader};
 use super::shared::{Foreign, Share};
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, zeroed};
 
 /// The root's metadata, which every commit writes last.
 pub const ROOT: &str = "zarr.json";
@@ -54,7 +54,7 @@ impl ZipWriter {
         let replaced = match fs::symlink_metadata(&path) {
             Err(_) => None,
             Ok(_) if !options.overwrite => return Err(file::taken(&path)),
-            Ok(found) if found.is_file() => Some(file::open_locked(&path)?),
+            Ok(found) if found.is_file() => Some((file::open_locked(&path)?, found)),
             Ok(_) => {
                 return Err(Error::invalid(
                     "a file is to be created, but the name is not that of a file; choose another",
@@ -65,10 +65,15 @@ impl ZipWriter {
         let temporary = file::temporary(&path, ".ambar-new")?;
         let new = file::create_locked(&temporary)?;
         let header = slot::header();
-        let started = new
-            .set_len(0)
-            .and_then(|()| new.write_all_at(&header, 0))
-            .map_err(|source| Error::io(source, &temporary, "writing"));
+        let started = match &replaced {
+            Some((_, found)) => file::inherit(&new, found, &path),
+            None => Ok(()),
+        };
+        let started = started.and_then(|()| {
+            new.set_len(0)
+                .and_then(|()| new.write_all_at(&header, 0))
+                .map_err(|source| Error::io(source, &temporary, "writing"))
+        });
         if let Err(error) = started {
             // The error that matters is the first one.
             let _ = fs::remove_file(&temporary);
@@ -78,7 +83,7 @@ impl ZipWriter {
         writer.changed = true;
         writer.new = Some(NewFile {
             temporary,
-            _replaced: replaced,
+            _replaced: replaced.map(|(file, _)| file),
             overwrite: options.overwrite,
         });
         Ok(writer)
@@ -114,13 +119,10 @@ impl ZipWriter {
         Ok(writer)
     }
 
-    /// Makes a new file the successor of `reader`'s: its commits are counted on, and it gets the
-    /// same `permissions`.
-    pub fn replaces(&mut self, reader: &ZipReader, permissions: Permissions) -> Result<()> {
+    /// Makes a new file the successor of `reader`'s: its commits are counted on.
+    pub fn replaces(&mut self, reader: &ZipReader) -> Result<()> {
         self.slot.sequence = reader.usage()?.commit;
-        self.file
-            .set_permissions(permissions)
-            .map_err(|source| Error::io(source, &self.path, "setting the permissions"))
+        Ok(())
     }
 
     fn new(file: Arc<File>, path: PathBuf, durability: Durability, end: u64) -> Self {
@@ -148,12 +150,13 @@ impl ZipWriter {
         result.map_err(|error| error.in_file(self.path.display()))
     }
 
-    /// Appends an entry of known length and CRC-32, whose content `write` hands over.
+    /// Appends an entry of known length, CRC-32 and seal, whose content `write` hands over.
     pub fn append_entry(
         &mut self,
         key: &str,
         len: u64,
         crc32: u32,
+        seal: Option<u32>,
         write: impl FnOnce(&mut Appender) -> Result<()>,
     ) -> Result<()> {
         self.guarded(|writer| {
@@ -174,6 +177,7 @@ impl ZipWriter {
                 data_offset: Some(data_offset),
                 len,
                 crc32,
+                seal,
                 streamed: false,
             };
             writer.live.insert(key.into(), record);
@@ -182,11 +186,13 @@ impl ZipWriter {
         })
     }
 
-    fn append_parts(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
+    fn append_parts(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
         let mut hasher = crc32fast::Hasher::new();
         parts.iter().for_each(|part| hasher.update(part));
         let len = parts.iter().map(|part| part.len() as u64).sum();
-        self.append_entry(key, len, hasher.finalize(), |out| out.write_parts(parts))
+        self.append_entry(key, len, hasher.finalize(), seal, |out| {
+            out.write_parts(parts)
+        })
     }
 
     /// The bytes of an entry, those included that still wait to be written.
@@ -195,7 +201,7 @@ impl ZipWriter {
         let offset = record
             .data_offset
             .ok_or_else(|| Error::corrupt(format!("the place of {key} is unknown")))?;
-        let mut bytes = vec![0; record.len as usize];
+        let mut bytes = zeroed("an entry", record.len as usize)?;
         self.file
             .read_exact_at(&mut bytes, offset)
             .map_err(|source| Error::io(source, &self.path, "reading back"))?;
@@ -208,7 +214,7 @@ impl ZipWriter {
     fn append_commit(&mut self) -> Result<Slot> {
         let mut tail = self.out.position();
         match self.root.take() {
-            Some(root) => self.append_parts(ROOT, &[&root])?,
+            Some(root) => self.append_parts(ROOT, &[&root], None)?,
             None => tail = self.out.position(),
         }
         let mut order: Vec<_> = self.live.iter().collect();
@@ -221,6 +227,7 @@ impl ZipWriter {
                 crc32: record.crc32,
                 header_offset: record.header_offset,
                 data_offset: record.data_offset.unwrap_or_default(),
+                seal: record.seal,
             }
             .encode(&mut directory);
         }
@@ -275,10 +282,14 @@ impl ZipWriter {
 }
 
 impl ContainerWriter for ZipWriter {
-    fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
+    fn check(&self) -> Result<()> {
+        self.state.check(&self.path)
+    }
+
+    fn put_sealed(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
         if key != ROOT {
-            return self.append_parts(key, parts);
+            return self.append_parts(key, parts, seal);
         }
         self.state.check(&self.path)?;
         self.root = Some(parts.concat());
@@ -346,6 +357,7 @@ impl ContainerWriter for ZipWriter {
                     data_offset: Some(entry.data_offset),
                     len: entry.len,
                     crc32: entry.crc32,
+                    seal: entry.seal,
                     streamed: false,
                 };
                 writer.live.insert(entry.key.into(), record);

@@ -1,21 +1,31 @@
 //! Boxes that were read, kept for the next one who asks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::hierarchy::IndexBox;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::memory::Column;
+use crate::process::PerProcess;
 
 /// The values of one field on the boxes of one level, each read once, when it is first asked for.
 pub(super) struct BoxCache {
-    slots: Vec<(usize, Mutex<Option<Arc<Column>>>)>,
+    slots: Vec<Slot>,
+}
+
+/// A box: the bytes of its values, and the values where they have been read.
+struct Slot {
+    bytes: usize,
+    values: PerProcess<Mutex<Option<Arc<Column>>>>,
 }
 
 impl BoxCache {
     /// A cache for values of `size` bytes.
     pub fn new(boxes: &[IndexBox], size: usize) -> Self {
-        let slot = |index_box: &IndexBox| (index_box.cells() * size, Mutex::new(None));
+        let slot = |index_box: &IndexBox| Slot {
+            bytes: index_box.cells() * size,
+            values: PerProcess::new(),
+        };
         Self {
             slots: boxes.iter().map(slot).collect(),
         }
@@ -32,17 +42,16 @@ impl BoxCache {
         read: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Arc<Column>> {
         let slot = self.slots.get(place);
-        let (bytes, slot) =
-            slot.ok_or_else(|| Error::not_found(format!("there is no box {place}")))?;
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(values) = &*slot {
+        let slot = slot.ok_or_else(|| Error::not_found(format!("there is no box {place}")))?;
+        let mut known = slot.values.lock();
+        if let Some(values) = &*known {
             return Ok(Arc::clone(values));
         }
-        let column = Column::allocate(&[DataType::UInt8], *bytes)?.pop();
+        let column = Column::allocate(&[DataType::UInt8], slot.bytes)?.pop();
         let mut column = column.ok_or_else(|| Error::limit("no memory for a box"))?;
         read(column.bytes_mut())?;
         let values = Arc::new(column);
-        *slot = Some(Arc::clone(&values));
+        *known = Some(Arc::clone(&values));
         Ok(values)
     }
 }

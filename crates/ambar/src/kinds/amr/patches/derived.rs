@@ -20,6 +20,12 @@ pub(super) enum Derived {
     Index(usize),
 }
 
+/// Whether patches of `ndim` dimensions may derive a column `name`, which no field can have then.
+pub fn is_derived(name: &str, ndim: usize) -> bool {
+    let axis = |name: &str| AXES[..ndim].contains(&name);
+    name == "level" || axis(name) || name.strip_prefix(['d', 'i']).is_some_and(axis)
+}
+
 impl Derived {
     /// All names that a hierarchy derives.
     pub fn names(nest: &Nest) -> Vec<String> {

@@ -23,14 +23,16 @@ mod values;
 mod window;
 mod write;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;
+use crate::process::SetOnce;
 
 pub use blocks::Blocks;
 pub use covered::Covered;
+pub use derived::is_derived;
 pub use hierarchy::{IndexBox, MAX_INDEX, PatchHierarchy, PatchLevel};
 pub use nest::Cells;
 use nest::Nest;
@@ -52,9 +54,9 @@ pub struct PatchAmr {
     /// Leaf cells of each level.
     leaves: Vec<u64>,
     /// The levels' unit blocks, once they were needed.
-    blocks: Vec<OnceLock<Blocks>>,
+    blocks: Vec<SetOnce<Blocks>>,
     /// The box around each chunk's cells, by level, once they were needed.
-    extents: Vec<OnceLock<Vec<IndexBox>>>,
+    extents: Vec<SetOnce<Vec<IndexBox>>>,
     cache: read::ChunkCache,
 }
 
@@ -96,8 +98,8 @@ impl PatchAmr {
                 .clone()
                 .map(|l| nest.cells(l, Cells::Leaves))
                 .collect(),
-            blocks: levels.clone().map(|_| OnceLock::new()).collect(),
-            extents: levels.map(|_| OnceLock::new()).collect(),
+            blocks: levels.clone().map(|_| SetOnce::new()).collect(),
+            extents: levels.map(|_| SetOnce::new()).collect(),
             nest,
             fields,
             dtypes,
@@ -177,7 +179,7 @@ impl PatchAmr {
         }
         let blocks = self.values.blocks(&self.nest, level)?;
         // Two threads may make it at once: either result will do, they are equal.
-        Ok(slot.get_or_init(|| blocks))
+        Ok(slot.get_or_set(blocks))
     }
 
     fn extents(&self, level: usize) -> Result<&Vec<IndexBox>> {
@@ -185,7 +187,7 @@ impl PatchAmr {
             return Ok(extents);
         }
         let extents = self.values.extents(self.blocks(level)?)?;
-        Ok(self.extents[level].get_or_init(|| extents))
+        Ok(self.extents[level].get_or_set(extents))
     }
 
     /// The place of a field.

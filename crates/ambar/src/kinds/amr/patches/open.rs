@@ -1,6 +1,6 @@
 //! Patches in stores: from a group's attributes and the lists of boxes.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -16,6 +16,7 @@ use crate::kinds::attributes::{self, names};
 use crate::kinds::stored::whole_array;
 use crate::limits::Limits;
 use crate::metadata::Attributes;
+use crate::process::SetOnce;
 use crate::store::Store;
 
 /// Most boxes of a level in a store.
@@ -186,7 +187,7 @@ fn stored_level(
         }
         let values = chunk.iter().fold(1u64, |all, n| all.saturating_mul(*n));
         let size = array.dtype().size().unwrap_or(1) as u64;
-        let limit = Limits::default().chunk_bytes;
+        let limit = store.limits().chunk_bytes;
         Limits::check("a chunk", values.saturating_mul(size), limit)?;
         arrays.push(array);
     }
@@ -200,7 +201,7 @@ fn stored_level(
             .collect(),
         arrays,
         per_chunk: per_chunk as usize,
-        ranges: OnceLock::new(),
+        ranges: SetOnce::new(),
     })
 }
 

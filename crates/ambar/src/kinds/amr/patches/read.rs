@@ -1,7 +1,7 @@
 //! Boxes out of unit blocks, so that a hierarchy in a store is read like the files it came from.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::average::average;
 use super::blocks::Blocks;
@@ -12,6 +12,7 @@ use super::{PatchAmr, PatchSource};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::memory::Column;
+use crate::process::PerProcess;
 
 /// Bytes of decoded chunks that are kept: boxes side by side lie in the same chunks.
 const KEPT_BYTES: usize = 256 << 20;
@@ -21,7 +22,7 @@ type Key = (usize, usize, usize);
 
 /// Decoded chunks, the last ones used first in, first out.
 #[derive(Default)]
-pub(super) struct ChunkCache(Mutex<Kept>);
+pub(super) struct ChunkCache(PerProcess<Mutex<Kept>>);
 
 #[derive(Default)]
 struct Kept {
@@ -33,7 +34,7 @@ struct Kept {
 
 impl ChunkCache {
     fn get(&self, key: Key, read: impl FnOnce() -> Result<Column>) -> Result<Arc<Column>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock();
         if let Some(chunk) = lock().chunks.get(&key) {
             return Ok(Arc::clone(chunk));
         }

@@ -1,7 +1,7 @@
 //! Unit blocks in a store: a group a level, an array a field.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::blocks::{Blocks, MAX_BLOCKS};
 use super::hierarchy::{IndexBox, MAX_INDEX};
@@ -12,6 +12,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::stored::whole_array;
 use crate::limits::Limits;
+use crate::process::SetOnce;
 use crate::store::{NodeKind, Store};
 
 /// What the attributes say of how a level is stored.
@@ -24,7 +25,7 @@ pub(super) struct StoredLevel {
     pub arrays: Vec<Array>,
     pub per_chunk: usize,
     /// Ranges by field, then chunk, once they were read; `None` where there are none.
-    pub ranges: OnceLock<Option<Vec<[f64; 2]>>>,
+    pub ranges: SetOnce<Option<Vec<[f64; 2]>>>,
 }
 
 /// The levels' arrays.
@@ -93,7 +94,7 @@ impl Values for StoredValues {
             Some(all) => all,
             None => {
                 let ranges = self.read_ranges(blocks)?;
-                slot.get_or_init(|| ranges)
+                slot.get_or_set(ranges)
             }
         };
         let chunks = blocks.chunks();

@@ -22,6 +22,7 @@ impl AmrTree {
             self.check_number(name)?;
         }
         self.check_window(window)?;
+        self.source.prepare(fields)?;
         let chunks = self.chunks_in(window)?;
         raster::grids(fields, window, &chunks, |raster, chunk| {
             let painter = Painter {

@@ -13,14 +13,15 @@ mod walk;
 mod window;
 mod write;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::dtype::DataType;
 use crate::error::Result;
-use crate::kinds::memory_source::MemoryColumns;
+use crate::kinds::memory_source::{Loader, MemoryColumns};
 use crate::kinds::source::ColumnSource;
 use crate::memory::Column;
 use crate::metadata::Attributes;
+use crate::process::SetOnce;
 
 use geometry::Geometry;
 pub use leaves::{Jump, Leaves};
@@ -39,7 +40,7 @@ pub struct AmrTree {
     /// Cells by level, where they were counted.
     counts: Vec<(u8, u64)>,
     attributes: Attributes,
-    geometry: OnceLock<Geometry>,
+    geometry: SetOnce<Geometry>,
     /// Where the geometry is read from when it is first needed.
     index: Option<open::Index>,
 }
@@ -55,26 +56,55 @@ impl AmrTree {
         Self::with_chunks(leaves, columns, chunk_rows)
     }
 
+    /// A tree in memory whose `fields`, with their types, are loaded when they are first asked for.
+    ///
+    /// # Errors
+    /// As `from_leaves`.
+    pub fn loading(
+        leaves: Leaves,
+        fields: Vec<(String, DataType)>,
+        loader: Loader,
+    ) -> Result<Self> {
+        let chunk_rows = write::chunk_rows(leaves.levels.rows() as u64);
+        Self::of(leaves, Vec::new(), fields, Some(loader), chunk_rows)
+    }
+
     fn with_chunks(
         leaves: Leaves,
         columns: Vec<(String, Column)>,
         chunk_rows: u64,
     ) -> Result<Self> {
+        Self::of(leaves, columns, Vec::new(), None, chunk_rows)
+    }
+
+    fn of(
+        leaves: Leaves,
+        columns: Vec<(String, Column)>,
+        later: Vec<(String, DataType)>,
+        loader: Option<Loader>,
+        chunk_rows: u64,
+    ) -> Result<Self> {
         let shape = leaves.checked_shape()?;
-        write::check_names(&columns, shape.ndim)?;
+        let names = columns.iter().map(|(name, _)| name);
+        let fields: Vec<String> = names
+            .chain(later.iter().map(|(name, _)| name))
+            .cloned()
+            .collect();
+        write::check_names(fields.iter().map(String::as_str), shape.ndim)?;
         let levels = leaves.levels.bytes();
         let counts = write::cells_per_level(levels);
         let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps, chunk_rows)?;
-        let fields = columns.iter().map(|(name, _)| name.clone()).collect();
+        let rows = leaves.levels.rows();
         let mut all = vec![(LEVEL.to_owned(), leaves.levels)];
         all.extend(columns);
+        let source = MemoryColumns::loading(all, later, loader, rows, chunk_rows)?;
         Ok(Self {
-            source: Arc::new(MemoryColumns::new(all, chunk_rows)?),
+            source: Arc::new(source),
             shape,
             fields,
             counts,
             attributes: Attributes::new(),
-            geometry: OnceLock::from(geometry),
+            geometry: SetOnce::from(geometry),
             index: None,
         })
     }
@@ -123,6 +153,17 @@ impl AmrTree {
         &self.source
     }
 
+    /// Names of the columns that are derived in `ndim` dimensions, and their types.
+    pub fn derived_in(ndim: usize) -> Vec<(String, DataType)> {
+        let names = derived::Derived::names(ndim).into_iter();
+        names
+            .filter_map(|name| {
+                let dtype = derived::Derived::parse(&name, ndim)?.dtype();
+                Some((name, dtype))
+            })
+            .collect()
+    }
+
     fn geometry(&self) -> Result<&Geometry> {
         if let Some(geometry) = self.geometry.get() {
             return Ok(geometry);
@@ -132,7 +173,7 @@ impl AmrTree {
             None => Geometry::default(),
         };
         // Two threads may read it at once: either result will do, they are equal.
-        Ok(self.geometry.get_or_init(|| geometry))
+        Ok(self.geometry.get_or_set(geometry))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Trees in stores: from a group's attributes and index arrays.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::kinds::select::chunk_count;
 use crate::kinds::source::ColumnSource;
 use crate::kinds::stored::{StoredColumns, whole_array};
 use crate::memory::Column;
+use crate::process::SetOnce;
 use crate::store::Store;
 
 impl AmrTree {
@@ -56,7 +57,7 @@ impl AmrTree {
             shape,
             fields,
             attributes,
-            geometry: OnceLock::new(),
+            geometry: SetOnce::new(),
         })
     }
 }

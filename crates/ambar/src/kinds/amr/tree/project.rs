@@ -86,6 +86,7 @@ impl AmrTree {
             self.check_number(name)?;
         }
         self.check_window(window)?;
+        self.source.prepare(fields)?;
         let chunks = self.chunks_in(near)?;
         let canvas = Canvas {
             line,

@@ -23,6 +23,7 @@ impl AmrTree {
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.check_selection(selection)?;
         let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        self.prepare(columns, &conditions)?;
         select(self, columns, selection.region.as_ref(), &conditions)
     }
 
@@ -33,7 +34,15 @@ impl AmrTree {
     pub fn chunks_touched(&self, selection: &Selection) -> Result<u64> {
         let levels = self.check_selection(selection)?;
         let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
+        self.prepare(&[], &conditions)?;
         touched(self, selection.region.as_ref(), &conditions)
+    }
+
+    /// Has the source load columns, and those that conditions name.
+    fn prepare(&self, columns: &[&str], conditions: &[&Predicate]) -> Result<()> {
+        let mut needed = columns.to_vec();
+        needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
+        self.source.prepare(&needed)
     }
 
     /// Checks a selection, and gives its levels as a condition.

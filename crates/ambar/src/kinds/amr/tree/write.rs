@@ -34,7 +34,7 @@ impl AmrTree {
         compression: &Compression,
     ) -> Result<()> {
         let shape = leaves.checked_shape()?;
-        check_names(fields, shape.ndim)?;
+        check_names(fields.iter().map(|(name, _)| &name[..]), shape.ndim)?;
         let mut all = vec![(LEVEL, &leaves.levels)];
         all.extend(fields.iter().map(|(name, column)| (&name[..], column)));
         let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
@@ -84,13 +84,13 @@ pub(super) fn chunk_rows(rows: u64) -> u64 {
 }
 
 /// Checks that no field has the name of a derived column.
-pub(super) fn check_names(fields: &[(String, Column)], ndim: usize) -> Result<()> {
-    let reserved = fields
-        .iter()
-        .find(|(name, _)| Derived::parse(name, ndim).is_some());
-    match reserved {
+pub(super) fn check_names<'a>(
+    mut fields: impl Iterator<Item = &'a str>,
+    ndim: usize,
+) -> Result<()> {
+    match fields.find(|name| Derived::parse(name, ndim).is_some()) {
         None => Ok(()),
-        Some((name, _)) => Err(Error::invalid(format!(
+        Some(name) => Err(Error::invalid(format!(
             "a field cannot have the name {name:?}: that column is derived; rename it"
         ))),
     }

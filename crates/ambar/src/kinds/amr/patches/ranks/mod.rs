@@ -6,6 +6,8 @@ mod share;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::decide::Decided;
 use super::frame::rows;
 use super::gather::spec;
@@ -19,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
 use crate::metadata::Attributes;
-use crate::ranks::{ArrayId, RangesId, RankWriter};
+use crate::ranks::{ArrayId, RangesId, RankWriter, digest};
 use fill::{Filling, Place};
 use share::{Piece, Share, part_of, whole};
 
@@ -112,7 +114,8 @@ impl RankPatches {
         })?;
         let plan = Arc::new(plan);
         let own = plan.attributes(&options.more);
-        writer.group(path, attributes::group("amr", own))?;
+        let own = attributes::group("amr", own);
+        writer.define_group("hierarchy", path, own, boxes_of(hierarchy, owners))?;
         let mut levels = Vec::with_capacity(shares.len());
         for (level, share) in shares.into_iter().enumerate() {
             let boxes = owners[level].iter().enumerate();
@@ -269,6 +272,26 @@ impl RankPatches {
         };
         writer.noting(finished)
     }
+}
+
+/// What of a hierarchy and its ranks is to be the same on all ranks, beside the attributes.
+fn boxes_of(hierarchy: &PatchHierarchy, owners: &[Vec<u32>]) -> Attributes {
+    let bounds = json!([hierarchy.lower, hierarchy.upper]);
+    let levels = hierarchy.levels.iter().zip(owners).enumerate();
+    let levels = levels.map(|(number, (level, owners))| {
+        let of_level = json!({
+            "domain": digest(&level.domain),
+            "boxes": digest(&level.boxes),
+            "cell_size": level.cell_size,
+            "ratio": level.ratio,
+            "ranks": digest(owners),
+        });
+        (format!("level_{number}"), of_level)
+    });
+    [("bounds".to_owned(), bounds)]
+        .into_iter()
+        .chain(levels)
+        .collect()
 }
 
 fn check_owners(hierarchy: &PatchHierarchy, owners: &[Vec<u32>], ranks: u32) -> Result<()> {

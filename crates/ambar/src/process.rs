@@ -1,0 +1,292 @@
+//! Forked children: a child inherits locks that no thread of it will ever release, and objects that
+//! only its parent may use.
+//!
+//! [`Process`] tells a process from the children it forks. [`PerProcess`] gives a child a new value in
+//! place of the inherited one. [`SetOnce`] is a `OnceLock` without a lock.
+
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+
+/// Forks between the process that loaded the library and this one.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the system calls `count_fork` in each child.
+static IS_COUNTING: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn count_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The number of forks, which no two processes that share an object have in common. Process ids do not
+/// have this property: a grandchild may get the id of its dead grandparent.
+fn forks() -> u64 {
+    // Two threads may both register the handler: a fork then counts as two, which is just as good. A
+    // `Once` would be a lock that a child can inherit.
+    if !IS_COUNTING.load(Ordering::Acquire) {
+        // SAFETY: the handler touches an atomic only, as a handler in a forked child must.
+        let status = unsafe { libc::pthread_atfork(None, None, Some(count_fork)) };
+        IS_COUNTING.store(status == 0, Ordering::Release);
+    }
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// The process in which an object was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    forks: u64,
+    id: u32,
+}
+
+impl Process {
+    /// The calling process.
+    pub fn current() -> Self {
+        Self {
+            forks: forks(),
+            id: std::process::id(),
+        }
+    }
+
+    /// Whether the calling process is this one, and not a forked child of it.
+    pub fn is_current(self) -> bool {
+        self.forks == forks()
+    }
+
+    /// Fails in a forked child of this process.
+    ///
+    /// # Errors
+    /// `Invalid`, in a forked child.
+    pub fn check(self) -> Result<()> {
+        if self.is_current() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "process {} opened this writer and process {} is a forked child of it, which must not use \
+             it; open the store in the child, after the parent has closed its writer",
+            self.id,
+            std::process::id()
+        )))
+    }
+}
+
+/// A value that each process has for itself. A forked child starts with a new one: what it inherits may be
+/// locked, or half changed, by a thread that it does not have. The inherited value is never touched again,
+/// nor freed.
+pub struct PerProcess<T> {
+    current: AtomicPtr<Owned<T>>,
+    value: PhantomData<T>,
+}
+
+struct Owned<T> {
+    forks: u64,
+    value: T,
+}
+
+impl<T> PerProcess<T> {
+    /// A value that is made when it is first asked for.
+    pub const fn new() -> Self {
+        Self {
+            current: AtomicPtr::new(ptr::null_mut()),
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T: Default + Send + Sync> PerProcess<T> {
+    /// The value of the calling process.
+    pub fn get(&self) -> &T {
+        let forks = forks();
+        let mut found = self.current.load(Ordering::Acquire);
+        loop {
+            // SAFETY: a pointer that was stored is null, or came from `Box::into_raw` and is freed by
+            // `drop` only, which has the value to itself.
+            if let Some(owned) = unsafe { found.as_ref() }
+                && owned.forks == forks
+            {
+                return &owned.value;
+            }
+            let value = T::default();
+            let new = Box::into_raw(Box::new(Owned { forks, value }));
+            let stored =
+                self.current
+                    .compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire);
+            found = match stored {
+                Ok(_) => new,
+                Err(other) => {
+                    // SAFETY: `new` came from `Box::into_raw` above, and no other thread has seen it.
+                    drop(unsafe { Box::from_raw(new) });
+                    other
+                }
+            };
+        }
+    }
+}
+
+impl<T: Default + Send> PerProcess<Mutex<T>> {
+    /// Locks the value of the calling process.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.get().lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let current = *self.current.get_mut();
+        // SAFETY: as in `get`.
+        if unsafe { current.as_ref() }.is_some_and(|owned| owned.forks == forks()) {
+            // SAFETY: it came from `Box::into_raw`, and `&mut self` says that nothing refers to it.
+            drop(unsafe { Box::from_raw(current) });
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for PerProcess<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PerProcess")
+    }
+}
+
+/// A value that is set once and never changes, so that a forked child shares it with its parent. Unlike a
+/// `OnceLock` it has no state in which a reader waits for a writer.
+pub struct SetOnce<T> {
+    value: AtomicPtr<T>,
+    owned: PhantomData<T>,
+}
+
+impl<T> SetOnce<T> {
+    /// No value yet.
+    pub const fn new() -> Self {
+        Self {
+            value: AtomicPtr::new(ptr::null_mut()),
+            owned: PhantomData,
+        }
+    }
+
+    /// The value, if it was set.
+    pub fn get(&self) -> Option<&T> {
+        // SAFETY: a pointer that was stored is null, or came from `Box::into_raw`, and is neither
+        // replaced nor freed before `drop`, which has the value to itself.
+        unsafe { self.value.load(Ordering::Acquire).as_ref() }
+    }
+}
+
+impl<T: Send + Sync> SetOnce<T> {
+    /// Sets `value`, unless another thread has set one; returns the one that was set.
+    pub fn get_or_set(&self, value: T) -> &T {
+        let new = Box::into_raw(Box::new(value));
+        let none = ptr::null_mut();
+        let stored = self
+            .value
+            .compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire);
+        let found = match stored {
+            Ok(_) => new,
+            Err(other) => {
+                // SAFETY: `new` came from `Box::into_raw` above, and no other thread has seen it.
+                drop(unsafe { Box::from_raw(new) });
+                other
+            }
+        };
+        // SAFETY: as in `get`; it is not null.
+        unsafe { &*found }
+    }
+}
+
+impl<T> Default for SetOnce<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> From<T> for SetOnce<T> {
+    fn from(value: T) -> Self {
+        Self {
+            value: AtomicPtr::new(Box::into_raw(Box::new(value))),
+            owned: PhantomData,
+        }
+    }
+}
+
+impl<T> Drop for SetOnce<T> {
+    fn drop(&mut self) {
+        let value = *self.value.get_mut();
+        if !value.is_null() {
+            // SAFETY: it came from `Box::into_raw`, and `&mut self` says that nothing refers to it.
+            drop(unsafe { Box::from_raw(value) });
+        }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for SetOnce<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SetOnce").field(&self.get()).finish()
+    }
+}
+
+/// Runs `act` in a forked child. Returns whether it ended, within ten seconds, without a panic.
+#[cfg(test)]
+pub(crate) fn succeeds_in_child(act: impl FnOnce()) -> bool {
+    // SAFETY: the child runs `act` on its only thread and ends without returning here.
+    match unsafe { libc::fork() } {
+        0 => {
+            // SAFETY: no handler is installed for this signal, which ends the process.
+            unsafe { libc::alarm(10) };
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+            // SAFETY: ends the child at once, without what its parent would do at its end.
+            unsafe { libc::_exit(i32::from(result.is_err())) }
+        }
+        child => {
+            let mut status = -1;
+            // SAFETY: the child is this process', and the status lives until the call returns.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            status == 0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_forked_child_has_new_values_and_waits_for_no_lock() {
+        let value: PerProcess<Mutex<u32>> = PerProcess::new();
+        let once = SetOnce::new();
+        assert!(once.get().is_none());
+        assert_eq!((once.get_or_set(5), once.get_or_set(6)), (&5, &5));
+        let process = Process::current();
+        *value.lock() = 7;
+        let held = value.lock();
+        assert!(succeeds_in_child(|| {
+            assert_eq!(*value.lock(), 0);
+            *value.lock() = 8;
+            assert_eq!((*value.lock(), once.get()), (8, Some(&5)));
+            assert!(process.check().is_err());
+            let own = Process::current();
+            assert!(own.check().is_ok());
+        }));
+        drop(held);
+        assert_eq!(*value.lock(), 7);
+        assert!(process.check().is_ok());
+    }
+
+    #[test]
+    fn values_are_made_once_and_freed() {
+        let counted = Arc::new(());
+        let value: PerProcess<Mutex<Option<Arc<()>>>> = PerProcess::default();
+        *value.lock() = Some(Arc::clone(&counted));
+        let once = SetOnce::from(Arc::clone(&counted));
+        assert_eq!(Arc::strong_count(once.get_or_set(Arc::clone(&counted))), 3);
+        drop((value, once));
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+}

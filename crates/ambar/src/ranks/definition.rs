@@ -1,0 +1,190 @@
+//! Definitions, compared between ranks: what ranks define differently is never committed.
+//!
+//! Each rank keeps what it said of every array, group and text that all ranks must define alike, and sends it
+//! with its index. Rank 0 compares before it adopts anything.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::decomposition::Decomposition;
+use crate::array::ArraySpec;
+use crate::error::{Error, ErrorKind, Result};
+use crate::metadata::ArrayMetadata;
+
+/// Bytes of a property's JSON above which its digest is sent in its place.
+const LONGEST: usize = 2048;
+
+/// Bytes that the definitions of a rank may decompress to.
+const MOST: usize = 1 << 30;
+
+/// What a rank said of one array, group or text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Definition {
+    /// `array`, `text` or the kind of a group.
+    kind: Cow<'static, str>,
+    path: String,
+    properties: Map<String, Value>,
+}
+
+impl Definition {
+    pub fn new(kind: &'static str, path: &str, properties: Map<String, Value>) -> Self {
+        let short = |value: Value| match value.to_string() {
+            text if text.len() > LONGEST => {
+                format!("{} bytes of JSON, digest {}", text.len(), digest(&text)).into()
+            }
+            _ => value,
+        };
+        let properties = properties
+            .into_iter()
+            .map(|(name, value)| (name, short(value)));
+        Self {
+            kind: kind.into(),
+            path: path.trim_start_matches('/').to_owned(),
+            properties: properties.collect(),
+        }
+    }
+
+    /// What is to be the same of an array.
+    pub fn array(
+        name: &str,
+        (spec, metadata): (&ArraySpec, &ArrayMetadata),
+        held: Option<&Decomposition>,
+    ) -> Result<Self> {
+        let mut properties = Map::new();
+        // First, for the codecs repeat it.
+        let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+        properties.insert("error_bound".into(), bound.into());
+        if let Value::Object(document) = metadata.to_json()? {
+            properties.extend(document);
+        }
+        if let Some(held) = held {
+            properties.insert("decomposition".into(), held.summary().into());
+        }
+        if let Some(origins) = &spec.block_origins {
+            properties.insert("block_origins".into(), digest(origins).into());
+        }
+        Ok(Self::new("array", name, properties))
+    }
+
+    fn key(&self) -> (&str, &str) {
+        (&self.kind, &self.path)
+    }
+
+    /// An error of rank `rank`, which defined other things than rank 0.
+    fn error(&self, message: String) -> Error {
+        let message = format!(
+            "the {} is not defined alike on all ranks: {message}; define the same arrays, in the same \
+             order, on all ranks",
+            self.kind
+        );
+        Error::new(ErrorKind::Invalid, message).at_node(&self.path)
+    }
+}
+
+/// A short text that is the same for equal values, and differs for others.
+pub(crate) fn digest(value: &(impl Hash + ?Sized)) -> String {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// All definitions of a rank as bytes, equal where the definitions are.
+pub(super) fn encode(definitions: &[Definition]) -> Result<Vec<u8>> {
+    let text = super::message::encode(&definitions)?;
+    zstd::bulk::compress(&text, 1)
+        .map_err(|error| Error::invalid(format!("compressing a rank's definitions: {error}")))
+}
+
+/// The definitions that `encode` has made bytes of.
+fn decode(bytes: &[u8]) -> Result<Vec<Definition>> {
+    let text = zstd::bulk::decompress(bytes, MOST)
+        .map_err(|error| Error::invalid(format!("a rank's definitions: {error}")))?;
+    super::message::decode(&text, "list of definitions")
+}
+
+/// Refuses definitions of rank `rank` that differ from those of rank 0.
+///
+/// # Errors
+/// `Invalid`, naming the array and what differs.
+pub(super) fn compare(first: &[u8], other: &[u8], rank: usize) -> Result<()> {
+    if first == other {
+        return Ok(());
+    }
+    let (first, other) = (decode(first)?, decode(other)?);
+    let missing = |from: &[Definition], all: &[Definition]| {
+        let known: HashSet<_> = from.iter().map(Definition::key).collect();
+        all.iter().find(|one| !known.contains(&one.key())).cloned()
+    };
+    if let Some(one) = missing(&other, &first) {
+        return Err(one.error(format!("rank {rank} did not define it, rank 0 did")));
+    }
+    if let Some(one) = missing(&first, &other) {
+        return Err(one.error(format!("rank 0 did not define it, rank {rank} did")));
+    }
+    for (number, (a, b)) in first.iter().zip(&other).enumerate() {
+        if a.key() != b.key() {
+            let there = other
+                .iter()
+                .position(|one| one.key() == a.key())
+                .unwrap_or(number);
+            return Err(a.error(format!(
+                "definition number {} on rank 0, number {} on rank {rank}",
+                number + 1,
+                there + 1
+            )));
+        }
+        if let Some((name, a_value, b_value)) = difference(&a.properties, &b.properties) {
+            return Err(a.error(format!(
+                "{name}: {a_value} on rank 0, {b_value} on rank {rank}"
+            )));
+        }
+    }
+    if first.len() != other.len() {
+        let message = format!(
+            "rank 0 made {} definitions, rank {rank} {}; define the same arrays on all ranks",
+            first.len(),
+            other.len()
+        );
+        return Err(Error::invalid(message));
+    }
+    Ok(())
+}
+
+/// The innermost property that differs, and both of its values.
+fn difference(a: &Map<String, Value>, b: &Map<String, Value>) -> Option<(String, String, String)> {
+    let names = a.keys().chain(b.keys());
+    for name in names {
+        let (x, y) = (a.get(name), b.get(name));
+        if x == y {
+            continue;
+        }
+        let inner = match (x, y) {
+            (Some(Value::Object(x)), Some(Value::Object(y))) => difference(x, y),
+            (Some(Value::Array(x)), Some(Value::Array(y))) => {
+                difference(&numbered(x), &numbered(y)).filter(|_| x.iter().any(Value::is_object))
+            }
+            _ => None,
+        };
+        let shown = |value: Option<&Value>| match value {
+            None | Some(Value::Null) => "none".to_owned(),
+            Some(value) => value.to_string(),
+        };
+        return Some(match inner {
+            Some((inside, x, y)) => (format!("{name}.{inside}"), x, y),
+            None => (name.clone(), shown(x), shown(y)),
+        });
+    }
+    None
+}
+
+/// A list as an object, whose keys are places.
+fn numbered(list: &[Value]) -> Map<String, Value> {
+    let places = list.iter().enumerate();
+    places
+        .map(|(at, value)| (at.to_string(), value.clone()))
+        .collect()
+}
