@@ -75,6 +75,12 @@ fn regions(ndim: usize, sides: [f64; 3]) -> Vec<Region> {
         Region::cuboid(&cut([1.5; 3]), &cut([1.6; 3])).unwrap(),
         Region::sphere(&cut([0.9, 0.5, 0.2]), 0.21 * sides[0]).unwrap(),
         Region::shell(&cut([0.5; 3]), 0.1 * sides[0], 0.3 * sides[0]).unwrap(),
+        Region::sphere(&cut([0.0; 3]), 0.3 * sides[0])
+            .and_then(|region| region.in_periodic_box(&cut([0.0; 3]), &cut([1.0; 3])))
+            .unwrap(),
+        Region::cuboid(&cut([0.9, -0.1, 0.4]), &cut([1.2, 0.3, 0.6]))
+            .and_then(|region| region.in_periodic_box(&cut([0.0; 3]), &cut([1.0; 3])))
+            .unwrap(),
     ]
 }
 
@@ -124,7 +130,7 @@ fn a_region_holds_the_particles_in_it() {
 }
 
 #[test]
-fn a_last_level_takes_its_cells_as_leaves() {
+fn the_tree_ends_at_max_level() {
     for (case, number) in CASES {
         let output = Output::open(&common::own_output(case, number)).unwrap();
         let whole = places(&output.read_cells(&CellsRequest::default()).unwrap());
@@ -146,7 +152,8 @@ fn a_last_level_takes_its_cells_as_leaves() {
                 .collect();
             expected.dedup();
             let request = CellsRequest {
-                levels: Some((first, last)),
+                levels: Some((first, 255)),
+                max_level: Some(last),
                 ..CellsRequest::default()
             };
             let part = output.read_cells(&request).unwrap();
@@ -155,14 +162,38 @@ fn a_last_level_takes_its_cells_as_leaves() {
     }
 }
 
+/// Levels select leaves: refined cells are not among them.
+#[test]
+fn levels_select_leaves() {
+    for (case, number) in CASES {
+        let output = Output::open(&common::own_output(case, number)).unwrap();
+        let whole = output.read_cells(&CellsRequest::default()).unwrap();
+        let all = places(&whole);
+        let finest = all.iter().map(|place| place.0).max().unwrap();
+        let coarsest = all.iter().map(|place| place.0).min().unwrap();
+        for (first, last) in [(0, coarsest), (0, finest - 1), (coarsest, 200), (200, 201)] {
+            let is_wanted = |row: &usize| (first..=last).contains(&all[*row].0);
+            let rows: Vec<_> = (0..all.len()).filter(is_wanted).collect();
+            let request = CellsRequest {
+                levels: Some((first, last)),
+                ..CellsRequest::default()
+            };
+            let part = output.read_cells(&request).unwrap();
+            let expected: Vec<_> = rows.iter().map(|row| all[*row]).collect();
+            assert_eq!(places(&part), expected, "{case} {first} {last}");
+            assert!(holds(&part.columns, &whole.columns, &rows), "{case}");
+        }
+    }
+}
+
 /// RAMSES stores in a refined cell the mean of its children.
 #[test]
 fn restricted_values_conserve_the_mass() {
     let output = Output::open(&common::own_output("gravpart_small", "00002")).unwrap();
-    let mass = |levels| {
+    let mass = |max_level| {
         let request = CellsRequest {
             fields: Some(vec!["density".into()]),
-            levels,
+            max_level,
             ..CellsRequest::default()
         };
         let cells = output.read_cells(&request).unwrap();
@@ -173,10 +204,7 @@ fn restricted_values_conserve_the_mass() {
     };
     let whole = mass(None);
     for last in 4..=6 {
-        assert!(
-            (mass(Some((0, last))) / whole - 1.0).abs() < 1e-12,
-            "{last}"
-        );
+        assert!((mass(Some(last)) / whole - 1.0).abs() < 1e-12, "{last}");
     }
 }
 

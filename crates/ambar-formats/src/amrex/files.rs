@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use ambar::process::PerProcess;
 use ambar::{Error, Result};
 
 /// Files that are kept open.
@@ -92,7 +93,7 @@ impl DataFile {
 /// Open files, the last used at the end.
 #[derive(Debug, Default)]
 pub struct OpenFiles {
-    files: Mutex<Vec<Arc<DataFile>>>,
+    files: PerProcess<Mutex<Vec<Arc<DataFile>>>>,
 }
 
 impl OpenFiles {
@@ -101,7 +102,7 @@ impl OpenFiles {
     /// # Errors
     /// As `DataFile::open`.
     pub fn get(&self, path: &Path) -> Result<Arc<DataFile>> {
-        let kept = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.files.lock();
         {
             let mut files = kept();
             if let Some(place) = files.iter().rposition(|file| file.path == path) {

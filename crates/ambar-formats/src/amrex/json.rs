@@ -3,6 +3,7 @@
 use ambar::kinds::amr::patches::{IndexBox, PatchSource};
 use serde_json::{Map, Value, json};
 
+use super::numbers::json as number;
 use super::{Plotfile, Species};
 
 /// The run information: `format`, `ndim`, `time`, `steps`, `coordinates` (`cartesian`,
@@ -17,7 +18,7 @@ pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
     let mut add = |name: &str, value: Value| json.insert(name.to_owned(), value);
     add("format", json!(plotfile.version()));
     add("ndim", json!(ndim));
-    add("time", json!(plotfile.time()));
+    add("time", number(plotfile.time()));
     add("steps", json!(plotfile.steps()));
     let coordinates = ["cartesian", "cylindrical", "spherical"];
     add(

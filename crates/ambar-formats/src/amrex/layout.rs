@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ambar::kinds::amr::patches::{PatchHierarchy, PatchSource};
+use ambar::kinds::amr::patches::{PatchHierarchy, PatchSource, is_derived};
 use ambar::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,9 @@ pub struct Run {
     pub rest: String,
     /// The other texts at top level, by name.
     pub texts: BTreeMap<String, String>,
+    /// The names in `Header` of the fields that are stored under another name (`field_names`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub renamed: BTreeMap<String, String>,
 }
 
 /// What a plotfile tells of a level's time.
@@ -58,8 +61,38 @@ impl Default for Run {
             levels: Vec::new(),
             rest: String::new(),
             texts: BTreeMap::new(),
+            renamed: BTreeMap::new(),
         }
     }
+}
+
+impl Run {
+    /// The name that a field has in `Header`.
+    fn original<'a>(&'a self, field: &'a String) -> &'a String {
+        self.renamed.get(field).unwrap_or(field)
+    }
+}
+
+/// The names under which fields are stored: their own, except where a derived column has it (`level`,
+/// `x`, `dx`, `ix`, ...). Such a field is stored as `level_field`.
+pub fn field_names(fields: &[String], ndim: usize) -> Vec<String> {
+    let stored = |field: &String| {
+        let mut name = field.clone();
+        if is_derived(field, ndim) {
+            name += "_field";
+            while fields.contains(&name) {
+                name.push('_');
+            }
+        }
+        name
+    };
+    fields.iter().map(stored).collect()
+}
+
+/// The names in `Header` of the fields that are stored under another, by that.
+pub fn renamed(stored: &[String], fields: &[String]) -> BTreeMap<String, String> {
+    let pairs = stored.iter().zip(fields).filter(|(new, old)| new != old);
+    pairs.map(|(new, old)| (new.clone(), old.clone())).collect()
 }
 
 /// How the files of a plotfile are laid out.
@@ -176,6 +209,7 @@ impl Plotfile {
             levels: self.header.levels.iter().map(level).collect(),
             rest: self.header.rest.clone(),
             texts: self.texts().clone(),
+            renamed: renamed(self.names(), &self.header.fields),
         }
     }
 
@@ -317,7 +351,10 @@ pub fn build_header(
     let finest = hierarchy.levels.len().saturating_sub(1);
     Header {
         version: run.version.clone(),
-        fields: fields.to_vec(),
+        fields: fields
+            .iter()
+            .map(|field| run.original(field).clone())
+            .collect(),
         ndim: hierarchy.ndim,
         time: run.time,
         lower: hierarchy.lower,
@@ -426,7 +463,7 @@ impl LevelLayout {
 
 /// Real numbers in JSON, which has none that are not finite: those are texts.
 mod real {
-    use serde::{Deserialize, Deserializer, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -437,11 +474,7 @@ mod real {
 
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        if value.is_finite() {
-            serializer.serialize_f64(*value)
-        } else {
-            serializer.serialize_str(&value.to_string())
-        }
+        super::super::numbers::json(*value).serialize(serializer)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {

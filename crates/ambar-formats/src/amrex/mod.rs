@@ -22,6 +22,6 @@ mod write_particles;
 pub use cellh::Extrema;
 pub use convert::{About, ConvertOptions, Converted, convert, convert_source};
 pub use export::export;
-pub use layout::{Layout, Run, RunLevel};
+pub use layout::{Layout, Run, RunLevel, field_names, renamed};
 pub use plotfile::{LeftOut, Plotfile, Species, is_plotfile};
 pub use write::{Progress, SpeciesData, WriteRequest, write_plotfile};

@@ -32,6 +32,17 @@ pub fn scientific(value: f64, precision: usize) -> String {
     }
 }
 
+/// A number in JSON, which has none that are not finite: those are texts, as in Zarr's metadata, with
+/// their sign.
+pub fn json(value: f64) -> serde_json::Value {
+    if value.is_finite() {
+        return value.into();
+    }
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let name = if value.is_nan() { "NaN" } else { "Infinity" };
+    format!("{sign}{name}").into()
+}
+
 fn power(exponent: i32) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("e{sign}{:02}", exponent.unsigned_abs())

@@ -10,6 +10,7 @@ use super::cellh::Extrema;
 use super::files::OpenFiles;
 use super::folder::{self, Contents};
 use super::header::Header;
+use super::layout::field_names;
 use super::level::Level;
 use super::particles;
 use super::species::SpeciesFiles;
@@ -22,6 +23,8 @@ pub use super::folder::LeftOut;
 pub struct Plotfile {
     path: PathBuf,
     pub(super) header: Header,
+    /// The names under which the fields are stored.
+    names: Vec<String>,
     pub(super) levels: Vec<Level>,
     hierarchy: PatchHierarchy,
     dtype: DataType,
@@ -152,6 +155,7 @@ impl Plotfile {
             path: path.to_owned(),
             species: species.collect(),
             contents,
+            names: field_names(&header.fields, header.ndim),
             header,
             levels,
             hierarchy,
@@ -174,9 +178,10 @@ impl Plotfile {
         &self.header.version
     }
 
-    /// The fields' names, in their order in the files.
+    /// The fields' names, in their order in the files; those of derived columns are renamed, see
+    /// `field_names`.
     pub fn names(&self) -> &[String] {
-        &self.header.fields
+        &self.names
     }
 
     /// Dimensions, 1 to 3.
@@ -264,7 +269,7 @@ impl Plotfile {
     }
 
     fn component(&self, field: &str) -> Result<usize> {
-        let names = &self.header.fields;
+        let names = &self.names;
         names.iter().position(|name| name == field).ok_or_else(|| {
             Error::not_found(format!(
                 "no field {field:?}; there are {}",
@@ -322,7 +327,7 @@ impl PatchSource for Plotfile {
     }
 
     fn fields(&self) -> &[String] {
-        &self.header.fields
+        &self.names
     }
 
     fn dtype(&self, field: &str) -> Result<DataType> {

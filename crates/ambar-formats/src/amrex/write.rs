@@ -142,18 +142,22 @@ fn header_text(request: &WriteRequest<'_>, layouts: &[LevelLayout]) -> Result<St
     let paths: Vec<_> = layouts.iter().map(|layout| layout.path.clone()).collect();
     let header = build_header(hierarchy, request.source.fields(), request.run, &paths);
     let given = request.layout.and_then(|layout| layout.header.as_ref());
-    if let Some(text) = given
-        && let Ok(found) = Header::parse(text, Path::new("Header"))
-        && found.without_ratios() == header.clone().without_ratios()
-    {
-        return Ok(text.clone());
-    }
-    header.fields.iter().try_for_each(|name| check_line(name))?;
     let boxes: Vec<_> = hierarchy
         .levels
         .iter()
         .map(|level| level.boxes.clone())
         .collect();
+    // Texts with all digits are compared, for NaN is equal to itself there.
+    let same = |a: Header, b: Header| {
+        a.without_ratios().format(&boxes, 17) == b.without_ratios().format(&boxes, 17)
+    };
+    if let Some(text) = given
+        && let Ok(found) = Header::parse(text, Path::new("Header"))
+        && same(found, header.clone())
+    {
+        return Ok(text.clone());
+    }
+    header.fields.iter().try_for_each(|name| check_line(name))?;
     let precision = request
         .layout
         .map_or(17, |layout| layout.precision.clamp(1, 40));

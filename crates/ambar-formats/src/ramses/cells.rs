@@ -12,7 +12,7 @@ use super::fortran::FortranFile;
 use super::gather::{self, Source, Target};
 use super::hilbert;
 use super::key::Key;
-use super::octs::{self, Cut, Lattice, Oct, Octs};
+use super::octs::{self, Cut, Lattice, Levels, Oct, Octs};
 use super::plan::{self, Plan, Wanted};
 use super::progress::Counter;
 use super::request::{Cells, CellsRequest};
@@ -42,30 +42,85 @@ pub struct Tree {
 
 /// Reads cells as `Output::read_cells` says.
 pub fn read(output: &Output, request: &CellsRequest<'_>) -> Result<Cells> {
+    let Plan {
+        names,
+        dtypes,
+        wanted,
+    } = Plan::new(output, request)?;
+    let files = output.mesh.ncpu * (1 + wanted.len() as u64);
+    let counter = Counter::new(request.progress, files);
+    let FirstPass {
+        tree,
+        leaves,
+        mut columns,
+    } = read_tree(output, request, dtypes, &counter)?;
+    fill(output, &tree, &wanted, &mut columns, &counter)?;
+    if let Some(column) = columns.last_mut().filter(|_| request.domain) {
+        gather::write_domains(&tree, column);
+    }
+    Ok(Cells {
+        leaves,
+        columns: names.into_iter().zip(columns).collect(),
+    })
+}
+
+/// Reads the tree alone. The fields of all its leaves can be read later, by `read_fields`.
+pub fn read_leaves(output: &Output, request: &CellsRequest<'_>) -> Result<(Tree, Leaves)> {
+    let counter = Counter::new(request.progress, output.mesh.ncpu);
+    let read = read_tree(output, request, Vec::new(), &counter)?;
+    Ok((read.tree, read.leaves))
+}
+
+/// Reads fields of the `rows` leaves of `tree`.
+pub fn read_fields(
+    output: &Output,
+    tree: &Tree,
+    rows: usize,
+    names: &[&str],
+) -> Result<Vec<Column>> {
+    let request = CellsRequest {
+        fields: Some(names.iter().map(|name| (*name).to_owned()).collect()),
+        ..CellsRequest::default()
+    };
+    let plan = Plan::new(output, &request)?;
+    let mut columns = Column::allocate(&plan.dtypes, rows)?;
+    let counter = Counter::new(None, output.mesh.ncpu * plan.wanted.len() as u64);
+    fill(output, tree, &plan.wanted, &mut columns, &counter)?;
+    Ok(columns)
+}
+
+/// What the first pass gives.
+struct FirstPass {
+    tree: Tree,
+    leaves: Leaves,
+    /// Columns for values of the leaves, not yet filled.
+    columns: Vec<Column>,
+}
+
+/// The first pass; `dtypes` are the types of the columns that it allocates.
+fn read_tree(
+    output: &Output,
+    request: &CellsRequest<'_>,
+    mut dtypes: Vec<DataType>,
+    counter: &Counter<'_>,
+) -> Result<FirstPass> {
     let mesh = &output.mesh;
     if let Some(region) = &request.region {
         region.check(mesh.ndim)?;
     }
-    let Plan {
-        names,
-        mut dtypes,
-        wanted,
-    } = Plan::new(output, request)?;
     let levels = plan::levels(output, request)?;
-    let lattice = lattice(output, levels.1)?;
+    let lattice = lattice(output, levels.last)?;
     let region = request.region.as_ref();
     let cut = Cut {
         levels,
         region: region.map(|region| (region, Bounds::new(region, &lattice))),
     };
-    let files = mesh.ncpu * (1 + wanted.len() as u64);
-    let counter = Counter::new(request.progress, files);
     dtypes.push(DataType::UInt8);
     let bits = mesh.ndim as u32 * lattice.coordinate_bits();
-    let (tree, mut columns) = if bits <= u64::BITS {
-        tree::<u64>(output, &lattice, &cut, &dtypes, &counter)?
+    let (mut tree, mut columns) = if bits <= u64::BITS {
+        tree::<u64>(output, &lattice, &cut, &dtypes, counter)?
     } else if bits <= u128::BITS && lattice.coordinate_bits() <= 62 {
-        tree::<u128>(output, &lattice, &cut, &dtypes, &counter)?
+        tree::<u128>(output, &lattice, &cut, &dtypes, counter)?
     } else {
         return Err(Error::unsupported(format!(
             "level {} in {} dimensions: positions do not fit into 128 bits; read fewer levels",
@@ -75,13 +130,11 @@ pub fn read(output: &Output, request: &CellsRequest<'_>) -> Result<Cells> {
     let levels = columns
         .pop()
         .ok_or_else(|| Error::invalid("no column of levels"))?;
-    fill(output, &tree, &wanted, &mut columns, &counter)?;
-    if let Some(column) = columns.last_mut().filter(|_| request.domain) {
-        gather::write_domains(&tree, column);
-    }
-    Ok(Cells {
-        leaves: leaves(&lattice, tree.order, levels, mesh.boxlen),
-        columns: names.into_iter().zip(columns).collect(),
+    let leaves = leaves(&lattice, &mut tree.order, levels, mesh.boxlen);
+    Ok(FirstPass {
+        tree,
+        leaves,
+        columns,
     })
 }
 
@@ -95,7 +148,7 @@ pub fn root_cells(output: &Output) -> Result<([u64; 3], [u64; 3])> {
         return Ok(*found);
     }
     let found = root(output)?;
-    Ok(*output.root.get_or_init(|| found))
+    Ok(*output.root.get_or_set(found))
 }
 
 /// The lattice whose cells are those of `level`.
@@ -123,7 +176,11 @@ fn root(output: &Output) -> Result<([u64; 3], [u64; 3])> {
         side: 1.0,
     };
     let cut = Cut {
-        levels: (1, 1),
+        levels: Levels {
+            first: 1,
+            last: 1,
+            deepest: 1,
+        },
         region: None,
     };
     let shape = amr::shape(mesh);
@@ -230,14 +287,13 @@ fn tree<K: Key>(
     let mut columns = Column::allocate(dtypes, rows)?;
     let complete = cut.region.is_none();
     let levels = columns.last_mut().map_or(&mut [][..], Column::bytes_mut);
-    let coarsest = cut.levels.0;
-    let order = rows::walk(&all, total, lattice, coarsest, complete, levels)
+    let order = rows::walk(&all, &masks, lattice, complete, levels)
         .map_err(|error| error.in_file(output.folder.path.display()))?;
     let tree = Tree {
         domains,
         masks,
         order,
-        last: cut.levels.1,
+        last: cut.levels.last,
     };
     Ok((tree, columns))
 }
@@ -250,15 +306,16 @@ fn domains_needed(output: &Output, lattice: &Lattice, cut: &Cut<'_>) -> Option<V
         return None;
     }
     let levels = u32::try_from(mesh.nlevelmax + 1).ok()?;
-    // Levels whose cells are all refined hold no leaves.
+    // Levels whose cells are all refined hold no leaves, but the last one that is read.
     let refined = |octs: &&[u64]| octs[1] == octs[0].saturating_mul(1 << mesh.ndim);
     let full = mesh.totals.windows(2).take_while(refined).count() as u32;
+    let coarsest = (full + 1).min(u32::from(cut.levels.last));
     hilbert::domains(
         region,
         &output.bounds,
         mesh.ndim,
         levels,
-        full + 1,
+        coarsest,
         lattice.side,
     )
 }
@@ -289,7 +346,7 @@ fn read_domains<K: Key>(
 fn check_totals(output: &Output, domains: &[Domain], cut: &Cut<'_>) -> Result<()> {
     for (index, total) in output.mesh.totals.iter().enumerate() {
         let own: u64 = domains.iter().map(|domain| domain.levels[index].own).sum();
-        if own != *total && index < usize::from(cut.levels.1) {
+        if own != *total && index < usize::from(cut.levels.last) {
             return Err(Error::corrupt(format!(
                 "the domains' files hold {own} octs of level {}, their headers tell of {total}: \
                  files of different outputs are mixed, or one is damaged; copy the output again",
@@ -341,14 +398,14 @@ fn fill(
         })
 }
 
-fn leaves(lattice: &Lattice, order: Order, levels: Column, boxlen: f64) -> Leaves {
+fn leaves(lattice: &Lattice, order: &mut Order, levels: Column, boxlen: f64) -> Leaves {
     let finest = if order.finest == 0 {
         lattice.level
     } else {
         order.finest
     };
     let coarser = lattice.level - finest;
-    let mut jumps = order.jumps;
+    let mut jumps = std::mem::take(&mut order.jumps);
     for jump in &mut jumps {
         jump.corner = jump.corner.map(|x| x >> coarser);
     }

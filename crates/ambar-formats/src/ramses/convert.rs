@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
 use ambar::kinds::amr::AmrTree;
-use ambar::kinds::attributes::{self, VERSION};
+use ambar::kinds::attributes::VERSION;
 use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
@@ -15,7 +15,9 @@ use ambar::store::{Store, StoreWriter};
 use ambar::{Column, Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::{CellsRequest, ComponentKind, Missing, Output, ParticlesRequest, Progress, json};
+use super::complete::{self, FileKinds};
+use super::folder::{Folder, Survey};
+use super::{CellsRequest, ComponentKind, Missing, Output, ParticlesRequest, Progress, json, run};
 
 /// What to convert, and how.
 #[derive(Clone, Default)]
@@ -24,8 +26,10 @@ pub struct ConvertOptions {
     pub components: Option<Vec<ComponentKind>>,
     /// Names (or aliases) of the fields to keep, of cells and particles; `None` for all.
     pub fields: Option<Vec<String>>,
-    /// First and last level to keep, as `CellsRequest::levels`.
+    /// First and last level of the leaf cells to keep, as `CellsRequest::levels`.
     pub levels: Option<(u8, u8)>,
+    /// The level at which the tree ends, as `CellsRequest::max_level`.
+    pub max_level: Option<u8>,
     /// How the arrays are compressed. Names of error bounds are those (or aliases) of fields of cells
     /// or of columns of particles; `*` stands for the fields of cells only.
     pub compression: Compression,
@@ -34,18 +38,34 @@ pub struct ConvertOptions {
     /// Whether a store that exists is replaced. Without it a series is continued, a single
     /// output's store is an error.
     pub overwrite: bool,
+    /// What happens where one of several outputs cannot be converted.
+    pub on_error: OnError,
     /// Told of the work done: hundredths of an output, of all outputs.
     pub progress: Option<Arc<Progress<'static>>>,
+}
+
+/// What a conversion of several outputs does where one of them cannot be converted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// It ends with the error. Outputs that are committed stay.
+    #[default]
+    Stop,
+    /// It lists the output with the reason, and converts the others.
+    Skip,
 }
 
 /// What was converted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
-    /// Names of the outputs converted.
+    /// Names of the outputs converted that the store did not have.
     pub converted: Vec<String>,
+    /// Names of those converted again, because their files have changed.
+    pub replaced: Vec<String>,
     /// Names of those that the store had already.
     pub skipped: Vec<String>,
-    /// Bytes of all files of the outputs, converted and skipped.
+    /// Names of the folders that could not be converted, and why.
+    pub failed: Vec<(String, String)>,
+    /// Bytes of all files of the outputs, converted, replaced and skipped.
     pub source_bytes: u64,
     /// Bytes of the store.
     pub stored_bytes: u64,
@@ -54,67 +74,90 @@ pub struct Converted {
 /// Converts an output, or a folder with `output_NNNNN` folders in it, to a store at `target`.
 ///
 /// One output becomes a snapshot: the store appears when it is complete. A folder becomes a series,
-/// committed output by output, so that an interrupted conversion goes on where it stopped.
+/// committed output by output, so that an interrupted conversion goes on where it stopped. Outputs
+/// of the series whose files have changed since are converted again. An output that RAMSES has not
+/// finished writing is an error.
 ///
 /// # Errors
-/// As `Output::open`, `Output::read_cells` and `Output::read_particles`; `Invalid` where `target`
-/// is a store of another kind; `Busy` where it exists or another writer has it; `Io`.
+/// As `Output::open`, `Output::read_cells` and `Output::read_particles`; `Corrupt` where an output
+/// is not complete; `Invalid` where `target` is a store of another kind; `Busy` where it exists or
+/// another writer has it; `Io`. With `OnError::Skip` the errors of outputs are listed instead,
+/// unless none of several can be converted.
 pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<Converted> {
     let outputs = outputs_in(path)?;
-    let mut report = Converted::default();
-    if outputs.is_empty() {
-        let output = Output::open(path)?;
-        let mut writer = create(target, options)?;
-        let steps = Steps {
-            options,
-            done: 0,
-            outputs: 1,
-        };
-        write_snapshot(&mut writer, "/", &output, &steps)?;
-        writer.commit()?;
-        steps.report(100)?;
-        report.add(&output, false)?;
+    let mut report = if outputs.is_empty() {
+        convert_one(path, target, options)?
     } else {
-        let (mut writer, steps_there) = series_writer(target, options)?;
-        let outputs = outputs
-            .iter()
-            .map(|path| Output::open(path))
-            .collect::<Result<Vec<_>>>()?;
-        for (done, output) in outputs.iter().enumerate() {
-            let step = format!("/{}", step_name(output));
-            let present = steps_there.contains(&step);
-            let steps = Steps {
-                options,
-                done: done as u64,
-                outputs: outputs.len() as u64,
-            };
-            if !present {
-                write_snapshot(&mut writer, &step, output, &steps)?;
-                writer.commit()?;
-            }
-            steps.report(100)?;
-            report.add(output, present)?;
-        }
-    }
+        run::convert(&outputs, target, options)?
+    };
     report.stored_bytes = Store::open(target)?.usage()?.total;
     Ok(report)
 }
 
-impl Converted {
-    fn add(&mut self, output: &Output, skipped: bool) -> Result<()> {
-        let names = if skipped {
-            &mut self.skipped
-        } else {
-            &mut self.converted
-        };
-        names.push(step_name(output));
-        self.source_bytes += output.usage()?.1;
-        Ok(())
+fn convert_one(path: &Path, target: &Path, options: &ConvertOptions) -> Result<Converted> {
+    let found = Found::in_folder(Folder::open(path)?)?;
+    let source = found.check(options, None)?;
+    let mut writer = create(target, options)?;
+    let steps = Steps {
+        options,
+        done: 0,
+        outputs: 1,
+    };
+    write_snapshot(&mut writer, "/", &source, &steps)?;
+    writer.commit()?;
+    steps.report(100)?;
+    Ok(Converted {
+        converted: vec![source.name()],
+        source_bytes: source.survey.bytes,
+        ..Converted::default()
+    })
+}
+
+/// An output's folder, not yet opened as an output.
+pub struct Found {
+    /// The folder.
+    pub folder: Folder,
+    /// Its files.
+    pub survey: Survey,
+}
+
+impl Found {
+    /// Surveys an output's files.
+    pub fn in_folder(folder: Folder) -> Result<Self> {
+        let survey = folder.survey()?;
+        Ok(Self { folder, survey })
+    }
+
+    /// Opens the output, which must be complete; `before` is as for `complete::check`.
+    pub fn check(self, options: &ConvertOptions, before: Option<&FileKinds>) -> Result<Source> {
+        let info = super::read_info(&self.folder)?;
+        let asked = options.components.as_deref();
+        complete::check(&self.folder, &info, &self.survey, asked, before)?;
+        Ok(Source {
+            output: Output::of(self.folder)?,
+            survey: self.survey,
+        })
     }
 }
 
-fn step_name(output: &Output) -> String {
-    format!("output_{:05}", output.info().number)
+/// An output to convert.
+pub struct Source {
+    /// The output.
+    pub output: Output,
+    /// Its files as they were before they were read.
+    pub survey: Survey,
+}
+
+impl Source {
+    /// Its name as a step: `output_NNNNN`.
+    pub fn name(&self) -> String {
+        step_name(self.output.info().number)
+    }
+}
+
+/// The name of an output as a step of a series.
+pub fn step_name(number: u32) -> String {
+    format!("output_{number:05}")
 }
 
 /// The outputs that lie in a folder, by number; none where it is an output itself.
@@ -137,7 +180,8 @@ fn outputs_in(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
+/// A writer of a new store.
+pub fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
     let (durability, overwrite) = (options.durability, options.overwrite);
     StoreWriter::create(
         target,
@@ -149,27 +193,8 @@ fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
     )
 }
 
-/// A writer of a series, and the paths of the steps it has already: of a new one, or one that is
-/// continued.
-fn series_writer(target: &Path, options: &ConvertOptions) -> Result<(StoreWriter, Vec<String>)> {
-    if options.overwrite || !target.exists() {
-        let mut writer = create(target, options)?;
-        let own = json!({"ambar": {"version": VERSION, "kind": "series"}});
-        writer.group("/", object(own))?;
-        return Ok((writer, Vec::new()));
-    }
-    let store = Store::open(target)?;
-    attributes::of_kind(&store, "/", &["series"])?;
-    let steps = store
-        .children("/")?
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
-    Ok((StoreWriter::append(target, options.durability)?, steps))
-}
-
 /// A JSON object's members; none where it is not an object.
-fn object(value: Value) -> Attributes {
+pub fn object(value: Value) -> Attributes {
     match value {
         Value::Object(members) => members,
         _ => Attributes::new(),
@@ -177,16 +202,18 @@ fn object(value: Value) -> Attributes {
 }
 
 /// How far the conversion is.
-struct Steps<'a> {
-    options: &'a ConvertOptions,
+pub struct Steps<'a> {
+    /// The options.
+    pub options: &'a ConvertOptions,
     /// Outputs done.
-    done: u64,
-    outputs: u64,
+    pub done: u64,
+    /// All outputs.
+    pub outputs: u64,
 }
 
 impl Steps<'_> {
     /// Reports `hundredths` of the current output.
-    fn report(&self, hundredths: u64) -> Result<()> {
+    pub fn report(&self, hundredths: u64) -> Result<()> {
         self.part(hundredths, hundredths)(0, 1)
     }
 
@@ -228,12 +255,13 @@ impl Steps<'_> {
 }
 
 /// Writes one output as a snapshot in the group at `path`.
-fn write_snapshot(
+pub fn write_snapshot(
     writer: &mut StoreWriter,
     path: &str,
-    output: &Output,
+    source: &Source,
     steps: &Steps<'_>,
 ) -> Result<()> {
+    let Source { output, survey } = source;
     let wanted = Wanted::new(output, steps.options)?;
     let mut written = Map::new();
     writer.group(path, Attributes::new())?;
@@ -251,12 +279,12 @@ fn write_snapshot(
             written.insert(kind.name().into(), json!(names));
         }
     }
-    let (files, bytes) = output.usage()?;
     let source = json!({
         "format": "ramses",
         "output": output.info().number,
-        "files": files,
-        "bytes": bytes,
+        "files": survey.files,
+        "bytes": survey.bytes,
+        "fingerprint": survey.fingerprint,
     });
     let own = json!({"ambar": {
         "version": VERSION,
@@ -290,6 +318,7 @@ fn write_cells(
         components: Some(wanted.cells.clone()),
         fields: Some(names),
         levels: steps.options.levels,
+        max_level: steps.options.max_level,
         domain: wanted.fields.is_none(),
         progress: Some(&reading),
         ..CellsRequest::default()

@@ -4,31 +4,42 @@ use ambar::kinds::region::Region;
 
 use super::octs::Lattice;
 
-/// The smallest box of lattice cells around a region, cut at the box of the run.
+/// The smallest boxes of lattice cells around a region, cut at the box of the run: one, or several
+/// where the region reaches over periodic faces.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     ndim: usize,
-    lo: [u64; 3],
-    hi: [u64; 3],
+    /// In each dimension two intervals of lattice cells that share none; the second may be empty.
+    spans: [[(u64, u64); 2]; 3],
 }
 
 impl Bounds {
     /// The bounds of `region`.
     pub fn new(region: &Region, lattice: &Lattice) -> Self {
         let cell = lattice.side * 0.5f64.powi(i32::from(lattice.level));
-        let (lo, hi) = region.bounds();
         // `as` maps what lies outside of the numbers' range to its ends.
         let place = |x: f64, d: usize| (x as u64).min(lattice.root[d] << lattice.level);
+        let spans = region.spans();
         Self {
             ndim: lattice.ndim,
-            lo: std::array::from_fn(|d| place((lo[d] / cell).floor(), d)),
-            hi: std::array::from_fn(|d| place((hi[d] / cell).ceil(), d)),
+            spans: std::array::from_fn(|d| {
+                let [one, other] = spans[d].map(|span| {
+                    let lo = place((span.lo / cell).floor(), d);
+                    (lo, place((span.hi / cell).ceil(), d).max(lo))
+                });
+                // Rounded outwards they may overlap.
+                if one.0 < other.1 && other.0 < one.1 {
+                    [(one.0.min(other.0), one.1.max(other.1)), (0, 0)]
+                } else {
+                    [one, other]
+                }
+            }),
         }
     }
 
     /// Lattice cells in it.
     pub fn volume(&self) -> u128 {
-        self.shared(&self.lo, &self.hi)
+        self.shared(&[0; 3], &[u64::MAX; 3])
     }
 
     /// Lattice cells in it that the cells of `mask` cover, of the oct of cells of `level` at `at`.
@@ -50,12 +61,13 @@ impl Bounds {
 
     /// Lattice cells shared with another box.
     fn shared(&self, lo: &[u64; 3], hi: &[u64; 3]) -> u128 {
-        (0..self.ndim)
-            .map(|d| {
-                let from = self.lo[d].max(lo[d]);
-                u128::from(self.hi[d].min(hi[d]).saturating_sub(from))
-            })
-            .product()
+        let along = |d: usize| -> u128 {
+            let spans = self.spans[d].iter();
+            let shared =
+                spans.map(|(from, to)| (*to).min(hi[d]).saturating_sub((*from).max(lo[d])));
+            shared.map(u128::from).sum()
+        };
+        (0..self.ndim).map(along).product()
     }
 }
 
@@ -74,7 +86,15 @@ mod tests {
         };
         let whole = Region::cuboid(&[-9.0, -1e300], &[f64::MAX, 2.0]).unwrap();
         let part = Region::sphere(&[0.3, 0.2], 0.11).unwrap();
-        for (region, volume) in [(whole, Some(64 * 32)), (part, None)] {
+        let wrapped = part.in_periodic_box(&[0.25, 0.0], &[0.5, 0.5]).unwrap();
+        let corner = Region::cuboid(&[0.9375, -0.0625], &[1.0625, 0.0625]).unwrap();
+        let corner = corner.in_periodic_box(&[0.0, 0.0], &[1.0, 0.5]).unwrap();
+        for (region, volume) in [
+            (whole, Some(64 * 32)),
+            (part, None),
+            (wrapped, None),
+            (corner, Some(8 * 8)),
+        ] {
             let bounds = Bounds::new(&region, &lattice);
             assert!(volume.is_none_or(|volume| volume == bounds.volume()));
             for level in 1..=5 {

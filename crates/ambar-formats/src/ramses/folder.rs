@@ -1,6 +1,7 @@
 //! The files of an output: which there are, in the folder itself and in its `group_XXXXX` folders.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ambar::{Error, Result};
@@ -9,6 +10,19 @@ use super::request::Missing;
 
 /// Largest text file that is read: infos, descriptors, namelists, sinks, clumps.
 const TEXT_LIMIT: u64 = 1 << 30;
+
+/// What the file system says of an output's files.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Number of all files in the folder.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Domains' files without content, by name.
+    pub empty: Vec<String>,
+    /// A hash of names, sizes and times of modification of the output's own files.
+    pub fingerprint: String,
+}
 
 /// The output's folder, listed once.
 #[derive(Debug)]
@@ -75,19 +89,61 @@ impl Folder {
         Ok(())
     }
 
-    /// Number of the files, and their bytes.
+    /// Sizes and times of the files.
     ///
     /// # Errors
     /// `Io`.
-    pub fn usage(&self) -> Result<(u64, u64)> {
-        let (mut files, mut bytes) = (0, 0);
-        for path in self.names.keys().filter_map(|name| self.file(name)) {
+    pub fn survey(&self) -> Result<Survey> {
+        let mut names: Vec<&String> = self.names.keys().collect();
+        names.sort();
+        let mut survey = Survey::default();
+        let mut hash = Fnv::default();
+        for name in names {
+            let Some(path) = self.file(name) else {
+                continue;
+            };
             let metadata = std::fs::metadata(&path).map_err(|e| Error::io(e, &path, "sizing"))?;
-            if metadata.is_file() {
-                (files, bytes) = (files + 1, bytes + metadata.len());
+            if !metadata.is_file() {
+                continue;
+            }
+            survey.files += 1;
+            survey.bytes += metadata.len();
+            if is_of_output(name) {
+                let numbers = [
+                    metadata.len(),
+                    metadata.mtime().cast_unsigned(),
+                    metadata.mtime_nsec().cast_unsigned(),
+                ];
+                hash.add(name.as_bytes());
+                hash.add(&numbers.map(u64::to_le_bytes).concat());
+                if metadata.len() == 0 && has_domain(name) {
+                    survey.empty.push(name.clone());
+                }
             }
         }
-        Ok((files, bytes))
+        survey.fingerprint = format!("{:016x}", hash.0);
+        Ok(survey)
+    }
+
+    /// The output's number.
+    ///
+    /// # Errors
+    /// `Invalid` for a number too large.
+    pub fn number(&self) -> Result<u32> {
+        self.number.parse().map_err(|_| {
+            Error::invalid(format!(
+                "the output's number {} is above {}; rename its files",
+                self.number,
+                u32::MAX
+            ))
+            .in_file(self.path.display())
+        })
+    }
+
+    /// Whether there is a file `<start>_NNNNN` with any ending.
+    pub fn has_any(&self, start: &str) -> bool {
+        let start = format!("{start}_{}.", self.number);
+        self.names.keys().any(|name| name.starts_with(&start))
     }
 
     fn find_number(&self, asked: &Path) -> Result<String> {
@@ -181,6 +237,39 @@ impl Folder {
     /// As `text`, for `<start>_NNNNN<end>`.
     pub fn numbered_text(&self, start: &str, end: &str) -> Result<Option<String>> {
         self.text(&format!("{start}_{}{end}", self.number))
+    }
+}
+
+/// Whether a file of this name is a part of the output, and not something a user put beside it.
+fn is_of_output(name: &str) -> bool {
+    const STARTS: [&str; 9] = [
+        "amr_", "clump_", "grav_", "header_", "hydro_", "info_", "part_", "rt_", "sink_",
+    ];
+    name == "namelist.txt" || STARTS.iter().any(|start| name.starts_with(start))
+}
+
+/// Whether a name ends with the number of a domain: `amr_00001.out00002`.
+fn has_domain(name: &str) -> bool {
+    let (_, end) = name.rsplit_once(".out").unwrap_or_default();
+    !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The hash function FNV-1a of 64 bits: it tells changes apart, and is no protection.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        // The length separates what is added one after the other.
+        let len = (bytes.len() as u64).to_le_bytes();
+        for byte in len.iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
     }
 }
 

@@ -146,6 +146,26 @@ impl FortranFile {
         Ok(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
+    /// Checks that the first record's markers do not agree when read as big-endian numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` where they do.
+    fn check_byte_order(&mut self, name: &str) -> Result<()> {
+        let head = self.marker(0, name)?;
+        let swapped = head.swap_bytes();
+        let end = u64::from(swapped.unsigned_abs()) + 4;
+        if swapped < 0 || end + 4 > self.len || self.marker(end, name)?.swap_bytes() != swapped {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!(
+            "the file is big-endian: its first record has {swapped} bytes in that byte order \
+             ({head} in little-endian order), but only little-endian outputs can be read; write the \
+             output without -fconvert=big-endian or GFORTRAN_CONVERT_UNIT, or rewrite its files \
+             with a program that swaps the bytes of each number"
+        ))
+        .in_file(self.path.display()))
+    }
+
     /// Finds the record that begins (with its marker) at `at`, checking its markers.
     pub fn locate(&mut self, at: u64, name: &str) -> Result<Record> {
         let mut pieces = Vec::new();
@@ -155,6 +175,9 @@ impl FortranFile {
             let len = u64::from(head.unsigned_abs());
             let start = at + 4;
             if len + 4 > self.len.saturating_sub(start) {
+                if at == 0 {
+                    self.check_byte_order(name)?;
+                }
                 let what = format!(
                     "the marker {head} asks for {len} bytes and a marker, {} are left",
                     self.len.saturating_sub(start)

@@ -114,17 +114,18 @@ impl Info {
 
     /// Keeps the namelist, and what it and the Hubble constant say about cosmology.
     pub fn set_namelist(&mut self, namelist: Option<String>) {
-        let cosmo = namelist.as_deref().and_then(|text| {
-            let lines = text
-                .lines()
-                .map(|line| line.split('!').next().unwrap_or(""));
-            let mut values = lines.filter_map(|line| line.split_once('='));
-            let (_, value) = values.find(|(name, _)| name.trim().eq_ignore_ascii_case("cosmo"))?;
-            let value = value.trim().trim_start_matches('.');
-            Some(value.starts_with(['t', 'T']))
-        });
-        self.cosmological = cosmo.unwrap_or(self.h0 != 1.0);
         self.namelist = namelist;
+        self.cosmological = self.namelist_flag("cosmo").unwrap_or(self.h0 != 1.0);
+    }
+
+    /// The logical value of an option in the namelist; `None` where the namelist does not set it.
+    pub fn namelist_flag(&self, option: &str) -> Option<bool> {
+        let lines = self.namelist.as_deref()?.lines();
+        let lines = lines.map(|line| line.split('!').next().unwrap_or(""));
+        let mut values = lines.filter_map(|line| line.split_once('='));
+        let (_, value) = values.find(|(name, _)| name.trim().eq_ignore_ascii_case(option))?;
+        let value = value.trim().trim_start_matches('.');
+        Some(value.starts_with(['t', 'T']))
     }
 }
 

@@ -46,6 +46,7 @@ pub fn info(output: &Output) -> Result<Map<String, Value>> {
     );
     add("other", pairs(&info.other));
     add("root", json!(output.root()?));
+    add("periodic", json!(output.periodic()?));
     Ok(json)
 }
 

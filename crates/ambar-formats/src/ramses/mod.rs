@@ -4,6 +4,7 @@ mod amr;
 mod blocks;
 mod cellfiles;
 mod cells;
+mod complete;
 mod convert;
 mod cover;
 mod folder;
@@ -16,16 +17,18 @@ mod key;
 mod names;
 mod numbers;
 mod octs;
+mod on_demand;
 mod particles;
 mod plan;
 mod progress;
 mod request;
 mod rows;
+mod run;
 mod tables;
 
 use std::path::Path;
-use std::sync::OnceLock;
 
+use ambar::process::SetOnce;
 use ambar::{Column, Error, Result};
 
 use amr::{AmrFile, Mesh};
@@ -34,8 +37,9 @@ use folder::Folder;
 use fortran::FortranFile;
 use particles::ParticleFiles;
 
-pub use convert::{ConvertOptions, Converted, convert};
+pub use convert::{ConvertOptions, Converted, OnError, convert};
 pub use info::Info;
+pub use on_demand::{OutputCells, particles_on_demand};
 pub use request::{
     Cells, CellsRequest, Component, ComponentKind, Field, Missing, ParticlesRequest, Progress,
 };
@@ -52,7 +56,7 @@ pub struct Output {
     cell_files: Vec<CellFiles>,
     particle_files: Option<ParticleFiles>,
     /// Root cells and the first of them, once they were looked for.
-    root: OnceLock<([u64; 3], [u64; 3])>,
+    root: SetOnce<([u64; 3], [u64; 3])>,
 }
 
 impl Output {
@@ -62,7 +66,10 @@ impl Output {
     /// `NotFound` where there is no such folder or no info file in it; `Corrupt` where a domain's
     /// amr file is missing, or a header is damaged or contradicts another; `Io`.
     pub fn open(path: &Path) -> Result<Self> {
-        let folder = Folder::open(path)?;
+        Self::of(Folder::open(path)?)
+    }
+
+    fn of(folder: Folder) -> Result<Self> {
         let mut info = read_info(&folder)?;
         for domain in 0..info.ncpu {
             folder.domain("amr", domain)?;
@@ -85,7 +92,7 @@ impl Output {
             components: Vec::new(),
             cell_files: Vec::new(),
             particle_files: None,
-            root: OnceLock::new(),
+            root: SetOnce::new(),
         };
         for kind in ComponentKind::ALL {
             let component = output.find(kind, &levels);
@@ -99,12 +106,14 @@ impl Output {
         &self.folder.path
     }
 
-    /// Number of files in the output's folder, and their bytes.
+    /// For each dimension, whether the box is periodic: where no boundary cells lie around it.
     ///
     /// # Errors
-    /// `Io`.
-    pub fn usage(&self) -> Result<(u64, u64)> {
-        self.folder.usage()
+    /// As `root`.
+    pub fn periodic(&self) -> Result<Vec<bool>> {
+        let root = self.root()?;
+        let is_periodic = |d: usize| self.mesh.coarse[d] == root[d];
+        Ok((0..self.mesh.ndim).map(is_periodic).collect())
     }
 
     /// Root cells in each dimension: RAMSES's coarse cells without those of boundaries.
@@ -298,12 +307,7 @@ impl Output {
 
 fn read_info(folder: &Folder) -> Result<Info> {
     let text = folder.numbered_text("info", ".txt")?.unwrap_or_default();
-    let number = folder.number.parse().map_err(|_| {
-        Error::invalid(format!(
-            "the output's number {} is too large",
-            folder.number
-        ))
-    })?;
+    let number = folder.number()?;
     let path = folder.numbered("info", ".txt").unwrap_or_default();
     let mut info = Info::read(&text, number).map_err(|error| error.in_file(path.display()))?;
     info.set_namelist(folder.text("namelist.txt")?);

@@ -17,7 +17,7 @@ pub struct Oct<K> {
     pub id: u32,
     /// Its cells' level.
     pub level: u8,
-    /// Its leaf cells (in reads of a region: those wanted).
+    /// Its cells that hold no oct that is read (in reads of a region: those wanted).
     pub mask: u8,
 }
 
@@ -55,11 +55,22 @@ impl Lattice {
     }
 }
 
+/// Levels that are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Levels {
+    /// The first one whose leaf cells are wanted.
+    pub first: u8,
+    /// The last one whose leaf cells are wanted. Octs up to this level are read.
+    pub last: u8,
+    /// The level at which the tree ends: all its cells are leaves.
+    pub deepest: u8,
+}
+
 /// Which cells are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut<'a> {
-    /// First and last level; cells of the last are all taken as leaves.
-    pub levels: (u8, u8),
+    /// Their levels.
+    pub levels: Levels,
     /// Only cells with their centre in it; and its bounds.
     pub region: Option<(&'a Region, Bounds)>,
 }
@@ -97,7 +108,7 @@ pub fn read<K: Key>(
     let wanted = amr::wanted(lattice.ndim);
     let mut found = Octs::default();
     let path = blocks.file.path().to_owned();
-    for (index, level) in (0..blocks.levels.len()).zip(1..=cut.levels.1) {
+    for (index, level) in (0..blocks.levels.len()).zip(1..=cut.levels.last) {
         blocks.read(index, &wanted, buffer, &mut |tile| {
             read_tile(tile, level, lattice, cut, &mut found).map_err(|error| {
                 error
@@ -147,15 +158,23 @@ fn read_tile<K: Key>(
         let leaves = sons.iter().enumerate().fold(0u8, |mask, (cell, sons)| {
             mask | u8::from(sons[i] == [0; 4]) << cell
         });
-        let leaves = if level == cut.levels.1 {
-            (1u16 << (1 << ndim)).wrapping_sub(1) as u8
+        let all = (1u16 << (1 << ndim)).wrapping_sub(1) as u8;
+        // Cells that hold no oct of a level that is read.
+        let childless = if level == cut.levels.last {
+            all
         } else {
             leaves
         };
-        let shown = if level >= cut.levels.0 { leaves } else { 0 };
+        let shown = if level < cut.levels.first {
+            0
+        } else if level == cut.levels.deepest {
+            all
+        } else {
+            leaves
+        };
         let shown = match &cut.region {
             Some((region, bounds)) => {
-                found.covered += bounds.covered(lattice, level, at, leaves);
+                found.covered += bounds.covered(lattice, level, at, childless);
                 inside(region, lattice, level, at) & shown
             }
             None => shown,
@@ -165,7 +184,11 @@ fn read_tile<K: Key>(
                 key: K::encode(ndim, &at).up(bits),
                 id: found.masks.len() as u32,
                 level,
-                mask: if cut.region.is_none() { leaves } else { shown },
+                mask: if cut.region.is_none() {
+                    childless
+                } else {
+                    shown
+                },
             });
         }
         found.masks.push(shown);

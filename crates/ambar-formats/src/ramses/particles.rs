@@ -190,6 +190,18 @@ struct Reader<'a> {
     shape: Shape,
 }
 
+/// The number of particles in all files.
+pub fn count(output: &Output) -> Result<usize> {
+    let files = output.particle_files()?;
+    let reader = Reader {
+        output,
+        files,
+        shape: files.shape(),
+    };
+    let parts = reader.measure_all(None, None)?;
+    Ok(parts.iter().map(Part::rows).sum())
+}
+
 /// Reads particles as `Output::read_particles` says.
 pub fn read(output: &Output, request: &ParticlesRequest<'_>) -> Result<Vec<(String, Column)>> {
     let ndim = output.mesh.ndim;
@@ -205,15 +217,7 @@ pub fn read(output: &Output, request: &ParticlesRequest<'_>) -> Result<Vec<(Stri
     };
     let ncpu = output.mesh.ncpu;
     let counter = Counter::new(request.progress, 2 * ncpu);
-    let parts: Vec<Part> = (0..ncpu)
-        .into_par_iter()
-        .map_init(Buffers::default, |buffers, domain| {
-            let part = reader.measure(domain, request.region.as_ref(), buffers)?;
-            counter.step()?;
-            Ok(part)
-        })
-        .collect::<Result<_>>()?;
-    reader.check_total(&parts)?;
+    let parts = reader.measure_all(request.region.as_ref(), Some(&counter))?;
     let rows = parts.iter().map(Part::rows).sum();
     let mut names: Vec<_> = columns
         .iter()
@@ -296,6 +300,23 @@ impl Reader<'_> {
     fn open(&self, domain: u64, buffers: &mut Buffers) -> Result<FortranFile> {
         let path = self.output.folder.domain("part", domain)?;
         FortranFile::open(&path, std::mem::take(&mut buffers.window))
+    }
+
+    /// As `measure`, of all domains.
+    fn measure_all(
+        &self,
+        region: Option<&Region>,
+        counter: Option<&Counter<'_>>,
+    ) -> Result<Vec<Part>> {
+        let domains = (0..self.output.mesh.ncpu).into_par_iter();
+        let parts = domains.map_init(Buffers::default, |buffers, domain| {
+            let part = self.measure(domain, region, buffers)?;
+            counter.map_or(Ok(()), Counter::step)?;
+            Ok(part)
+        });
+        let parts: Vec<Part> = parts.collect::<Result<_>>()?;
+        self.check_total(&parts)?;
+        Ok(parts)
     }
 
     /// Counts a domain's particles, and finds those in the region.

@@ -4,6 +4,7 @@ use ambar::{DataType, Error, Result};
 
 use super::Output;
 use super::cellfiles::CellFiles;
+use super::octs::Levels;
 use super::request::{CellsRequest, Component, Field};
 
 /// The columns of a read, and where their values come from.
@@ -95,11 +96,11 @@ fn find_places(
     Ok(places)
 }
 
-/// First and last level to be read. There are octs of the last one.
+/// The levels to be read. There are octs of the last one.
 ///
 /// # Errors
 /// `Invalid` where the request names none that could be read, `Corrupt` where the output has none.
-pub fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<(u8, u8)> {
+pub fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<Levels> {
     let octs = &output.mesh.totals;
     let finest = octs
         .iter()
@@ -119,10 +120,16 @@ pub fn levels(output: &Output, request: &CellsRequest<'_>) -> Result<(u8, u8)> {
             "levels from {first} to {last}: the first must not be above the last"
         )));
     }
-    if last == 0 {
+    let max_level = request.max_level.unwrap_or(u8::MAX);
+    if last == 0 || max_level == 0 {
         return Err(Error::invalid(
             "levels up to 0: the coarsest cells that an output holds are those of level 1",
         ));
     }
-    Ok((first, last.min(finest)))
+    let deepest = max_level.min(finest);
+    Ok(Levels {
+        first,
+        last: last.min(deepest),
+        deepest,
+    })
 }

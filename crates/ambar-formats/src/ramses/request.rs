@@ -110,9 +110,11 @@ pub struct CellsRequest<'a> {
     pub fields: Option<Vec<String>>,
     /// Only cells whose centre lies in it (code length, `0..boxlen`).
     pub region: Option<Region>,
-    /// First and last level. Cells of the last one that are refined further are taken as leaves
-    /// with the restricted value that RAMSES stores; coarser ones than the first are left out.
+    /// First and last level of the leaf cells that are kept, both included.
     pub levels: Option<(u8, u8)>,
+    /// The level at which the tree ends: its refined cells become leaves with the value that RAMSES
+    /// stores in them, the mean of the finer ones. Of this tree `levels` keeps leaves.
+    pub max_level: Option<u8>,
     /// Adds a last column `domain` (`uint32`): the number of the file that holds the cell.
     pub domain: bool,
     /// Told of each file read.

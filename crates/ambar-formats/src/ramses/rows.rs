@@ -67,7 +67,7 @@ struct Open<K> {
 
 struct Walk<'a, K> {
     lattice: Lattice,
-    coarsest: u8,
+    masks: &'a [u8],
     complete: bool,
     levels: &'a mut [u8],
     row: u64,
@@ -76,32 +76,31 @@ struct Walk<'a, K> {
 }
 
 /// Gives rows to the wanted cells of `octs`, which are sorted by key and level, and writes their
-/// levels to `levels`, which has a place for each of them. `ids` is the number of own octs.
+/// levels to `levels`, which has a place for each of them. `masks` has the wanted cells of each own
+/// oct, by its id.
 ///
 /// With `complete`, the octs are all there are (of levels up to a last one): each must lie in a
-/// cell that is refined, and each refined cell hold one. Cells of levels coarser than `coarsest`
-/// get no row.
+/// cell that is refined, and each refined cell hold one.
 ///
 /// # Errors
 /// `Corrupt` where octs overlap or, with `complete`, where one is missing.
 pub fn walk<K: Key>(
     octs: &[Oct<K>],
-    ids: usize,
+    masks: &[u8],
     lattice: &Lattice,
-    coarsest: u8,
     complete: bool,
     levels: &mut [u8],
 ) -> Result<Order> {
     let mut walk = Walk {
         lattice: *lattice,
-        coarsest,
+        masks,
         complete,
         levels,
         row: 0,
         cursor: K::ZERO,
         order: Order {
             rows: Rows {
-                first: vec![0; ids],
+                first: vec![0; masks.len()],
                 runs: Vec::new(),
             },
             jumps: Vec::new(),
@@ -148,10 +147,10 @@ pub fn walk<K: Key>(
 
 impl<K: Key> Walk<'_, K> {
     fn open(&mut self, oct: &Oct<K>) -> Open<K> {
-        let mask = oct.mask;
+        let mask = self.masks[oct.id as usize];
         let runs = (mask & !(mask << 1)).count_ones();
         let list = &mut self.order.rows.runs;
-        let run = if runs > 1 && oct.level >= self.coarsest {
+        let run = if runs > 1 {
             let run = list.len() as u64;
             list.resize(list.len() + runs as usize, 0);
             self.order.rows.first[oct.id as usize] = SPLIT | run;
@@ -193,14 +192,11 @@ impl<K: Key> Walk<'_, K> {
     fn pass(&mut self, open: &mut Open<K>, end: u32) -> Result<()> {
         let oct = &open.oct;
         let between = (1u32 << end) - (1u32 << open.next.min(end));
-        let mut wanted = u32::from(oct.mask) & between;
-        if self.complete && wanted != between {
+        if self.complete && u32::from(oct.mask) & between != between {
             return Err(missing(&self.lattice, oct));
         }
         open.next = end;
-        if oct.level < self.coarsest {
-            return Ok(());
-        }
+        let mut wanted = u32::from(self.masks[oct.id as usize]) & between;
         let bits = self.lattice.cell_bits(oct.level);
         while wanted != 0 {
             let cell = wanted.trailing_zeros();
