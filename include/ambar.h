@@ -4,7 +4,11 @@
  *
  * Every function returns AMBAR_OK or another status; ambar_last_error() says what was wrong. Shapes and
  * regions are in C order, the slowest dimension first. docs/howto/mpi.md shows how it is used, and
- * ambar_mpi.h does what takes many ranks. */
+ * ambar_mpi.h does what takes many ranks.
+ *
+ * Structs that a program fills in begin with their size: zero them, set size to sizeof of the struct, and then the
+ * other fields. Later versions add fields at the end. The number in libambar.so.0 rises when a function's arguments or an
+ * existing field change. */
 
 
 #ifndef AMBAR_H
@@ -13,6 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// The version of this header; ambar_version() is that of the library.
+#define AMBAR_VERSION "0.1.0"
+#define AMBAR_VERSION_MAJOR 0
+#define AMBAR_VERSION_MINOR 1
+#define AMBAR_VERSION_PATCH 0
 #define AMBAR_COVERED_DEFAULT 0 // Covered cells are left out of fields with an error bound, and kept of others.
 #define AMBAR_COVERED_KEEP 1 // Covered cells are kept.
 #define AMBAR_COVERED_DROP 2 // Covered cells are left out: they read as averages of the finer level.
@@ -31,7 +40,7 @@
 #define AMBAR_LIMIT 6 // A limit on memory or size was passed.
 #define AMBAR_INTERRUPTED 7 // Somebody asked to stop.
 #define AMBAR_IO 8 // The operating system refused.
-#define AMBAR_PANIC 9 // A mistake in ambar itself; the object that was used is of no further use.
+#define AMBAR_PANIC 9 // A mistake in ambar itself; a writer that was used can only be closed.
 
 // One rank's end of a hierarchy that many write.
 typedef struct ambar_amr ambar_amr;
@@ -47,11 +56,16 @@ typedef struct ambar_particles ambar_particles;
 typedef struct ambar_store ambar_store;
 
 // A store open for writing: one rank's end of it. One thread at a time may use it.
+//
+// After an error of any function that takes it, or a panic, nothing is committed on any rank: `ambar_close` is all
+// that is left, and every other function repeats the error.
 typedef struct ambar_writer ambar_writer;
 
 // The levels of a hierarchy of boxes, the same on all ranks. Indices of cells are in x, y, z; in dimensions
 // that are not used 0, and 1 behind the last.
 typedef struct {
+  // Its size: `sizeof(ambar_hierarchy)`.
+  size_t size;
   // Dimensions, 1 to 3.
   int32_t ndim;
   // Number of levels.
@@ -79,6 +93,8 @@ typedef int32_t ambar_type;
 
 // A field of a hierarchy, or a column of particles.
 typedef struct {
+  // Its size: `sizeof(ambar_field)`, the same for all of a list.
+  size_t size;
   // Its name.
   const char *name;
   // The type of its values.
@@ -98,8 +114,10 @@ typedef struct {
   size_t len;
 } ambar_bytes;
 
-// How a store is written. All zeros are the defaults.
+// How a store is written. All zeros but `size` are the defaults.
 typedef struct {
+  // Its size: `sizeof(ambar_options)`.
+  size_t size;
   // Whether a file of that name is replaced, at the first commit.
   int32_t overwrite;
   // Whether a commit does not wait for the disk: for scratch files.
@@ -107,7 +125,7 @@ typedef struct {
   // Extents of different ranks begin at multiples of it: the file system's block or stripe in bytes; 0
   // for 4096.
   uint64_t alignment;
-  // Bytes that a rank takes from the shared counter at least; 0 for 1 MiB.
+  // Bytes that a rank takes from the shared counter at least; 0 for 16 KiB, doubled each time up to 1 MiB.
   uint64_t extent;
   // Threads that each rank encodes with; 0 for 1.
   int32_t threads;
@@ -119,8 +137,10 @@ typedef struct {
 // was before into `offset`. Returns 0 where that went well. It is called on the thread that writes.
 typedef int32_t (*ambar_reserve)(void *context, uint64_t bytes, uint64_t *offset);
 
-// What is told of a run at one time.
+// What a snapshot says of its run. The same on all ranks.
 typedef struct {
+  // Its size: `sizeof(ambar_run)`.
+  size_t size;
   // The snapshot's name, such as `plt00010`.
   const char *name;
   // The format's name, such as `HyperCLaw-V1.1`.
@@ -137,8 +157,11 @@ typedef struct {
   const ambar_particles *const *species;
 } ambar_run;
 
-// An array to be written. All zeros but `type`, `ndim` and `shape` are defaults.
+// An array to be written. All zeros but `size`, `type`, `ndim` and `shape` are defaults. It must be the same on
+// all ranks: a commit is refused where two differ.
 typedef struct {
+  // Its size: `sizeof(ambar_spec)`.
+  size_t size;
   // The type of the values.
   ambar_type type;
   // How they are compressed: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
@@ -161,10 +184,14 @@ typedef struct {
   // readers need then. With `AMBAR_FAST` they are, near the speed of memory; else where `ambar_choose_codecs`
   // finds that it pays.
   int32_t predict;
+  // What values read as that no rank writes: a value of the array's type; or null: 0.
+  const void *fill_value;
 } ambar_spec;
 
-// What is known of an array without reading it.
+// What is known of an array without reading it. Set `size` before it is filled.
 typedef struct {
+  // Its size: `sizeof(ambar_array_info)`.
+  size_t size;
   // The type of the values.
   ambar_type type;
   // Number of dimensions.
@@ -177,9 +204,12 @@ typedef struct {
   double error_bound;
   // Bytes that the values take in the store.
   uint64_t stored_bytes;
+  // Number of values that were not written by any rank before the commit, and read as the fill value.
+  uint64_t unwritten_values;
 } ambar_array_info;
 
-// An array that was defined since the last commit.
+// An array that was defined since the last commit. Its number is that of no other array of the writer, before or
+// after.
 typedef int32_t ambar_array;
 
 #define AMBAR_BOOL 0 // One byte, 0 or 1.
@@ -356,6 +386,11 @@ const char *ambar_version(void);
 // expected and found, and what to do. Valid until the thread's next such call; empty before the first.
 const char *ambar_last_error(void);
 
+// Keeps `text` for `ambar_last_error`, where `status` is not `AMBAR_OK`, and returns the status. For code that
+// adds to this API, such as `ambar_mpi.h`.
+int32_t ambar_fail(int32_t status,
+                   const char *text);
+
 // Opens the last commit of the store at `path`: a file or a directory.
 int32_t ambar_open(const char *path, ambar_store **store);
 
@@ -413,7 +448,8 @@ int32_t ambar_begin_step(ambar_writer *writer,
 
 // Defines an array, to be written before the next commit. Of many ranks, all define the same ones in the
 // same order; nothing is communicated. `blocks` says who writes what; null: this rank where it is alone,
-// else rank 0, writes all of it. What nobody writes is zero.
+// else rank 0, writes all of it. What no rank writes is the fill value, and the array's attribute
+// `ambar.unwritten_values` says how many values that are.
 int32_t ambar_define(ambar_writer *writer,
                      const char *path,
                      const ambar_spec *spec,

@@ -6,6 +6,7 @@
 #ifndef AMBAR_HDF5_H
 #define AMBAR_HDF5_H
 
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -27,16 +28,79 @@ static inline void ambar_h5z_options(double error_bound, unsigned int options[AM
     options[3] = (unsigned int)(bits >> 32);
 }
 
-/* Puts the filter on a property list for creating datasets, which has chunks and no filter yet.
- * Returns a negative number where HDF5 finds no plugin, or refuses.
+/* What the plugin looks for in the program or library that HDF5 is linked into. A static HDF5 only has the functions
+ * that something refers to: this does. */
+typedef void (*ambar_h5z_function)(void);
+
+static inline int ambar_h5z_linked(void)
+{
+    static const ambar_h5z_function needed[] = {
+        (ambar_h5z_function)H5Pget_filter_by_id2, (ambar_h5z_function)H5Pget_filter2,
+        (ambar_h5z_function)H5Pmodify_filter,     (ambar_h5z_function)H5Pget_chunk,
+        (ambar_h5z_function)H5Tget_size,          (ambar_h5z_function)H5Tget_class,
+        (ambar_h5z_function)H5Tget_order,         (ambar_h5z_function)H5Tget_precision,
+        (ambar_h5z_function)H5Tget_fields,        (ambar_h5z_function)H5Tget_ebias,
+        (ambar_h5z_function)H5Epush2,
+    };
+    const volatile ambar_h5z_function *function = needed;
+    size_t i;
+    for (i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!function[i]) return 0;
+    return 1;
+}
+
+/* Creates a dataset with the filter in a file in memory: HDF5 1.10 finds out no earlier that there is no plugin, and the
+ * plugin that it does not find HDF5's functions. */
+static inline herr_t ambar_h5z_try(const unsigned int options[AMBAR_H5Z_OPTIONS])
+{
+    const hsize_t one[1] = {1};
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), list = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t space = H5Screate_simple(1, one, NULL), file = -1, set = -1;
+    if (H5Pset_fapl_core(access, 4096, 0) >= 0 && H5Pset_chunk(list, 1, one) >= 0 &&
+        H5Pset_filter(list, AMBAR_H5Z_FILTER, H5Z_FLAG_MANDATORY, AMBAR_H5Z_OPTIONS, options) >= 0)
+        file = H5Fcreate("ambar_h5z_try", H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (file >= 0) set = H5Dcreate2(file, "x", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (set >= 0) H5Dclose(set);
+    if (file >= 0) H5Fclose(file);
+    H5Sclose(space), H5Pclose(list), H5Pclose(access);
+    return set >= 0 ? 0 : -1;
+}
+
+/* Puts the filter on a property list for creating datasets, which has chunks and no filter yet. Returns a negative
+ * number where the filter could not be used, and leaves why on HDF5's error stack: H5Eprint2(H5E_DEFAULT, stderr).
  *
  * The filter is mandatory: HDF5 leaves out an optional one that it does not find, and says nothing;
  * and HDF5 1.10 does not read in parallel what an optional filter has passed through. Chunks that do
- * not become smaller are stored as they are, with a few bytes more. */
+ * not become smaller are stored as they are, with a few bytes more.
+ *
+ * A program that is linked with a static HDF5 must be linked with -rdynamic (CMake: ENABLE_EXPORTS), so that the
+ * plugin finds HDF5's functions in it. */
 static inline herr_t ambar_h5z_set(hid_t list, double error_bound)
 {
     unsigned int options[AMBAR_H5Z_OPTIONS];
-    ambar_h5z_options(error_bound, options);
+    const char *why = NULL;
+    herr_t tried = -1;
+    htri_t found = 0;
+    if (!(error_bound >= 0.0 && error_bound <= DBL_MAX)) {
+        why = "ambar: invalid error bound; expected a finite number >= 0";
+    } else {
+        ambar_h5z_options(error_bound, options);
+        H5E_BEGIN_TRY
+        {
+            found = H5Zfilter_avail(AMBAR_H5Z_FILTER);
+            if (found > 0 && ambar_h5z_linked()) tried = ambar_h5z_try(options);
+        }
+        H5E_END_TRY
+        if (found <= 0)
+            why = "ambar: HDF5 does not find the plugin libh5z_ambar.so; set HDF5_PLUGIN_PATH to its folder";
+        else if (tried < 0)
+            why = "ambar: the plugin does not find HDF5's functions in this program; link with -rdynamic "
+                  "(CMake: ENABLE_EXPORTS), or with a shared HDF5";
+    }
+    if (why) {
+        H5Epush2(H5E_DEFAULT, __FILE__, "ambar_h5z_set", __LINE__, H5E_ERR_CLS, H5E_PLINE, H5E_CANTINIT, "%s", why);
+        return -1;
+    }
     return H5Pset_filter(list, AMBAR_H5Z_FILTER, H5Z_FLAG_MANDATORY, AMBAR_H5Z_OPTIONS, options);
 }
 

@@ -8,9 +8,10 @@
  *     ambar_mpi_commit                                     all ranks; readers see the arrays from here on
  *     ambar_mpi_close                                      all ranks
  *
- * Every function returns 0 (AMBAR_OK) or another ambar_status. What all ranks call returns on all of them, with a
- * failure on all where it failed on one, and leaves the last commit as it was. A rank on which ambar_define or
- * ambar_write failed must go on to ambar_mpi_commit, which then fails on all, or call MPI_Abort.
+ * Every function returns 0 (AMBAR_OK) or another ambar_status; ambar_last_error() says why. What all ranks call
+ * returns on all of them, with a failure on all where it failed on one, and leaves the last commit as it was. A rank on
+ * which ambar_define or ambar_write failed must go on to ambar_mpi_commit, which then fails on all, or call MPI_Abort.
+ * A commit also fails on all where two ranks have defined an array differently.
  *
  * Calls for one writer come from one thread of a rank at a time; MPI_THREAD_SINGLE is enough.
  */
@@ -54,11 +55,6 @@ static inline uint64_t ambar_mpi_pieces(uint64_t bytes) { return (bytes + AMBAR_
 
 static inline int ambar_mpi_length(uint64_t left) { return left < AMBAR_MPI_PIECE ? (int)left : AMBAR_MPI_PIECE; }
 
-static inline char *ambar_mpi_text(void) {
-    static char text[AMBAR_MPI_TEXT];
-    return text;
-}
-
 /* Copies as much of a text as there is room for. */
 static inline void ambar_mpi_copy(char *to, size_t room, const char *from) {
     size_t length = strlen(from);
@@ -67,52 +63,43 @@ static inline void ambar_mpi_copy(char *to, size_t room, const char *from) {
     to[length] = 0;
 }
 
-/* Why the last ambar_mpi_ function that failed did so, as far as it was called from this source file. */
-static inline const char *ambar_mpi_last_error(void) { return ambar_mpi_text(); }
-
-static inline int ambar_mpi_fail(int status, const char *text) {
-    ambar_mpi_copy(ambar_mpi_text(), AMBAR_MPI_TEXT, text);
-    return status;
-}
-
 /* A call of MPI that failed, where the communicator's error handler lets it return. */
 static inline int ambar_mpi_checked(int code) {
     char text[MPI_MAX_ERROR_STRING + 8] = "MPI: ";
     int length = 0;
     if (code == MPI_SUCCESS) return AMBAR_OK;
     MPI_Error_string(code, text + 5, &length);
-    return ambar_mpi_fail(AMBAR_IO, text);
+    return ambar_fail(AMBAR_IO, text);
 }
 
 static inline ambar_mpi_word ambar_mpi_say(int status) {
     ambar_mpi_word word;
     memset(&word, 0, sizeof word);
     word.status = status;
-    if (status != AMBAR_OK) ambar_mpi_copy(word.text, sizeof word.text, ambar_mpi_text());
+    if (status != AMBAR_OK) ambar_mpi_copy(word.text, sizeof word.text, ambar_last_error());
     return word;
 }
 
 /* All ranks learn whether any has failed, and the first such rank's reason. Collective. */
 static inline int ambar_mpi_agree(MPI_Comm comm, int status) {
-    int rank, first, code, length;
+    char text[AMBAR_MPI_TEXT + 32];
+    int rank, first, code;
     ambar_mpi_word word = ambar_mpi_say(status);
     MPI_Comm_rank(comm, &rank);
     first = status == AMBAR_OK ? INT_MAX : rank;
     if ((code = ambar_mpi_checked(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm)))) return code;
     if (first == INT_MAX) return AMBAR_OK;
     if ((code = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, first, comm)))) return code;
-    length = snprintf(ambar_mpi_text(), AMBAR_MPI_TEXT, "rank %d: ", first);
-    ambar_mpi_copy(ambar_mpi_text() + length, (size_t)(AMBAR_MPI_TEXT - length), word.text);
-    return word.status;
+    snprintf(text, sizeof text, "rank %d: %s", first, word.text);
+    return ambar_fail(word.status, text);
 }
 
 /* Rank 0's bytes for all: `own` on rank 0, memory for the caller to free on the others. Collective. */
-static inline int ambar_mpi_spread(MPI_Comm comm, int rank, const ambar_mpi_word *word, const uint8_t *own,
-                                   uint8_t **bytes) {
+static inline int ambar_mpi_spread(MPI_Comm comm, int rank, const ambar_mpi_word *word, uint8_t *own, uint8_t **bytes) {
     uint64_t done;
     int code;
-    *bytes = rank == 0 ? (uint8_t *)own : (uint8_t *)malloc(word->bytes ? (size_t)word->bytes : 1);
-    code = *bytes || word->bytes == 0 ? AMBAR_OK : ambar_mpi_fail(AMBAR_LIMIT, "no memory for what rank 0 says");
+    *bytes = rank == 0 ? own : (uint8_t *)malloc(word->bytes ? (size_t)word->bytes : 1);
+    code = *bytes || word->bytes == 0 ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for what rank 0 says");
     if ((code = ambar_mpi_agree(comm, code))) goto failed;
     for (done = 0; done < word->bytes; done += AMBAR_MPI_PIECE) {
         if ((code = ambar_mpi_checked(MPI_Bcast(*bytes + done, ambar_mpi_length(word->bytes - done), MPI_BYTE, 0, comm)))) goto failed;
@@ -152,7 +139,7 @@ static inline int ambar_mpi_launched(void) {
              "MPI_COMM_WORLD has 1 rank, but the launcher started %ld (%s): the program was built with another MPI "
              "than that of mpirun, and every process would write the file by itself; use one MPI for both",
              ambar_mpi_number(who), who);
-    return ambar_mpi_fail(AMBAR_INVALID, text);
+    return ambar_fail(AMBAR_INVALID, text);
 }
 
 /* Adds to the counter that all ranks share; what ambar_ranks_counter asks for. */
@@ -165,10 +152,10 @@ static inline int ambar_mpi_reserve(void *context, uint64_t bytes, uint64_t *off
 /* Makes the counter, 0 at first, in rank 0's memory. Collective. */
 static inline int ambar_mpi_count(ambar_mpi_writer *w) {
     uint64_t *counter = NULL;
-    MPI_Aint bytes = w->rank == 0 ? sizeof *counter : 0;
+    MPI_Aint bytes = w->rank == 0 ? (MPI_Aint)sizeof *counter : 0;
     int status = AMBAR_OK;
     MPI_Win *window = (MPI_Win *)malloc(sizeof *window);
-    if (!window) status = ambar_mpi_fail(AMBAR_LIMIT, "no memory for the ranks' counter");
+    if (!window) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' counter");
     if ((status = ambar_mpi_agree(w->comm, status))) {
         free(window);
         return status;
@@ -184,13 +171,13 @@ static inline int ambar_mpi_count(ambar_mpi_writer *w) {
     MPI_Win_sync(*window);
     if ((status = ambar_mpi_checked(MPI_Barrier(w->comm)))) return status;
     status = ambar_ranks_counter(w->writer, ambar_mpi_reserve, window);
-    return ambar_mpi_agree(w->comm, status ? ambar_mpi_fail(status, ambar_last_error()) : AMBAR_OK);
+    return ambar_mpi_agree(w->comm, status);
 }
 
 /* Ends this rank's part. What was not committed is lost. Collective; safe for a writer that failed to be made. */
 static inline int ambar_mpi_close(ambar_mpi_writer *w) {
     int status = AMBAR_OK;
-    if (w->writer && (status = ambar_close(w->writer))) ambar_mpi_fail(status, ambar_last_error());
+    if (w->writer) status = ambar_close(w->writer);
     if (w->window) {
         MPI_Win_unlock_all(*w->window);
         MPI_Win_free(w->window);
@@ -217,20 +204,18 @@ static inline int ambar_mpi_start(MPI_Comm comm, const char *path, const ambar_o
         uint32_t ranks = (uint32_t)w->ranks;
         status = append ? ambar_ranks_append(path, options, ranks, &w->writer, &invitation)
                         : ambar_ranks_create(path, options, ranks, &w->writer, &invitation);
-        if (status) ambar_mpi_fail(status, ambar_last_error());
     }
     word = ambar_mpi_say(status);
     word.bytes = invitation.len;
-    word.counts = w->ranks > 1 && !(options && options->placement == 1);
+    word.counts = w->ranks > 1 && !(options && options->placement == AMBAR_RESERVED);
     if ((status = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, 0, w->comm)))) goto failed;
     if ((status = word.status)) {
-        ambar_mpi_fail(status, word.text);
+        ambar_fail(status, word.text);
         goto failed;
     }
     if ((status = ambar_mpi_spread(w->comm, w->rank, &word, invitation.data, &bytes))) goto failed;
     if (w->rank != 0) {
         status = ambar_ranks_join(bytes, (size_t)word.bytes, (uint32_t)w->rank, &w->writer);
-        if (status) ambar_mpi_fail(status, ambar_last_error());
         free(bytes);
     }
     if ((status = ambar_mpi_agree(w->comm, status))) goto failed;
@@ -269,12 +254,12 @@ static inline int ambar_mpi_blocks(MPI_Comm comm, int32_t ndim, const uint64_t *
     int ranks, rank, status;
     *blocks = NULL;
     MPI_Comm_size(comm, &ranks);
-    if ((status = ambar_blocks_make(ndim, shape, n, starts, counts, &own))) ambar_mpi_fail(status, ambar_last_error());
-    sizes = (uint64_t *)malloc(sizeof *sizes * ranks);
-    lengths = (int *)malloc(sizeof *lengths * 2 * ranks);
-    lens = (size_t *)malloc(sizeof *lens * ranks);
-    parts = (const uint8_t **)malloc(sizeof *parts * ranks);
-    if (!sizes || !lengths || !lens || !parts) status = ambar_mpi_fail(AMBAR_LIMIT, "no memory for the ranks' blocks");
+    status = ambar_blocks_make(ndim, shape, n, starts, counts, &own);
+    sizes = (uint64_t *)calloc((size_t)ranks, sizeof *sizes);
+    lengths = (int *)calloc((size_t)ranks, 2 * sizeof *lengths);
+    lens = (size_t *)calloc((size_t)ranks, sizeof *lens);
+    parts = (const uint8_t **)calloc((size_t)ranks, sizeof *parts);
+    if (!sizes || !lengths || !lens || !parts) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' blocks");
     if ((status = ambar_mpi_agree(comm, status))) goto end;
     places = lengths + ranks;
     size = own.len;
@@ -288,18 +273,16 @@ static inline int ambar_mpi_blocks(MPI_Comm comm, int32_t ndim, const uint64_t *
         if (total > INT_MAX) break;
     }
     all = total > INT_MAX ? NULL : (uint8_t *)malloc((size_t)total + 1);
-    if (!all) status = ambar_mpi_fail(AMBAR_LIMIT, "the ranks' blocks are too many: 2 GiB to describe them at most");
+    if (!all) status = ambar_fail(AMBAR_LIMIT, "the ranks' blocks are too many: 2 GiB to describe them at most");
     if ((status = ambar_mpi_agree(comm, status))) goto end;
     status = ambar_mpi_checked(
         MPI_Allgatherv(own.data, (int)size, MPI_BYTE, all, lengths, places, MPI_BYTE, comm));
     if (status) goto end;
     for (rank = 0; rank < ranks; rank++) parts[rank] = all + places[rank];
-    if ((status = ambar_blocks_gather((uint32_t)ranks, parts, lens, blocks)))
-        ambar_mpi_fail(status, ambar_last_error());
-    status = ambar_mpi_agree(comm, status);
+    status = ambar_mpi_agree(comm, ambar_blocks_gather((uint32_t)ranks, parts, lens, blocks));
 end:
     if (own.data) ambar_bytes_free(own);
-    free(sizes), free(lengths), free(lens), free((void *)parts), free(all);
+    free(sizes), free(lengths), free(lens), free(parts), free(all);
     return status;
 }
 
@@ -310,7 +293,7 @@ static inline int ambar_mpi_define(ambar_mpi_writer *w, const char *path, const 
     ambar_blocks *blocks;
     int status = ambar_mpi_blocks(w->comm, spec->ndim, spec->shape, 1, start, count, &blocks);
     if (status) return status;
-    if ((status = ambar_define(w->writer, path, spec, blocks, array))) ambar_mpi_fail(status, ambar_last_error());
+    status = ambar_define(w->writer, path, spec, blocks, array);
     ambar_blocks_free(blocks);
     return ambar_mpi_agree(w->comm, status);
 }
@@ -320,18 +303,17 @@ static inline int ambar_mpi_define(ambar_mpi_writer *w, const char *path, const 
 static inline int ambar_mpi_begin_step(ambar_mpi_writer *w, const char *series, double time, char *path, size_t room) {
     ambar_mpi_word word;
     int status = AMBAR_OK;
-    if (!w->writer) return ambar_mpi_fail(AMBAR_INVALID, "the writer is closed");
-    if (w->rank == 0 && (status = ambar_begin_step(w->writer, series, time, path, room)))
-        ambar_mpi_fail(status, ambar_last_error());
+    if (!w->writer) return ambar_fail(AMBAR_INVALID, "the writer is closed");
+    if (w->rank == 0) status = ambar_begin_step(w->writer, series, time, path, room);
     word = ambar_mpi_say(status);
     if (w->rank == 0 && !status) {
         word.bytes = strlen(path);
         ambar_mpi_copy(word.text, sizeof word.text, path);
     }
     if ((status = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, 0, w->comm)))) return status;
-    if (word.status) return ambar_mpi_fail(word.status, word.text);
-    if (word.bytes >= sizeof word.text) status = ambar_mpi_fail(AMBAR_LIMIT, "the path of a step is 1023 bytes long at most");
-    if (word.bytes >= room) status = ambar_mpi_fail(AMBAR_INVALID, "no room for the path of the step");
+    if (word.status) return ambar_fail(word.status, word.text);
+    if (word.bytes >= sizeof word.text) status = ambar_fail(AMBAR_LIMIT, "the path of a step is 1023 bytes long at most");
+    if (word.bytes >= room) status = ambar_fail(AMBAR_INVALID, "no room for the path of the step");
     if (!status) ambar_mpi_copy(path, room, word.text);
     return ambar_mpi_agree(w->comm, status);
 }
@@ -372,7 +354,7 @@ static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxe
     }
     data = (uint8_t *)malloc((size_t)incoming + 1);
     requests = (MPI_Request *)malloc(sizeof *requests * (size_t)(pieces + 1));
-    if (!data || !requests) status = ambar_mpi_fail(AMBAR_LIMIT, "no memory for values from other ranks");
+    if (!data || !requests) status = ambar_fail(AMBAR_LIMIT, "no memory for values from other ranks");
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     for (peer = 0; peer < w->ranks && !status; peer++, place += sizes[peer - 1])
         status = ambar_mpi_move(w->comm, 0, peer, data + place, sizes[peer], requests, &count);
@@ -393,10 +375,9 @@ static inline int ambar_mpi_exchange(ambar_mpi_writer *w) {
     uint64_t total = 0;
     uint64_t *sizes = (uint64_t *)calloc(2 * ranks, sizeof *sizes);
     ambar_bytes *boxes = (ambar_bytes *)calloc(ranks, sizeof *boxes);
-    int status = sizes && boxes ? AMBAR_OK : ambar_mpi_fail(AMBAR_LIMIT, "no memory for values of other ranks");
+    int status = sizes && boxes ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for values of other ranks");
     for (peer = 0; peer < ranks && !status; peer++) {
-        if ((status = ambar_ranks_outbox(w->writer, (uint32_t)peer, boxes + peer)))
-            ambar_mpi_fail(status, ambar_last_error());
+        status = ambar_ranks_outbox(w->writer, (uint32_t)peer, boxes + peer);
         total += sizes[ranks + peer] = boxes[peer].len;
     }
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
@@ -414,10 +395,10 @@ end:
 /* Brings every rank's bytes to rank 0, which gets them one behind the other in `all`, to be freed. Collective. */
 static inline int ambar_mpi_gather(ambar_mpi_writer *w, ambar_bytes own, size_t *lens, uint8_t **all) {
     uint64_t size = own.len, total = 0, pieces = ambar_mpi_pieces(size), place = 0;
-    uint64_t *sizes = w->rank == 0 ? (uint64_t *)malloc(sizeof *sizes * w->ranks) : NULL;
+    uint64_t *sizes = w->rank == 0 ? (uint64_t *)calloc((size_t)w->ranks, sizeof *sizes) : NULL;
     MPI_Request *requests = NULL;
     int rank, count = 0;
-    int status = sizes || w->rank ? AMBAR_OK : ambar_mpi_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
+    int status = sizes || w->rank ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
     *all = NULL;
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     status = ambar_mpi_checked(MPI_Gather(&size, 1, MPI_UINT64_T, sizes, 1, MPI_UINT64_T, 0, w->comm));
@@ -429,7 +410,7 @@ static inline int ambar_mpi_gather(ambar_mpi_writer *w, ambar_bytes own, size_t 
     }
     if (w->rank == 0) *all = (uint8_t *)malloc((size_t)total + 1);
     requests = (MPI_Request *)malloc(sizeof *requests * (size_t)(pieces + 1));
-    if (!requests || (w->rank == 0 && !*all)) status = ambar_mpi_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
+    if (!requests || (w->rank == 0 && !*all)) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     for (rank = 0; w->rank == 0 && rank < w->ranks && !status; place += sizes[rank], rank++)
         status = ambar_mpi_move(w->comm, 0, rank, *all + place, sizes[rank], requests, &count);
@@ -446,18 +427,16 @@ static inline int ambar_mpi_conclude(ambar_mpi_writer *w, const uint8_t *const *
     ambar_bytes outcome = {NULL, 0};
     ambar_mpi_word word;
     uint8_t *bytes = NULL;
-    if (w->rank == 0 && !status && (status = ambar_ranks_commit(w->writer, indices, lens, &outcome)))
-        ambar_mpi_fail(status, ambar_last_error());
+    if (w->rank == 0 && !status) status = ambar_ranks_commit(w->writer, indices, lens, &outcome);
     word = ambar_mpi_say(status);
     word.bytes = outcome.len;
     if ((status = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, 0, w->comm)))) goto end;
     if ((status = word.status)) {
-        ambar_mpi_fail(status, word.text);
+        ambar_fail(status, word.text);
         goto end;
     }
     if ((status = ambar_mpi_spread(w->comm, w->rank, &word, outcome.data, &bytes))) goto end;
-    if ((status = ambar_ranks_conclude(w->writer, bytes, (size_t)word.bytes)))
-        ambar_mpi_fail(status, ambar_last_error());
+    status = ambar_ranks_conclude(w->writer, bytes, (size_t)word.bytes);
     if (w->rank != 0) free(bytes);
 end:
     if (outcome.data) ambar_bytes_free(outcome);
@@ -473,15 +452,15 @@ static inline int ambar_mpi_commit(ambar_mpi_writer *w) {
     const uint8_t **parts = NULL;
     size_t place = 0;
     int rank, status = AMBAR_OK;
-    if (!w->writer) return ambar_mpi_fail(AMBAR_INVALID, "the writer is closed");
-    if (w->failed) return ambar_mpi_fail(AMBAR_INVALID, "a commit has failed before; close the writer and append");
+    if (!w->writer) return ambar_fail(AMBAR_INVALID, "the writer is closed");
+    if (w->failed) return ambar_fail(AMBAR_INVALID, "a commit has failed before; close the writer and append");
     if ((status = ambar_mpi_exchange(w))) goto end;
     /* A failure is in the bytes; without them rank 0 refuses. */
     (void)ambar_ranks_seal(w->writer, &index);
     if (w->rank == 0) {
-        lens = (size_t *)malloc(sizeof *lens * w->ranks);
-        parts = (const uint8_t **)malloc(sizeof *parts * w->ranks);
-        if (!lens || !parts) status = ambar_mpi_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
+        lens = (size_t *)calloc((size_t)w->ranks, sizeof *lens);
+        parts = (const uint8_t **)calloc((size_t)w->ranks, sizeof *parts);
+        if (!lens || !parts) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
     }
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     if ((status = ambar_mpi_gather(w, index, lens, &all))) goto end;
@@ -489,7 +468,7 @@ static inline int ambar_mpi_commit(ambar_mpi_writer *w) {
     status = ambar_mpi_conclude(w, parts, lens, status);
 end:
     if (index.data) ambar_bytes_free(index);
-    free(lens), free((void *)parts), free(all);
+    free(lens), free(parts), free(all);
     w->failed = status != AMBAR_OK;
     return status;
 }

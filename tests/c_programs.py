@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wcast-qual", "-Wsign-conversion", "-Werror"]
 ROOT = Path(__file__).parent.parent
 PREFIX = ROOT / "target" / "prefix"
 
@@ -41,7 +42,7 @@ def compile_program(
         if static
         else [f"-L{prefix}/lib", "-lambar", f"-Wl,-rpath,{prefix}/lib"]
     )
-    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, f"-I{prefix}/include"]
+    command = [compiler, "-O1", *WARNINGS, *flags, f"-I{prefix}/include"]
     command += [str(source), "-o", str(target), *library, "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -20,6 +20,7 @@ from c_programs import ROOT, installed
 PROGRAMS = Path(__file__).parent / "mpi"
 FORTRAN = ROOT / "include" / "fortran"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+OF_C = ["-Wshadow", "-Wcast-qual", "-Wsign-conversion"]
 LIMIT = 120  # seconds that a run may take: more is a hang
 
 
@@ -88,19 +89,31 @@ def compile_program(mpi: Mpi, source: Path, folder: Path, *defines: str) -> Path
         if shutil.which(mpi.command("mpifort")) is None:
             pytest.skip(f"no {mpi.command('mpifort')} here")
         modules = [f"{FORTRAN}/{name}.f90" for name in ("ambar_c", "ambar_reading", "ambar")]
-        shim = folder / f"ambar_mpi-{mpi.name}.o"
+        shim = folder / f"ambar_fortran-{mpi.name}.o"
         compiled(
-            [mpi.command("mpicc"), *WARNINGS, "-O2", "-c", f"{FORTRAN}/ambar_mpi.c", "-o", shim]
+            [
+                mpi.command("mpicc"),
+                *WARNINGS,
+                *OF_C,
+                "-O2",
+                "-c",
+                f"{FORTRAN}/ambar_fortran.c",
+                "-o",
+                shim,
+            ]
         )
         sources = [*modules, f"{FORTRAN}/ambar_mpi.f90", *sources, str(shim)]
     prefix = installed()
     # The directories of some MPIs' headers are no system headers: their warnings are not ours.
-    quiet = ["-Wno-cast-function-type"] if tool == "mpicxx" else []
+    without = ["-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
+    quiet = ["-Wno-cast-function-type", *without] if tool == "mpicxx" else []
+    more = ["-std=f2008ts"] if tool == "mpifort" else OF_C
     compiled(
         [
             *(
                 mpi.command(tool),
                 *WARNINGS,
+                *more,
                 *quiet,
                 *defines,
                 "-O2",

@@ -11,7 +11,7 @@ module ambar
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     use ambar_c
     use ambar_reading
-    implicit none (type, external)
+    implicit none
     private
 
     public :: ambar_writer, ambar_array, ambar_blocks, ambar_settings
@@ -49,7 +49,7 @@ module ambar
         logical :: overwrite = .false.          ! replace a file of that name
         logical :: fsync = .true.               ! commits survive a power cut
         integer(int64) :: alignment = 0         ! extents of ranks begin at multiples of it, bytes; 0: 4096
-        integer(int64) :: extent = 0            ! bytes that a rank takes from the counter at least; 0: 1 MiB
+        integer(int64) :: extent = 0            ! bytes that a rank takes from the counter at least; 0: 16 KiB, growing
         integer :: threads = 1                  ! each rank encodes with
         integer :: placement = 0                ! AMBAR_COUNTER or AMBAR_RESERVED
     end type
@@ -119,9 +119,10 @@ contains
     ! Defines an array, to be written before the next commit; many ranks define the same ones in the same order.
     ! dimension_names are in Fortran's order, too, separated by commas; chunks are chosen where they are not given.
     ! With predict and AMBAR_FAST floating-point values are encoded without loss by ambar's own codec, near the speed
-    ! of memory; readers need ambar then.
+    ! of memory; readers need ambar then. fill_value, a value of the array's type, is what values read as that no rank
+    ! writes; 0 by default.
     subroutine ambar_define(writer, path, type, shape, array, blocks, profile, error_bound, dimension_names, &
-                            attributes, codecs, chunks, ierr, predict)
+                            attributes, codecs, chunks, ierr, predict, fill_value)
         type(ambar_writer), intent(inout) :: writer
         character(*), intent(in) :: path
         integer, intent(in) :: type
@@ -134,14 +135,18 @@ contains
         integer(int64), intent(in), optional :: chunks(:)
         integer, intent(out), optional :: ierr
         logical, intent(in), optional :: predict
+        class(*), intent(in), optional :: fill_value
         type(c_spec) :: spec
         type(c_ptr) :: held
         integer(c_int64_t), target :: lengths(MAX_DIMENSIONS + 1), pieces(MAX_DIMENSIONS + 1)
         character(:, kind=c_char), allocatable, target :: names, json, chain
+        integer(int8), target :: fill(16)
+        logical :: known
         if (size(shape) > MAX_DIMENSIONS) then
             call refused(AMBAR_INVALID, "an array of more than 8 dimensions", ierr)
             return
         end if
+        spec%size = c_sizeof(spec)
         spec%type = type
         spec%profile = AMBAR_BALANCED
         if (present(profile)) spec%profile = profile
@@ -176,6 +181,15 @@ contains
         end if
         spec%predict = 0
         if (present(predict)) spec%predict = merge(1, 0, predict)
+        spec%fill_value = c_null_ptr
+        if (present(fill_value)) then
+            call fill_with(fill_value, type, fill, known)
+            if (.not. known) then
+                call refused(AMBAR_INVALID, "a fill value of another type than the array's", ierr)
+                return
+            end if
+            spec%fill_value = c_loc(fill)
+        end if
         held = c_null_ptr
         if (present(blocks)) held = blocks%handle
         array%type = type
@@ -295,6 +309,44 @@ contains
         call put(writer, array, AMBAR_COMPLEX128, start, shape(values, int64), c_loc(values), ierr)
     end subroutine
 
+    ! The bytes of a fill value; known says whether it has the array's type.
+    subroutine fill_with(value, type, bytes, known)
+        class(*), intent(in) :: value
+        integer, intent(in) :: type
+        integer(int8), intent(out) :: bytes(16)
+        logical, intent(out) :: known
+        integer :: is
+        bytes = 0
+        is = -1
+        select type (value)
+        type is (integer(int8))
+            is = AMBAR_INT8
+            bytes(:1) = transfer(value, bytes, 1)
+        type is (integer(int16))
+            is = AMBAR_INT16
+            bytes(:2) = transfer(value, bytes, 2)
+        type is (integer(int32))
+            is = AMBAR_INT32
+            bytes(:4) = transfer(value, bytes, 4)
+        type is (integer(int64))
+            is = AMBAR_INT64
+            bytes(:8) = transfer(value, bytes, 8)
+        type is (real(real32))
+            is = AMBAR_FLOAT32
+            bytes(:4) = transfer(value, bytes, 4)
+        type is (real(real64))
+            is = AMBAR_FLOAT64
+            bytes(:8) = transfer(value, bytes, 8)
+        type is (complex(real32))
+            is = AMBAR_COMPLEX64
+            bytes(:8) = transfer(value, bytes, 8)
+        type is (complex(real64))
+            is = AMBAR_COMPLEX128
+            bytes = transfer(value, bytes, 16)
+        end select
+        known = is == type
+    end subroutine
+
     recursive function last_name_first(names) result(turned)
         character(*), intent(in) :: names
         character(:), allocatable :: turned
@@ -312,6 +364,7 @@ contains
         type(c_options) :: options
         type(ambar_settings) :: own
         if (present(settings)) own = settings
+        options%size = c_sizeof(options)
         options%overwrite = merge(1, 0, own%overwrite)
         options%no_fsync = merge(0, 1, own%fsync)
         options%alignment = own%alignment

@@ -2,7 +2,7 @@
 module ambar_c
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: error_unit, int64
-    implicit none (type, external)
+    implicit none
     public
     private :: last_error
 
@@ -15,26 +15,31 @@ module ambar_c
     integer, parameter :: AMBAR_BALANCED = 0, AMBAR_FAST = 1, AMBAR_SMALL = 2, AMBAR_RAW = 3
     integer, parameter :: AMBAR_RESERVED = 1, AMBAR_COUNTER = 2
 
+    ! As in ambar.h; `size` is what c_sizeof says of the whole.
     type, bind(c) :: c_options
+        integer(c_size_t) :: size
         integer(c_int32_t) :: overwrite, no_fsync
         integer(c_int64_t) :: alignment, extent
         integer(c_int32_t) :: threads, placement
     end type
 
     type, bind(c) :: c_spec
+        integer(c_size_t) :: size
         integer(c_int32_t) :: type, profile
         real(c_double) :: error_bound
         type(c_ptr) :: dimension_names, attributes, codecs
         integer(c_int32_t) :: ndim
         type(c_ptr) :: shape, chunks
         integer(c_int32_t) :: predict
+        type(c_ptr) :: fill_value
     end type
 
     type, bind(c) :: c_info
+        integer(c_size_t) :: size
         integer(c_int32_t) :: type, ndim
         integer(c_int64_t) :: shape(MAX_DIMENSIONS), chunks(MAX_DIMENSIONS)
         real(c_double) :: error_bound
-        integer(c_int64_t) :: stored_bytes
+        integer(c_int64_t) :: stored_bytes, unwritten_values
     end type
 
     type, bind(c) :: c_bytes
@@ -106,7 +111,7 @@ module ambar_c
             import :: c_char, c_info, c_int, c_ptr
             type(c_ptr), value :: store
             character(kind=c_char), intent(in) :: path(*)
-            type(c_info), intent(out) :: info
+            type(c_info), intent(inout) :: info
         end function
         integer(c_int) function c_read(store, path, start, count, values, bytes, threads) bind(c, name="ambar_read")
             import :: c_char, c_int, c_int32_t, c_int64_t, c_ptr, c_size_t

@@ -7,8 +7,8 @@ module ambar_mpi
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int64, real64
     use ambar
-    use ambar_c, only: c_options, refused, reversed, text_of
-    implicit none (type, external)
+    use ambar_c, only: c_options, concluded, reversed, text_of
+    implicit none
     private
 
     public :: ambar_mpi_create, ambar_mpi_append, ambar_mpi_blocks, ambar_mpi_begin_step, ambar_mpi_commit, ambar_mpi_close
@@ -44,10 +44,6 @@ module ambar_mpi
             import :: c_int, c_ptr
             type(c_ptr), value :: ranks
         end function
-        function c_last_error() bind(c, name="ambar_fortran_last_error") result(text)
-            import :: c_ptr
-            type(c_ptr) :: text
-        end function
     end interface
 
 contains
@@ -60,7 +56,7 @@ contains
         character(*), intent(in) :: path
         type(ambar_settings), intent(in), optional :: settings
         integer, intent(out), optional :: ierr
-        call told(c_start(comm, trim(path) // c_null_char, settled(settings), 0_c_int, writer%ranks, &
+        call concluded(c_start(comm, trim(path) // c_null_char, settled(settings), 0_c_int, writer%ranks, &
                                writer%handle), ierr)
     end subroutine
 
@@ -71,7 +67,7 @@ contains
         character(*), intent(in) :: path
         type(ambar_settings), intent(in), optional :: settings
         integer, intent(out), optional :: ierr
-        call told(c_start(comm, trim(path) // c_null_char, settled(settings), 1_c_int, writer%ranks, &
+        call concluded(c_start(comm, trim(path) // c_null_char, settled(settings), 1_c_int, writer%ranks, &
                                writer%handle), ierr)
     end subroutine
 
@@ -90,7 +86,7 @@ contains
             c_starts(at + 1:at + size(shape)) = reversed(starts(:, n) - 1)
             c_counts(at + 1:at + size(shape)) = reversed(counts(:, n))
         end do
-        call told(c_blocks(comm, size(shape, kind=c_int32_t), reversed(shape), size(starts, 2, c_int32_t), c_starts, &
+        call concluded(c_blocks(comm, size(shape, kind=c_int32_t), reversed(shape), size(starts, 2, c_int32_t), c_starts, &
                                 c_counts, blocks%handle), ierr)
     end subroutine
 
@@ -106,14 +102,14 @@ contains
         room = c_null_char
         status = c_begin_step(writer%ranks, trim(series) // c_null_char, time, room, size(room, kind=c_size_t))
         group = text_of(c_loc(room))
-        call told(status, ierr)
+        call concluded(status, ierr)
     end subroutine
 
     ! Makes visible and durable what all ranks have written: all of it or, where a rank has failed, nothing.
     subroutine ambar_mpi_commit(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr
-        call told(c_commit(writer%ranks), ierr)
+        call concluded(c_commit(writer%ranks), ierr)
     end subroutine
 
     ! Frees the writer; what was not committed is lost.
@@ -124,12 +120,6 @@ contains
         ranks = writer%ranks
         writer%ranks = c_null_ptr
         writer%handle = c_null_ptr
-        call told(c_close(ranks), ierr)
-    end subroutine
-
-    subroutine told(status, ierr)
-        integer(c_int), intent(in) :: status
-        integer, intent(out), optional :: ierr
-        call refused(status, text_of(c_last_error()), ierr)
+        call concluded(c_close(ranks), ierr)
     end subroutine
 end module

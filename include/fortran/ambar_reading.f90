@@ -3,7 +3,7 @@ module ambar_reading
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     use ambar_c
-    implicit none (type, external)
+    implicit none
     private
 
     public :: ambar_store, ambar_open, ambar_free, ambar_shape, ambar_read, ambar_attributes
@@ -41,6 +41,7 @@ contains
         integer, intent(out), optional :: type, ierr
         type(c_info) :: info
         integer :: status
+        info%size = c_sizeof(info)
         info%ndim = 0
         info%type = -1
         status = c_array_info(store%handle, trim(path) // c_null_char, info)

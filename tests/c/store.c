@@ -22,7 +22,7 @@ static void expect(int status, int expected, const char *call) {
     }
 }
 
-static double value(size_t z, size_t y, size_t x) { return sin(0.1 * z) + cos(0.2 * y) * x; }
+static double value(size_t z, size_t y, size_t x) { return sin(0.1 * (double)z) + cos(0.2 * (double)y) * (double)x; }
 
 static void write_step(ambar_writer *writer, double time, double error_bound) {
     char group[64], path[96];
@@ -30,6 +30,7 @@ static void write_step(ambar_writer *writer, double time, double error_bound) {
     CHECK(ambar_begin_step(writer, "run", time, group, sizeof group));
     snprintf(path, sizeof path, "%s/density", group);
     ambar_spec spec = {0};
+    spec.size = sizeof spec;
     spec.type = AMBAR_FLOAT64;
     spec.error_bound = error_bound;
     spec.dimension_names = "z, y, x";
@@ -55,6 +56,7 @@ static void write_rows(ambar_writer *writer) {
     uint64_t shape[1] = {100000}, start[1], count[1] = {1000};
     int32_t rows[1000];
     ambar_spec spec = {0};
+    spec.size = sizeof spec;
     spec.type = AMBAR_INT32;
     spec.ndim = 1;
     spec.shape = shape;
@@ -78,7 +80,8 @@ static void write_rows(ambar_writer *writer) {
 
 static void read_back(const char *path) {
     ambar_store *store;
-    ambar_array_info info;
+    ambar_array_info info = {0};
+    info.size = sizeof info;
     CHECK(ambar_open(path, &store));
     CHECK(ambar_info(store, "run/step_000001/density", &info));
     if (info.ndim != 3 || info.shape[2] != NX || info.type != AMBAR_FLOAT64 || info.error_bound != 1e-3)
@@ -108,39 +111,56 @@ static void read_back(const char *path) {
     ambar_store_free(store);
 }
 
+/* What was refused was to be written: a commit without it would be silently wrong. */
+static void refuse(const char *path, const ambar_spec *spec, int status, const char *what) {
+    ambar_writer *writer;
+    ambar_array array;
+    ambar_spec good = *spec;
+    CHECK(ambar_append(path, NULL, &writer));
+    expect(ambar_define(writer, "a", spec, NULL, &array), status, what);
+    good.size = sizeof good, good.type = AMBAR_INT8, good.ndim = 1, good.error_bound = 0;
+    good.codecs = good.attributes = NULL;
+    expect(ambar_define(writer, "a", &good, NULL, &array), status, "defining after a mistake");
+    expect(ambar_write(writer, 0, good.shape, good.shape, good.shape), status, "writing after a mistake");
+    expect(ambar_group(writer, "g", NULL), status, "a group after a mistake");
+    expect(ambar_commit(writer), status, "committing after a mistake");
+    expect(ambar_commit(writer), status, "committing again");
+    CHECK(ambar_close(writer));
+}
+
 static void make_mistakes(const char *path) {
     ambar_writer *writer;
     ambar_store *store;
-    ambar_array array;
     uint64_t shape[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     ambar_options options = {0};
+    options.size = sizeof options;
     expect(ambar_create(path, NULL, &writer), AMBAR_BUSY, "creating what is there");
     expect(ambar_create(NULL, NULL, &writer), AMBAR_INVALID, "no path");
     expect(ambar_open("/nowhere/x.ambar", &store), AMBAR_NOT_FOUND, "opening nothing");
     options.placement = 9;
     expect(ambar_append(path, &options, &writer), AMBAR_INVALID, "no such placement");
     CHECK(ambar_append(path, NULL, &writer));
+    expect(ambar_write(writer, 0, shape, shape, shape), AMBAR_INVALID, "nothing was defined");
+    CHECK(ambar_close(writer));
     ambar_spec spec = {0};
-    spec.type = 77;
     spec.ndim = 1;
     spec.shape = shape;
-    expect(ambar_define(writer, "a", &spec, NULL, &array), AMBAR_INVALID, "no such type");
+    refuse(path, &spec, AMBAR_INVALID, "no size");
+    spec.size = sizeof spec;
+    spec.type = 77;
+    refuse(path, &spec, AMBAR_INVALID, "no such type");
     spec.type = AMBAR_INT8;
     spec.error_bound = 0.1;
-    expect(ambar_define(writer, "a", &spec, NULL, &array), AMBAR_INVALID, "bound of integers");
+    refuse(path, &spec, AMBAR_INVALID, "bound of integers");
     spec.error_bound = 0;
     spec.ndim = 9;
-    expect(ambar_define(writer, "a", &spec, NULL, &array), AMBAR_INVALID, "nine dimensions");
+    refuse(path, &spec, AMBAR_INVALID, "nine dimensions");
     spec.ndim = 1;
     spec.codecs = "[{\"name\": \"unheard of\"}]";
-    expect(ambar_define(writer, "a", &spec, NULL, &array), AMBAR_UNSUPPORTED, "no such codec");
+    refuse(path, &spec, AMBAR_UNSUPPORTED, "no such codec");
     spec.codecs = NULL;
     spec.attributes = "[]";
-    expect(ambar_define(writer, "a", &spec, NULL, &array), AMBAR_INVALID, "attributes are a list");
-    expect(ambar_write(writer, 0, shape, shape, shape), AMBAR_INVALID, "nothing was defined");
-    /* What was refused was to be written: a commit without it would be silently wrong. */
-    expect(ambar_commit(writer), AMBAR_INVALID, "committing after a mistake");
-    CHECK(ambar_close(writer));
+    refuse(path, &spec, AMBAR_INVALID, "attributes are a list");
 }
 
 int main(int argc, char **argv) {

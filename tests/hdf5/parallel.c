@@ -25,8 +25,8 @@ static void round_trip(hid_t file, const char *name, const double *values, int r
                        double bound)
 {
     double *found = malloc(PART * sizeof *found);
-    hsize_t total = (hsize_t)PART * ranks - FEWER(ranks), chunk = PART;
-    hsize_t start = (hsize_t)PART * rank, mine = rank == ranks - 1 ? PART - FEWER(ranks) : PART;
+    hsize_t total = (hsize_t)(PART * ranks - FEWER(ranks)), chunk = PART;
+    hsize_t start = (hsize_t)(PART * rank), mine = (hsize_t)(rank == ranks - 1 ? PART - FEWER(ranks) : PART);
     hid_t list = H5Pcreate(H5P_DATASET_CREATE), transfer = H5Pcreate(H5P_DATASET_XFER);
     hid_t space = H5Screate_simple(1, &total, NULL), memory = H5Screate_simple(1, &mine, NULL);
     CHECK(H5Pset_chunk(list, 1, &chunk) >= 0);
@@ -54,7 +54,7 @@ int main(int count, char **arguments)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     CHECK(count == 2);
     double *wave = malloc(PART * sizeof *wave), *noise = malloc(PART * sizeof *noise);
-    srand(rank + 1);
+    srand((unsigned)rank + 1);
     for (int i = 0; i < PART; i++) {
         wave[i] = sin(1e-3 * (i + (double)PART * rank));
         unsigned long long bits = 0x3ffull << 52;

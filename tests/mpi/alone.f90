@@ -20,6 +20,9 @@ program alone
         call ambar_define(writer, group // "/u", AMBAR_FLOAT64, [3_int64, 2_int64], array)
         call ambar_write(writer, array, [1_int64, 1_int64], u(:, 1:1))
         call ambar_write(writer, array, [1_int64, 2_int64], u(:, 2:2))
+        ! Of these the second is not written.
+        call ambar_define(writer, group // "/v", AMBAR_INT32, [2_int64], array, fill_value=-7)
+        call ambar_write(writer, array, [1_int64], [5])
         call ambar_commit(writer)
     end do
     ! What could not be written is missing to the commit.

@@ -22,9 +22,9 @@ typedef struct {
 static int rank, ranks, ndim;
 static uint64_t shape[MAX];
 
-static int refused(int status, const char *(*why)(void)) {
+static int refused(int status) {
     if (status == 0) return 0;
-    fprintf(stderr, "rank %d: status %d: %s\n", rank, status, why());
+    fprintf(stderr, "rank %d: status %d: %s\n", rank, status, ambar_last_error());
     return 10 + status;
 }
 
@@ -107,19 +107,20 @@ static int write_all(ambar_mpi_writer *w, const char *cut, uint64_t most) {
     ambar_spec spec;
     char group[256], name[300];
     memset(&spec, 0, sizeof spec);
+    spec.size = sizeof spec;
     spec.ndim = ndim;
     spec.shape = shape;
     for (i = 0; i < n; i++)
         for (d = 0; d < ndim; d++) starts[i * ndim + d] = own[i].start[d], counts[i * ndim + d] = own[i].count[d];
-    if ((status = ambar_mpi_begin_step(w, "run", 0.5, group, sizeof group))) return refused(status, ambar_mpi_last_error);
+    if ((status = ambar_mpi_begin_step(w, "run", 0.5, group, sizeof group))) return refused(status);
     status = ambar_mpi_blocks(w->comm, ndim, shape, n, starts, counts, &blocks);
-    if (status) return refused(status, ambar_mpi_last_error);
+    if (status) return refused(status);
     spec.type = AMBAR_FLOAT64;
     snprintf(name, sizeof name, "%s/reals", group);
-    if ((status = ambar_define(w->writer, name, &spec, blocks, &reals))) return refused(status, ambar_last_error);
+    if ((status = ambar_define(w->writer, name, &spec, blocks, &reals))) return refused(status);
     spec.type = AMBAR_INT32;
     snprintf(name, sizeof name, "%s/integers", group);
-    if ((status = ambar_define(w->writer, name, &spec, blocks, &integers))) return refused(status, ambar_last_error);
+    if ((status = ambar_define(w->writer, name, &spec, blocks, &integers))) return refused(status);
     ambar_blocks_free(blocks);
     for (i = 0; i < n; i++) {
         uint64_t all = volume(own + i), row = own[i].count[0] ? all / own[i].count[0] : 0, at, rows_at_once;
@@ -133,28 +134,28 @@ static int write_all(ambar_mpi_writer *w, const char *cut, uint64_t most) {
             piece.start[0] += at;
             piece.count[0] = left < rows_at_once ? left : rows_at_once;
             /* A failure here is remembered, and keeps all from committing. */
-            refused(ambar_write(w->writer, reals, piece.start, piece.count, r + at * row), ambar_last_error);
-            refused(ambar_write(w->writer, integers, piece.start, piece.count, k + at * row), ambar_last_error);
+            refused(ambar_write(w->writer, reals, piece.start, piece.count, r + at * row));
+            refused(ambar_write(w->writer, integers, piece.start, piece.count, k + at * row));
         }
         free(r), free(k);
     }
-    return refused(ambar_mpi_commit(w), ambar_mpi_last_error);
+    return refused(ambar_mpi_commit(w));
 }
 
 static int read_all(const char *path, const char *cut) {
     block own[MAX_BLOCKS];
     int n = cut_up(cut, own), i, status;
     ambar_store *store;
-    if ((status = ambar_open(path, &store))) return refused(status, ambar_last_error);
+    if ((status = ambar_open(path, &store))) return refused(status);
     for (i = 0; i < n; i++) {
         size_t all = volume(own + i);
         double *r = malloc(2 * all * sizeof *r + 1), *expected_r = r + all;
         int32_t *k = malloc(2 * all * sizeof *k + 1), *expected_k = k + all;
         fill(own + i, expected_r, expected_k);
         status = ambar_read(store, "run/step_000000/reals", own[i].start, own[i].count, r, all * sizeof *r, 1);
-        if (status) return refused(status, ambar_last_error);
+        if (status) return refused(status);
         status = ambar_read(store, "run/step_000000/integers", own[i].start, own[i].count, k, all * sizeof *k, 1);
-        if (status) return refused(status, ambar_last_error);
+        if (status) return refused(status);
         if (memcmp(r, expected_r, all * sizeof *r) || memcmp(k, expected_k, all * sizeof *k)) {
             fprintf(stderr, "rank %d: wrong values\n", rank);
             return 1;
@@ -174,6 +175,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (ndim = 0; ndim < argc - 6 && ndim < MAX; ndim++) shape[ndim] = strtoull(argv[6 + ndim], NULL, 10);
     memset(&options, 0, sizeof options);
+    options.size = sizeof options;
     if (ndim == 0) return 2;
     if (strcmp(argv[1], "read") == 0) {
         status = read_all(argv[2], argv[3]);
@@ -181,7 +183,7 @@ int main(int argc, char **argv) {
         options.placement = strcmp(argv[4], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
         status = strcmp(argv[1], "append") == 0 ? ambar_mpi_append(MPI_COMM_WORLD, argv[2], &options, &w)
                                                 : ambar_mpi_create(MPI_COMM_WORLD, argv[2], &options, &w);
-        status = refused(status, ambar_mpi_last_error);
+        status = refused(status);
         fill_disk();
         if (!status) status = write_all(&w, argv[3], strtoull(argv[5], NULL, 10));
         ambar_mpi_close(&w);

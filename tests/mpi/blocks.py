@@ -1,6 +1,6 @@
 """Writes and reads a store by many ranks with ambar.mpi.
 
-blocks.py write|append|fail|leave <store> <placement>
+blocks.py write|append|fail|leave|bound|skip|forget <store> <placement>
 """
 
 from __future__ import annotations
@@ -63,9 +63,27 @@ def rows(comm: MPI.Comm) -> list[slice]:
     return [slice(ends[at], ends[at + 1]) for at in (comm.rank, comm.rank + holders)]
 
 
+def differ(writer: ambar.mpi.MpiWriter, mode: str) -> None:
+    """Write two arrays; rank 1 gives one a bound, leaves one out, or does not write."""
+    odd = writer.rank == 1
+    length = MPI.COMM_WORLD.size * 10
+    blocks = writer.blocks((length,), [((writer.rank * 10,), (10,))])
+    for name in ("a", "b"):
+        if odd and name == "b" and mode == "skip":
+            continue
+        bound = 0.5 if odd and mode == "bound" else None
+        writer.declare(name, "f8", (length,), blocks=blocks, error_bound=bound, fill_value=-1)
+        if not (odd and mode == "forget"):
+            writer.write(name, np.zeros(10), (writer.rank * 10,))
+
+
 def main() -> None:
     mode, path, placement = sys.argv[1:]
     comm = MPI.COMM_WORLD
+    if mode in ("bound", "skip", "forget"):
+        with ambar.mpi.create(path, comm, placement=placement) as writer:
+            differ(writer, mode)
+        return
     if mode == "append":
         with ambar.mpi.append(path, comm, placement=placement) as writer:
             write(writer, rows(comm))

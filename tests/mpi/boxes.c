@@ -15,7 +15,7 @@
 
 static void check(int status, const char *what) {
     if (status == 0) return;
-    fprintf(stderr, "%s: status %d: %s; %s\n", what, status, ambar_last_error(), ambar_mpi_last_error());
+    fprintf(stderr, "%s: status %d: %s\n", what, status, ambar_last_error());
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -70,7 +70,7 @@ static void write_particles(ambar_writer *writer, int rank, int ranks, const amb
     int64_t at, first = 0, count = 1000 * (rank % 3), i;
     double *values = (double *)malloc(sizeof *values * (size_t)(4 * count + 1));
     memset(columns, 0, sizeof columns);
-    for (i = 0; i < ranks; i++) counts[i] = 1000 * (i % 3);
+    for (i = 0; i < ranks; i++) counts[i] = 1000 * ((uint64_t)i % 3);
     for (i = 0; i < rank; i++) first += (int64_t)counts[i];
     for (at = 0; at < count; at++) {
         int64_t id = first + at;
@@ -78,7 +78,7 @@ static void write_particles(ambar_writer *writer, int rank, int ranks, const amb
             values[4 * at + i] = h->lower[i] + (h->upper[i] - h->lower[i]) * fmod(0.618 * (i + 1) * (id + 1), 1.0);
         values[4 * at + 3] = (double)id;
     }
-    for (i = 0; i < 4; i++) columns[i].name = names[i], columns[i].type = AMBAR_FLOAT64;
+    for (i = 0; i < 4; i++) columns[i].size = sizeof *columns, columns[i].name = names[i], columns[i].type = AMBAR_FLOAT64;
     check(ambar_particles_define(writer, "particles/dust", counts, 4, columns, AMBAR_FAST, 3, h->lower,
                                  h->upper[0] - h->lower[0], NULL, out), "particles");
     for (i = 0; i < 4; i++) check(ambar_particles_write(*out, writer, (int)i, values + i, 32), "a column");
@@ -106,6 +106,7 @@ int main(int argc, char **argv) {
     deal = atoi(argv[3]), mode = atoi(argv[6]);
     memset(&h, 0, sizeof h);
     memset(&options, 0, sizeof options);
+    options.size = sizeof options, h.size = sizeof h;
     numbers = (int64_t *)take(2, 8);
     h.ndim = 3, h.levels = (int32_t)numbers[0];
     reals = (double *)take(6, 8);
@@ -123,7 +124,7 @@ int main(int argc, char **argv) {
     }
     for (field = 0; field < (int)numbers[1]; field++) {
         char *name = (char *)take(64, 1);
-        fields[field].name = name, fields[field].type = AMBAR_FLOAT64, fields[field].error_bound = atof(argv[5]);
+        fields[field].size = sizeof *fields, fields[field].name = name, fields[field].type = AMBAR_FLOAT64, fields[field].error_bound = atof(argv[5]);
     }
     choose(h.corners, (int)numbers[1]);
     check(ambar_mpi_create(MPI_COMM_WORLD, argv[2], &options, &w), "create");
@@ -149,14 +150,14 @@ int main(int argc, char **argv) {
     steps = (int64_t *)calloc((size_t)h.levels, sizeof *steps);
     species[0] = dust;
     memset(&run, 0, sizeof run);
-    run.name = "plt", run.format = "HyperCLaw-V1.1", run.time = 0.25, run.steps = steps;
+    run.size = sizeof run, run.name = "plt", run.format = "HyperCLaw-V1.1", run.time = 0.25, run.steps = steps;
     run.species_count = mode == 2, run.species = species;
     check(ambar_amr_snapshot(w.writer, "", amr, &run), "the snapshot");
     status = ambar_amr_end(amr, w.writer);
     if (mode != 1) check(status, "the end");
     check(ambar_particles_end(dust, w.writer), "the end");
     status = ambar_mpi_commit(&w);
-    if (status && rank == 0) fprintf(stderr, "commit: %s\n", ambar_mpi_last_error());
+    if (status && rank == 0) fprintf(stderr, "commit: %s\n", ambar_last_error());
     ambar_mpi_close(&w);
     MPI_Finalize();
     return status ? 10 + status : 0;

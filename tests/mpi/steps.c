@@ -8,9 +8,9 @@
 
 #include "ambar_mpi.h"
 
-static void check(int status, const char *(*why)(void)) {
+static void check(int status) {
     if (status == 0) return;
-    fprintf(stderr, "status %d: %s\n", status, why());
+    fprintf(stderr, "status %d: %s\n", status, ambar_last_error());
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -21,6 +21,7 @@ static int count_steps(const char *path) {
     char name[64];
     int steps = 0;
     if (ambar_open(path, &store)) return 0;
+    info.size = sizeof info;
     for (;; steps++) {
         snprintf(name, sizeof name, "step_%06d/u", steps);
         if (ambar_info(store, name, &info)) break;
@@ -42,37 +43,38 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) printf("begun\n"), fflush(stdout);
     memset(&options, 0, sizeof options);
+    options.size = sizeof options;
     options.placement = strcmp(argv[3], "reserved") == 0 ? AMBAR_RESERVED : AMBAR_COUNTER;
     options.no_fsync = strcmp(argv[4], "fsync") != 0;
     if (rank == 0) steps = count_steps(argv[1]);
     MPI_Bcast(&steps, 1, MPI_INT, 0, MPI_COMM_WORLD);
     n = strtoull(argv[5], NULL, 10);
-    start[0] = n * rank / ranks;
-    count[0] = n * (rank + 1) / ranks - start[0];
+    start[0] = n * (uint64_t)rank / (uint64_t)ranks;
+    count[0] = n * (uint64_t)(rank + 1) / (uint64_t)ranks - start[0];
     values = malloc(count[0] * sizeof *values + 1);
     check(steps ? ambar_mpi_append(MPI_COMM_WORLD, argv[1], &options, &w)
-                : ambar_mpi_create(MPI_COMM_WORLD, argv[1], &options, &w),
-          ambar_mpi_last_error);
+                : ambar_mpi_create(MPI_COMM_WORLD, argv[1], &options, &w));
     for (last = steps + atoi(argv[2]); steps < last; steps++) {
         char group[64], name[80];
         ambar_array array;
         ambar_spec spec;
         memset(&spec, 0, sizeof spec);
+        spec.size = sizeof spec;
         spec.type = AMBAR_FLOAT64;
         spec.ndim = 1;
         spec.shape = &n;
-        check(ambar_mpi_begin_step(&w, "", steps, group, sizeof group), ambar_mpi_last_error);
+        check(ambar_mpi_begin_step(&w, "", steps, group, sizeof group));
         snprintf(name, sizeof name, "%s/u", group);
-        check(ambar_mpi_define(&w, name, &spec, start, count, &array), ambar_mpi_last_error);
+        check(ambar_mpi_define(&w, name, &spec, start, count, &array));
         for (at = 0; at < count[0]; at++) {
             uint64_t place = start[0] + at;
             values[at] = (double)(steps * 1000003) + (double)(place * 7919u % 104729u);
         }
-        check(ambar_write(w.writer, array, start, count, values), ambar_last_error);
-        check(ambar_mpi_commit(&w), ambar_mpi_last_error);
+        check(ambar_write(w.writer, array, start, count, values));
+        check(ambar_mpi_commit(&w));
         if (rank == 0) printf("committed %d\n", steps), fflush(stdout);
     }
-    check(ambar_mpi_close(&w), ambar_mpi_last_error);
+    check(ambar_mpi_close(&w));
     free(values);
     MPI_Finalize();
     return 0;

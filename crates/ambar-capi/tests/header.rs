@@ -12,7 +12,11 @@ const ABOVE: &str = "\
  *
  * Every function returns AMBAR_OK or another status; ambar_last_error() says what was wrong. Shapes and
  * regions are in C order, the slowest dimension first. docs/howto/mpi.md shows how it is used, and
- * ambar_mpi.h does what takes many ranks. */
+ * ambar_mpi.h does what takes many ranks.
+ *
+ * Structs that a program fills in begin with their size: zero them, set size to sizeof of the struct, and then the
+ * other fields. Later versions add fields at the end. The number in libambar.so.0 rises when a function's arguments or an
+ * existing field change. */
 ";
 
 fn header() -> String {
@@ -28,6 +32,7 @@ fn header() -> String {
         no_includes: true,
         sys_includes: vec!["stddef.h".into(), "stdint.h".into()],
         line_length: 100,
+        after_includes: Some(version()),
         ..cbindgen::Config::default()
     };
     config.export.exclude.push("MAX_DIMENSIONS".into());
@@ -37,6 +42,21 @@ fn header() -> String {
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
     constants_in_lines(&without_safety(&String::from_utf8(text).unwrap()))
+}
+
+/// The version of the header.
+fn version() -> String {
+    let parts = [
+        ("", concat!("\"", env!("CARGO_PKG_VERSION"), "\"")),
+        ("_MAJOR", env!("CARGO_PKG_VERSION_MAJOR")),
+        ("_MINOR", env!("CARGO_PKG_VERSION_MINOR")),
+        ("_PATCH", env!("CARGO_PKG_VERSION_PATCH")),
+    ];
+    let line = |(part, value): (&str, &str)| format!("\n#define AMBAR_VERSION{part} {value}");
+    format!(
+        "\n// The version of this header; ambar_version() is that of the library.{}",
+        parts.map(line).concat()
+    )
 }
 
 /// Puts what is said of a constant behind it, where that is one line, and such constants in a block.

@@ -13,9 +13,11 @@ use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::metadata::Attributes;
 use ambar::{DataType, Error, Result};
 
-use super::arguments::{ambar_bytes, exclusive, give, list, optional_text, reference, text};
+use super::arguments::{
+    Extensible, Out, ambar_bytes, check_null, exclusive, list, optional_text, text,
+};
 use super::spec::{ambar_type, dtype};
-use super::status::guard;
+use super::status::{AMBAR_OK, guard, with_writer};
 use super::writer::ambar_writer;
 
 /// Covered cells are left out of fields with an error bound, and kept of others.
@@ -30,6 +32,8 @@ pub const AMBAR_COVERED_DROP: i32 = 2;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_hierarchy {
+    /// Its size: `sizeof(ambar_hierarchy)`.
+    pub size: usize,
     /// Dimensions, 1 to 3.
     pub ndim: i32,
     /// Number of levels.
@@ -56,6 +60,8 @@ pub struct ambar_hierarchy {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_field {
+    /// Its size: `sizeof(ambar_field)`, the same for all of a list.
+    pub size: usize,
     /// Its name.
     pub name: *const c_char,
     /// The type of its values.
@@ -65,6 +71,18 @@ pub struct ambar_field {
     /// The codecs, as `ambar_amr_choose` gives them, where there is no error bound; null: by the type. Not for
     /// particles.
     pub codecs: *const c_char,
+}
+
+// SAFETY: the first field is its size; zeros are valid numbers and null pointers.
+unsafe impl Extensible for ambar_hierarchy {
+    const NAME: &'static str = "ambar_hierarchy";
+    const FIRST: usize = size_of::<Self>();
+}
+
+// SAFETY: as above.
+unsafe impl Extensible for ambar_field {
+    const NAME: &'static str = "ambar_field";
+    const FIRST: usize = size_of::<Self>();
 }
 
 /// One rank's end of a hierarchy that many write.
@@ -91,16 +109,12 @@ pub unsafe extern "C" fn ambar_amr_define(
     covered: i32,
     amr: *mut *mut ambar_amr,
 ) -> i32 {
-    guard(|| {
+    let body = |writer: &mut ambar_writer| {
+        let amr = Out::new(amr, "the place of the hierarchy")?;
         // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
+        let path = unsafe { text(path, "the path") }?;
         // SAFETY: as above.
-        let (path, given) = unsafe {
-            (
-                text(path, "the path")?,
-                reference(hierarchy, "the hierarchy")?,
-            )
-        };
+        let given = unsafe { ambar_hierarchy::read_from(hierarchy, "the hierarchy") }?;
         // SAFETY: as above.
         let (hierarchy, owners) = unsafe { given.read() }?;
         // SAFETY: as above.
@@ -118,21 +132,17 @@ pub unsafe extern "C" fn ambar_amr_define(
         };
         let ranks = &mut writer.ranks;
         let patches = RankPatches::declare(ranks, path, (&hierarchy, &owners), &fields, &options)?;
-        writer.skip_arrays(fields.len() * hierarchy.levels.len());
         let made = ambar_amr {
             patches,
             hierarchy,
             fields,
         };
         // SAFETY: as above.
-        unsafe {
-            give(
-                amr,
-                Box::into_raw(Box::new(made)),
-                "the place of the hierarchy",
-            )
-        }
-    })
+        unsafe { amr.hand_over(made) };
+        Ok(())
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Writes a field on all cells of box number `index` of `level`, which is this rank's: `first` is the value of its
@@ -151,18 +161,12 @@ pub unsafe extern "C" fn ambar_amr_write(
     first: *const c_void,
     strides: *const i64,
 ) -> i32 {
-    guard(|| {
+    let body = |writer: &mut ambar_writer| {
         // SAFETY: the caller says so, here and below.
-        let (amr, writer) = unsafe {
-            (
-                exclusive(amr, "the hierarchy")?,
-                exclusive(writer, "the writer")?,
-            )
-        };
+        let amr = unsafe { exclusive(amr, "the hierarchy") }?;
         // SAFETY: as above.
         let strides = unsafe { list(strides, 3, "the strides") }?;
-        // SAFETY: as above.
-        let first = unsafe { reference(first.cast::<u8>(), "the data") }?;
+        check_null(first, "the data")?;
         let there = |number: i32, what: &str| {
             usize::try_from(number)
                 .map_err(|_| Error::invalid(format!("there is no {what} {number}")))
@@ -171,12 +175,16 @@ pub unsafe extern "C" fn ambar_amr_write(
         let (name, dtype) = (amr.fields.get(there(field, "field")?))
             .ok_or_else(|| Error::invalid(format!("there is no field {field}")))?;
         let size = dtype.size().unwrap_or(1);
-        // A box that is not there is refused before anything is read.
+        // A box that does not exist is refused before anything is read.
         // SAFETY: the caller says that strides lead to values.
-        let read = &mut |at, row: &mut [u8]| unsafe { copy_row(first, strides, (at, size), row) };
+        let read = &mut |at, row: &mut [u8]| unsafe {
+            copy_row(first.cast(), strides, (at, size), row);
+        };
         amr.patches
             .put(&mut writer.ranks, (level, index, name), read)
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Copies a row of cells along x.
@@ -210,16 +218,13 @@ unsafe fn copy_row(
 /// It is null, or from `ambar_amr_define`, and ended once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_amr_end(amr: *mut ambar_amr, writer: *mut ambar_writer) -> i32 {
-    guard(|| {
-        if amr.is_null() {
-            return Ok(());
-        }
-        // SAFETY: `ambar_amr_define` has made this box, and the caller ends it once.
-        let amr = unsafe { Box::from_raw(amr) };
-        // SAFETY: the caller says so.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        amr.patches.finish(&mut writer.ranks)
-    })
+    if amr.is_null() {
+        return AMBAR_OK;
+    }
+    // SAFETY: `ambar_amr_define` has made this box, and the caller ends it once.
+    let amr = unsafe { Box::from_raw(amr) };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, |writer| amr.patches.finish(&mut writer.ranks)) }
 }
 
 /// Chooses codecs for a field without an error bound by its values on one box of `cells` in x, y and z: gives
@@ -238,6 +243,7 @@ pub unsafe extern "C" fn ambar_amr_choose(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
+        let json = Out::new(json, "the place of the codecs")?;
         // SAFETY: the caller says so, here and below.
         let (cells, strides) = unsafe {
             (
@@ -245,19 +251,21 @@ pub unsafe extern "C" fn ambar_amr_choose(
                 list(strides, 3, "the strides")?,
             )
         };
-        // SAFETY: as above.
-        let first = unsafe { reference(first.cast::<u8>(), "the data") }?;
+        check_null(first, "the data")?;
         let ndim = dimensions(ndim)?;
         let dtype = dtype(r#type)?;
         let size = dtype.size().unwrap_or(1);
         let shape = std::array::from_fn(|d| usize::try_from(cells[d]).unwrap_or(0));
         // SAFETY: the caller says that strides lead to values.
-        let read = &mut |at, row: &mut [u8]| unsafe { copy_row(first, strides, (at, size), row) };
+        let read = &mut |at, row: &mut [u8]| unsafe {
+            copy_row(first.cast(), strides, (at, size), row);
+        };
         let chain =
             RankPatches::choose((ndim, shape), &dtype, super::spec::profile(profile)?, read)?;
         let text = chain.to_json(&dtype).to_string();
         // SAFETY: as above.
-        unsafe { give(json, text.into_bytes().into(), "the place of the codecs") }
+        unsafe { json.set(text.into_bytes().into()) };
+        Ok(())
     })
 }
 
@@ -287,7 +295,8 @@ impl ambar_hierarchy {
         let counts = unsafe { list(self.boxes, count, "the numbers of boxes") }?;
         let counts = counts.iter().map(|n| usize::try_from(*n).ok());
         let counts: Option<Vec<usize>> = counts.collect();
-        let counts = counts.ok_or_else(|| Error::invalid("a level of less than no boxes"))?;
+        let counts =
+            counts.ok_or_else(|| Error::invalid("a level has a negative number of boxes"))?;
         let all = counts.iter().sum::<usize>();
         // SAFETY: as above.
         let corners = unsafe { list(self.corners, 6 * all, "the boxes") }?;
@@ -348,7 +357,7 @@ unsafe fn fields_of(
         ..RankPatchOptions::default()
     };
     // SAFETY: as above.
-    let fields = unsafe { list(fields, columns.len(), "the fields") }?;
+    let fields = unsafe { ambar_field::list_from(fields, columns.len(), "the fields") }?;
     for (field, (name, dtype)) in fields.iter().zip(&columns) {
         // SAFETY: as above.
         if let Some(codecs) = unsafe { optional_text(field.codecs, "the codecs") }? {
@@ -371,7 +380,7 @@ pub(super) unsafe fn columns_of(
     let mut compression = Compression::default();
     let mut columns = Vec::with_capacity(count);
     // SAFETY: the caller says so, here and below.
-    for field in unsafe { list(fields, count, "the fields") }? {
+    for field in unsafe { ambar_field::list_from(fields, count, "the fields") }? {
         // SAFETY: as above.
         let name = unsafe { text(field.name, "the name of a field") }?.to_owned();
         let bound = field.error_bound;

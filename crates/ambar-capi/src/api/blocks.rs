@@ -8,7 +8,7 @@ use ambar::Result;
 use ambar::array::Region;
 use ambar::ranks::Decomposition;
 
-use super::arguments::{ambar_bytes, dimensions, give, list};
+use super::arguments::{Out, ambar_bytes, dimensions, list};
 use super::status::guard;
 
 /// Who holds which part of arrays of one shape; the same on all ranks. Nothing changes it: threads may
@@ -30,9 +30,10 @@ pub unsafe extern "C" fn ambar_blocks_make(
     own: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
+        let own = Out::new(own, "the place of the blocks")?;
         let ndim = dimensions(ndim)?;
         let count = usize::try_from(count)
-            .map_err(|_| ambar::Error::invalid(format!("{count} blocks are none")))?;
+            .map_err(|_| ambar::Error::invalid(format!("{count} blocks; expected 0 or more")))?;
         // SAFETY: the caller says so, here and below.
         let shape = unsafe { list(shape, ndim, "the shape") }?;
         // SAFETY: as above.
@@ -44,7 +45,8 @@ pub unsafe extern "C" fn ambar_blocks_make(
             .collect();
         let bytes = Decomposition::encode(shape, &blocks)?;
         // SAFETY: as above.
-        unsafe { give(own, bytes.into(), "the place of the blocks") }
+        unsafe { own.set(bytes.into()) };
+        Ok(())
     })
 }
 
@@ -67,17 +69,13 @@ pub unsafe extern "C" fn ambar_blocks_gather(
     blocks: *mut *mut ambar_blocks,
 ) -> i32 {
     guard(|| {
+        let blocks = Out::new(blocks, "the place of the blocks")?;
         // SAFETY: the caller says so, here and below.
         let parts = unsafe { byte_lists(ranks, parts, lens) }?;
         let made = ambar_blocks(Arc::new(Decomposition::gather(&parts)?));
         // SAFETY: as above.
-        unsafe {
-            give(
-                blocks,
-                Box::into_raw(Box::new(made)),
-                "the place of the blocks",
-            )
-        }
+        unsafe { blocks.hand_over(made) };
+        Ok(())
     })
 }
 

@@ -9,8 +9,8 @@ use ambar::Error;
 use ambar::kinds::rank_particles::{ParticleBox, RankParticles};
 
 use super::amr::{ambar_field, columns_of};
-use super::arguments::{attributes, exclusive, give, list, reference, text};
-use super::status::guard;
+use super::arguments::{Out, attributes, check_null, exclusive, list, text};
+use super::status::{AMBAR_OK, with_writer};
 use super::writer::ambar_writer;
 
 /// One rank's end of particles that many write.
@@ -49,11 +49,10 @@ pub unsafe extern "C" fn ambar_particles_define(
     more: *const c_char,
     particles: *mut *mut ambar_particles,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
+    let body = |writer: &mut ambar_writer| {
+        let particles = Out::new(particles, "the place of the particles")?;
         let ranks = writer.ranks.options().ranks as usize;
-        // SAFETY: as above.
+        // SAFETY: the caller says so, here and below.
         let (path, counts) =
             unsafe { (text(path, "the path")?, list(counts, ranks, "the counts")?) };
         // SAFETY: as above.
@@ -68,16 +67,17 @@ pub unsafe extern "C" fn ambar_particles_define(
         };
         let how = (more, &compression);
         let rows = RankParticles::declare(&mut writer.ranks, path, counts, &columns, place, how)?;
-        writer.skip_arrays(columns.len());
         let made = ambar_particles {
             rows,
             columns,
             path: path.to_owned(),
         };
-        let made = Box::into_raw(Box::new(made));
         // SAFETY: as above.
-        unsafe { give(particles, made, "the place of the particles") }
-    })
+        unsafe { particles.hand_over(made) };
+        Ok(())
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Writes a column of this rank's particles: `first` is the value of the first, and `stride` are the bytes from one to
@@ -93,11 +93,9 @@ pub unsafe extern "C" fn ambar_particles_write(
     first: *const c_void,
     stride: i64,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
+    let body = |writer: &mut ambar_writer| {
+        // SAFETY: the caller says so.
         let particles = unsafe { exclusive(particles, "the particles") }?;
-        // SAFETY: as above.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
         let place = usize::try_from(column).ok();
         let (name, dtype) = place
             .and_then(|place| particles.columns.get(place))
@@ -105,8 +103,7 @@ pub unsafe extern "C" fn ambar_particles_write(
         let size = dtype.size().unwrap_or(1);
         let first = first.cast::<u8>();
         if particles.rows.rows() > 0 {
-            // SAFETY: as above.
-            unsafe { reference(first, "the data") }?;
+            check_null(first.cast(), "the data")?;
         }
         particles.rows.put(&mut writer.ranks, name, |out| {
             for (row, to) in (0i64..).zip(out.chunks_exact_mut(size)) {
@@ -115,7 +112,9 @@ pub unsafe extern "C" fn ambar_particles_write(
                 to.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
             }
         })
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Ends particles, and frees them: all columns were written, else this fails, and so does the commit. Null is
@@ -128,14 +127,11 @@ pub unsafe extern "C" fn ambar_particles_end(
     particles: *mut ambar_particles,
     writer: *mut ambar_writer,
 ) -> i32 {
-    guard(|| {
-        if particles.is_null() {
-            return Ok(());
-        }
-        // SAFETY: `ambar_particles_define` has made this box, and the caller ends it once.
-        let particles = unsafe { Box::from_raw(particles) };
-        // SAFETY: the caller says so.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        particles.rows.finish(&mut writer.ranks)
-    })
+    if particles.is_null() {
+        return AMBAR_OK;
+    }
+    // SAFETY: `ambar_particles_define` has made this box, and the caller ends it once.
+    let particles = unsafe { Box::from_raw(particles) };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, |writer| particles.rows.finish(&mut writer.ranks)) }
 }

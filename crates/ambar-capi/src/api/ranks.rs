@@ -8,11 +8,11 @@ use std::ffi::{c_char, c_void};
 use ambar::Result;
 use ambar::ranks::RankWriter;
 
-use super::arguments::{ambar_bytes, exclusive, give, list};
+use super::arguments::{Out, ambar_bytes, list};
 use super::blocks::byte_lists;
 use super::spec::ambar_options;
-use super::status::{error_of, guard};
-use super::writer::{Start, ambar_writer, begin, hand_over};
+use super::status::{error_of, guard, with_writer};
+use super::writer::{Start, ambar_writer, begin};
 
 /// Adds `bytes` to the counter that all ranks share, which was 0 when they came together, and puts what it
 /// was before into `offset`. Returns 0 where that went well. It is called on the thread that writes.
@@ -31,16 +31,8 @@ pub unsafe extern "C" fn ambar_ranks_create(
     writer: *mut *mut ambar_writer,
     invitation: *mut ambar_bytes,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so.
-        unsafe {
-            invite(
-                begin(Start::Create, path, options, ranks)?,
-                writer,
-                invitation,
-            )
-        }
-    })
+    // SAFETY: the caller says so.
+    guard(|| unsafe { invite(Start::Create, path, (options, ranks), (writer, invitation)) })
 }
 
 /// Opens a store that is there so that `ranks` add to it; as `ambar_ranks_create`.
@@ -55,29 +47,31 @@ pub unsafe extern "C" fn ambar_ranks_append(
     writer: *mut *mut ambar_writer,
     invitation: *mut ambar_bytes,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so.
-        unsafe {
-            invite(
-                begin(Start::Append, path, options, ranks)?,
-                writer,
-                invitation,
-            )
-        }
-    })
+    // SAFETY: the caller says so.
+    guard(|| unsafe { invite(Start::Append, path, (options, ranks), (writer, invitation)) })
 }
 
+/// Begins to write a store with others.
+///
+/// # Safety
+/// Pointers are null or point to what they say.
 unsafe fn invite(
-    mut made: RankWriter,
-    writer: *mut *mut ambar_writer,
-    invitation: *mut ambar_bytes,
+    start: Start,
+    path: *const c_char,
+    (options, ranks): (*const ambar_options, u32),
+    (writer, invitation): (*mut *mut ambar_writer, *mut ambar_bytes),
 ) -> Result<()> {
+    let writer = Out::new(writer, "the place of the writer")?;
+    let invitation = Out::new(invitation, "the place of the invitation")?;
+    // SAFETY: the caller says so, here and below.
+    let mut made = unsafe { begin(start, path, options, ranks) }?;
     let bytes = made.invitation()?;
-    // SAFETY: the callers say so.
+    // SAFETY: as above.
     unsafe {
-        give(invitation, bytes.into(), "the place of the invitation")?;
-        hand_over(made, writer)
+        invitation.set(bytes.into());
+        writer.hand_over(ambar_writer { ranks: made });
     }
+    Ok(())
 }
 
 /// Another rank's end of a store, by rank 0's bytes.
@@ -92,10 +86,13 @@ pub unsafe extern "C" fn ambar_ranks_join(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
+        let writer = Out::new(writer, "the place of the writer")?;
         // SAFETY: the caller says so, here and below.
         let invitation = unsafe { list(invitation, len, "the invitation") }?;
+        let ranks = RankWriter::join(invitation, rank)?;
         // SAFETY: as above.
-        unsafe { hand_over(RankWriter::join(invitation, rank)?, writer) }
+        unsafe { writer.hand_over(ambar_writer { ranks }) };
+        Ok(())
     })
 }
 
@@ -131,16 +128,16 @@ pub unsafe extern "C" fn ambar_ranks_counter(
     reserve: ambar_reserve,
     context: *mut c_void,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
+    let body = |writer: &mut ambar_writer| {
         let reserve = reserve.ok_or_else(|| ambar::Error::invalid("the counter is null"))?;
         let context = Context(context);
         writer
             .ranks
             .count_with(Box::new(move |bytes| context.ask(reserve, bytes)));
         Ok(())
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// What rank `to` must get once this rank has written all of the step; often nothing.
@@ -153,13 +150,14 @@ pub unsafe extern "C" fn ambar_ranks_outbox(
     to: u32,
     bytes: *mut ambar_bytes,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        let made = writer.ranks.outbox(to);
-        // SAFETY: as above.
-        unsafe { give(bytes, made.into(), "the place of the bytes") }
-    })
+    let body = |writer: &mut ambar_writer| {
+        let bytes = Out::new(bytes, "the place of the bytes")?;
+        // SAFETY: the caller says so.
+        unsafe { bytes.set(writer.ranks.outbox(to).into()) };
+        Ok(())
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Takes what rank `from` had in its outbox for this one. After an error, the seal tells the others.
@@ -173,13 +171,13 @@ pub unsafe extern "C" fn ambar_ranks_inbox(
     bytes: *const u8,
     len: usize,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        // SAFETY: as above.
+    let body = |writer: &mut ambar_writer| {
+        // SAFETY: the caller says so.
         let bytes = unsafe { list(bytes, len, "the bytes") }?;
         writer.ranks.inbox(from, bytes)
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Ends this rank's part of the step: encodes what is left, brings all to the disk, and gives the bytes that
@@ -192,14 +190,15 @@ pub unsafe extern "C" fn ambar_ranks_seal(
     writer: *mut ambar_writer,
     index: *mut ambar_bytes,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        writer.forget();
+    let body = |writer: &mut ambar_writer| {
+        let index = Out::new(index, "the place of the index")?;
         let bytes = writer.ranks.seal()?;
-        // SAFETY: as above.
-        unsafe { give(index, bytes.into(), "the place of the index") }
-    })
+        // SAFETY: the caller says so.
+        unsafe { index.set(bytes.into()) };
+        Ok(())
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Commits on rank 0 what all ranks have sealed, or nothing where one has failed: gives the bytes that all
@@ -214,16 +213,18 @@ pub unsafe extern "C" fn ambar_ranks_commit(
     lens: *const usize,
     outcome: *mut ambar_bytes,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
+    let body = |writer: &mut ambar_writer| {
+        let outcome = Out::new(outcome, "the place of the outcome")?;
         let ranks = writer.ranks.options().ranks;
-        // SAFETY: as above.
+        // SAFETY: the caller says so, here and below.
         let indices = unsafe { byte_lists(ranks, indices, lens) }?;
         let bytes = writer.ranks.commit(&indices)?;
         // SAFETY: as above.
-        unsafe { give(outcome, bytes.into(), "the place of the outcome") }
-    })
+        unsafe { outcome.set(bytes.into()) };
+        Ok(())
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Learns what became of the commit; rank 0 does so, too. It fails where any rank has failed: nothing was
@@ -237,11 +238,11 @@ pub unsafe extern "C" fn ambar_ranks_conclude(
     outcome: *const u8,
     len: usize,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        // SAFETY: as above.
+    let body = |writer: &mut ambar_writer| {
+        // SAFETY: the caller says so.
         let outcome = unsafe { list(outcome, len, "the outcome") }?;
         writer.ranks.conclude(outcome)
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }

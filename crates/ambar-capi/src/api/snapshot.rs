@@ -11,18 +11,20 @@ use ambar::{DataType, Error, Result};
 use serde_json::{Value, json};
 
 use super::amr::ambar_amr;
-use super::arguments::{exclusive, list, reference, text};
+use super::arguments::{Extensible, list, reference, text};
 use super::particles::ambar_particles;
-use super::status::guard;
+use super::status::with_writer;
 use super::writer::ambar_writer;
 
 /// By AMReX's numbers.
 const COORDINATES: [&str; 3] = ["cartesian", "cylindrical", "spherical"];
 
-/// What is told of a run at one time.
+/// What a snapshot says of its run. The same on all ranks.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_run {
+    /// Its size: `sizeof(ambar_run)`.
+    pub size: usize,
     /// The snapshot's name, such as `plt00010`.
     pub name: *const c_char,
     /// The format's name, such as `HyperCLaw-V1.1`.
@@ -39,6 +41,12 @@ pub struct ambar_run {
     pub species: *const *const ambar_particles,
 }
 
+// SAFETY: the first field is its size; zeros are valid numbers and null pointers.
+unsafe impl Extensible for ambar_run {
+    const NAME: &'static str = "ambar_run";
+    const FIRST: usize = size_of::<Self>();
+}
+
 /// Makes the group at `path` (empty: the root) a snapshot of AMReX, whose cells are `amr`, in the group `amr` there.
 /// All ranks call it, before the commit; then `ambar.open` and the other readers know it as they do a plotfile.
 ///
@@ -51,24 +59,25 @@ pub unsafe extern "C" fn ambar_amr_snapshot(
     amr: *const ambar_amr,
     run: *const ambar_run,
 ) -> i32 {
-    guard(|| {
+    let body = |writer: &mut ambar_writer| {
         // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        // SAFETY: as above.
         let (path, amr) = unsafe { (text(path, "the path")?, reference(amr, "the hierarchy")?) };
         // SAFETY: as above.
-        let told = unsafe { reference(run, "the run")?.read(amr.hierarchy.levels.len()) }?;
+        let run = unsafe { ambar_run::read_from(run, "the run") }?;
+        // SAFETY: as above.
+        let told = unsafe { run.read(amr.hierarchy.levels.len()) }?;
         let path = path.trim_end_matches('/');
         let own = told.snapshot(&amr.hierarchy, &amr.fields);
+        let group = if path.is_empty() { "/" } else { path };
         writer
             .ranks
-            .group(if path.is_empty() { "/" } else { path }, own)?;
+            .define_group("snapshot", group, own, Attributes::new())?;
         let run = told.run(amr.hierarchy.levels.len());
-        writer
-            .ranks
-            .write_text(&format!("{path}/source/run"), &run.to_string());
-        Ok(())
-    })
+        let place = format!("{path}/source/run");
+        writer.ranks.write_text(&place, &run.to_string())
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// What an `ambar_run` says.

@@ -11,7 +11,7 @@ use ambar::container::{CreateOptions, Durability};
 use ambar::ranks::{Placement, RankOptions};
 use ambar::{Error, Result};
 
-use super::arguments::{ambar_bytes, attributes, dimensions, give, list, optional_text, reference};
+use super::arguments::{Extensible, Out, ambar_bytes, attributes, dimensions, list, optional_text};
 use super::status::guard;
 
 /// A type of values: one of `AMBAR_BOOL` to `AMBAR_COMPLEX128`.
@@ -74,10 +74,12 @@ pub const AMBAR_COUNTER: i32 = 2;
 /// Extents reserved when an array is defined, without communication; the file has holes.
 pub const AMBAR_RESERVED: i32 = 1;
 
-/// How a store is written. All zeros are the defaults.
+/// How a store is written. All zeros but `size` are the defaults.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct ambar_options {
+    /// Its size: `sizeof(ambar_options)`.
+    pub size: usize,
     /// Whether a file of that name is replaced, at the first commit.
     pub overwrite: i32,
     /// Whether a commit does not wait for the disk: for scratch files.
@@ -85,7 +87,7 @@ pub struct ambar_options {
     /// Extents of different ranks begin at multiples of it: the file system's block or stripe in bytes; 0
     /// for 4096.
     pub alignment: u64,
-    /// Bytes that a rank takes from the shared counter at least; 0 for 1 MiB.
+    /// Bytes that a rank takes from the shared counter at least; 0 for 16 KiB, doubled each time up to 1 MiB.
     pub extent: u64,
     /// Threads that each rank encodes with; 0 for 1.
     pub threads: i32,
@@ -93,10 +95,19 @@ pub struct ambar_options {
     pub placement: i32,
 }
 
-/// An array to be written. All zeros but `type`, `ndim` and `shape` are defaults.
+// SAFETY: the first field is its size, and zeros are valid numbers.
+unsafe impl Extensible for ambar_options {
+    const NAME: &'static str = "ambar_options";
+    const FIRST: usize = size_of::<Self>();
+}
+
+/// An array to be written. All zeros but `size`, `type`, `ndim` and `shape` are defaults. It must be the same on
+/// all ranks: a commit is refused where two differ.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_spec {
+    /// Its size: `sizeof(ambar_spec)`.
+    pub size: usize,
     /// The type of the values.
     pub r#type: ambar_type,
     /// How they are compressed: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
@@ -119,6 +130,14 @@ pub struct ambar_spec {
     /// readers need then. With `AMBAR_FAST` they are, near the speed of memory; else where `ambar_choose_codecs`
     /// finds that it pays.
     pub predict: i32,
+    /// What values read as that no rank writes: a value of the array's type; or null: 0.
+    pub fill_value: *const c_void,
+}
+
+// SAFETY: the first field is its size; zeros are valid numbers and null pointers.
+unsafe impl Extensible for ambar_spec {
+    const NAME: &'static str = "ambar_spec";
+    const FIRST: usize = size_of::<Self>();
 }
 
 impl ambar_options {
@@ -192,8 +211,10 @@ pub(super) fn profile(number: i32) -> Result<Profile> {
 /// What `spec` says.
 ///
 /// # Safety
-/// Its pointers are null, or point to what they say.
-pub(super) unsafe fn read_spec(spec: &ambar_spec) -> Result<ArraySpec> {
+/// It is null or points to a spec, whose pointers are null, or point to what they say.
+pub(super) unsafe fn read_spec(spec: *const ambar_spec) -> Result<ArraySpec> {
+    // SAFETY: the caller says so.
+    let spec = unsafe { ambar_spec::read_from(spec, "the spec") }?;
     let ndim = dimensions(spec.ndim)?;
     // SAFETY: the caller says so, here and below.
     let shape = unsafe { list(spec.shape, ndim, "the shape") }?;
@@ -225,6 +246,10 @@ pub(super) unsafe fn read_spec(spec: &ambar_spec) -> Result<ArraySpec> {
         made.codecs = Some(CodecChain::parse(codecs, &made.dtype, ndim)?);
     }
     made = made.predict(spec.predict != 0);
+    if !spec.fill_value.is_null() {
+        // SAFETY: as above.
+        made.fill_value = Some(unsafe { values(spec.fill_value, &made.dtype, &[]) }?.to_vec());
+    }
     // SAFETY: as above.
     made.attributes = unsafe { attributes(spec.attributes) }?;
     Ok(made)
@@ -243,9 +268,8 @@ pub unsafe extern "C" fn ambar_choose_codecs(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
+        let json = Out::new(json, "the place of the codecs")?;
         // SAFETY: the caller says so, here and below.
-        let spec = unsafe { reference(spec, "the spec") }?;
-        // SAFETY: as above.
         let mut made = unsafe { read_spec(spec) }?;
         // SAFETY: as above.
         let shape = unsafe { list(sample_shape, made.shape.len(), "the sample's shape") }?;
@@ -255,7 +279,8 @@ pub unsafe extern "C" fn ambar_choose_codecs(
         let chain = choose_codecs(&made, ArrayData::Fixed(sample))?;
         let text = chain.to_json(&made.dtype).to_string();
         // SAFETY: as above.
-        unsafe { give(json, text.into_bytes().into(), "the place of the codecs") }
+        unsafe { json.set(text.into_bytes().into()) };
+        Ok(())
     })
 }
 

@@ -5,14 +5,15 @@
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ambar::array::{Array, Slice};
+use ambar::process::PerProcess;
 use ambar::store::{NodeKind, Store};
 use ambar::{Error, Result, parallel};
 use serde_json::json;
 
-use super::arguments::{MAX_DIMENSIONS, ambar_bytes, exclusive, give, reference, text};
+use super::arguments::{Extensible, MAX_DIMENSIONS, Out, ambar_bytes, exclusive, reference, text};
 use super::spec::{ambar_type, byte_count, number};
 use super::status::guard;
 use super::writer::region;
@@ -21,13 +22,15 @@ use super::writer::region;
 pub struct ambar_store {
     store: Store,
     /// Arrays that were asked for: they remember where their chunks lie.
-    arrays: Mutex<HashMap<String, Array>>,
+    arrays: PerProcess<Mutex<HashMap<String, Array>>>,
 }
 
-/// What is known of an array without reading it.
+/// What is known of an array without reading it. Set `size` before it is filled.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct ambar_array_info {
+    /// Its size: `sizeof(ambar_array_info)`.
+    pub size: usize,
     /// The type of the values.
     pub r#type: ambar_type,
     /// Number of dimensions.
@@ -40,11 +43,19 @@ pub struct ambar_array_info {
     pub error_bound: f64,
     /// Bytes that the values take in the store.
     pub stored_bytes: u64,
+    /// Number of values that were not written by any rank before the commit, and read as the fill value.
+    pub unwritten_values: u64,
+}
+
+// SAFETY: the first field is its size, and zeros are valid numbers.
+unsafe impl Extensible for ambar_array_info {
+    const NAME: &'static str = "ambar_array_info";
+    const FIRST: usize = size_of::<Self>();
 }
 
 impl ambar_store {
     fn array(&self, path: &str) -> Result<Array> {
-        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arrays = self.arrays.lock();
         if let Some(array) = arrays.get(path) {
             return Ok(array.clone());
         }
@@ -61,20 +72,16 @@ impl ambar_store {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_open(path: *const c_char, store: *mut *mut ambar_store) -> i32 {
     guard(|| {
+        let store = Out::new(store, "the place of the store")?;
         // SAFETY: the caller says so, here and below.
         let path = unsafe { text(path, "the path") }?;
         let made = ambar_store {
             store: Store::open(Path::new(path))?,
-            arrays: Mutex::default(),
+            arrays: PerProcess::new(),
         };
         // SAFETY: as above.
-        unsafe {
-            give(
-                store,
-                Box::into_raw(Box::new(made)),
-                "the place of the store",
-            )
-        }
+        unsafe { store.hand_over(made) };
+        Ok(())
     })
 }
 
@@ -115,12 +122,13 @@ pub unsafe extern "C" fn ambar_info(
             ndim: ndim as i32,
             error_bound: array.error_bound().unwrap_or(0.0),
             stored_bytes: array.stored_bytes()?,
-            ..ambar_array_info::default()
+            unwritten_values: array.unwritten_values(),
+            ..ambar_array_info::zeroed()
         };
         made.shape[..ndim].copy_from_slice(array.shape());
         made.chunks[..ndim].copy_from_slice(array.chunk_shape());
         // SAFETY: as above.
-        unsafe { give(info, made, "the place of the information") }
+        unsafe { made.write_to(info, "the information") }
     })
 }
 
@@ -184,6 +192,7 @@ pub unsafe extern "C" fn ambar_attributes(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
+        let json = Out::new(json, "the place of the attributes")?;
         // SAFETY: the caller says so, here and below.
         let store = unsafe { reference(store, "the store") }?;
         // SAFETY: as above.
@@ -194,13 +203,8 @@ pub unsafe extern "C" fn ambar_attributes(
         };
         let text = json!(attributes).to_string();
         // SAFETY: as above.
-        unsafe {
-            give(
-                json,
-                text.into_bytes().into(),
-                "the place of the attributes",
-            )
-        }
+        unsafe { json.set(text.into_bytes().into()) };
+        Ok(())
     })
 }
 
@@ -216,6 +220,7 @@ pub unsafe extern "C" fn ambar_list(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
+        let json = Out::new(json, "the place of the list")?;
         // SAFETY: the caller says so, here and below.
         let store = unsafe { reference(store, "the store") }?;
         // SAFETY: as above.
@@ -231,6 +236,7 @@ pub unsafe extern "C" fn ambar_list(
         });
         let text = json!(nodes.collect::<Vec<_>>()).to_string();
         // SAFETY: as above.
-        unsafe { give(json, text.into_bytes().into(), "the place of the list") }
+        unsafe { json.set(text.into_bytes().into()) };
+        Ok(())
     })
 }

@@ -9,58 +9,33 @@ use ambar::array::Region;
 use ambar::ranks::{ArrayId, RankWriter};
 use ambar::{DataType, Error, Result};
 
-use super::arguments::{attributes, exclusive, give, list, reference, text};
+use super::arguments::{Extensible, Out, attributes, check_null, list, text};
 use super::blocks::ambar_blocks;
 use super::spec::{ambar_options, ambar_spec, byte_count, read_spec, values};
-use super::status::guard;
+use super::status::{guard, with_writer};
 
 /// A store open for writing: one rank's end of it. One thread at a time may use it.
+///
+/// After an error of any function that takes it, or a panic, nothing is committed on any rank: `ambar_close` is all
+/// that is left, and every other function repeats the error.
 pub struct ambar_writer {
     pub(super) ranks: RankWriter,
-    /// Type and dimensions of the arrays that were defined since the last commit.
-    /// `None` for those of a hierarchy or of particles.
-    arrays: Vec<Option<(DataType, usize)>>,
 }
 
-/// An array that was defined since the last commit.
+/// An array that was defined since the last commit. Its number is that of no other array of the writer, before or
+/// after.
 pub type ambar_array = i32;
 
 impl ambar_writer {
-    pub(super) fn new(ranks: RankWriter) -> Self {
-        Self {
-            ranks,
-            arrays: Vec::new(),
-        }
-    }
-
-    /// Arrays are forgotten with a commit.
-    pub(super) fn forget(&mut self) {
-        self.arrays.clear();
-    }
-
-    /// Runs what defines or writes an array; where it fails, nothing can be committed, on no rank.
-    fn noting(&mut self, act: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let done = act(self);
-        if let Err(error) = &done {
-            self.ranks.fail(error);
-        }
-        done
-    }
-
-    /// Counts arrays that were defined in other ways.
-    pub(super) fn skip_arrays(&mut self, count: usize) {
-        self.arrays.resize(self.arrays.len() + count, None);
-    }
-
+    /// An array, the type of its values, and its number of dimensions.
     fn array(&self, array: ambar_array) -> Result<(ArrayId, DataType, usize)> {
-        let known = usize::try_from(array)
-            .ok()
-            .and_then(|place| self.arrays.get(place).cloned().flatten());
-        let (dtype, ndim) = known.ok_or_else(|| {
-            let message = format!("array {array} was not defined since the last commit");
-            Error::invalid(message)
+        let id = u32::try_from(array).map(ArrayId).map_err(|_| {
+            Error::invalid(format!(
+                "{array} is not an array; define one with ambar_define"
+            ))
         })?;
-        Ok((ArrayId(array.unsigned_abs()), dtype, ndim))
+        let (dtype, ndim) = self.ranks.type_of(id)?;
+        Ok((id, dtype.clone(), ndim))
     }
 }
 
@@ -85,22 +60,16 @@ pub(super) unsafe fn begin(
     // SAFETY: the caller says so, here and below.
     let path = Path::new(unsafe { text(path, "the path") }?);
     // SAFETY: as above.
-    let options = unsafe { options.as_ref() }.copied().unwrap_or_default();
+    let options = match options.is_null() {
+        true => ambar_options::zeroed(),
+        // SAFETY: as above.
+        false => unsafe { ambar_options::read_from(options, "the options") }?,
+    };
     let how = options.ranks(ranks)?;
     match start {
         Start::Create => RankWriter::create(path, &options.create(), how),
         Start::Append => RankWriter::append(path, options.durability(), how),
     }
-}
-
-/// Gives a writer to the caller, who closes it.
-///
-/// # Safety
-/// `writer` is null, or points to where the writer's place may be written.
-pub(super) unsafe fn hand_over(made: RankWriter, writer: *mut *mut ambar_writer) -> Result<()> {
-    let made = Box::into_raw(Box::new(ambar_writer::new(made)));
-    // SAFETY: the caller says so.
-    unsafe { give(writer, made, "the place of the writer") }
 }
 
 /// Creates a store that one process writes; it appears at `path` with the first commit.
@@ -114,8 +83,12 @@ pub unsafe extern "C" fn ambar_create(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so.
-        unsafe { hand_over(begin(Start::Create, path, options, 1)?, writer) }
+        let writer = Out::new(writer, "the place of the writer")?;
+        // SAFETY: the caller says so, here and below.
+        let ranks = unsafe { begin(Start::Create, path, options, 1) }?;
+        // SAFETY: as above.
+        unsafe { writer.hand_over(ambar_writer { ranks }) };
+        Ok(())
     })
 }
 
@@ -131,8 +104,12 @@ pub unsafe extern "C" fn ambar_append(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so.
-        unsafe { hand_over(begin(Start::Append, path, options, 1)?, writer) }
+        let writer = Out::new(writer, "the place of the writer")?;
+        // SAFETY: the caller says so, here and below.
+        let ranks = unsafe { begin(Start::Append, path, options, 1) }?;
+        // SAFETY: as above.
+        unsafe { writer.hand_over(ambar_writer { ranks }) };
+        Ok(())
     })
 }
 
@@ -147,13 +124,13 @@ pub unsafe extern "C" fn ambar_group(
     path: *const c_char,
     attributes_json: *const c_char,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        // SAFETY: as above.
+    let body = |writer: &mut ambar_writer| {
+        // SAFETY: the caller says so.
         let (path, more) = unsafe { (text(path, "the path")?, attributes(attributes_json)?) };
         writer.ranks.group(path, more)
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Replaces the attributes of a group or an array. Of many ranks, rank 0 does it.
@@ -166,13 +143,13 @@ pub unsafe extern "C" fn ambar_set_attributes(
     path: *const c_char,
     attributes_json: *const c_char,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        // SAFETY: as above.
+    let body = |writer: &mut ambar_writer| {
+        // SAFETY: the caller says so.
         let (path, more) = unsafe { (text(path, "the path")?, attributes(attributes_json)?) };
         writer.ranks.set_attributes(path, more)
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Makes the group of the next step of the series at `series` (empty: the root), and puts its path, such as
@@ -189,10 +166,8 @@ pub unsafe extern "C" fn ambar_begin_step(
     path: *mut c_char,
     room: usize,
 ) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        // SAFETY: as above.
+    let body = |writer: &mut ambar_writer| {
+        // SAFETY: the caller says so.
         let series = unsafe { text(series, "the series") }?;
         // `step_` with its number, and what stands before and behind it.
         if path.is_null() || room < series.len() + 20 {
@@ -211,12 +186,15 @@ pub unsafe extern "C" fn ambar_begin_step(
             path.add(count).write(0);
         }
         Ok(())
-    })
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Defines an array, to be written before the next commit. Of many ranks, all define the same ones in the
 /// same order; nothing is communicated. `blocks` says who writes what; null: this rank where it is alone,
-/// else rank 0, writes all of it. What nobody writes is zero.
+/// else rank 0, writes all of it. What no rank writes is the fill value, and the array's attribute
+/// `ambar.unwritten_values` says how many values that are.
 ///
 /// # Safety
 /// Pointers are null or point to what they say.
@@ -228,22 +206,21 @@ pub unsafe extern "C" fn ambar_define(
     blocks: *const ambar_blocks,
     array: *mut ambar_array,
 ) -> i32 {
-    guard(|| {
+    let body = |writer: &mut ambar_writer| {
+        let array = Out::new(array, "the place of the array")?;
         // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        writer.noting(|writer| {
-            // SAFETY: as above.
-            let (path, spec) = unsafe { (text(path, "the path")?, reference(spec, "the spec")?) };
-            // SAFETY: as above.
-            let spec = unsafe { read_spec(spec) }?;
-            // SAFETY: as above.
-            let held = unsafe { blocks.as_ref() }.map(|blocks| &blocks.0);
-            let id = writer.ranks.declare(path, &spec, held)?;
-            writer.arrays.push(Some((spec.dtype, spec.shape.len())));
-            // SAFETY: as above.
-            unsafe { give(array, id.0 as ambar_array, "the place of the array") }
-        })
-    })
+        let (path, spec) = unsafe { (text(path, "the path")?, read_spec(spec)?) };
+        // SAFETY: as above.
+        let held = unsafe { blocks.as_ref() }.map(|blocks| &blocks.0);
+        let id = writer.ranks.declare(path, &spec, held)?;
+        let number = ambar_array::try_from(id.0)
+            .map_err(|_| Error::limit("a writer defines 2^31 arrays at most; open another"))?;
+        // SAFETY: as above.
+        unsafe { array.set(number) };
+        Ok(())
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Writes the region of `count` values from `start` on, in C order; it lies in one of the rank's blocks. Each
@@ -259,18 +236,16 @@ pub unsafe extern "C" fn ambar_write(
     count: *const u64,
     data: *const c_void,
 ) -> i32 {
-    guard(|| {
+    let body = |writer: &mut ambar_writer| {
+        let (id, dtype, ndim) = writer.array(array)?;
         // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        writer.noting(|writer| {
-            let (id, dtype, ndim) = writer.array(array)?;
-            // SAFETY: as above.
-            let region = unsafe { region(start, count, ndim) }?;
-            // SAFETY: as above.
-            let values = unsafe { values(data, &dtype, &region.shape) }?;
-            writer.ranks.write(id, &region, values)
-        })
-    })
+        let region = unsafe { region(start, count, ndim) }?;
+        // SAFETY: as above.
+        let values = unsafe { values(data, &dtype, &region.shape) }?;
+        writer.ranks.write(id, &region, values)
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// As `ambar_write`, of values that lie `strides` bytes apart in each dimension, `first` being the first
@@ -287,29 +262,28 @@ pub unsafe extern "C" fn ambar_write_strided(
     first: *const c_void,
     strides: *const i64,
 ) -> i32 {
-    guard(|| {
+    let body = |writer: &mut ambar_writer| {
+        let (id, dtype, ndim) = writer.array(array)?;
         // SAFETY: the caller says so, here and below.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        writer.noting(|writer| {
-            let (id, dtype, ndim) = writer.array(array)?;
-            // SAFETY: as above.
-            let region = unsafe { region(start, count, ndim) }?;
-            // SAFETY: as above.
-            let strides = unsafe { list(strides, ndim, "the strides") }?;
-            let size = dtype.size().unwrap_or(1);
-            let mut values = Vec::new();
-            values
-                .try_reserve_exact(byte_count(&dtype, &region.shape)?)
-                .map_err(|_| Error::limit("there is no memory for the values"))?;
-            if region.values() > 0 {
-                // SAFETY: the caller says that the strides lead to values only.
-                unsafe { reference(first.cast::<u8>(), "the data") }?;
-                // SAFETY: as above.
-                unsafe { gather(&mut values, first.cast(), (&region.shape, strides), size) };
-            }
-            writer.ranks.write(id, &region, &values)
-        })
-    })
+        let region = unsafe { region(start, count, ndim) }?;
+        // SAFETY: as above.
+        let strides = unsafe { list(strides, ndim, "the strides") }?;
+        // Before values are read: a region that is too large must not be.
+        writer.ranks.check_region(id, &region)?;
+        let size = dtype.size().unwrap_or(1);
+        let mut values = Vec::new();
+        values
+            .try_reserve_exact(byte_count(&dtype, &region.shape)?)
+            .map_err(|_| Error::limit("there is no memory for the values"))?;
+        if region.values() > 0 {
+            check_null(first, "the data")?;
+            // SAFETY: the caller says that the strides lead to values only.
+            unsafe { gather(&mut values, first.cast(), (&region.shape, strides), size) };
+        }
+        writer.ranks.write(id, &region, &values)
+    };
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, body) }
 }
 
 /// Appends values that lie apart in memory.
@@ -359,12 +333,8 @@ pub(super) unsafe fn region(start: *const u64, count: *const u64, ndim: usize) -
 /// It is null or a writer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_commit(writer: *mut ambar_writer) -> i32 {
-    guard(|| {
-        // SAFETY: the caller says so.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
-        writer.forget();
-        writer.ranks.commit_alone()
-    })
+    // SAFETY: the caller says so.
+    unsafe { with_writer(writer, |writer| writer.ranks.commit_alone()) }
 }
 
 /// Frees a writer, whatever has happened; null is nothing. What was not committed is lost.

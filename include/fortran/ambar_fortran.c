@@ -7,7 +7,7 @@ int ambar_fortran_start(MPI_Fint comm, const char *path, const ambar_options *op
     int status;
     *writer = NULL;
     *ranks = (ambar_mpi_writer *)calloc(1, sizeof **ranks);
-    if ((status = ambar_mpi_agree(all, *ranks ? AMBAR_OK : ambar_mpi_fail(AMBAR_LIMIT, "no memory for a writer"))) == 0)
+    if ((status = ambar_mpi_agree(all, *ranks ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for a writer"))) == 0)
         status = ambar_mpi_start(all, path, options, append, *ranks);
     if (status) {
         free(*ranks);
@@ -28,7 +28,7 @@ int ambar_fortran_begin_step(ambar_mpi_writer *ranks, const char *series, double
 }
 
 int ambar_fortran_commit(ambar_mpi_writer *ranks) {
-    if (!ranks) return ambar_mpi_fail(AMBAR_INVALID, "no writer is open");
+    if (!ranks) return ambar_fail(AMBAR_INVALID, "no writer is open");
     return ambar_mpi_commit(ranks);
 }
 
@@ -37,5 +37,3 @@ int ambar_fortran_close(ambar_mpi_writer *ranks) {
     free(ranks);
     return status;
 }
-
-const char *ambar_fortran_last_error(void) { return ambar_mpi_last_error(); }

@@ -1,0 +1,45 @@
+// Writes one level of two boxes with ambar_amrex.H, on two ranks.
+//
+//     plotfile <store> <value> keep|replace|unknown|differ|class
+//
+// keep and replace: what becomes of a store that exists. unknown: a bound of a variable that does not exist. differ: rank 1
+// asks for a relative bound, rank 0 for none. class: as keep, with AmrexPlotfile.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <ambar_amrex.H>
+
+int main (int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    if (argc != 4) return 2;
+    const double value = std::atof(argv[2]);
+    const std::string mode = argv[3];
+    amrex::MultiFab fabs;
+    for (int i = 0; i < 2; ++i) {
+        const amrex::Box box = {{{16 * i, 0, 0}}, {{16 * i + 15, 15, 15}}};
+        fabs.array.boxes.push_back(box);
+        fabs.map.ranks.push_back(i);
+        if (i == amrex::ParallelDescriptor::MyProc()) {
+            amrex::FArrayBox& own = fabs.own[i];
+            own.its = box;
+            for (int at = 0; at < box.numPts(); ++at) own.values.push_back(value + 1e-3 * at);
+        }
+    }
+    const amrex::Vector<amrex::Geometry> geometry = {{{{{0, 0, 0}}, {{31, 15, 15}}}}};
+    ambar::AmrexOptions options;
+    options.store.overwrite = mode == "replace";
+    if (mode == "unknown") options.error_bounds["phi2"] = 1e-3;
+    if (mode == "differ" && amrex::ParallelDescriptor::MyProc() == 1) options.relative_bounds["*"] = 1e-3;
+    if (mode == "keep" || mode == "replace") {
+        ambar::WriteMultiLevelPlotfileAmbar(argv[1], 1, {&fabs}, {"phi"}, geometry, value, {0}, {}, options);
+    } else {
+        ambar::AmrexPlotfile file(argv[1], options);
+        file.cells(1, {&fabs}, {"phi"}, geometry, value, {0}, {});
+        if (file.commit()) {
+            std::printf("rank %d: %s\n", amrex::ParallelDescriptor::MyProc(), file.error().c_str());
+        }
+    }
+    MPI_Finalize();
+    return 0;
+}
