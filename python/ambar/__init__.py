@@ -20,8 +20,6 @@ if TYPE_CHECKING:
         LimitError,
         NotFoundError,
         UnsupportedError,
-        compact,
-        repair,
     )
     from ambar.amr import Amr
     from ambar.amrex_info import AmrexInfo
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     from ambar.conversion import convert, export, read_amrex, read_ramses
     from ambar.converted import Conversion
     from ambar.info import Info
+    from ambar.maintenance import compact, repair
+    from ambar.memory_limits import get_limits, limits
     from ambar.mesh import ArrayInfo, Frame, Mesh, MeshSeries, frames, read_mesh, write_mesh
     from ambar.opening import open  # noqa: A004
     from ambar.regions import Box, Shell, Sphere
@@ -92,7 +92,9 @@ __all__ = [
     "create",
     "export",
     "frames",
+    "get_limits",
     "ingest",
+    "limits",
     "open",
     "open_collection",
     "read_amrex",
@@ -132,11 +134,14 @@ _HOMES = {
     "Units": "ambar.units",
     "Writer": "ambar.writer",
     "append": "ambar.writer",
+    "compact": "ambar.maintenance",
     "compare": "ambar.comparison",
     "convert": "ambar.conversion",
     "create": "ambar.writer",
     "frames": "ambar.mesh",
+    "get_limits": "ambar.memory_limits",
     "ingest": "ambar.collection.ingest",
+    "limits": "ambar.memory_limits",
     "open": "ambar.opening",
     "open_collection": "ambar.collection",
     "export": "ambar.conversion",
@@ -144,6 +149,7 @@ _HOMES = {
     "read_mesh": "ambar.mesh",
     "read_ramses": "ambar.conversion",
     "references": "ambar.chunk_references",
+    "repair": "ambar.maintenance",
     "write_mesh": "ambar.mesh",
 }
 

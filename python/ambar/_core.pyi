@@ -10,10 +10,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from typing_extensions import Buffer
 
+Periodic: TypeAlias = tuple[Sequence[float], Sequence[float]]
+"""Lower corner and sides of the box; a side is infinite where the box is not periodic."""
 Region: TypeAlias = (
-    tuple[Literal["box"], Sequence[float], Sequence[float]]
-    | tuple[Literal["sphere"], Sequence[float], float]
-    | tuple[Literal["shell"], Sequence[float], float, float]
+    tuple[Literal["box"], Sequence[float], Sequence[float], Periodic]
+    | tuple[Literal["sphere"], Sequence[float], float, Periodic]
+    | tuple[Literal["shell"], Sequence[float], float, float, Periodic]
 )
 Progress: TypeAlias = Callable[[int, int], None]
 _Path: TypeAlias = str | PathLike[str]
@@ -35,7 +37,7 @@ class Store:
 
     @staticmethod
     def of_bytes(data: Buffer, location: str) -> Store:
-        """In a C-contiguous buffer; messages call it `location`."""
+        """In a C-contiguous buffer, copied unless it is `bytes`; messages call it `location`."""
 
     @property
     def location(self) -> str: ...
@@ -59,6 +61,10 @@ class Store:
     def amr(self, path: str) -> Amr: ...
     def table(self, path: str) -> Table:
         """Particles, or rows without positions."""
+
+    @property
+    def commit_id(self) -> tuple[int, int] | None:
+        """Number and checksum of the commit; None where another program made the store."""
 
     def usage(self) -> str:
         """JSON: total, live, dead, entries."""
@@ -92,6 +98,8 @@ class Array:
     def codecs(self) -> str: ...
     @property
     def error_bound(self) -> float | None: ...
+    @property
+    def unwritten_values(self) -> int: ...
     @property
     def dims(self) -> list[str | None] | None: ...
     @property
@@ -142,6 +150,9 @@ class Writer:
         profile: str,
         threads: int | None,
     ) -> None: ...
+    def check(self) -> None:
+        """Raise InvalidError in a forked child of the process that opened the writer."""
+
     def group(self, path: str, attributes: str) -> None: ...
     def set_attributes(self, path: str, attributes: str) -> None: ...
     def array(
@@ -345,6 +356,7 @@ class Ramses:
         fields: Sequence[str] | None = None,
         region: Region | None = None,
         levels: tuple[int, int] | None = None,
+        max_level: int | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Amr: ...
@@ -355,6 +367,12 @@ class Ramses:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> Table: ...
+    def amr_on_demand(self, fields: Sequence[str]) -> Amr:
+        """Return the cells with these fields, which are read when they are asked for."""
+
+    def particles_on_demand(self, fields: Sequence[str]) -> Table:
+        """Return the particles with these columns, which are read when they are asked for."""
+
     def sinks(self) -> Table | None: ...
     def clumps(self) -> Table | None: ...
 
@@ -397,6 +415,10 @@ class Patches:
 
     def __init__(self, description: str, read: Callable[[int, int, str], _Array]) -> None:
         """Take boxes described in JSON; `read(level, box, field)` returns values, z first, in C."""
+
+    @property
+    def fields(self) -> list[str]:
+        """The names under which the fields are stored."""
 
     def amr(self, fields: Sequence[str] | None = None) -> Amr: ...
 
@@ -456,13 +478,21 @@ def convert_ramses(
     components: Sequence[str] | None,
     fields: Sequence[str] | None,
     levels: tuple[int, int] | None,
+    max_level: int | None,
     compression: tuple[str, Sequence[tuple[str, str]]],
     durability: str,
     overwrite: bool,
+    on_error: str,
     threads: int | None,
     progress: Progress | None,
 ) -> str:
-    """Return a JSON report: source_bytes, stored_bytes, seconds, converted, skipped."""
+    """Return a JSON report: the fields of `Conversion`, except target and left_out."""
+
+def memory_limit() -> int:
+    """Return the memory limit of this process in bytes."""
+
+def set_memory_limit(limit: int | None) -> int | None:
+    """Set it, to the memory of the machine with None; return what was set before."""
 
 def default_threads() -> int: ...
 def export_amrex(

@@ -150,9 +150,12 @@ class Amr:
             Fields and derived columns to read. By default level, the cell centres, and every
             field but ``domain``.
         region
-            A `Box`, `Sphere` or `Shell`: cells whose centre is inside.
+            A `Box`, `Sphere` or `Shell`: cells whose centre is inside. It reaches over periodic
+            faces of the box.
         levels
-            `(lowest, highest)` level of the cells, both included.
+            `(lowest, highest)` level of the leaf cells, both included. Refined cells are not among
+            them: `ambar.read_ramses` and `ambar.convert` take a `max_level` to have the tree end
+            at a level.
         where
             A condition on fields, for example ``"density > 1e-3 and not level == 7"``; also chained
             comparisons and parentheses. The fields it names need not be among `fields`.

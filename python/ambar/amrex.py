@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -83,7 +84,7 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
     info = {
         "format": "HDF5",
         "ndim": file.ndim,
-        "time": file.time,
+        "time": _json_number(file.time),
         "steps": [level.step for level in file.levels],
         "coordinates": dict(enumerate(coordinates)).get(file.coordinates, "cartesian"),
         "lower": file.lower.tolist(),
@@ -100,11 +101,12 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         ],
     }
     steps = [
-        {"step": level.step, "own_step": level.step, "time": level.time} for level in file.levels
+        {"step": level.step, "own_step": level.step, "time": _json_number(level.time)}
+        for level in file.levels
     ]
-    run = {
+    run: dict[str, Any] = {
         "version": "HyperCLaw-V1.1",
-        "time": file.time,
+        "time": _json_number(file.time),
         "coordinates": file.coordinates,
         "boundary": 0,
         "levels": steps,
@@ -137,7 +139,15 @@ def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
         return np.ascontiguousarray(file.read(level, box, name).T)
 
     core = _core.Patches(json.dumps(description), read)
-    return Plotfile(core, AmrexInfo.from_dict(info), list(file.names), {}, {})
+    return Plotfile(core, AmrexInfo.from_dict(info), core.fields, {}, {})
+
+
+def _json_number(value: float) -> float | str:
+    """Return a number as JSON has it: those that are not finite as texts."""
+    if math.isfinite(value):
+        return value
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    return f"{sign}NaN" if math.isnan(value) else f"{sign}Infinity"
 
 
 class AmrexSource:

@@ -21,6 +21,7 @@ import numpy as np
 
 from ambar import _core, hdf5
 from ambar.bounds import ErrorBound, listed_bounds
+from ambar.scratch import already_there, publish, scratch_folder
 
 if TYPE_CHECKING:
     from ambar.amrex_info import AmrexInfo
@@ -63,13 +64,14 @@ def export_hdf5(
     target: str | os.PathLike[str],
     *,
     error_bound: ErrorBound | None = None,
+    without_particles: bool = False,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Write the cells of a store of a plotfile as a plotfile of AMReX in HDF5.
 
-    Any program whose HDF5 finds the plugin (HDF5_PLUGIN_PATH) reads the file; particles are no part
-    of such files.
+    Any program whose HDF5 finds the plugin (HDF5_PLUGIN_PATH) reads the file. It has no particles:
+    AMReX writes those into files of their own.
 
     Parameters
     ----------
@@ -80,6 +82,8 @@ def export_hdf5(
     error_bound
         As for `ambar.convert`: a number, ``"1e-3 of range"`` (of the field's finite values on all
         cells), or a dict of these by field. None: no loss.
+    without_particles
+        Leave out particles; by default a store with particles is refused.
     threads
         Threads that encode; all cores by default.
     progress
@@ -87,10 +91,11 @@ def export_hdf5(
 
     Raises
     ------
-    BusyError
+    FileExistsError
         If there is something at `target`.
     UnsupportedError
-        If the store has no cells of patches, or they are neither all float32 nor all float64.
+        If the store has no cells of patches, or they are neither all float32 nor all float64; if
+        it has particles, and `without_particles` is not set.
     NotFoundError
         If a bound is for a field there is not, or this installation has no plugin.
     CorruptError
@@ -102,29 +107,32 @@ def export_hdf5(
     hdf5.filter()
     target = Path(target)
     if target.exists():
-        raise _core.BusyError(f"{target} exists already: remove it, or give another name")
+        raise already_there(target)
     opened = open_store(store)
     if not isinstance(opened, Snapshot) or opened.amr.layout != "patches":
         raise _core.UnsupportedError(
             f"{os.fspath(store)}: only the cells of a plotfile become a plotfile in HDF5"
         )
+    if opened.species and not without_particles:
+        raise _core.UnsupportedError(
+            f"{os.fspath(store)}: a plotfile in HDF5 holds no particles, and the store has "
+            f"{', '.join(opened.species)}; leave them out with without_particles=True "
+            "(--without-particles), or export a native plotfile"
+        )
     work = _Export(opened, os.fspath(store), listed_bounds(error_bound))
-    with _replacing(target) as file:
+    with _complete(target) as file:
         work.write(file, threads or _core.default_threads(), progress)
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[Any]:
+def _complete(target: Path) -> Iterator[Any]:
     """Yield a file of HDF5 that gets its name when it is complete."""
     import h5py
 
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with h5py.File(part, "w") as file:
+    with scratch_folder(target.parent) as folder:
+        with h5py.File(folder / target.name, "w") as file:
             yield file
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        publish(folder / target.name, target)
 
 
 class _Export:
@@ -148,7 +156,9 @@ class _Export:
                     f"{location}: an error bound is given for {name!r}, but there is no such "
                     f"field; there are: {', '.join(self._fields)}"
                 )
-        files = _files(getattr(snapshot._source, "store", None))
+        source = getattr(snapshot._source, "store", None)
+        files, renamed = _files(source), _renamed(source)
+        self._names = [renamed.get(field, field) for field in self._fields]
         self._levels = [
             _place(self._core.boxes(level), files.get(level), CHUNK_BYTES // self._dtype.itemsize)
             for level in range(len(self._info.levels))
@@ -173,7 +183,7 @@ class _Export:
                             progress(done, total)
 
     def _write_run(self, file: Any) -> None:
-        names = {f"component_{i}": np.bytes_(name) for i, name in enumerate(self._fields)}
+        names = {f"component_{i}": np.bytes_(name) for i, name in enumerate(self._names)}
         info = self._info
         numbers = {
             "coordinate_system": _COORDINATES.get(info.coordinates, 0),
@@ -285,6 +295,21 @@ class _Export:
 def _integer(number: int) -> np.ndarray:
     """Return a number as AMReX writes attributes."""
     return np.array([number], np.int32)
+
+
+def _renamed(store: Store | None) -> dict[str, str]:
+    """Return the names in the plotfile of fields that are stored under another, by that."""
+    for path in ("source/layout", "source/run"):
+        if store is not None and path in store:
+            try:
+                found = json.loads(store[path][...].ravel()[0])
+                return dict(found.get("run", found).get("renamed", {}))
+            except (AttributeError, TypeError, ValueError) as error:
+                raise _core.CorruptError(
+                    f"{store.location}: {path}: not what is stored of a plotfile: {error!r}; "
+                    "restore the file from a copy"
+                ) from error
+    return {}
 
 
 def _files(store: Store | None) -> dict[int, list[int]]:

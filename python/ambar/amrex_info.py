@@ -67,6 +67,8 @@ class AmrexInfo:
     """Expansion factor, where the plotfile tells it (Nyx)."""
     texts: tuple[str, ...] = ()
     """Names of the texts beside the fields, such as "job_info"."""
+    periodic: tuple[bool, ...] = ()
+    """Whether the domain is periodic, in each dimension; empty, as plotfiles do not tell."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AmrexInfo:
@@ -87,6 +89,7 @@ class AmrexInfo:
                 format=str(values.get("format", "")),
                 aexp=None if aexp is None else float(aexp),
                 texts=tuple(map(str, values.get("texts", ()))),
+                periodic=tuple(map(bool, values.get("periodic", ()))),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             from ambar._core import InvalidError

@@ -78,6 +78,11 @@ class Array:
         """The absolute error bound of its values; None where they are as they were written."""
         return self._core.error_bound
 
+    @property
+    def unwritten_values(self) -> int:
+        """How many of its values no MPI rank had written; they read as `fill_value`."""
+        return self._core.unwritten_values
+
     @cached_property
     def fill_value(self) -> Any:
         """What it has where nothing was written: a scalar of its dtype, a text, or bytes."""

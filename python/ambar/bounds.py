@@ -32,8 +32,18 @@ def as_text(bound: float | str) -> str:
 
 
 def parse_bounds(text: str | None) -> ErrorBound | None:
-    """Return what the command line's text says: one bound, or field=bound,field=bound."""
+    """Return what the command line's text says: one bound, or field=bound,field=bound.
+
+    Raises InvalidError if a field has two.
+    """
     if text is None or "=" not in text:
         return text
-    pairs = [part.partition("=") for part in text.split(",")]
-    return {field.strip(): bound.strip() for field, _, bound in pairs}
+    bounds: dict[str, str] = {}
+    for part in text.split(","):
+        field, _, bound = (one.strip() for one in part.partition("="))
+        if field in bounds:
+            raise _core.InvalidError(
+                f"{text!r}: the error bound of {field!r} is given twice; give one for each field"
+            )
+        bounds[field] = bound
+    return bounds

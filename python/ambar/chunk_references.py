@@ -59,6 +59,7 @@ class Referenced:
         """Give path and metadata of all arrays, the metadata as of one without shards."""
         for path in self.store:
             if self._inside(path):
+                self.store.core.array("/" + path)  # raises for metadata that are not an array's
                 document = json.loads(self.store.core.document("/" + path))
                 yield self._below(path), without_shards(document)
 
@@ -130,8 +131,8 @@ def references(
 def without_shards(document: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of an array as if each chunk of its shards were stored on its own."""
     codecs = document["codecs"]
-    if codecs[0]["name"] != "sharding_indexed":
-        return document
+    if not isinstance(codecs[0], dict) or codecs[0]["name"] != "sharding_indexed":
+        return document  # a codec without a configuration may be its name alone
     inner = codecs[0]["configuration"]
     grid = {"name": "regular", "configuration": {"chunk_shape": inner["chunk_shape"]}}
     return {**document, "chunk_grid": grid, "codecs": inner["codecs"]}

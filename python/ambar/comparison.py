@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 from ambar import _core
 from ambar.bounds import ErrorBound, as_text
 from ambar.compared import Side, side_of
-from ambar.measures import errors, histogram, power_spectrum, psnr, ssim
+from ambar.measures import Scale, errors, histogram, power_spectrum, psnr, scale_of, ssim
+from ambar.row_comparison import RowComparison, bounds_of_columns
 
 SPECTRUM_SIDE = 256
 """Largest side of the grid of a power spectrum, in cells."""
@@ -88,11 +90,14 @@ class Comparison:
     only_in_original: list[str] = field(default_factory=list)
     only_in_other: list[str] = field(default_factory=list)
     spectrum: Spectrum | None = None
+    tables: list[RowComparison] = field(default_factory=list)
+    """Particles, sinks and clumps that both have."""
 
     @property
     def held(self) -> bool:
-        """Whether all bounds that are known held."""
-        return all(one.held is not False for one in self.fields)
+        """Whether all bounds that are known held, and no rows of tables are missing or extra."""
+        held = all(one.held is not False for one in self.fields)
+        return held and all(one.held for one in self.tables)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it: what is not finite is null, or "inf"."""
@@ -100,6 +105,10 @@ class Comparison:
         values["held"] = self.held
         for one, entry in zip(self.fields, values["fields"], strict=True):
             entry["held"] = one.held
+        for table, entry in zip(self.tables, values["tables"], strict=True):
+            entry["held"] = table.held
+            for column, part in zip(table.columns, entry["columns"], strict=True):
+                part["held"] = column.held
         if self.spectrum is not None:
             values["spectrum"]["ratio"] = self.spectrum.ratio
         plain: dict[str, Any] = _plain(values)
@@ -131,16 +140,19 @@ def compare(
     Parameters
     ----------
     original, other
-        Stores, plotfiles of AMReX or RAMSES outputs. Leaf cells are compared, whatever their order;
-        of stores without cells the arrays.
+        Stores, plotfiles of AMReX or RAMSES outputs. Leaf cells are compared, whatever their order,
+        and particles, sinks and clumps, matched by their identities, else by order or position; of
+        meshes points, cells and the arrays by their names; of other stores the arrays.
     fields
-        Fields to compare; by default all that both have.
+        Fields and components of rows ("particles", "particles/DM", "sinks") to compare; by default
+        all that both have. The name of a mesh's array means those of all blocks.
     bound
         The bound that is to hold: a number, "1e-3 of range" (of the original's finite values), or
-        these by field. By default what stores say: the bounds they were written with, and where
-        they have none, that nothing may differ.
+        these by field; of columns of particles absolute ones, by name as "DM/mass". By default what
+        stores say: the bounds they were written with, and where they have none, that nothing may
+        differ.
     output
-        Which output of a series, its number.
+        Which output, or time step, of a series: its number.
     spectrum
         A field whose power spectra are compared, on the finest covering grid of at most 256 cells
         a side.
@@ -156,19 +168,31 @@ def compare(
     """
     a, b = (side_of(path, output, threads) for path in (original, other))
     common = [name for name in a.fields if name in b.fields]
-    chosen = common if fields is None else [fields] if isinstance(fields, str) else list(fields)
-    for name in (*chosen, *([spectrum] if spectrum else [])):
-        if name not in common:
-            raise _core.NotFoundError(
-                f"no field {name!r} in both {a.location} and {b.location}; both have: "
-                f"{', '.join(common) or 'none'}"
-            )
-    bounds = _bounds(bound, common)
+    tables = [name for name in a.tables if name in b.tables]
+    everything = [*common, *tables]
+    asked = everything if fields is None else [fields] if isinstance(fields, str) else list(fields)
+    meant = {
+        name: [full for full in (*a.named(name), name) if full in everything] for name in asked
+    }
+    missing = [name for name in asked if not meant[name]]
+    if spectrum and spectrum not in common:
+        missing.append(spectrum)
+    if missing:
+        raise _core.NotFoundError(
+            f"no field {missing[0]!r} in both {a.location} and {b.location}; both have: "
+            f"{', '.join(everything) or 'none'}"
+        )
+    chosen = list(dict.fromkeys(one for each in meant.values() for one in each))
+    bounds = _bounds(bound, a, common, tables)
     found = Comparison(a.location, b.location, 0, [])
-    found.only_in_original = [name for name in a.fields if name not in b.fields]
-    found.only_in_other = [name for name in b.fields if name not in a.fields]
+    everywhere = [[*side.fields, *side.tables] for side in (a, b)]
+    found.only_in_original = [name for name in everywhere[0] if name not in everywhere[1]]
+    found.only_in_other = [name for name in everywhere[1] if name not in everywhere[0]]
     order = a.match(b)
     for name in chosen:
+        if name in tables:
+            found.tables.append(a.compare_rows(b, name, bounds_of_columns(bounds, name)))
+            continue
         one = _compare_field(a, b, name, order, bounds.get(name))
         found.fields.append(one)
         found.cells = max(found.cells, one.all.cells)
@@ -177,34 +201,44 @@ def compare(
     return found
 
 
-def _bounds(bound: ErrorBound | None, fields: list[str]) -> dict[str, str]:
-    """Return the bounds that are given, as texts by field."""
+def _bounds(
+    bound: ErrorBound | None, side: Side, fields: list[str], tables: list[str]
+) -> dict[str, str]:
+    """Return the bounds that are given, as texts by field, or by column as ``component/column``."""
     if bound is None:
         return {}
     if not isinstance(bound, Mapping):
         return dict.fromkeys(fields, as_text(bound))
-    for name in bound:
-        if name not in fields:
+    owners = {*tables, *(name.removeprefix("particles/") for name in tables)}
+    found: dict[str, str] = {}
+    for name, one in bound.items():
+        meant = [full for full in side.named(name) if full in fields]
+        if not meant and name.rpartition("/")[0] in owners:
+            meant = [name]
+        if not meant:
             raise _core.NotFoundError(
                 f"a bound is given for {name!r}, which is not in both; both have: "
-                f"{', '.join(fields)}"
+                f"{', '.join([*fields, *(f'columns of {name}' for name in tables)])}"
             )
-    return {name: as_text(one) for name, one in bound.items()}
+        found |= dict.fromkeys(meant, as_text(one))
+    return found
 
 
 def absolute_bound(text: str, value_range: float) -> float:
     """Return the absolute bound that a text means: "0.5", or "1e-3 of range"."""
-    number, relative, rest = text.partition("of range")
+    number, *words = text.split() or [""]
+    relative = words == ["of", "range"]
     try:
         bound = float(number)
     except ValueError:
         bound = math.nan
-    if not (bound >= 0 and math.isfinite(bound)) or rest.strip():
+    if not (bound >= 0 and math.isfinite(bound)) or (words and not relative):
         raise _core.InvalidError(
             f"{text!r} is no error bound: give a number from 0 on, or a part of the value range "
             'such as "1e-3 of range"'
         )
-    return bound * value_range if relative else bound
+    # A range can be larger than the largest number.
+    return min(bound * value_range, sys.float_info.max) if relative else bound
 
 
 def _compare_field(
@@ -219,10 +253,9 @@ def _compare_field(
             "these are not the same data"
         )
     difference = errors(values, found)
-    finite = values[np.isfinite(values)].astype(np.float64)
-    value_range = float(finite.max() - finite.min()) if finite.size else 0.0
+    scaled = scale_of(values)
     if given is not None:
-        bound: float | None = absolute_bound(given, value_range)
+        bound: float | None = absolute_bound(given, scaled.range * scaled.unit)
     else:
         known = [one for one in (a.bound(name), b.bound(name)) if one is not None]
         bound = sum(known) if known else None
@@ -232,13 +265,13 @@ def _compare_field(
         window = a.windows(level)
         likeness, count = math.nan, 0
         if window is not None:
-            likeness, count = ssim(values[rows], found[rows], window, value_range, a.ndim)
+            likeness, count = ssim(values[rows], found[rows], window, scaled, a.ndim)
         if count:
             similar, weight = similar + likeness * count, weight + count
         if level is not None:
-            levels.append(_measures(level, values[rows], difference[rows], value_range, likeness))
+            levels.append(_measures(level, values[rows], difference[rows], scaled, likeness))
     likeness = similar / weight if weight else math.nan
-    everything = _measures(None, values, difference, value_range, likeness)
+    everything = _measures(None, values, difference, scaled, likeness)
     largest = np.abs(difference[np.isfinite(difference)]).max(initial=0.0)
     scale = bound or float(largest)
     return FieldComparison(
@@ -256,18 +289,20 @@ def _measures(
     level: int | None,
     values: np.ndarray,
     difference: np.ndarray,
-    value_range: float,
+    scaled: Scale,
     likeness: float,
 ) -> Measures:
     finite = values[np.isfinite(values)]
-    mean_square = float(np.square(difference).mean()) if difference.size else 0.0
+    with np.errstate(over="ignore"):
+        squares = np.square(difference / scaled.unit)
+    mean_square = float(squares.mean()) if difference.size else 0.0
     return Measures(
         level,
         int(values.size),
         float(finite.min()) if finite.size else math.nan,
         float(finite.max()) if finite.size else math.nan,
         float(np.abs(difference).max(initial=0.0)),
-        psnr(value_range, mean_square),
+        psnr(scaled.range, mean_square),
         likeness,
     )
 

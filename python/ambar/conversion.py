@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
 from ambar.amrex import AmrexSource
 from ambar.bounds import ErrorBound
-from ambar.converted import Conversion, Covered, Path, Progress, Request, listed
+from ambar.converted import Conversion, Covered, OnError, Progress, Request, listed
+from ambar.converted import Path as AnyPath
 from ambar.export_kinds import ExportRequest, export_kind_of
 from ambar.info import Info
 from ambar.regions import Region
+from ambar.replacement import replaced
 from ambar.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
 from ambar.source_kinds import kind_of
+from ambar.urls import refuse_url
 from ambar.writer import Durability, Profile
 
 if TYPE_CHECKING:
@@ -23,12 +28,13 @@ if TYPE_CHECKING:
 
 
 def convert(
-    path: Path | Sequence[Path],
+    path: AnyPath | Sequence[AnyPath],
     target: str | os.PathLike[str],
     *,
     components: Iterable[str] | None = None,
     fields: Iterable[str] | None = None,
     levels: tuple[int, int] | None = None,
+    max_level: int | None = None,
     covered: Covered = "auto",
     profile: Profile = "balanced",
     error_bound: ErrorBound | None = None,
@@ -36,14 +42,17 @@ def convert(
     progress: Progress | Literal[True] | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    on_error: OnError = "stop",
     durability: Durability = "full",
     reorder: bool = False,
 ) -> Conversion:
     """Convert a RAMSES output or a folder of them, a plotfile of AMReX, NetCDF files, or a mesh.
 
     Nothing is lost, unless an error bound is given. A folder of outputs becomes a series. It can be
-    continued: outputs that the store has already are skipped, each output is committed when it is
-    complete. Files of NetCDF and Zarr stores become a collection, as `ambar.ingest` makes it, which
+    continued: each output is committed when it is converted, and outputs that the store has already
+    are skipped. An output whose files have changed since (names, sizes, times of modification) is
+    converted again and replaces its step. An output that RAMSES has not finished writing is an
+    error. Files of NetCDF and Zarr stores become a collection, as `ambar.ingest` makes it, which
     has options of its own. A file of a mesh, of any format that PyVista reads, becomes what
     `ambar.write_mesh` makes of it; where it has several time steps, a `MeshSeries` of them. So do a
     collection or series of ParaView (.pvd, .vtu.series), and several files of meshes in the order
@@ -69,8 +78,13 @@ def convert(
         bound; "drop" leaves them out
         and takes the average for them; "keep" keeps them.
     levels
-        Of RAMSES, the `(lowest, highest)` level of the cells to keep; where cells of the highest
-        level are refined further, they are kept with the value RAMSES gives them.
+        Of RAMSES, the `(lowest, highest)` level of the leaf cells to keep, both included. As in
+        `Amr.cells`: cells of other levels, and cells that are refined, are left out.
+    max_level
+        Of RAMSES, the level at which the tree ends: refined cells of this level are kept as leaves
+        with the value that RAMSES stores in them, the mean of the finer cells, so that the cells
+        fill the volume. `levels` then selects among the leaves of this tree. A store has leaves
+        only, so that it cannot be read up to a `max_level`: convert with one.
     profile
         "fast" to read, "balanced", or "small".
     error_bound
@@ -88,6 +102,10 @@ def convert(
     resume
         Of NetCDF: add the files that the collection of that name lacks; of meshes, the time steps
         that the series lacks. A series of outputs does so anyway.
+    on_error
+        What happens if one of several outputs or files cannot be converted. "stop" raises the
+        error; what is committed stays. "skip" converts the others and lists the failed ones in
+        `Conversion.failed`; it raises the first error if none could be converted.
     durability
         "full": survives a power cut. "none" leaves out the fsyncs.
     reorder
@@ -98,12 +116,17 @@ def convert(
     NotFoundError
         If there is no output, or no component or field of a name.
     CorruptError
-        If a file of the output is damaged or cut short.
+        If a file of the output is damaged or cut short, or the output is not complete.
     InvalidError
         If an error bound is none, or is given for values that are no floats; if `levels` are given
-        for a plotfile, or `covered` for RAMSES, whose cells cover no others.
+        for a plotfile, or `covered` for RAMSES, whose cells cover no others; if a source is a store
+        already.
+    UnsupportedError
+        If `target` is a URL.
     BusyError
         If there is a store of that name, or another writer is at it.
+    FileExistsError
+        If there is something at `target`, of meshes.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     request = Request(
@@ -112,6 +135,7 @@ def convert(
         components=components,
         fields=fields,
         levels=levels,
+        max_level=max_level,
         covered=covered,
         profile=profile,
         error_bound=error_bound,
@@ -119,9 +143,11 @@ def convert(
         progress=progress,
         overwrite=overwrite,
         resume=resume,
+        on_error=on_error,
         durability=durability,
         reorder=reorder,
     )
+    refuse_url(target)
     kind = kind_of(paths)
     kind.check(request)
     return kind.convert(request)
@@ -133,18 +159,22 @@ def read_ramses(
     fields: Iterable[str] | None = None,
     region: Region | None = None,
     levels: tuple[int, int] | None = None,
+    max_level: int | None = None,
     threads: int | None = None,
 ) -> Snapshot:
     """Read a RAMSES output into memory, without a store: the same object as `ambar.open` gives.
+
+    `ambar.open` reads nothing until it is asked for, and then only the fields asked for.
 
     Parameters
     ----------
     path
         An ``output_NNNNN`` folder.
-    components, fields, levels, threads
+    components, fields, levels, max_level, threads
         As for `convert`.
     region
         A `Box`, `Sphere` or `Shell`: cells whose centre, and particles whose position, is inside.
+        It reaches over periodic faces of the box.
 
     Raises
     ------
@@ -162,7 +192,9 @@ def read_ramses(
         fields=listed(fields),
         region=None if region is None else region.to_code(info),
         levels=levels,
+        max_level=max_level,
         threads=threads,
+        whole=True,
     )
     snapshot = Snapshot(source)
     if any(name in source.components for name in AMR_COMPONENTS):
@@ -214,6 +246,8 @@ def export(
     processes: int | None = None,
     amrex_hdf5: bool = False,
     error_bound: ErrorBound | None = None,
+    overwrite: bool = False,
+    without_particles: bool = False,
     threads: int | None = None,
     progress: Progress | Literal[True] | None = None,
 ) -> Export | None:
@@ -240,6 +274,12 @@ def export(
         with which every program reads it whose HDF5 finds the plugin (docs/howto/hdf5-filter.md).
     error_bound
         With `amrex_hdf5`: how far values may be off, as for `convert`; by default not at all.
+    overwrite
+        Replace what is at `target`, when the export is complete: a file, or a folder that holds
+        nothing but such an export.
+    without_particles
+        With `amrex_hdf5`: leave out the particles of a store that has some, which such files do not
+        hold; by default that is an error.
     threads
         Threads to use for a plotfile; all cores by default.
     progress
@@ -254,11 +294,13 @@ def export(
     ------
     UnsupportedError
         If the store has neither cells of patches, nor datasets, nor a mesh; if PyVista does not
-        write a mesh in that format; if the format cannot keep what the meshes have.
+        write a mesh in that format; if the format cannot keep what the meshes have; if `target` is
+        a URL.
     InvalidError
-        If an option is for the other kind.
-    BusyError
-        If there is something at `target`.
+        If an option is for the other kind; if `overwrite` would replace the store, or a folder of
+        other files.
+    FileExistsError
+        If there is something at `target`, and `overwrite` is not set.
     CorruptError
         If a checksum differs.
     """
@@ -270,9 +312,15 @@ def export(
         processes=processes,
         amrex_hdf5=amrex_hdf5,
         error_bound=error_bound,
+        without_particles=without_particles,
         threads=threads,
         progress=progress,
     )
+    refuse_url(target)
     kind = export_kind_of(request)
     kind.check(request)
-    return kind.write(request)
+    if not overwrite:
+        return kind.write(request)
+    with replaced(Path(target), Path(store)) as place:
+        done = kind.write(dataclasses.replace(request, target=place))
+    return None if done is None else dataclasses.replace(done, target=os.fspath(target))

@@ -15,6 +15,7 @@ from ambar.writer import Durability, Profile
 Path: TypeAlias = "str | os.PathLike[str]"
 Progress: TypeAlias = Callable[[int, int], None]
 Covered: TypeAlias = Literal["auto", "drop", "keep"]
+OnError: TypeAlias = Literal["stop", "skip"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,13 @@ class Conversion:
     seconds: float
     """How long it took."""
     converted: list[str] = field(default_factory=list)
-    """The outputs converted."""
+    """The outputs converted that the store did not have."""
     skipped: list[str] = field(default_factory=list)
     """The outputs the store had already."""
+    replaced: list[str] = field(default_factory=list)
+    """The outputs converted again, because their files have changed."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The outputs that could not be converted, and why; see `on_error`."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Files and folders of a plotfile that are no part of the store, and why."""
 
@@ -51,8 +56,10 @@ class Request:
     components: Iterable[str] | None = None
     fields: Iterable[str] | None = None
     levels: tuple[int, int] | None = None
+    max_level: int | None = None
     covered: Covered = "auto"
     resume: bool = False
+    on_error: OnError = "stop"
     profile: Profile = "balanced"
     error_bound: ErrorBound | None = None
     threads: int | None = None

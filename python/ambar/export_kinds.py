@@ -29,6 +29,7 @@ class ExportRequest:
     processes: int | None = None
     amrex_hdf5: bool = False
     error_bound: ErrorBound | None = None
+    without_particles: bool = False
     threads: int | None = None
     progress: Progress | Literal[True] | None = None
 
@@ -134,6 +135,7 @@ def _hdf5(request: ExportRequest) -> None:
             request.store,
             request.target,
             error_bound=request.error_bound,
+            without_particles=request.without_particles,
             threads=request.threads,
             progress=report,
         )
@@ -143,7 +145,10 @@ _OF_DATASETS = ("format", "datasets", "processes")
 _NO_DATASETS = dict.fromkeys(
     _OF_DATASETS, "{path} is no collection: format, datasets and processes are for those"
 )
-_EXACT = {"error_bound": "error_bound is for plotfiles in HDF5: give amrex_hdf5=True"}
+_EXACT = {
+    option: f"{option} is for plotfiles in HDF5: give amrex_hdf5=True"
+    for option in ("error_bound", "without_particles")
+}
 _PLAIN = _EXACT | _NO_DATASETS
 KINDS = (
     ExportKind(

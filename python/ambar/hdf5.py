@@ -80,7 +80,7 @@ def filter(  # noqa: A001 - as h5py's users call it
     ----------
     error_bound
         How far values may be off: a number or its text, in the values' own unit; or a part of
-        `value_range`, such as ``"1e-3 of range"``. None: not at all.
+        `value_range`, such as ``"1e-3 of range"``. 0 or None: not at all.
     value_range
         ``(lowest, highest)`` of the values, which HDF5 hands to a filter chunk by chunk.
 
@@ -102,7 +102,7 @@ def filter(  # noqa: A001 - as h5py's users call it
 
 
 def absolute_bound(error_bound: float | str, value_range: Sequence[float] | None = None) -> float:
-    """Return a bound in the values' own unit; 0, which is lossless, where a range is empty.
+    """Return a bound in the values' own unit; 0, which is lossless, for 0 and an empty range.
 
     Raises InvalidError for what is no bound, and for a part of a range that is not given.
     """
@@ -111,10 +111,10 @@ def absolute_bound(error_bound: float | str, value_range: Sequence[float] | None
     try:
         bound = float(number)
     except ValueError:
-        bound = 0.0
-    if not 0.0 < bound < float("inf"):
+        bound = -1.0
+    if not 0.0 <= bound < float("inf"):
         raise _core.InvalidError(
-            f"{text!r} is no error bound: give a number above 0, or a part of the value range "
+            f"{text!r} is no error bound: give a number from 0 on, or a part of the value range "
             'such as "1e-3 of range"'
         )
     if not relative:

@@ -17,6 +17,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "float": (int, float),
     "int": int,
     "str": str,
+    "tuple[bool, ...]": tuple,
     "tuple[int, ...]": tuple,
 }
 _KM_PER_S_PER_MPC = 1e5 / 3.08567758128e24  # 1 km/s/Mpc in 1/s
@@ -44,6 +45,10 @@ class RunInfo(Protocol):
     @property
     def box_size(self) -> tuple[float, ...]:
         """Size of the box in each dimension, code length."""
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        """Whether the box is periodic, in each dimension; empty where this is not known."""
 
     @property
     def units(self) -> Units:
@@ -100,6 +105,8 @@ class Info:
     """Domains (files of a kind) the output was written in."""
     root: tuple[int, ...] = (1, 1, 1)
     """Root cells (of level 0) in each dimension."""
+    periodic: tuple[bool, ...] = ()
+    """Whether the box is periodic, in each dimension: where the run has no boundary cells."""
     aexp: float = 1.0
     """Expansion factor, 1 today and in runs without cosmology."""
     H0: float = 1.0
@@ -138,7 +145,7 @@ class Info:
             value = values.get(field.name)
             if value is None and field.default is not dataclasses.MISSING:
                 continue
-            if field.name == "root" and isinstance(value, list):
+            if str(field.type).startswith("tuple") and isinstance(value, list):
                 value = tuple(value)
             if not isinstance(value, _TYPES[str(field.type).removesuffix(" | None")]):
                 raise _invalid(f"the run information has {value!r} as its {field.name}")
@@ -148,7 +155,7 @@ class Info:
     @cached_property
     def units(self) -> Units:
         """Factors from code units to physical ones."""
-        return Units(self.unit_l, self.unit_d, self.unit_t)
+        return Units(self.unit_l, self.unit_d, self.unit_t, self.cosmological)
 
     @property
     def levels(self) -> tuple[int, int]:

@@ -4,8 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large a field's values are, so that their squares neither overflow nor vanish."""
+
+    unit: float
+    """A power of two near the largest finite value; 1 where there is none but 0."""
+    range: float
+    """The range of the finite values, in units."""
+
+
+def scale_of(values: np.ndarray) -> Scale:
+    """Return how large the finite values of a field are."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return Scale(1.0, 0.0)
+    low, high = float(finite.min()), float(finite.max())
+    largest = max(abs(low), abs(high))
+    # The smallest unit is one that values can be divided by.
+    unit = math.ldexp(1.0, max(math.frexp(largest)[1] - 1, -1022)) if largest else 1.0
+    return Scale(unit, high / unit - low / unit)
+
 
 WINDOW = 8
 """Cells along a side of the windows of structural similarity."""
@@ -26,7 +50,8 @@ def psnr(value_range: float, mean_square: float) -> float:
 def errors(values: np.ndarray, found: np.ndarray) -> np.ndarray:
     """Return `found` less `values`, float64; infinite where NaN and so on did not come back."""
     values, found = values.astype(np.float64), found.astype(np.float64)
-    with np.errstate(invalid="ignore"):  # infinities less infinities
+    # Infinities less infinities; errors that are larger than the largest number.
+    with np.errstate(invalid="ignore", over="ignore"):
         difference: np.ndarray = found - values
     odd = ~(np.isfinite(values) & np.isfinite(found))
     if odd.any():
@@ -49,7 +74,7 @@ def windows(places: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def ssim(
-    values: np.ndarray, found: np.ndarray, window: np.ndarray, value_range: float, ndim: int
+    values: np.ndarray, found: np.ndarray, window: np.ndarray, scale: Scale, ndim: int
 ) -> tuple[float, int]:
     """Return the mean structural similarity over windows that are at least half full of cells.
 
@@ -65,12 +90,14 @@ def ssim(
     """
     finite = np.isfinite(values) & np.isfinite(found)
     window = window[finite]
-    if value_range == 0 or not window.size:
+    if scale.range == 0 or not window.size:
         return math.nan, 0
+    a = values[finite] / np.float64(scale.unit)
+    b = found[finite] / np.float64(scale.unit)
     # Sums of squares lose less where values lie around 0.
-    middle = float(values[finite].mean(dtype=np.float64))
-    a = values[finite].astype(np.float64) - middle
-    b = found[finite].astype(np.float64) - middle
+    middle = float(a.mean())
+    a -= middle
+    b -= middle
     count = np.bincount(window)
     full = 2 * count >= WINDOW**ndim
     count = np.maximum(count, 1)
@@ -83,7 +110,7 @@ def ssim(
     variance_a = np.maximum(mean(a * a) - mean_a**2, 0.0)
     variance_b = np.maximum(mean(b * b) - mean_b**2, 0.0)
     covariance = mean(a * b) - mean_a * mean_b
-    one, two = (0.01 * value_range) ** 2, (0.03 * value_range) ** 2
+    one, two = (0.01 * scale.range) ** 2, (0.03 * scale.range) ** 2
     # Luminance counts from the field's own zero.
     mean_a, mean_b = mean_a + middle, mean_b + middle
     similar = (2 * mean_a * mean_b + one) * (2 * covariance + two)
@@ -94,7 +121,7 @@ def ssim(
 def histogram(errors: np.ndarray, scale: float, bins: int = 40) -> list[int]:
     """Return how many errors lie in each of `bins` parts of -scale to scale, others left out."""
     finite = errors[np.isfinite(errors)]
-    counts, _ = np.histogram(finite, bins=bins, range=(-(scale or 1.0), scale or 1.0))
+    counts, _ = np.histogram(finite / (scale or 1.0), bins=bins, range=(-1.0, 1.0))
     return [int(count) for count in counts]
 
 
@@ -119,6 +146,7 @@ def power_spectrum(
     modes
         The number of modes in it.
     """
+    grid = grid / scale_of(grid).unit
     contrast = grid / grid.mean() - 1
     lengths = np.array(grid.shape) * np.asarray(cell_size, np.float64)
     power = np.abs(np.fft.fftn(contrast)) ** 2 * lengths.prod() / grid.size**2

@@ -17,6 +17,7 @@ from ambar.dtypes import describe, to_bytes, to_zarr
 from ambar.launched import check_launched
 from ambar.nodes import absolute, to_json
 from ambar.ranks import Ranks
+from ambar.urls import refuse_url
 from ambar.writer import Durability
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
@@ -90,13 +91,17 @@ class MpiWriter(Closing):
     ) -> None:
         """Make an array that the ranks write before the next commit.
 
-        All ranks declare the same arrays, in the same order; nothing is communicated. Arguments are
-        as for `ambar.Writer.declare`.
+        All ranks declare the same arrays with the same arguments, in the same order; nothing is
+        communicated. A commit is refused where two ranks differ. Arguments are as for
+        `ambar.Writer.declare`.
 
         Parameters
         ----------
         blocks
             Who holds what, by `blocks`; by default rank 0 writes all of it.
+        fill_value
+            What values read as that no rank writes; zero by default. The array's
+            `unwritten_values` says how many these are.
         chunks, shards
             By default cut so that a rank's blocks hold whole shards where their places allow it:
             then no values go from rank to rank.
@@ -130,7 +135,7 @@ class MpiWriter(Closing):
     def write(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` from the index `start` on, a region that lies in one of this rank's blocks.
 
-        Each value is written once before a commit; what nobody writes is the fill value. The data
+        Each value is written once before a commit; what no rank writes is the fill value. The data
         are the caller's again when this returns.
 
         Parameters
@@ -161,6 +166,9 @@ class MpiWriter(Closing):
 
     def commit(self) -> None:
         """Make visible and durable what all ranks have written, at once: all of it, or nothing.
+
+        It is refused if ranks declared an array differently, or not all of them declared it; the
+        error names the array, the rank and what differs.
 
         Raises
         ------
@@ -275,7 +283,8 @@ def create(
     alignment
         Extents begin at multiples of it, in bytes: the file system's block or stripe.
     extent
-        Bytes that a rank takes from the counter at least; 0 for 1 MiB.
+        Bytes that a rank takes from the counter at least; 0 for 16 KiB, doubled each time up to
+        1 MiB.
     threads
         Threads that each rank encodes with.
 
@@ -321,6 +330,7 @@ def _start(
     profile: Profile,
     how: tuple[Placement, int, int, int],
 ) -> MpiWriter:
+    refuse_url(path)
     check_launched()
     ranks = Ranks(comm)
     core = invitation = None

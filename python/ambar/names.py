@@ -48,6 +48,7 @@ _QUANTITIES = {
     "potential": "specific_energy",
     "mass": "mass",
     "birth_time": "time",
+    "birth_epoch": "time",
     "x": "length",
     "y": "length",
     "z": "length",

@@ -12,6 +12,7 @@ from typing import Any
 from ambar import _core
 from ambar.amrex import AmrexSource, is_amrex
 from ambar.amrex_info import AmrexInfo
+from ambar.description import Description
 from ambar.info import Info, RunInfo
 from ambar.mesh.series import MeshSeries, is_mesh_series
 from ambar.opening import is_ramses
@@ -28,7 +29,7 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
     `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
     `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
-    chunks, codecs, raw and stored bytes); for collections those of
+    chunks, codecs, raw and stored bytes, unwritten values); for collections those of
     `ambar.collection.overview.overview_of`, for meshes and series of them those of
     `ambar.mesh.overview`.
     """
@@ -116,7 +117,7 @@ def _of_store(store: Store) -> dict[str, Any]:
     own = store.ambar_attributes()
     return {
         "path": store.location,
-        "kind": own.get("kind", "arrays"),
+        "kind": Description(own, store.location).optional_text("kind") or "arrays",
         "bytes": usage["total"],
         "usage": usage,
         "attributes": attributes,
@@ -142,6 +143,7 @@ def _array(store: Store, path: str) -> dict[str, Any]:
         "codecs": array.codecs,
         "raw_bytes": array.nbytes,
         "stored_bytes": array.stored_bytes,
+        "unwritten_values": array.unwritten_values,
     }
 
 

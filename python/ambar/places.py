@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import BinaryIO, TypeAlias
+from urllib.parse import urlsplit
 
 from ambar import _core
 from ambar.store import Store
-from ambar.urls import core_options
+from ambar.urls import core_options, is_url
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Place: TypeAlias = str | os.PathLike[str] | Bytes | BinaryIO
 """A path, a URL, the bytes of a store's file, or a binary file object that has them."""
+
+# A store's file begins with the local header of a ZIP entry of this name (docs/format.md).
+_ZIP, _MARKER = b"PK\x03\x04", b"ambar"
+_NAME_LENGTH, _NAME = 26, 30
 
 
 class Held:
@@ -64,6 +71,41 @@ def taken(place: Place | Held) -> str | os.PathLike[str] | Held:
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise _core.InvalidError(f"{name} gives {type(data).__name__}, not bytes: open it as 'rb'")
     return Held(data, name)
+
+
+def refuse_store(path: str | os.PathLike[str]) -> None:
+    """Raise InvalidError if `path`, which is to be converted to a store, is one already."""
+    if is_store(path):
+        raise _core.InvalidError(
+            f"{os.fspath(path)} is a store of ambar already; `ambar compact` rewrites a store "
+            "without dead bytes, `ambar export` writes its contents as files; converting stores "
+            "to stores is not supported yet"
+        )
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a store that ambar wrote: a file, a folder, or what was copied out of it."""
+    if is_url(path):
+        return urlsplit(os.fspath(path)).path.rstrip("/").endswith(".ambar")
+    place = Path(path)
+    if place.is_dir():
+        return (place / ".ambar").is_dir() or _has_kind(place / "zarr.json")
+    try:
+        with place.open("rb") as file:
+            head = file.read(_NAME + len(_MARKER))
+    except OSError:
+        return False
+    length = int.from_bytes(head[_NAME_LENGTH : _NAME_LENGTH + 2], "little")
+    return head.startswith(_ZIP) and length == len(_MARKER) and head.endswith(_MARKER)
+
+
+def _has_kind(document: Path) -> bool:
+    """Whether a group's metadata have the attribute that says what a store of ambar holds."""
+    try:
+        attributes = json.loads(document.read_bytes())["attributes"]
+        return "kind" in attributes["ambar"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def open_store(place: Place | Held, storage_options: Mapping[str, object] | None = None) -> Store:

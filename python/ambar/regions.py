@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from ambar._core import InvalidError
 
 if TYPE_CHECKING:
+    from ambar._core import Periodic
     from ambar._core import Region as CoreRegion
     from ambar.info import RunInfo
 
 Numbers: TypeAlias = Sequence[float | None]
 Center: TypeAlias = str | Sequence[float | str]
+
+Bounds: TypeAlias = Sequence[float]
+"""As VTK has them: (x0, x1, y0, y1, z0, z1)."""
 
 _CENTER_NAMES = ("bc", "boxcenter")
 
@@ -46,6 +50,15 @@ def _start(info: RunInfo, unit: str) -> tuple[float, ...]:
     return info.lower if unit == "box" else (0.0,) * info.ndim
 
 
+def _periodic(info: RunInfo) -> Periodic:
+    """Return the lower corner and the sides of the box, infinite where it is not periodic."""
+    periodic = info.periodic or (False,) * info.ndim
+    sides = (
+        size if wraps else math.inf for size, wraps in zip(info.box_size, periodic, strict=True)
+    )
+    return info.lower, tuple(sides)
+
+
 def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise InvalidError(f"{value} cannot place a region; use finite numbers")
@@ -61,6 +74,9 @@ def _radius(value: float, scale: float) -> float:
 @dataclass(frozen=True)
 class Box:
     """Everything from `lo` to `hi`; a cell or particle counts if its centre is inside.
+
+    Where the run's box is periodic (``info.periodic``), what reaches over a face enters again at
+    the opposite one; an open side ends at the face. Grids, slices and projections end at the faces.
 
     Parameters
     ----------
@@ -82,7 +98,7 @@ class Box:
 
     def to_code(self, info: RunInfo) -> CoreRegion:
         """Return the region in code length for data of `info`'s dimensions and units."""
-        return ("box", *self.corners(info))
+        return ("box", *self.corners(info), _periodic(info))
 
     def coordinates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners as coordinates of a mesh, which has neither a box nor a unit.
@@ -124,6 +140,28 @@ class Box:
         return _in_order(self, lo, hi)
 
 
+def as_box(region: Box | Bounds) -> Box:
+    """Return a part of a mesh as a `Box`: one unchanged, or bounds (x0, x1, y0, y1, z0, z1).
+
+    Raises
+    ------
+    InvalidError
+        If it is neither.
+    """
+    if isinstance(region, Box):
+        return region
+    try:
+        bounds = [float(number) for number in region]
+    except (TypeError, ValueError):
+        bounds = []
+    if len(bounds) != 6:
+        raise InvalidError(
+            f"invalid part of a mesh: {region!r:.80}; expected an ambar.Box, or bounds "
+            "(x0, x1, y0, y1, z0, z1) such as mesh.bounds"
+        )
+    return Box(bounds[::2], bounds[1::2], unit="code")
+
+
 def _in_order(
     box: Box, lo: tuple[float, ...], hi: tuple[float, ...]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -145,7 +183,8 @@ def _corner(
 class Sphere:
     """Everything within `radius` of `center` (a disc in two dimensions, an interval in one).
 
-    `center` and `unit` are as for `Box`.
+    `center` and `unit` are as for `Box`. Where the run's box is periodic, distances are those to
+    the nearest image of the center.
     """
 
     center: Center
@@ -156,14 +195,14 @@ class Sphere:
         """Return the region in code length for data of `info`'s dimensions and units."""
         scale = length_of_unit(info, self.unit)
         center = _center(self.center, info, self.unit)
-        return ("sphere", center, _radius(self.radius, scale))
+        return ("sphere", center, _radius(self.radius, scale), _periodic(info))
 
 
 @dataclass(frozen=True)
 class Shell:
     """Everything between the distances `inner` and `outer` of `center`.
 
-    `center` and `unit` are as for `Box`.
+    `center` and `unit` are as for `Box`, distances as for `Sphere`.
     """
 
     center: Center
@@ -177,7 +216,8 @@ class Shell:
         inner, outer = _radius(self.inner, scale), _radius(self.outer, scale)
         if inner > outer:
             raise InvalidError(f"the shell's inner radius {self.inner} exceeds {self.outer}")
-        return ("shell", _center(self.center, info, self.unit), inner, outer)
+        center = _center(self.center, info, self.unit)
+        return ("shell", center, inner, outer, _periodic(info))
 
 
 Region: TypeAlias = Box | Sphere | Shell

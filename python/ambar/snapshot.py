@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ambar import _core
 from ambar.amr import Amr
+from ambar.description import Description
 from ambar.info import Info, RunInfo, info_of
 from ambar.names import resolve_all
 from ambar.rows import Particles
@@ -60,13 +62,14 @@ class StoredSource:
         self.location = store.location + (f" {path}" if self.path else "")
         try:
             self.info = info_of(attributes.get("source"), attributes["info"])
-            components = attributes.get("components", {})
-            self.components = {name: list(fields) for name, fields in components.items()}
-            self.missing: Mapping[str, str] = dict(attributes.get("missing", {}))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _core.CorruptError(
                 f"{self.location}: the attributes are not those of a snapshot: {error!r}"
             ) from error
+        about = Description({"components": {}, "missing": {}, **attributes}, self.location)
+        components, missing = about.object("components"), about.object("missing")
+        self.components = {name: list(components.texts(name)) for name in components}
+        self.missing: Mapping[str, str] = {name: missing.text(name) for name in missing}
 
     def amr(self) -> _core.Amr:
         """Return the cells."""
@@ -78,7 +81,12 @@ class StoredSource:
 
 
 class RamsesSource:
-    """A RAMSES output; data are read when first asked for, and kept."""
+    """A RAMSES output; its files are read when first asked for, and what was read is kept.
+
+    With `whole` a component is read as a whole, out of what `region`, `levels` and `max_level`
+    leave of it. Without, each field is read when it is first asked for, and a region of cells is
+    read out of the domains around it as long as nothing else was.
+    """
 
     def __init__(
         self,
@@ -89,12 +97,16 @@ class RamsesSource:
         fields: list[str] | None = None,
         region: _core.Region | None = None,
         levels: tuple[int, int] | None = None,
+        max_level: int | None = None,
         threads: int | None = None,
+        whole: bool = False,
     ) -> None:
         self._core = core
+        self._whole = whole
         self.location = location
         self.info = Info.from_dict(json.loads(core.info))
-        self._selection = (region, levels, threads)
+        self._selection = (region, levels, max_level)
+        self._threads = threads
         found = json.loads(core.components)
         self.missing = {c["name"]: str(c["why"]) for c in found if not c["present"]}
         there = {c["name"]: list(c["fields"]) for c in found if c["present"]}
@@ -102,16 +114,19 @@ class RamsesSource:
 
     def amr(self) -> _core.Amr:
         """Read the cells."""
-        region, levels, threads = self._selection
         chosen = [name for name in AMR_COMPONENTS if name in self.components]
         fields = [field for name in chosen for field in self.components[name]]
-        return self._core.amr(chosen, fields, region, levels, threads, None)
+        if not self._whole:
+            return self._core.amr_on_demand(fields)
+        return self._core.amr(chosen, fields, *self._selection, self._threads, None)
 
     def table(self, name: str) -> _core.Table | None:
         """Read particles, sinks or clumps."""
         if name == "particles":
-            region, _, threads = self._selection
-            return self._core.particles(self.components[name], region, threads, None)
+            if not self._whole:
+                return self._core.particles_on_demand(self.components[name])
+            region, *_ = self._selection
+            return self._core.particles(self.components[name], region, self._threads, None)
         return self._core.sinks() if name == "sinks" else self._core.clumps()
 
     def _chosen(
@@ -139,8 +154,9 @@ class RamsesSource:
 class Snapshot:
     """One output of a simulation.
 
-    `info` and `components` are known at once; `amr`, `particles`, `sinks` and `clumps` open what
-    there is, and raise NotFoundError, saying why, for what there is not.
+    `info` and `components` are known when it is opened; `amr`, `particles`, `sinks` and `clumps`
+    open a component, and raise NotFoundError with the reason if the output lacks it. Values are
+    read when a method of these asks for them.
     """
 
     def __init__(self, source: Source) -> None:
@@ -237,10 +253,24 @@ class Snapshot:
     def to_yt(self) -> Any:
         """Return a yt dataset in memory: of the cells, or where there are none, of the particles.
 
-        ``snapshot.amr.to_yt()`` and ``snapshot.particles.to_yt()`` give either.
+        ``snapshot.amr.to_yt()`` and ``snapshot.particles.to_yt()`` give either. Units, gamma and
+        cosmology are those of yt's own reader of RAMSES; ("gas", "temperature") is T/mu. Fields
+        whose unit is not known, such as photon densities, are dimensionless, in code units. A
+        warning lists the components that are left out.
         """
         has_cells = any(name in self._source.components for name in AMR_COMPONENTS)
-        return self.amr.to_yt() if has_cells else self.particles.to_yt()
+        if not has_cells:
+            return self.particles.to_yt()
+        dataset = self.amr.to_yt()
+        tables = [name for name in self._source.components if name in TABLE_COMPONENTS]
+        if tables:
+            warnings.warn(
+                f"to_yt leaves out {', '.join(tables)}: a dataset of yt has the cells alone; "
+                "snapshot.particles.to_yt() returns one of the particles, and "
+                "snapshot.sinks.read() and snapshot.clumps.read() tables",
+                stacklevel=2,
+            )
+        return dataset
 
     def __repr__(self) -> str:
         """Return a few lines: where it is, what it has, box and time."""

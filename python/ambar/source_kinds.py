@@ -7,18 +7,21 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ambar import _core, converted
 from ambar.amrex import is_amrex, source_of
 from ambar.bounds import listed_bounds
-from ambar.collection.sources import is_source
+from ambar.collection.sources import SUFFIXES, is_source
 from ambar.converted import Conversion, Request, listed, refuse, shown
 from ambar.mesh.files.foreign import is_mesh_file
 from ambar.mesh.files.timed import is_timed
 from ambar.names import resolve, resolve_all
 from ambar.opening import outputs
+from ambar.places import refuse_store
+from ambar.urls import is_url
 
 Paths = Sequence[converted.Path]
 
@@ -51,8 +54,12 @@ def kind_of(paths: Paths) -> SourceKind:
     NotFoundError
         If it is no source of any kind.
     InvalidError
-        If several paths were given that are no one source.
+        If a path is a store already, or a URL; if several paths were given that are no one source.
     """
+    for path in paths:
+        refuse_store(path)
+        if is_url(path):
+            raise _core.InvalidError(f"{path}: only local files are converted; download it first")
     for kind in KINDS:
         if kind.recognises(paths):
             return kind
@@ -70,6 +77,33 @@ def _nothing(path: converted.Path) -> OSError | _core.NotFoundError:
         "plotfile of AMReX (Header), no NetCDF files or Zarr stores, and no mesh: give the folder "
         "of an output, or a file"
     )
+
+
+def check_recognised(paths: Paths) -> None:
+    """Raise UnsupportedError, which names the formats, if nothing reads the only file of `paths`.
+
+    Files of NetCDF may have any name; xarray's engines recognise them by what they begin with.
+    """
+    from ambar.mesh.files.foreign import readable_suffixes
+
+    place = Path(paths[0])
+    if len(paths) != 1 or not place.is_file() or place.suffix.lower() in SUFFIXES:
+        return
+    if find_spec("xarray") is None:
+        return  # the error then says how to install it
+    from xarray.backends.plugins import guess_engine
+
+    try:
+        guess_engine(place)
+    except ValueError:
+        with place.open("rb") as file:
+            start = file.read(8)
+        raise _core.UnsupportedError(
+            f"{place}: no reader for the suffix {place.suffix!r} and a file that begins with "
+            f"{start!r}; ambar converts outputs of RAMSES, plotfiles of AMReX, NetCDF and HDF5 "
+            "files, Zarr stores, and what PyVista and meshio read: "
+            f"{' '.join(sorted(readable_suffixes()))}"
+        ) from None
 
 
 def _one(recognises: Callable[[converted.Path], object]) -> Callable[[Paths], bool]:
@@ -120,9 +154,11 @@ def _output(request: Request) -> Conversion:
             listed(request.components),
             None if names is None else resolve_all(names, known),
             request.levels,
+            request.max_level,
             compression,
             request.durability,
             request.overwrite,
+            request.on_error,
             request.threads,
             report,
         )
@@ -130,12 +166,15 @@ def _output(request: Request) -> Conversion:
 
 
 def _known(path: converted.Path) -> list[str]:
-    """Return the names of the fields that a RAMSES output, or a run's first one, has."""
-    first = next(iter(outputs(path)), None)
-    if first is None:
-        return []
-    found = json.loads(_core.Ramses(str(first)).components)
-    return [name for component in found for name in component["fields"]]
+    """Return the names of the fields of a RAMSES output, or of a run's first one that opens."""
+    for output in outputs(path):
+        try:
+            found = json.loads(_core.Ramses(str(output)).components)
+        except (_core.AmbarError, OSError):
+            continue  # the conversion reports it
+        if names := [name for component in found for name in component["fields"]]:
+            return names
+    return []
 
 
 def _conversion(request: Request, report: dict[str, Any]) -> Conversion:
@@ -145,6 +184,7 @@ def _conversion(request: Request, report: dict[str, Any]) -> Conversion:
 def _files(request: Request) -> Conversion:
     from ambar.collection.ingest import ingest
 
+    check_recognised(request.paths)
     return ingest(
         request.paths,
         request.target,
@@ -152,6 +192,7 @@ def _files(request: Request) -> Conversion:
         progress=request.progress,
         overwrite=request.overwrite,
         resume=request.resume,
+        on_error=request.on_error,
         **request.writing,
     )
 
@@ -159,13 +200,16 @@ def _files(request: Request) -> Conversion:
 def _no_cells(what: str) -> dict[str, str]:
     """Return what is said of the options that are for cells."""
     why = f"{{path}}: {what} no components, levels or covered cells"
-    return dict.fromkeys(("components", "levels", "covered"), why)
+    return dict.fromkeys(("components", "levels", "max_level", "covered"), why)
 
 
 _NO_MESH = {"reorder": "{path}: reorder is for files of meshes"}
+_ONE_SOURCE = {"on_error": "{path}: on_error is for several outputs, or files of NetCDF"}
 
 
-_NO_PARTS = _no_cells("a mesh has") | {"fields": "{path}: a mesh is converted as a whole"}
+_NO_PARTS = (
+    _no_cells("a mesh has") | {"fields": "{path}: a mesh is converted as a whole"} | _ONE_SOURCE
+)
 MESH_STEPS = SourceKind("time steps of meshes", is_timed, _mesh_steps, _NO_PARTS)
 MESH = SourceKind("mesh", _one(is_mesh_file), _mesh, _NO_PARTS)
 PLOTFILE = SourceKind(
@@ -174,8 +218,10 @@ PLOTFILE = SourceKind(
     _plotfile,
     {
         "levels": "a plotfile is converted with all its levels",
+        "max_level": "a plotfile is converted with all its levels",
         "resume": "resume is for collections; a plotfile is converted at once",
     }
+    | _ONE_SOURCE
     | _NO_MESH,
 )
 OUTPUT = SourceKind(

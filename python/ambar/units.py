@@ -75,6 +75,12 @@ class Units:
     unit_l: float
     unit_d: float
     unit_t: float
+    cosmological: bool = False
+    """Whether the run expands: it writes birth times as conformal times then."""
+
+    def is_conformal(self, field: str) -> bool:
+        """Return whether a field holds conformal times: birth times of a cosmological run."""
+        return self.cosmological and field != "time" and quantity_of(field) == "time"
 
     @property
     def unit_v(self) -> float:
@@ -158,9 +164,18 @@ class Units:
         InvalidError
             If the quantity has no units here, or no unit of that name; the message names those
             there are.
+        UnsupportedError
+            For birth times of a cosmological run, which are conformal times.
         """
         if unit == "code":
             return 1.0
+        if self.is_conformal(quantity):
+            from ambar._core import UnsupportedError
+
+            raise UnsupportedError(
+                f"{quantity!r} cannot be converted to {unit!r}: a cosmological run writes birth "
+                "times as conformal times, whose conversion is not supported yet; ask for 'code'"
+            )
         known = self.factors
         kind = quantity if quantity in known else quantity_of(quantity)
         if kind is None:

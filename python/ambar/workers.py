@@ -35,6 +35,30 @@ class Failure:
     """What stands for the result of a task that failed."""
 
     why: str
+    error: Exception | None = None
+    """The error, if it is one of ambar's, or one of Python's that says what to do."""
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Return what is known of an error; it can be sent to another process."""
+        if isinstance(error, OSError):
+            # Libraries have numbers of their own, below zero.
+            known = error.errno is not None and error.errno > 0
+            return cls(explained(error), OSError(error.errno, error.strerror) if known else None)
+        if isinstance(error, _core.AmbarError):
+            return cls(explained(error), type(error)(str(error)))
+        # Libraries derive errors from these that are made of other arguments.
+        kinds: tuple[type[Exception], ...] = (ModuleNotFoundError, ImportError, MemoryError)
+        kind = next((kind for kind in kinds if isinstance(error, kind)), None)
+        return cls(explained(error), None if kind is None else kind(str(error)))
+
+    def raised_for(self, path: str, advice: str) -> Exception:
+        """Return the error to raise for a file that could not be read."""
+        if isinstance(self.error, OSError):
+            return OSError(self.error.errno, f"{self.error.strerror}{advice}", path)
+        if self.error is None:
+            return _core.CorruptError(f"{path}: {self.why}{advice}")
+        return type(self.error)(f"{path}: {self.error}{advice}")
 
 
 class Workers:
@@ -105,7 +129,8 @@ class Workers:
             ended = worker
             worker = None
             self._all.remove(ended)
-            return Failure(f"the process that worked on it {ended.end()}")
+            why = f"the process that worked on it {ended.end()}"
+            return Failure(why, _core.AmbarError(why))
         finally:
             self._idle.put(worker)
 
@@ -176,7 +201,7 @@ def _answer(pipe: Connection) -> Any:
     except (EOFError, ConnectionError):
         raise
     except Exception as error:  # whatever a file may cause is told to the user
-        return Failure(explained(error))
+        return Failure.of(error)
 
 
 def explained(error: BaseException) -> str:

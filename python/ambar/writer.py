@@ -14,6 +14,7 @@ from ambar.bounds import as_text
 from ambar.closing import Closing
 from ambar.dtypes import describe, to_bytes, to_zarr
 from ambar.nodes import absolute, to_json
+from ambar.urls import refuse_url
 
 Profile: TypeAlias = Literal["fast", "balanced", "small"]
 Durability: TypeAlias = Literal["full", "none"]
@@ -24,6 +25,9 @@ class Writer(Closing):
 
     What was put since the last commit is invisible to readers until the next one, and all of it
     visible then, whenever the writer is killed.
+
+    Threads may share a writer: each method is one step, which others wait for. A commit has what
+    the methods did that returned before it. Data must not change while a method has them.
     """
 
     def __init__(self, core: _core.Writer) -> None:
@@ -234,9 +238,12 @@ def create(
     ------
     BusyError
         If there is a file of that name, or another writer is at it.
+    UnsupportedError
+        If `path` is a URL.
     OSError
         If the file system refuses.
     """
+    refuse_url(path)
     mode: Literal["create", "overwrite"] = "overwrite" if overwrite else "create"
     return Writer(_core.Writer(os.fspath(path), mode, directory, durability, profile, threads))
 
@@ -254,4 +261,5 @@ def append(
     `ambar.compact` takes out. Raises NotFoundError if there is no store, BusyError if another
     writer is at it.
     """
+    refuse_url(path)
     return Writer(_core.Writer(os.fspath(path), "append", False, durability, profile, threads))

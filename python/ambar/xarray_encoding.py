@@ -41,7 +41,8 @@ class ArrayEncoding:
         """Take what counts from the encoding of `variable`.
 
         With `explicit`, which is an encoding given for this write, a key of no meaning raises
-        ValueError; else it is left over from where the variable was read, and passed over.
+        ValueError; else it is left over from where the variable was read, and passed over. So are
+        shards that a variable was read with, where its chunks have been changed and do not fit.
         """
         encoding = dict(variable.encoding)
         unknown = [key for key in encoding if key not in KEYS and key != "_FillValue"]
@@ -56,9 +57,11 @@ class ArrayEncoding:
             fill = np.nan  # as xarray's own Zarr backend
         chunks = _lengths(encoding.get("chunks"), "chunks", variable, name)
         shards = _lengths(encoding.get("shards"), "shards", variable, name)
+        if not explicit and "preferred_chunks" in encoding and not _divides(chunks, shards):
+            shards = None  # of the store it was read from; its chunks have been changed since
         if not explicit and chunks:
             chunks, shards = _cut_to(variable.shape, chunks, shards)
-        if chunks and shards and any(s % c for s, c in zip(shards, chunks, strict=True)):
+        if chunks and shards and not _divides(chunks, shards):
             raise ValueError(
                 f"encoding['shards']={shards} of variable {name!r} are no multiples of "
                 f"encoding['chunks']={chunks}"
@@ -96,6 +99,13 @@ def _lengths(given: Any, key: str, variable: xr.Variable, name: str) -> tuple[in
     if len(lengths) != variable.ndim:
         return None  # left over from before dimensions were added or taken away
     return tuple(int(length) for length in lengths)
+
+
+def _divides(chunks: tuple[int, ...] | None, shards: tuple[int, ...] | None) -> bool:
+    """Whether shards are whole chunks."""
+    if not chunks or not shards:
+        return False
+    return all(s % c == 0 for s, c in zip(shards, chunks, strict=True))
 
 
 def _cut_to(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import inspect
 import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,7 @@ from xarray.core import indexing
 import ambar.xarray  # noqa: F401 - registers the accessor
 from ambar import _core
 from ambar.array import Array
-from ambar.cached import Kept, open_cached, place_of
+from ambar.cached import OpenedStore, open_last, place_of
 from ambar.store import Store
 from ambar.urls import is_url
 
@@ -35,10 +36,10 @@ _VARIABLE_LENGTH = {"string": create_vlen_dtype(str), "bytes": create_vlen_dtype
 
 
 class LazyArray(BackendArray):
-    """An array of a store that is read when indexed; pickles as the store's path."""
+    """An array of a store that is read when indexed; pickles as the store's place and commit."""
 
-    def __init__(self, path: Kept, node: str, array: Array) -> None:
-        self.path = path
+    def __init__(self, opened: OpenedStore, node: str, array: Array) -> None:
+        self.opened = opened
         self.node = node
         self.shape = array.shape
         self.dtype = _VARIABLE_LENGTH.get(array.type_name, array.dtype)
@@ -52,27 +53,27 @@ class LazyArray(BackendArray):
         return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        array = open_cached(self.path)[self.node]
+        array = self.opened.store[self.node]
+        # The commit is the same; stores that another program wrote have none.
         if array.shape != self.shape or array.dtype != self.dtype:
             raise _core.InvalidError(
-                f"{self.path}: {self.node} was {self.dtype}{self.shape} when it was opened and is "
-                f"{array.dtype}{array.shape} now; open the store again"
+                f"{self.opened}: {self.node} was {self.dtype}{self.shape} when it was opened and "
+                f"is {array.dtype}{array.shape} now; open the store again"
             )
         return array.read(key)
 
 
 class GroupStore(AbstractDataStore):
-    """The arrays of one group, as xarray's variables."""
+    """The arrays of one group of a commit, as xarray's variables."""
 
-    def __init__(self, path: Kept, group: str, store: Store | None = None) -> None:
-        self.path = path
+    def __init__(self, opened: OpenedStore, group: str) -> None:
+        self.opened = opened
         self.group = group.strip("/")
-        self._store = store
 
     @property
     def store(self) -> Store:
-        """The store that was given, else the last commit of what lies at the path."""
-        return self._store or open_cached(self.path)
+        """The store."""
+        return self.opened.store
 
     def array(self, name: str) -> Array:
         """Return the array of a variable."""
@@ -96,7 +97,7 @@ class GroupStore(AbstractDataStore):
         store = self.store
         if store.core.kind(f"/{self.group}") != "group":
             raise _core.NotFoundError(
-                f"{self.path}: no group {self.group!r}; there are: {', '.join(store.groups)}"
+                f"{self.opened}: no group {self.group!r}; there are: {', '.join(store.groups)}"
             )
         children = store.core.children(f"/{self.group}")
         paths = [path.strip("/") for path, kind in children if kind == "array"]
@@ -104,7 +105,7 @@ class GroupStore(AbstractDataStore):
 
     def get_encoding(self) -> dict[str, Any]:
         """Return where the dataset comes from."""
-        return {"source": str(self.path)}
+        return {"source": str(self.opened)}
 
     def _variable(self, store: Store, node: str) -> xr.Variable:
         array = store[node]
@@ -122,7 +123,7 @@ class GroupStore(AbstractDataStore):
         attributes = dict(array.attributes)
         if "_FillValue" in attributes:
             attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
-        data = indexing.LazilyIndexedArray(LazyArray(self.path, node, array))
+        data = indexing.LazilyIndexedArray(LazyArray(self.opened, node, array))
         return xr.Variable(dims, data, attributes, encoding)
 
 
@@ -180,8 +181,8 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         **decoding: Any,
     ) -> xr.Dataset:
         """Open the arrays of one group, by default the root, as a Dataset."""
-        place = place_of(filename_or_obj, storage_options)
-        return _dataset(place, group or "", drop_variables, decoding)
+        opened = _opened(filename_or_obj, storage_options)
+        return _dataset(opened, group or "", drop_variables, decoding)
 
     def open_groups_as_dict(
         self,
@@ -193,12 +194,12 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         **decoding: Any,
     ) -> dict[str, xr.Dataset]:
         """Open every group at or below `group`, by its path from there."""
-        path = place_of(filename_or_obj, storage_options)
+        opened = _opened(filename_or_obj, storage_options)
         base = (group or "").strip("/")
-        GroupStore(path, base).get_attrs()  # raises NotFoundError where there is no such group
+        GroupStore(opened, base).get_attrs()  # raises NotFoundError where there is no such group
         return {
-            relative: _dataset(path, full, drop_variables, decoding)
-            for relative, full in _groups(open_cached(path), base)
+            relative: _dataset(opened, full, drop_variables, decoding)
+            for relative, full in _groups(opened.store, base)
         }
 
     def open_datatree(
@@ -210,15 +211,33 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
+def _opened(place: Any, storage_options: Mapping[str, object] | None) -> OpenedStore:
+    """Open the last commit of a store."""
+    kept = place_of(place, storage_options)
+    return OpenedStore.of(kept, open_last(kept))
+
+
 def _dataset(
-    path: Kept,
+    opened: OpenedStore,
     group: str,
     drop_variables: str | Iterable[str] | None,
     decoding: Mapping[str, Any],
 ) -> xr.Dataset:
-    dataset: xr.Dataset = StoreBackendEntrypoint().open_dataset(
-        GroupStore(path, group), drop_variables=drop_variables, **decoding
-    )
+    open_dataset = StoreBackendEntrypoint().open_dataset
+    # An option that xarray does not know is a TypeError, and not the group's fault.
+    inspect.signature(open_dataset).bind(None, **decoding)
+    try:
+        dataset: xr.Dataset = open_dataset(
+            GroupStore(opened, group), drop_variables=drop_variables, **decoding
+        )
+    except (_core.AmbarError, OSError):
+        raise
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise _core.InvalidError(
+            f"{opened.store.location}: xarray cannot make a Dataset of the group "
+            f"/{group.strip('/')}: {error}; read its arrays with ambar.open, or leave out "
+            "variables with drop_variables="
+        ) from error
     return dataset
 
 

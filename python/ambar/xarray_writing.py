@@ -15,7 +15,9 @@ from xarray import conventions
 
 from ambar import _core
 from ambar.array import Array
+from ambar.cached import OpenedStore
 from ambar.store import Store
+from ambar.urls import refuse_url
 from ambar.writer import Durability, Profile, Writer, append, create
 from ambar.xarray_dask import Piece, absolute_bound, aligned, compute_and_write
 from ambar.xarray_encoding import ArrayEncoding, divide
@@ -59,6 +61,7 @@ def write_nodes(
 
     Returns None, or with ``compute=False`` a `dask.delayed.Delayed` that writes what dask computes.
     """
+    refuse_url(path)
     mode = chosen_mode(mode, append_dim=append_dim, region=region)
     for node in nodes:
         for variable in node.dataset.variables.values():
@@ -146,7 +149,7 @@ class Session:
         """Write a dataset as a group, but for what dask has to compute."""
         committed = None
         if self._store is not None and node.group in self._store.groups:
-            committed = GroupStore(os.fspath(self._path), node.group, self._store)
+            committed = GroupStore(OpenedStore.of(str(self._path), self._store), node.group)
         dataset, slices = _with_region(node.dataset, committed, region, append_dim, mode)
         known = [] if committed is None else list(committed.get_variables())
         if twice := [name for name in node.encoding if name in known]:

@@ -162,6 +162,8 @@ pub fn read_box<'py>(
 struct Boxes {
     hierarchy: PatchHierarchy,
     fields: Vec<String>,
+    /// The fields' names in the file.
+    original: Vec<String>,
     dtype: DataType,
     /// `read(level, box, field)` gives a C-contiguous array of the box's values, x fastest.
     read: Py<PyAny>,
@@ -193,8 +195,10 @@ impl PatchSource for Boxes {
         field: &str,
         out: &mut [u8],
     ) -> ambar::Result<()> {
+        let number = self.fields.iter().position(|name| name == field);
+        let original = number.and_then(|number| self.original.get(number));
         let values = Python::attach(|py| {
-            let values = self.read.bind(py).call1((level, index, field))?;
+            let values = self.read.bind(py).call1((level, index, original))?;
             let lent = Lent::new(&values, false)?;
             if lent.bytes().len() == out.len() {
                 out.copy_from_slice(lent.bytes());
@@ -243,20 +247,32 @@ impl Patches {
             upper: point(&found.upper, 0.0),
             levels: found.levels.iter().map(level).collect(),
         };
+        let fields = amrex::field_names(&found.fields, found.ndim);
+        let run = Run {
+            renamed: amrex::renamed(&fields, &found.fields),
+            ..found.run
+        };
         Ok(Self {
             inner: Arc::new(Boxes {
                 hierarchy,
-                fields: found.fields,
+                fields,
+                original: found.fields,
                 dtype,
                 read,
             }),
             about: About {
                 name: found.name,
                 info: found.info,
-                run: found.run,
+                run,
                 usage: (found.files, found.bytes),
             },
         })
+    }
+
+    /// The names under which the fields are stored.
+    #[getter]
+    fn fields(&self) -> Vec<String> {
+        self.inner.fields.clone()
     }
 
     #[pyo3(signature = (fields=None))]

@@ -7,6 +7,7 @@ use ambar::kinds::amr::{AmrTree, PatchAmr, Weight, Window};
 use ambar::kinds::region::Region;
 use ambar::kinds::select::Selection;
 use ambar::{Column, DataType};
+use ambar_formats::ramses::OutputCells;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,17 +17,20 @@ use crate::kinds::{fill, lend_whole, selection};
 use crate::memory::{numpy_dtype, to_numpy};
 use crate::threads::detached;
 
-/// A hierarchy of either layout.
+/// A hierarchy of any layout.
 enum Cells {
     Tree(AmrTree),
+    /// A tree that is read from RAMSES' files when it is needed.
+    Output(OutputCells),
     Patches(PatchAmr),
 }
 
-/// Calls the same method of either layout.
+/// Calls the same method of any layout, which returns a result of the library.
 macro_rules! either {
     ($cells:expr, $inner:ident => $call:expr) => {
         match $cells {
             Cells::Tree($inner) => $call,
+            Cells::Output(output) => output.tree().and_then(|$inner| $call),
             Cells::Patches($inner) => $call,
         }
     };
@@ -46,6 +50,13 @@ impl Amr {
         }
     }
 
+    /// Binds the cells of an output.
+    pub fn of_output(output: OutputCells) -> Self {
+        Self {
+            inner: Arc::new(Cells::Output(output)),
+        }
+    }
+
     /// Binds patches.
     pub fn of_patches(patches: PatchAmr) -> Self {
         Self {
@@ -53,27 +64,48 @@ impl Amr {
         }
     }
 
-    fn window(&self, level: u8, lo: &[f64], hi: &[f64]) -> PyResult<Window> {
+    fn window(&self, py: Python<'_>, level: u8, lo: &[f64], hi: &[f64]) -> PyResult<Window> {
         let region = Region::cuboid(lo, hi).or_raise()?;
-        either!(&*self.inner, cells => cells.window(level, Some(&region))).or_raise()
+        let cells = &*self.inner;
+        detached(
+            py,
+            None,
+            || either!(cells, cells => cells.window(level, Some(&region))),
+        )
     }
 
     fn patches(&self) -> PyResult<&PatchAmr> {
         match &*self.inner {
             Cells::Patches(patches) => Ok(patches),
-            Cells::Tree(_) => Err(PyValueError::new_err("a tree of cells has no boxes")),
+            _ => Err(PyValueError::new_err("a tree of cells has no boxes")),
         }
     }
 
-    fn counts(&self) -> Vec<(u8, u64)> {
+    /// The cells as a tree, which is read where it is not yet there; `None` for patches.
+    fn tree(&self, py: Python<'_>) -> PyResult<Option<&AmrTree>> {
         match &*self.inner {
-            Cells::Tree(tree) => tree.cells_per_level().to_vec(),
-            Cells::Patches(patches) => patches.cells_per_level(),
+            Cells::Tree(tree) => Ok(Some(tree)),
+            Cells::Output(output) => detached(py, None, || output.tree()).map(Some),
+            Cells::Patches(_) => Ok(None),
+        }
+    }
+
+    fn counts(&self, py: Python<'_>) -> PyResult<Vec<(u8, u64)>> {
+        match &*self.inner {
+            Cells::Patches(patches) => Ok(patches.cells_per_level()),
+            _ => Ok(self
+                .tree(py)?
+                .map(|tree| tree.cells_per_level().to_vec())
+                .unwrap_or_default()),
         }
     }
 
     fn names(&self) -> &[String] {
-        either!(&*self.inner, cells => cells.fields())
+        match &*self.inner {
+            Cells::Tree(tree) => tree.fields(),
+            Cells::Output(output) => output.fields(),
+            Cells::Patches(patches) => patches.fields(),
+        }
     }
 
     fn across(&self, axis: usize) -> Vec<usize> {
@@ -100,7 +132,7 @@ impl Amr {
     #[getter]
     fn layout(&self) -> &'static str {
         match &*self.inner {
-            Cells::Tree(_) => "tree",
+            Cells::Tree(_) | Cells::Output(_) => "tree",
             Cells::Patches(_) => "patches",
         }
     }
@@ -112,62 +144,76 @@ impl Amr {
 
     #[getter]
     fn derived(&self) -> Vec<String> {
-        either!(&*self.inner, cells => cells.derived())
+        match &*self.inner {
+            Cells::Tree(tree) => tree.derived(),
+            Cells::Output(output) => output.derived(),
+            Cells::Patches(patches) => patches.derived(),
+        }
     }
 
     #[getter]
-    fn cells_count(&self) -> u64 {
-        either!(&*self.inner, cells => cells.rows())
+    fn cells_count(&self, py: Python<'_>) -> PyResult<u64> {
+        match &*self.inner {
+            Cells::Patches(patches) => Ok(patches.rows()),
+            _ => Ok(self.tree(py)?.map_or(0, AmrTree::rows)),
+        }
     }
 
     #[getter]
-    fn cells_per_level(&self) -> Vec<(u8, u64)> {
-        self.counts()
+    fn cells_per_level(&self, py: Python<'_>) -> PyResult<Vec<(u8, u64)>> {
+        self.counts(py)
     }
 
     #[getter]
     fn ndim(&self) -> usize {
         match &*self.inner {
             Cells::Tree(tree) => tree.shape().ndim,
+            Cells::Output(output) => output.ndim(),
             Cells::Patches(patches) => patches.hierarchy().ndim,
         }
     }
 
     #[getter]
-    fn levels(&self) -> (u8, u8) {
-        let counts = self.counts();
+    fn levels(&self, py: Python<'_>) -> PyResult<(u8, u8)> {
+        let counts = self.counts(py)?;
         let first = counts.first().map_or(0, |(level, _)| *level);
-        (first, counts.last().map_or(first, |(level, _)| *level))
+        Ok((first, counts.last().map_or(first, |(level, _)| *level)))
     }
 
     /// Lower corner of the box.
     #[getter]
     fn lower(&self) -> Vec<f64> {
         match &*self.inner {
-            Cells::Tree(tree) => vec![0.0; tree.shape().ndim],
             Cells::Patches(patches) => {
                 let hierarchy = patches.hierarchy();
                 hierarchy.lower[..hierarchy.ndim].to_vec()
             }
+            _ => vec![0.0; self.ndim()],
         }
     }
 
     /// Upper corner of the box.
     #[getter]
-    fn upper(&self) -> Vec<f64> {
+    fn upper(&self, py: Python<'_>) -> PyResult<Vec<f64>> {
         match &*self.inner {
-            Cells::Tree(tree) => tree.shape().size()[..tree.shape().ndim].to_vec(),
             Cells::Patches(patches) => {
                 let hierarchy = patches.hierarchy();
-                hierarchy.upper[..hierarchy.ndim].to_vec()
+                Ok(hierarchy.upper[..hierarchy.ndim].to_vec())
+            }
+            _ => {
+                let size = self.tree(py)?.map(|tree| tree.shape().size());
+                Ok(size.unwrap_or_default()[..self.ndim()].to_vec())
             }
         }
     }
 
     /// Sides of a cell of `level`.
-    fn cell_size(&self, level: u8) -> PyResult<Vec<f64>> {
+    fn cell_size(&self, py: Python<'_>, level: u8) -> PyResult<Vec<f64>> {
         match &*self.inner {
-            Cells::Tree(tree) => Ok(vec![tree.shape().cell_size(level); tree.shape().ndim]),
+            Cells::Tree(_) | Cells::Output(_) => {
+                let side = self.tree(py)?.map(|tree| tree.shape().cell_size(level));
+                Ok(vec![side.unwrap_or_default(); self.ndim()])
+            }
             Cells::Patches(patches) => {
                 let hierarchy = patches.hierarchy();
                 let found = hierarchy.levels.get(usize::from(level));
@@ -214,14 +260,18 @@ impl Amr {
     #[getter]
     fn chunks(&self, py: Python<'_>) -> PyResult<u64> {
         match &*self.inner {
-            Cells::Tree(tree) => Ok(tree.chunks()),
             Cells::Patches(patches) => detached(py, None, || patches.chunks()),
+            _ => Ok(self.tree(py)?.map_or(0, AmrTree::chunks)),
         }
     }
 
     fn dtype(&self, name: &str) -> PyResult<String> {
-        let dtype = either!(&*self.inner, cells => cells.dtype(name)).or_raise()?;
-        Ok(numpy_dtype(&dtype))
+        let dtype = match &*self.inner {
+            Cells::Tree(tree) => tree.dtype(name),
+            Cells::Output(output) => output.dtype(name),
+            Cells::Patches(patches) => patches.dtype(name),
+        };
+        Ok(numpy_dtype(&dtype.or_raise()?))
     }
 
     #[pyo3(signature = (region=None, levels=None, condition=None))]
@@ -253,14 +303,14 @@ impl Amr {
     ) -> PyResult<Bound<'py, PyDict>> {
         let selection = selection(region, levels, condition)?;
         let dict = PyDict::new(py);
-        let rest = self.lend(&dict, columns, &selection)?;
+        let rest = self.lend(&dict, columns, &selection, threads)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();
         let cells = &*self.inner;
-        let cells = detached(
-            py,
-            threads,
-            || either!(cells, cells => cells.cells(&names, &selection)),
-        )?;
+        let cells = detached(py, threads, || match cells {
+            Cells::Tree(tree) => tree.cells(&names, &selection),
+            Cells::Output(output) => output.cells(&names, &selection),
+            Cells::Patches(patches) => patches.cells(&names, &selection),
+        })?;
         fill(&dict, cells)?;
         Ok(dict)
     }
@@ -275,7 +325,7 @@ impl Amr {
         hi: Vec<f64>,
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
-        let window = self.window(level, &lo, &hi)?;
+        let window = self.window(py, level, &lo, &hi)?;
         let cells = &*self.inner;
         let mut grids = detached(
             py,
@@ -302,7 +352,7 @@ impl Amr {
         hi: Vec<f64>,
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
-        let window = self.window(level, &lo, &hi)?;
+        let window = self.window(py, level, &lo, &hi)?;
         let cells = &*self.inner;
         let image = detached(
             py,
@@ -326,7 +376,7 @@ impl Amr {
         hi: Vec<f64>,
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
-        let window = self.window(level, &lo, &hi)?;
+        let window = self.window(py, level, &lo, &hi)?;
         let weight = match weight {
             None => Weight::Sum,
             Some("volume") => Weight::Volume,
@@ -349,9 +399,22 @@ impl Amr {
         dict: &Bound<'_, PyDict>,
         columns: Vec<String>,
         selection: &Selection,
+        threads: Option<usize>,
     ) -> PyResult<Vec<String>> {
-        let Cells::Tree(tree) = &*self.inner else {
-            return Ok(columns);
+        let tree = match &*self.inner {
+            Cells::Tree(tree) => tree,
+            Cells::Output(output) if selection.is_all() => {
+                for name in &columns {
+                    output.dtype(name).or_raise()?;
+                }
+                let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+                detached(dict.py(), threads, || {
+                    let tree = output.tree()?;
+                    tree.source().prepare(&names)?;
+                    Ok(tree)
+                })?
+            }
+            _ => return Ok(columns),
         };
         let (mut rest, fields): (Vec<String>, Vec<String>) = columns
             .into_iter()

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::OrRaise;
-use crate::memory::{Lent, to_numpy};
+use crate::memory::{Lent, Stable, to_numpy};
 use crate::writer::data_type;
 
 /// Values of the largest chunk whose workspace is kept for the next one.
@@ -231,8 +231,8 @@ fn encode<'py, T: Value>(
 /// What a stream says of itself: type and number of its values, and their bound.
 #[pyfunction]
 fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, f64)> {
-    let lent = Lent::new(stream, false)?;
-    let info = told(ambar_codec::inspect(lent.bytes()))?;
+    let stream = Stable::new(stream)?;
+    let info = told(ambar_codec::inspect(stream.bytes()))?;
     let dtype = if info.value_size == f32::SIZE {
         "float32"
     } else {
@@ -249,8 +249,8 @@ fn codec_decode<'py>(
     dtype: &str,
     shape: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let lent = Lent::new(stream, false)?;
-    let stream = lent.bytes();
+    let stream = Stable::new(stream)?;
+    let stream = stream.bytes();
     by_name!(dtype, decode(py, stream, shape))
 }
 
@@ -318,9 +318,10 @@ fn decode_alone(
     encoded: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let (lent, dtype) = (Lent::new(encoded, false)?, data_type(dtype)?);
+    // A copy, unless nobody can write to it: `out` may lie in the same memory.
+    let (encoded, dtype) = (Stable::new(encoded)?, data_type(dtype)?);
     let mut out = Lent::new(out, true)?;
-    let (stored, values) = (lent.bytes(), out.bytes_mut());
+    let (stored, values) = (encoded.bytes(), out.bytes_mut());
     py.detach(|| ambar::codec::decode_alone(codecs, &dtype, &shape, stored, values))
         .or_raise()
 }
@@ -371,8 +372,8 @@ fn amric_decode<'py>(
     dtype: &str,
     shape: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let lent = Lent::new(stream, false)?;
-    let stream = lent.bytes();
+    let stream = Stable::new(stream)?;
+    let stream = stream.bytes();
     let scheme = self::scheme(scheme)?;
     let side = side(scheme, &shape)?;
     by_name!(dtype, amric_decoded(py, stream, scheme, side, shape))

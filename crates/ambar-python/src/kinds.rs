@@ -45,19 +45,23 @@ pub fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResul
     Ok(())
 }
 
-/// A region from Python's tuple: `("box", lo, hi)`, `("sphere", center, radius)` or
-/// `("shell", center, inner, outer)`, code length.
+/// A region from Python's tuple: `("box", lo, hi, periodic)`, `("sphere", center, radius, periodic)`
+/// or `("shell", center, inner, outer, periodic)`, code length; `periodic` holds the lower corner
+/// and the sides of the box, infinite where it is not periodic.
 pub fn region(tuple: &Bound<'_, PyAny>) -> PyResult<Region> {
     let form: String = tuple.get_item(0)?.extract()?;
     let point = |index: usize| tuple.get_item(index)?.extract::<Vec<f64>>();
     let number = |index: usize| tuple.get_item(index)?.extract::<f64>();
-    match form.as_str() {
+    let region = match form.as_str() {
         "box" => Region::cuboid(&point(1)?, &point(2)?),
         "sphere" => Region::sphere(&point(1)?, number(2)?),
         "shell" => Region::shell(&point(1)?, number(2)?, number(3)?),
         other => return Err(PyValueError::new_err(format!("no region {other:?}"))),
-    }
-    .or_raise()
+    };
+    let (lower, size): (Vec<f64>, Vec<f64>) = tuple.get_item(tuple.len()? - 1)?.extract()?;
+    region
+        .and_then(|region| region.in_periodic_box(&lower, &size))
+        .or_raise()
 }
 
 /// What is picked, from Python's region, levels and condition.
@@ -135,6 +139,10 @@ impl Table {
     ) -> PyResult<Bound<'py, PyDict>> {
         let selection = selection(region, None, condition)?;
         let dict = PyDict::new(py);
+        if selection.is_all() {
+            let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+            detached(py, threads, || self.rows_of().source().prepare(&names))?;
+        }
         let rest = lend_whole(&dict, &**self.rows_of().source(), columns, &selection)?;
         let names: Vec<&str> = rest.iter().map(String::as_str).collect();
         let rows = detached(py, threads, || match &self.inner {

@@ -13,6 +13,7 @@ mod ramses;
 mod ranks;
 mod store;
 mod threads;
+mod unshared;
 mod writer;
 
 use pyo3::prelude::*;
@@ -21,6 +22,18 @@ use pyo3::prelude::*;
 #[pyfunction]
 fn default_threads() -> usize {
     ambar::parallel::default_threads()
+}
+
+/// The memory limit of this process in bytes.
+#[pyfunction]
+fn memory_limit() -> u64 {
+    ambar::memory_limit()
+}
+
+/// Sets it, to that of the machine where `limit` is None; returns what was set before.
+#[pyfunction]
+fn set_memory_limit(limit: Option<u64>) -> Option<u64> {
+    ambar::set_memory_limit(limit)
 }
 
 /// The compiled part of the package `ambar`.
@@ -42,6 +55,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<amrex::Patches>()?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;
     module.add_function(wrap_pyfunction!(default_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(set_memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(ramses::convert_ramses, module)?)?;
     module.add_function(wrap_pyfunction!(amrex::convert_amrex, module)?)?;
     module.add_function(wrap_pyfunction!(amrex::export_amrex, module)?)?;

@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyMemoryView};
 
 /// Owns a column that NumPy arrays look into, alone or with others; freed with the last of them.
 #[pyclass(frozen, module = "ambar._core")]
@@ -102,6 +103,12 @@ pub fn numpy_dtype(dtype: &DataType) -> String {
 }
 
 /// Bytes of a C-contiguous buffer, held as long as this lives.
+///
+/// The exporter keeps the memory, and may let other threads write to it while the library reads it without
+/// the GIL. Rust calls that undefined behaviour, and no check can rule it out, so it is the caller's duty:
+/// the documentation of the functions that take arrays says that no thread may change an array while it is
+/// read or filled. Encoded streams, whose content decides where a decoder reads and writes, are never lent:
+/// see [`Stable`].
 pub struct Lent {
     buffer: PyUntypedBuffer,
 }
@@ -125,7 +132,7 @@ impl Lent {
             return &[];
         }
         // SAFETY: contiguous (checked in `new`), alive while the buffer is held, and any bytes
-        // are valid `u8`. A caller that writes to its array meanwhile gets torn values, no more.
+        // are valid `u8`. That no thread writes to them meanwhile is the caller's duty, as above.
         unsafe { std::slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
     }
 
@@ -156,7 +163,39 @@ impl Lent {
     }
 }
 
-impl AsRef<[u8]> for Lent {
+/// Bytes that nobody can change: those of a `bytes` object, or a copy.
+pub enum Stable {
+    /// In a `bytes` object, seen directly or through a `memoryview`.
+    Bytes(Lent),
+    /// Copied from memory that its owner may write to.
+    Copied(Vec<u8>),
+}
+
+impl Stable {
+    /// Takes `object`'s bytes, and copies them unless they are those of a `bytes` object.
+    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let lent = Lent::new(object, false)?;
+        let is_bytes = match object.cast::<PyMemoryView>() {
+            Ok(view) => view.getattr("obj")?.is_exact_instance_of::<PyBytes>(),
+            Err(_) => object.is_exact_instance_of::<PyBytes>(),
+        };
+        if is_bytes {
+            return Ok(Self::Bytes(lent));
+        }
+        // The GIL is held: no Python thread writes meanwhile.
+        Ok(Self::Copied(lent.bytes().to_vec()))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(lent) => lent.bytes(),
+            Self::Copied(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Stable {
     fn as_ref(&self) -> &[u8] {
         self.bytes()
     }

@@ -1,5 +1,6 @@
 //! RAMSES outputs: read into memory, or converted to a store.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
 use ambar::{Column, Error};
 use ambar_formats::ramses::{
-    self, CellsRequest, ComponentKind, ConvertOptions, Output, ParticlesRequest, json,
+    self, CellsRequest, ComponentKind, ConvertOptions, OnError, Output, OutputCells,
+    ParticlesRequest, json,
 };
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -24,7 +26,7 @@ use crate::writer::{compression, durability};
 /// An output of RAMSES.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Ramses {
-    inner: Output,
+    inner: Arc<Output>,
 }
 
 fn kinds(names: Option<Vec<String>>) -> PyResult<Option<Vec<ComponentKind>>> {
@@ -57,7 +59,7 @@ impl Ramses {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         Ok(Self {
-            inner: detached(py, None, || Output::open(&path))?,
+            inner: Arc::new(detached(py, None, || Output::open(&path))?),
         })
     }
 
@@ -72,7 +74,7 @@ impl Ramses {
     }
 
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (components=None, fields=None, region=None, levels=None, threads=None, progress=None))]
+    #[pyo3(signature = (components=None, fields=None, region=None, levels=None, max_level=None, threads=None, progress=None))]
     fn amr(
         &self,
         py: Python<'_>,
@@ -80,6 +82,7 @@ impl Ramses {
         fields: Option<Vec<String>>,
         region: Option<&Bound<'_, PyAny>>,
         levels: Option<(u8, u8)>,
+        max_level: Option<u8>,
         threads: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Amr> {
@@ -91,6 +94,7 @@ impl Ramses {
             fields,
             region: region.map(crate::kinds::region).transpose()?,
             levels,
+            max_level,
             domain: false,
             progress: Some(&report),
         };
@@ -126,6 +130,19 @@ impl Ramses {
         Ok(Table::of_particles(particles))
     }
 
+    /// The cells with these fields, which are read when they are asked for.
+    fn amr_on_demand(&self, fields: Vec<String>) -> PyResult<Amr> {
+        let cells = OutputCells::new(Arc::clone(&self.inner), fields).or_raise()?;
+        Ok(Amr::of_output(cells))
+    }
+
+    /// The particles with these columns, which are read when they are asked for.
+    fn particles_on_demand(&self, py: Python<'_>, fields: Vec<String>) -> PyResult<Table> {
+        let output = Arc::clone(&self.inner);
+        let particles = detached(py, None, || ramses::particles_on_demand(output, &fields))?;
+        Ok(Table::of_particles(particles))
+    }
+
     fn sinks(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         detached(py, None, || self.inner.read_sinks())?
             .map(table)
@@ -143,10 +160,21 @@ fn table(columns: Vec<(String, Column)>) -> PyResult<Table> {
     Ok(Table::of_rows(Rows::from_columns(columns).or_raise()?))
 }
 
+fn on_error(name: &str) -> PyResult<OnError> {
+    match name {
+        "stop" => Ok(OnError::Stop),
+        "skip" => Ok(OnError::Skip),
+        other => Err(Error::invalid(format!(
+            "on_error={other:?}: must be \"stop\" or \"skip\""
+        )))
+        .or_raise(),
+    }
+}
+
 /// Converts an output, or a folder of outputs, to a store. Returns a JSON report.
 #[allow(clippy::too_many_arguments)]
 #[pyfunction]
-#[pyo3(signature = (path, target, components, fields, levels, compression, durability, overwrite, threads, progress))]
+#[pyo3(signature = (path, target, components, fields, levels, max_level, compression, durability, overwrite, on_error, threads, progress))]
 pub fn convert_ramses(
     py: Python<'_>,
     path: PathBuf,
@@ -154,9 +182,11 @@ pub fn convert_ramses(
     components: Option<Vec<String>>,
     fields: Option<Vec<String>>,
     levels: Option<(u8, u8)>,
+    max_level: Option<u8>,
     compression: (String, Vec<(String, String)>),
     durability: &str,
     overwrite: bool,
+    on_error: &str,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -167,9 +197,11 @@ pub fn convert_ramses(
         components: kinds(components)?,
         fields,
         levels,
+        max_level,
         compression: self::compression(compression)?,
         durability: self::durability(durability)?,
         overwrite,
+        on_error: self::on_error(on_error)?,
         progress: Some(Arc::new(move |done, total| {
             go_on(reported.report(done, total))
         })),
@@ -180,7 +212,9 @@ pub fn convert_ramses(
         "stored_bytes": converted.stored_bytes,
         "seconds": start.elapsed().as_secs_f64(),
         "converted": converted.converted,
+        "replaced": converted.replaced,
         "skipped": converted.skipped,
+        "failed": converted.failed.into_iter().collect::<BTreeMap<_, _>>(),
     });
     Ok(json.to_string())
 }

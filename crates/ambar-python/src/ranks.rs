@@ -1,7 +1,7 @@
 //! One rank's end of a store that many processes write together.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ambar::array::Region;
 use ambar::codec::Profile;
@@ -15,6 +15,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors::OrRaise;
 use crate::memory::Lent;
+use crate::unshared::Unshared;
 use crate::writer::{About, durability, object, spec};
 
 /// Who holds which blocks of arrays of one shape.
@@ -84,7 +85,7 @@ fn options((ranks, placement, alignment, extent, threads): How) -> PyResult<Rank
 /// One rank's end of a store that many write.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct RankWriter {
-    inner: Mutex<Option<ranks::RankWriter>>,
+    inner: Unshared<ranks::RankWriter>,
 }
 
 #[pymethods]
@@ -218,19 +219,16 @@ impl RankWriter {
         self.with(py, |writer| writer.conclude(&outcome))
     }
 
-    /// Lets go of the file. What was not committed is lost.
+    /// Closes the file. What was not committed is lost.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            *inner = None;
-        });
+        self.inner.close(py);
     }
 }
 
 impl RankWriter {
     fn new(writer: ranks::RankWriter) -> Self {
         Self {
-            inner: Mutex::new(Some(writer)),
+            inner: Unshared::new(writer),
         }
     }
 
@@ -239,13 +237,6 @@ impl RankWriter {
         py: Python<'_>,
         act: impl FnOnce(&mut ranks::RankWriter) -> ambar::Result<T> + Send,
     ) -> PyResult<T> {
-        py.detach(|| {
-            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let writer = inner
-                .as_mut()
-                .ok_or_else(|| Error::invalid("the writer is closed; open another"))?;
-            act(writer)
-        })
-        .or_raise()
+        self.inner.with(py, act)
     }
 }

@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyList};
 use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::kinds::Table;
-use crate::memory::{Lent, numpy_dtype, to_numpy};
+use crate::memory::{Lent, Stable, numpy_dtype, to_numpy};
 use crate::progress::Progress;
 use crate::threads::detached;
 
@@ -54,11 +54,12 @@ impl Store {
         Ok(Self { inner })
     }
 
-    /// Opens the store whose file is in memory; messages call it `location`.
+    /// Opens the store whose file is in memory; messages call it `location`. The bytes of a `bytes` object
+    /// are read where they are, those of other objects are copied first.
     #[staticmethod]
     fn of_bytes(py: Python<'_>, data: &Bound<'_, PyAny>, location: &str) -> PyResult<Self> {
-        let lent: Owner = Arc::new(Lent::new(data, false)?);
-        let open = || ambar::store::Store::open_bytes(lent, location);
+        let bytes: Owner = Arc::new(Stable::new(data)?);
+        let open = || ambar::store::Store::open_bytes(bytes, location);
         let inner = py.detach(open).or_raise()?;
         Ok(Self { inner })
     }
@@ -137,6 +138,13 @@ impl Store {
         })
     }
 
+    /// Number and checksum of the commit; `None` where another program made the store.
+    #[getter]
+    fn commit_id(&self, py: Python<'_>) -> Option<(u64, u32)> {
+        let id = py.detach(|| self.inner.commit_id())?;
+        Some((id.number, id.checksum))
+    }
+
     fn usage(&self, py: Python<'_>) -> PyResult<String> {
         let usage = py.detach(|| self.inner.usage()).or_raise()?;
         let json = serde_json::json!({
@@ -194,7 +202,8 @@ impl Ahead {
 /// What is wanted of one dimension.
 enum Wanted {
     Slice(u64, u64, u64),
-    List(Lent),
+    /// A copy: the memory that is read into may be the same.
+    List(Vec<u64>),
 }
 
 impl<'py> FromPyObject<'_, 'py> for Wanted {
@@ -210,7 +219,12 @@ impl<'py> FromPyObject<'_, 'py> for Wanted {
             let message = "a list of indices must be an array of uint64";
             return Err(PyTypeError::new_err(message));
         }
-        Ok(Self::List(lent))
+        // Copied, for any alignment.
+        let indices = lent
+            .bytes()
+            .chunks_exact(8)
+            .map(bytemuck::pod_read_unaligned);
+        Ok(Self::List(indices.collect()))
     }
 }
 
@@ -218,11 +232,7 @@ impl Wanted {
     fn indices(&self) -> Indices<'_> {
         match self {
             &Self::Slice(start, stop, step) => Slice { start, stop, step }.into(),
-            Self::List(lent) if lent.count() == 0 => Indices::List(&[]),
-            // NumPy's arrays of uint64 are aligned; others are refused as indices out of range.
-            Self::List(lent) => {
-                Indices::List(bytemuck::try_cast_slice(lent.bytes()).unwrap_or(&[u64::MAX]))
-            }
+            Self::List(indices) => Indices::List(indices),
         }
     }
 }
@@ -276,6 +286,11 @@ impl Array {
     #[getter]
     fn error_bound(&self) -> Option<f64> {
         self.inner.error_bound()
+    }
+
+    #[getter]
+    fn unwritten_values(&self) -> u64 {
+        self.inner.unwritten_values()
     }
 
     #[getter]

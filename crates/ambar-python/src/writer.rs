@@ -1,7 +1,6 @@
 //! A store open for writing.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use ambar::array::{ArrayData, ArraySpec, Region, Strings};
 use ambar::codec::Profile;
@@ -15,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::errors::OrRaise;
 use crate::memory::Lent;
+use crate::unshared::Unshared;
 
 /// A profile by its name, and error bounds of fields as users say them.
 pub fn compression((name, bounds): (String, Vec<(String, String)>)) -> PyResult<Compression> {
@@ -144,7 +144,7 @@ impl Given {
 /// A store open for writing; what is written becomes visible with `commit`.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Writer {
-    inner: Mutex<Option<StoreWriter>>,
+    inner: Unshared<StoreWriter>,
     profile: Profile,
     threads: Option<usize>,
 }
@@ -179,10 +179,15 @@ impl Writer {
             .or_raise()?;
         let profile = self::profile(profile)?;
         Ok(Self {
-            inner: Mutex::new(Some(writer)),
+            inner: Unshared::new(writer),
             profile,
             threads,
         })
+    }
+
+    /// Fails in a forked child of the process that opened the writer.
+    fn check(&self) -> PyResult<()> {
+        self.inner.check()
     }
 
     fn group(&self, py: Python<'_>, path: &str, attributes: &str) -> PyResult<()> {
@@ -286,15 +291,9 @@ impl Writer {
         self.with(py, StoreWriter::commit)
     }
 
-    /// Lets go of the file. What was not committed is lost.
+    /// Closes the file. What was not committed is lost.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            let mut inner = self
-                .inner
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *inner = None;
-        });
+        self.inner.close(py);
     }
 }
 
@@ -304,16 +303,9 @@ impl Writer {
         py: Python<'_>,
         act: impl FnOnce(&mut StoreWriter) -> ambar::Result<()> + Send,
     ) -> PyResult<()> {
-        py.detach(|| {
-            let mut inner = self
-                .inner
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            let writer = inner
-                .as_mut()
-                .ok_or_else(|| Error::invalid("the writer is closed; open another"))?;
-            ambar::parallel::with_threads(self.threads, || act(writer))
+        let threads = self.threads;
+        self.inner.with(py, |writer| {
+            ambar::parallel::with_threads(threads, || act(writer))
         })
-        .or_raise()
     }
 }

@@ -61,8 +61,13 @@ def _main(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit. Errors become one line, but under --debug."""
     State.debug = False
+    State.interrupted = "interrupted"
     try:
         app(arguments)
+    except SystemExit as done:
+        if done.code == Exit.INTERRUPTED:
+            errors.print(State.interrupted, markup=False, soft_wrap=True)
+        raise
     except Exception as error:
         if State.debug:
             raise

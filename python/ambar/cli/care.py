@@ -56,11 +56,13 @@ def compact(
 
     ambar compact run.ambar
     """
-    from ambar import _core
+    from ambar import _core, maintenance
+    from ambar.urls import refuse_url
 
+    refuse_url(path)
     before = _core.Store(str(path)).usage
     old = _total(before())
-    _core.compact(str(path))
+    maintenance.compact(path)
     new = _total(_core.Store(str(path)).usage())
     console.print(f"{path}: {size(old)} -> {size(new)}", markup=False, soft_wrap=True)
 
@@ -77,10 +79,10 @@ def repair(
 
     ambar repair run.ambar
     """
-    from ambar import _core
+    from ambar import maintenance
 
     before = path.stat().st_size if path.is_file() else 0
-    _core.repair(str(path))
+    maintenance.repair(path)
     after = path.stat().st_size if path.is_file() else 0
     console.print(f"{path}: {size(before - after)} cut off", markup=False, soft_wrap=True)
 

@@ -93,8 +93,7 @@ def _show_families(families: list[dict[str, Any]]) -> None:
     largest = sorted(families, key=lambda family: -family["datasets"])
     for family in largest[:LISTED]:
         sizes = [f"{dim}: {length:,}" for dim, length in family["sizes"].items()]
-        if family["ragged"]:
-            sizes.append(f"{family['ragged']}: ragged")
+        sizes += [f"{dim}: ragged" for dim in family["ragged"]]
         table.add_row(str(family["number"]), f"{family['datasets']:,}", escape(", ".join(sizes)))
     console.print()
     console.print(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from enum import IntEnum
@@ -27,12 +28,15 @@ class Exit(IntEnum):
     USAGE = 2
     NOT_FOUND = 3
     REFUSED = 4
+    INTERRUPTED = 130
 
 
 class State:
     """What holds for the whole call of the command line."""
 
     debug = False
+    interrupted = "interrupted"
+    """What is printed after Ctrl-C."""
 
 
 def _debug(value: bool) -> bool:
@@ -64,9 +68,19 @@ errors = _console(stderr=True)
 
 
 def print_json(value: Any) -> None:
-    """Print `value` as JSON."""
-    json.dump(value, sys.stdout, indent=2)
+    """Print `value` as JSON; numbers that are not finite as texts, as stores hold them."""
+    json.dump(_finite(value), sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+    return value
 
 
 def size(count: float) -> str:

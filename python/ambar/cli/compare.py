@@ -21,6 +21,7 @@ from ambar.cli.common import (
 
 if TYPE_CHECKING:
     from ambar.comparison import Comparison, FieldComparison, Measures, Spectrum
+    from ambar.row_comparison import ColumnComparison, RowComparison
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -29,7 +30,8 @@ def compare(
     original: Annotated[Path, typer.Argument(help="A store, a plotfile, or a RAMSES output.")],
     other: Annotated[Path, typer.Argument(help="Another version of the same.")],
     fields: Annotated[
-        str | None, typer.Option("--fields", "-f", help="Fields to compare; else all in both.")
+        str | None,
+        typer.Option("--fields", "-f", help="Fields, or particles, to compare; else all in both."),
     ] = None,
     bound: Annotated[
         str | None,
@@ -48,15 +50,20 @@ def compare(
     slice_at: Annotated[
         float, typer.Option("--slice", metavar="AT", help="Where, a fraction of the box.")
     ] = 0.5,
-    output: Annotated[int | None, typer.Option(help="Which output of a series.")] = None,
+    output: Annotated[
+        int | None, typer.Option(help="Which output, or time step, of a series.")
+    ] = None,
     threads: Threads = None,
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
     """Compare two versions cell by cell: largest error, PSNR, SSIM, histogram, ratio.
 
+    Particles, sinks and clumps are matched by their identities, else by order or position.
+
     Exit code 1 if a bound is broken: one that is given with --bound, or that a store was written
-    with. A store without bounds promises that nothing differs.
+    with. A store without bounds promises that nothing differs. So it is if particles are missing
+    in one of the two.
 
     [bold]Examples[/bold]
 
@@ -117,12 +124,37 @@ def _show(found: Comparison) -> None:
             bars = bars_of(one.histogram)
             text = f"{one.field}: {-one.scale:.2g} {bars} {one.scale:.2g}"
             console.print(text, markup=False, style="dim", soft_wrap=True)
-    for where, names in (("original", found.only_in_original), ("other", found.only_in_other)):
-        if names:
-            text = f"only in the {where}: {', '.join(names)}"
-            console.print(text, markup=False, style="dim", soft_wrap=True)
+    if found.tables:
+        _show_rows(found.tables)
+    _show_lacking("", found)
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
+
+
+def _show_rows(tables: list[RowComparison]) -> None:
+    table = plain_table("rows of", "column", "rows", "max error", "bound", "held", left=2)
+    for one in tables:
+        for column in one.columns:
+            bound = "-" if column.bound is None else f"{column.bound:.4g}"
+            rows = f"{one.rows:,}"
+            table.add_row(
+                one.component, column.column, rows, f"{column.max_error:.4g}", bound, _held(column)
+            )
+    console.print()
+    console.print(table)
+    for one in tables:
+        text = f"{one.component}: matched by {one.matched_by}"
+        if one.missing or one.extra:
+            text += f"; {one.missing:,} only in the original, {one.extra:,} only in the other"
+        console.print(text, markup=False, style="dim", soft_wrap=True)
+        _show_lacking(f"{one.component}: columns ", one)
+
+
+def _show_lacking(what: str, found: Comparison | RowComparison) -> None:
+    for where, names in (("original", found.only_in_original), ("other", found.only_in_other)):
+        if names:
+            text = f"{what}only in the {where}: {', '.join(names)}"
+            console.print(text, markup=False, style="dim", soft_wrap=True)
 
 
 def _texts(one: FieldComparison, part: Measures) -> list[str]:
@@ -139,7 +171,7 @@ def _texts(one: FieldComparison, part: Measures) -> list[str]:
     ]
 
 
-def _held(one: FieldComparison) -> str:
+def _held(one: FieldComparison | ColumnComparison) -> str:
     if one.held is None:
         return "-"
     return "yes" if one.held else "[bold red]NO[/bold red]"

@@ -5,23 +5,29 @@ from __future__ import annotations
 import dataclasses
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ambar.cli.collections import show_export, show_ingest
 from ambar.cli.common import (
     Debug,
+    Exit,
     Json,
     Progress,
+    State,
     Threads,
     console,
+    errors,
     parse_levels,
     parse_list,
     print_json,
     ratio,
     size,
 )
+
+if TYPE_CHECKING:
+    from ambar.converted import Conversion
 
 
 class Profile(StrEnum):
@@ -38,6 +44,13 @@ class Covered(StrEnum):
     auto = "auto"
     drop = "drop"
     keep = "keep"
+
+
+class OnError(StrEnum):
+    """What happens if one of several sources cannot be converted."""
+
+    stop = "stop"
+    skip = "skip"
 
 
 class Mismatch(StrEnum):
@@ -93,7 +106,14 @@ def convert(
         str | None, typer.Option(help="Fields to keep, a,b,c; by default all.")
     ] = None,
     levels: Annotated[
-        str | None, typer.Option(metavar="LOWEST:HIGHEST", help="Levels of cells to keep.")
+        str | None, typer.Option(metavar="LOWEST:HIGHEST", help="Levels of leaf cells to keep.")
+    ] = None,
+    max_level: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Level at which the tree ends: refined cells of this level keep RAMSES' value.",
+        ),
     ] = None,
     covered: Annotated[
         Covered,
@@ -120,6 +140,13 @@ def convert(
             rich_help_panel=_NETCDF,
         ),
     ] = False,
+    on_error: Annotated[
+        OnError,
+        typer.Option(
+            help="If one of several outputs or files fails: stop, or skip it and list it at the "
+            "end (exit code 1)."
+        ),
+    ] = OnError.stop,
     ragged: Annotated[
         str | None,
         typer.Option(
@@ -139,6 +166,14 @@ def convert(
         str | None, typer.Option(help="The engine of xarray to read with.", rich_help_panel=_NETCDF)
     ] = None,
     processes: Processes = None,
+    decode_times: Annotated[
+        bool,
+        typer.Option(
+            "--decode-times/--no-decode-times",
+            help="Whether numbers with units of times become times, or stay numbers.",
+            rich_help_panel=_NETCDF,
+        ),
+    ] = True,
     reorder: Annotated[
         bool,
         typer.Option(
@@ -158,10 +193,11 @@ def convert(
 
     Nothing is lost, unless an error bound is given.
 
-    A folder of outputs becomes a series; called again, it goes on with the outputs that are new.
+    A folder of outputs becomes a series; called again, it converts the outputs that are new, and
+    those whose files have changed. An output that is not complete is an error.
 
-    NetCDF files and Zarr stores become a collection, each a dataset. What cannot be read is told
-    (exit code 1), all else is kept. --resume goes on where it was interrupted.
+    NetCDF files and Zarr stores become a collection, each a dataset. A file that cannot be read
+    stops it; with --on-error skip the others are kept. --resume continues after an interruption.
 
     A mesh is a file of any format that PyVista reads: .vtu, .vtk, .vtkhdf, .vtm, .stl, .msh, ...
     One of several time steps becomes a series; so do a .pvd, a .series of ParaView, and several
@@ -171,9 +207,9 @@ def convert(
 
     ambar convert output_00300 run.ambar
 
-    ambar convert output_00300 gas.ambar --components hydro --levels 7:10 --profile small
+    ambar convert output_00300 gas.ambar --components hydro --max-level 10 --profile small
 
-    ambar convert /scratch/run42 run42.ambar
+    ambar convert /scratch/run42 run42.ambar --on-error skip
 
     ambar convert plt00200 plt.ambar
 
@@ -191,7 +227,7 @@ def convert(
     """
     from ambar import conversion
     from ambar.bounds import parse_bounds
-    from ambar.source_kinds import COLLECTION, MESH, MESH_STEPS, kind_of
+    from ambar.source_kinds import COLLECTION, MESH, MESH_STEPS, check_recognised, kind_of
 
     common: dict[str, Any] = {
         "profile": profile.value,
@@ -206,10 +242,12 @@ def convert(
         "on_mismatch": None if on_mismatch is None else on_mismatch.value,
         "engine": engine,
         "processes": processes,
+        "decode_times": None if decode_times else False,
     }
     outputs: dict[str, Any] = {
         "components": parse_list(components),
         "levels": parse_levels(levels),
+        "max_level": max_level,
         "covered": covered.value,
         "reorder": reorder,
     }
@@ -220,24 +258,65 @@ def convert(
         _refuse(COLLECTION.name, outputs)
         from ambar.collection.ingest import ingest
 
-        taken = ingest(paths, target, variables=names, resume=resume, **own, **common)
+        if engine is None:
+            check_recognised(paths)
+        own |= {"decode_times": decode_times, "on_error": on_error.value, "resume": resume}
+        taken = ingest(paths, target, variables=names, **own, **common)
         show_ingest(taken, as_json=json)
         return
     goes_on = kind in (MESH, MESH_STEPS)
     _refuse("outputs", own | {"resume": None if goes_on else resume or None})
-    done = conversion.convert(paths, target, fields=names, resume=resume, **outputs, **common)
+    outputs |= {"resume": resume, "on_error": on_error.value}
+    try:
+        done = conversion.convert(paths, target, fields=names, **outputs, **common)
+    except KeyboardInterrupt:
+        State.interrupted = _after_interrupt(target)
+        raise
     if json:
         print_json(dataclasses.asdict(done) | {"ratio": done.ratio})
-        return
+    else:
+        _show(done)
+    if done.failed:
+        raise typer.Exit(Exit.DAMAGE)
+
+
+def _show(done: Conversion) -> None:
+    """Print what a conversion did."""
     skipped = f", {len(done.skipped)} outputs were there already" if done.skipped else ""
     console.print(
-        f"{target}: {size(done.source_bytes)} -> {size(done.stored_bytes)} "
+        f"{done.target}: {size(done.source_bytes)} -> {size(done.stored_bytes)} "
         f"({ratio(done.source_bytes, done.stored_bytes)} smaller) in {done.seconds:.2f} s{skipped}",
         markup=False,
         soft_wrap=True,
     )
+    for name in done.replaced:
+        console.print(
+            f"converted again: {name}, its files have changed", markup=False, soft_wrap=True
+        )
     for name, why in done.left_out.items():
         console.print(f"left out: {name}, {why}", markup=False, soft_wrap=True)
+    for name, why in done.failed.items():
+        errors.print(f"failed: {name}: {why}", markup=False, soft_wrap=True)
+
+
+def _after_interrupt(target: Path) -> str:
+    """Return what is said after Ctrl-C: the state of the store at `target`."""
+    from ambar import _core
+    from ambar.opening import open as open_store
+    from ambar.series import Series
+
+    if not target.exists():
+        return f"interrupted: {target} was not written"
+    try:
+        opened = open_store(target)
+    except (_core.AmbarError, OSError):
+        return f"interrupted: {target} is as it was before"
+    if not isinstance(opened, Series):
+        return f"interrupted: {target} has what was committed before"
+    return (
+        f"interrupted: {target} has {len(opened)} outputs, all complete; the same command goes on "
+        "with the next one"
+    )
 
 
 def _refuse(kind: str, options: dict[str, Any]) -> None:
@@ -272,6 +351,16 @@ def export(
         str | None,
         typer.Option(help="With --amrex-hdf5, how far values may be off: as for convert."),
     ] = None,
+    without_particles: Annotated[
+        bool,
+        typer.Option(
+            "--without-particles",
+            help="With --amrex-hdf5, leave out particles, which such files do not hold.",
+        ),
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what is at TARGET.")
+    ] = False,
     threads: Threads = None,
     progress: Progress = True,
     json: Json = False,
@@ -313,6 +402,8 @@ def export(
         processes=processes,
         amrex_hdf5=amrex_hdf5,
         error_bound=parse_bounds(error_bound),
+        overwrite=overwrite,
+        without_particles=without_particles,
         threads=threads,
         progress=True if progress else None,
     )

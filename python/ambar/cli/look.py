@@ -6,6 +6,7 @@ import math
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from ambar.cli.collections import list_collection, show_collection
 from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
@@ -106,8 +107,11 @@ def _below(node: str, base: str) -> bool:
 
 
 def _row(store: Any, node: str) -> dict[str, Any]:
+    from ambar.description import Description
+
     if node not in store:
-        return {"path": f"{node}/", "type": store.ambar_attributes(node).get("kind", "group")}
+        about = Description(store.ambar_attributes(node), f"{store.location}: /{node}")
+        return {"path": f"{node}/", "type": about.optional_text("kind") or "group"}
     array = store[node]
     return {
         "path": node,
@@ -244,3 +248,8 @@ def _show_arrays(arrays: list[dict[str, Any]], *, every: bool) -> None:
     table.add_row(f"all{hidden}", "", "", size(raw), size(stored), ratio(raw, stored), "")
     console.print()
     console.print(table)
+    for array in arrays:
+        if missing := array.get("unwritten_values"):
+            total = math.prod(array["shape"])
+            path = escape(array["path"])
+            console.print(f"incomplete: {path}: {missing:,} of {total:,} values were not written")

@@ -19,9 +19,13 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
     blocks = f" of {len(found['blocks']):,} blocks" if found["blocks"] else ""
     console.print(
         f"[bold]{escape(found['path'])}[/bold]  mesh: {escape(found['type'])}{blocks}, "
-        f"{size(found['bytes'])}{dead}",
+        f"{found['points']:,} points, {found['cells']:,} cells, {size(found['bytes'])}{dead}",
         soft_wrap=True,
     )
+    if found["bounds"] is not None:
+        from ambar.mesh.mesh import bounds_text
+
+        console.print(f"bounds: {bounds_text(found['bounds'])}", soft_wrap=True)
     arrays = found["arrays"]
     table = plain_table("on", "array", "dtype", "shape", "block", left=3)
     for info in arrays if every else arrays[:_LISTED]:
@@ -49,11 +53,12 @@ def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
         f"{size(found['bytes'])}{dead}",
         soft_wrap=True,
     )
-    table = plain_table("step", "time", "type", "arrays", left=4)
+    table = plain_table("step", "time", "points", "cells", "type", "arrays", left=6)
     for step in steps if every else steps[-_LISTED:]:
         time = "" if step["time"] is None else f"{step['time']:.6g}"
         arrays = escape(", ".join(step["arrays"]))
-        table.add_row(str(step["number"]), time, escape(step["type"]), arrays)
+        counts = f"{step['points']:,}", f"{step['cells']:,}"
+        table.add_row(str(step["number"]), time, *counts, escape(step["type"]), arrays)
     console.print(table)
     if len(steps) > _LISTED and not every:
         console.print(f"the last {_LISTED} of {len(steps):,}; --arrays lists them all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
@@ -14,6 +15,7 @@ class Background:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, "ambar-collection")
+        self._process = os.getpid()
         self._last: list[Future[None]] = []
         self._error: BaseException | None = None
 
@@ -36,7 +38,9 @@ class Background:
             self._finish_first()
 
     def close(self) -> None:
-        """Finish what has begun; what waits is not done."""
+        """Finish what has begun; what waits is not done. A forked child has no thread to end."""
+        if os.getpid() != self._process:
+            return
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._last.clear()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from threading import Lock
 from typing import TypeAlias
@@ -22,8 +23,8 @@ KEPT = 64 << 20
 
 
 def blocks_of(store: Store) -> Blocks:
-    """Return the blocks kept of a store."""
-    blocks: Blocks = store.kept.setdefault("blocks", Blocks(store))
+    """Return the blocks that this process keeps of a store: a child inherits locked locks."""
+    blocks: Blocks = store.kept.setdefault(f"blocks {os.getpid()}", Blocks(store))
     return blocks
 
 

@@ -34,13 +34,31 @@ class Catalogue:
     @classmethod
     def read(cls, store: Store) -> Catalogue:
         """Read the catalogue of a store; raises CorruptError where it contradicts itself."""
+        for path in (NAMES, PLACES):
+            array = store[path]
+            # One chunk bounds the memory that a hostile shape can ask for.
+            if not array.ndim or array.shape[0] > array.chunks[0]:
+                raise _core.CorruptError(
+                    f"{store.location}: /{path} has shape {array.shape} and chunks {array.chunks}, "
+                    "expected one chunk; restore the store from a copy"
+                )
         found = store.read_together([NAMES, PLACES])
         names, places = found[NAMES].tolist(), found[PLACES]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _core.CorruptError(
+                f"{store.location}: /{NAMES} is {found[NAMES].dtype}{found[NAMES].shape}, expected "
+                "a list of strings; restore the store from a copy"
+            )
         catalogue = cls(names, places)
-        if places.shape != (len(names), 2) or len(catalogue._positions) != len(names):
+        if (
+            places.shape != (len(names), 2)
+            or places.dtype.kind != "u"
+            or len(catalogue._positions) != len(names)
+        ):
             raise _core.CorruptError(
                 f"{store.location}: {len(names)} names, {len(catalogue._positions)} of them "
-                f"different, and places of shape {places.shape}; restore the store from a copy"
+                f"different, and places of {places.dtype}{places.shape}; restore the store from a "
+                "copy"
             )
         return catalogue
 

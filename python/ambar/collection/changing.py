@@ -11,8 +11,8 @@ from ambar import _core
 from ambar.collection.background import Background
 from ambar.collection.catalogue import Catalogue
 from ambar.collection.families import Families
-from ambar.collection.family import Column
-from ambar.collection.records import Record, Variable
+from ambar.collection.family import Column, Family
+from ambar.collection.records import Record, Variable, retyped
 from ambar.collection.writing import FamilyWriter
 from ambar.store import Store
 from ambar.writer import Writer
@@ -64,8 +64,12 @@ class Changes:
         self.pending = False
 
     def check(self) -> None:
-        """Raise the error that writing met, if any: what is not committed is lost then."""
+        """Raise the error that writing met, if any: what is not committed is lost then.
+
+        In a forked child, raise InvalidError: it must not use what its parent writes with.
+        """
         self._background.check()
+        self._writer.core.check()
 
     def add(self, record: Record) -> None:
         """Add a dataset of a new name."""
@@ -87,6 +91,7 @@ class Changes:
 
     def commit(self) -> None:
         """Write everything, visible at once."""
+        self.check()
         for writer in self._writers.values():
             writer.finish()
         self._background.wait()
@@ -110,10 +115,10 @@ class Changes:
     def _put(self, record: Record) -> tuple[int, int]:
         record = self._matched(record)
         _check_encoding(record, self._settings["encoding"])
+        family = self._families.place(record, self._can_change)
         for name, variable in record.variables.items():
             if name not in self._first:
                 self._first[name] = Column.of(variable)
-        family = self._families.place(record)
         if family.number not in self._writers:
             writer = FamilyWriter(
                 self._writer, family, self._settings["encoding"], self._background
@@ -126,13 +131,21 @@ class Changes:
         self.pending = True
         return family.number, writer.add(record)
 
+    def _can_change(self, family: Family) -> bool:
+        writer = self._writers.get(family.number)
+        return writer is not None and writer.can_change
+
     def _matched(self, record: Record) -> Record:
         """Return the dataset with the dtypes of the first that had its variables, as was asked."""
         policy = self._settings["on_mismatch"]
         changed: dict[str, Variable] = {}
-        for name, variable in record.variables.items():
+        for name, given in record.variables.items():
             first = self._first.get(name)
-            if first is None or _same_type(first, variable):
+            if first is None or _same_type(first, given):
+                continue
+            variable = retyped(given, first.type_name)
+            if variable is not given:
+                changed[name] = variable
                 continue
             if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
                 raise _core.InvalidError(

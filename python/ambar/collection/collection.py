@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ambar import _core
-from ambar.cached import Kept, Remote, open_cached, place_of
+from ambar.cached import Kept, OpenedStore, Remote, open_last, place_of
 from ambar.closing import Closing
 from ambar.collection.attributes import texts_of
 from ambar.collection.blocks import blocks_of
@@ -20,12 +21,13 @@ from ambar.collection.choosing import Chooser
 from ambar.collection.families import Families
 from ambar.collection.family import Family, load
 from ambar.collection.ragged import Ragged
-from ambar.collection.reading import Bulk, Reader, isel_dims
+from ambar.collection.reading import Bulk, Reader, decoded, isel_dims
 from ambar.collection.records import Input, Record, as_record, grown, record_of, variable_of
 from ambar.collection.schema import Schema
 from ambar.collection.selecting import Piece, by_family, split_by_labels
 from ambar.collection.tables import Columns, arrow_column
-from ambar.collection.times import decoded_dtype
+from ambar.description import Description
+from ambar.locking import WriterLock, locked
 from ambar.store import Store
 from ambar.table import Table
 from ambar.writer import Durability, Profile, Writer, create
@@ -40,6 +42,11 @@ class Collection(Closing):
 
     Leaving its ``with`` block commits what was added, unless by an exception. What was added can be
     read after the commit.
+
+    Threads may share a collection. Open for writing, it runs one method at a time: each `add`,
+    `replace`, `extend`, `remove`, `rename` and `commit` happens as a whole, in any order between
+    threads, and a commit has all changes whose methods returned before it. Reads take turns with
+    them. Open for reading, it reads in all threads in parallel.
     """
 
     def __init__(
@@ -50,6 +57,8 @@ class Collection(Closing):
         settings: Mapping[str, Any],
         threads: int | None = None,
     ) -> None:
+        # Held by every method of a collection that is open for writing.
+        self._lock: AbstractContextManager[None] = nullcontext() if writer is None else WriterLock()
         # As lazy arrays keep it.
         self.path: Kept = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
@@ -59,7 +68,8 @@ class Collection(Closing):
             self._catalogue, self._families = Catalogue(), Families([], settings["ragged"])
         else:
             self._catalogue = Catalogue.read(store)
-            count = int(store.ambar_attributes()["families"])
+            about = Description(store.ambar_attributes(), f"{store.location}: /")
+            count = about.integer("families")
             families = [load(store, number) for number in range(count)]
             self._families = Families(families, settings["ragged"])
             self._catalogue.check([family.rows for family in families], store.location)
@@ -90,9 +100,10 @@ class Collection(Closing):
         path, overwrite, directory, durability, profile, threads
             As for `ambar.create`.
         ragged
-            Dimensions whose lengths are known to differ between datasets, of which variables have
-            them first: values lie end to end from the first dataset on. Others become ragged when a
-            second length is met.
+            Dimensions whose lengths are known to differ between datasets: values lie end to end
+            from the first dataset on. Others become ragged when a second length is met. A variable
+            has at most one ragged dimension, and before it only dimensions of length 1; datasets
+            for which that does not hold are refused (if listed here), or become families by shape.
         encoding
             By variable: ``{"chunks": (50, 168)}``, the part of one dataset that a chunk holds;
             ``{"profile": "small"}``; ``{"error_bound": 0.01}``, absolute.
@@ -126,18 +137,29 @@ class Collection(Closing):
         A mapping's values may be ``(dims, array)`` and ``(dims, array, attributes)`` too. Raises
         InvalidError if the name is taken, UnsupportedError for values that cannot be stored.
         """
-        self._changing.add(as_record(name, dataset))
+        self._add(as_record(name, dataset))
+
+    @locked
+    def _add(self, record: Record) -> None:
+        self._changing.add(record)
 
     def add_many(self, datasets: Iterable[tuple[str, Input]]) -> None:
-        """Add datasets, given with their names; they are encoded together, on all cores."""
-        changes = self._changing
+        """Add datasets, given with their names; they are encoded together, on all cores.
+
+        Datasets that other threads add meanwhile may come between them.
+        """
         for name, dataset in datasets:
-            changes.add(as_record(name, dataset))
+            self.add(name, dataset)
 
     def replace(self, name: str, dataset: Input) -> None:
         """Put a dataset in the place of the one of that name; raises NotFoundError if it lacks."""
-        self._changing.replace(as_record(name, dataset))
+        self._replace(as_record(name, dataset))
 
+    @locked
+    def _replace(self, record: Record) -> None:
+        self._changing.replace(record)
+
+    @locked
     def extend(self, name: str, dataset: Input, dim: str) -> None:
         """Let a dataset grow along `dim`; variables that lack it must be as they were.
 
@@ -150,6 +172,7 @@ class Collection(Closing):
         """
         self._changing.replace(grown(self._record(name), as_record(name, dataset), dim))
 
+    @locked
     def remove(self, names: str | Iterable[str]) -> None:
         """Take datasets out; their bytes stay in the store."""
         wanted = {names} if isinstance(names, str) else set(names)
@@ -158,15 +181,17 @@ class Collection(Closing):
         self._changing.touch()
         self._catalogue.remove(wanted)
 
+    @locked
     def rename(self, old: str, new: str) -> None:
         """Give a dataset another name; raises NotFoundError, InvalidError if the new is taken."""
         self._changing.touch()
         self._catalogue.rename(old, new)
 
+    @locked
     def commit(self) -> None:
         """Make everything done so far visible to readers, all at once, and durable."""
         self._changing.commit()
-        for cached in ("store", "reader", "_columns", "_chooser", "models"):
+        for cached in ("store", "opened", "reader", "_columns", "_chooser", "models"):
             self.__dict__.pop(cached, None)
 
     def check(self) -> None:
@@ -178,10 +203,16 @@ class Collection(Closing):
             self._changes.check()
 
     def close(self) -> None:
-        """Give up what was not committed, and let other writers in."""
-        if self._changes is not None:
-            self._changes.close()
-            self._changes = None
+        """Give up what was not committed, and let other writers in.
+
+        In a forked child it does nothing: the file is the parent's.
+        """
+        if isinstance(self._lock, WriterLock) and self._lock.is_foreign:
+            return
+        with self._lock:
+            if self._changes is not None:
+                self._changes.close()
+                self._changes = None
 
     def _succeeded(self) -> None:
         if self._changes is not None:
@@ -190,6 +221,7 @@ class Collection(Closing):
     # Looking
 
     @property
+    @locked
     def names(self) -> list[str]:
         """The names of the datasets, in the order in which they were added."""
         return list(self._catalogue.names)
@@ -205,40 +237,48 @@ class Collection(Closing):
         return iter(self.names)
 
     @property
+    @locked
     def families(self) -> list[Family]:
         """The families: datasets of one schema and shape, or ragged along one dimension."""
         return list(self._families)
 
     @property
+    @locked
     def schema(self) -> Schema:
         """The variables of all datasets, and what differs between them."""
         numbers, counts = np.unique(self._catalogue.places[:, 0], return_counts=True)
         return Schema(self._families, dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
 
     @property
+    @locked
     def variables(self) -> list[str]:
         """The names of the variables of all datasets."""
         return list(dict.fromkeys(name for family in self._families for name in family.columns))
 
     @property
+    @locked
     def places(self) -> np.ndarray:
         """Where the datasets lie: uint32 (datasets, 2), the family's number and the row there."""
         return self._catalogue.places.copy()
 
     @property
+    @locked
     def attribute_names(self) -> list[str]:
         """The names of the attributes of all datasets."""
         return self._chooser.attribute_names
 
+    @locked
     def attributes(self, name: str) -> dict[str, Any]:
         """Return the attributes of a dataset; raises NotFoundError if there is none."""
         family, row = self.place(name)
         return self._columns.attributes(family, None, row)
 
+    @locked
     def attribute_columns(self) -> dict[str, np.ndarray]:
         """Return every attribute of datasets as a column (datasets,); None where one lacks it."""
         return {key: self._chooser.attribute(key) for key in self.attribute_names}
 
+    @locked
     def attribute_table(self) -> Table:
         """Return the datasets' names and attributes as a table, for Arrow, pandas and polars.
 
@@ -256,11 +296,13 @@ class Collection(Closing):
         """Check every checksum of the last commit; as `ambar.Store.verify`."""
         return self.store.verify(threads=threads, progress=progress)
 
+    @locked
     def choose(self, datasets: Any = None) -> list[str]:
         """Return the names of the datasets that are chosen as `read` lets one do."""
         names = self._catalogue.names
         return [names[position] for position in self._chooser.positions(datasets)]
 
+    @locked
     def stats(self, variable: str) -> Table:
         """Return min, max, count and nulls of a variable in each dataset that has it.
 
@@ -275,6 +317,7 @@ class Collection(Closing):
 
     # Reading
 
+    @locked
     def read(
         self,
         variables: str | Sequence[str] | None = None,
@@ -340,18 +383,21 @@ class Collection(Closing):
         names = self._catalogue.names
         return Bulk([names[position] for position in at], missing, arrays)
 
+    @locked
     def __getitem__(self, name: str) -> xr.Dataset:
         """Return a dataset; its values are read when they are used."""
         from ambar.collection.views import one
 
         return one(self, name)
 
+    @locked
     def load(self, name: str) -> xr.Dataset:
         """Return a dataset with its values; quicker than lazily where many are read in a row."""
         from ambar.collection.views import loaded
 
         return loaded(self, name)
 
+    @locked
     def to_xarray(self, names: Sequence[str] | None = None) -> xr.Dataset:
         """Return all datasets, or those named, as one, lazily, with a dimension "dataset".
 
@@ -366,15 +412,41 @@ class Collection(Closing):
         """Return several datasets by name, loaded."""
         return {name: self.load(name) for name in names}
 
-    def to_dataframe(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the values of all datasets, or those named, each row with its dataset's name."""
+    def to_dataframe(
+        self, names: Sequence[str] | None = None, variables: Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        """Return the values of all datasets, or those named, each row with its dataset's name.
+
+        A dataset's rows are those of `xarray.Dataset.to_dataframe`: all combinations of indices
+        along its dimensions; one row if it has none. Columns that a dataset lacks are null there.
+
+        Parameters
+        ----------
+        names
+            The datasets; all by default.
+        variables
+            Data variables to keep, with their coordinates; all by default. Choose those of equal
+            dimensions where variables have different ones: their combinations are many rows.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no dataset of a name, or no dataset has one of the variables.
+        InvalidError
+            If a dataset's variables cannot be the columns of one table.
+        """
         import pandas as pd
 
-        frames = []
-        for name in self.names if names is None else names:
-            frame = self.load(name).to_dataframe().reset_index()
-            frame.insert(0, "dataset", name)
-            frames.append(frame)
+        from ambar.collection.views import frame_of
+
+        for variable in variables or ():
+            if variable not in self.variables:
+                raise _core.NotFoundError(
+                    f"no dataset has a variable {variable!r}; available: "
+                    f"{', '.join(self.variables)}"
+                )
+        wanted = self.names if names is None else names
+        frames = [frame_of(name, self.load(name), variables) for name in wanted]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     # What views read
@@ -382,13 +454,19 @@ class Collection(Closing):
     @cached_property
     def store(self) -> Store:
         """The store, as of the last commit."""
-        return open_cached(self.path)
+        return open_last(self.path)
+
+    @cached_property
+    def opened(self) -> OpenedStore:
+        """The store, as lazy arrays keep it: they stay with the last commit of now."""
+        return OpenedStore.of(self.path, self.store)
 
     @cached_property
     def reader(self) -> Reader:
         """What reads of the last commit's families."""
         return Reader(self.store, self._threads)
 
+    @locked
     def place(self, name: str) -> tuple[Family, int]:
         """Return the family of a dataset and its row there; raises NotFoundError."""
         at = self._catalogue.position(name)
@@ -420,14 +498,14 @@ class Collection(Closing):
 
     def value(self, family: Family, variable: str, row: int) -> np.ndarray:
         """Return the values of a variable in one dataset."""
-        if family.columns[variable].shared:
+        column = family.columns[variable]
+        if column.shared:
             return self.shared(family, variable)
-        if family.is_ragged(variable):
+        if family.ragged_dim(variable) is not None:
             piece = Piece(family, np.array([row]), np.zeros(1, np.int64), {})
             return np.asarray(self.reader.read(variable, [piece], 1, None, stack=True)[0][0])
-        values = blocks_of(self.store).row(family.path(variable), row)
-        times = family.columns[variable].times
-        return values.view(decoded_dtype(times)) if times else values
+        self.reader.array(family, variable)
+        return decoded(column, blocks_of(self.store).row(family.path(variable), row))
 
     def _record(self, name: str) -> Record:
         """Return a dataset as it would be added."""
@@ -437,7 +515,7 @@ class Collection(Closing):
             values = self.value(family, key, row)
             attributes = self.variable_attributes(family, key, row)
             variables[key] = variable_of(
-                (name, key), column.dims, values, attributes, column.coordinate
+                (name, key), column.dims, values, attributes, column.coordinate, column.type_name
             )
         return record_of(name, variables, texts_of((name,), self.attributes(name)))
 
@@ -456,6 +534,7 @@ class Collection(Closing):
         if self._changes is not None and self._changes.pending:
             raise _core.InvalidError("what was added or changed is to be read after commit()")
 
+    @locked
     def __repr__(self) -> str:
         """Return the numbers of datasets and variables, and what differs."""
         schema = self.schema

@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from uuid import uuid4
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ambar.collection.attributes import plain
 from ambar.collection.collection import Collection
 from ambar.collection.opening import open_collection
 from ambar.converted import Progress, shown
+from ambar.scratch import already_there, publish, scratch_folder
 from ambar.workers import Failure, Workers, explained, processes_for
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def export_collection(
     ------
     InvalidError
         If it is no collection, or the format is unknown.
-    BusyError
+    FileExistsError
         If there is something at `target` that is no empty folder.
     ModuleNotFoundError
         If the library that writes such files is missing.
@@ -93,17 +95,20 @@ def export_collection(
     _check_writable(format)
     folder = Path(target)
     if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
-        raise _core.BusyError(f"{folder}: there is something there; remove it, or choose another")
+        raise already_there(folder)
     folder.mkdir(parents=True, exist_ok=True)
     place = str(folder.absolute())
     batches = [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
-    tasks = ((str(fleet.path), batch, place, format) for batch in batches)
     exported: list[str] = []
     failed: dict[str, str] = {}
     with (
         shown(progress, f"exporting {len(names):,} datasets") as report,
+        # It outlives the processes, so that it has what is left of one that was killed.
+        scratch_folder(folder) as scratch,
         Workers(processes_for(len(batches), processes)) as workers,
     ):
+        unfinished = str(scratch.absolute())
+        tasks = ((str(fleet.path), batch, place, unfinished, format) for batch in batches)
         for task, found in workers.map(_write_batch, tasks):
             errors = dict.fromkeys(task[1], found.why) if isinstance(found, Failure) else found
             failed |= errors
@@ -127,43 +132,50 @@ def _opened(path: str) -> Collection:
     return open_collection(path, threads=1)
 
 
-def _write_batch(path: str, names: list[str], folder: str, format: Format) -> dict[str, str]:  # noqa: A002
+def _write_batch(
+    path: str,
+    names: list[str],
+    folder: str,
+    scratch: str,
+    format: Format,  # noqa: A002
+) -> dict[str, str]:
     """Write some datasets; return what failed."""
     fleet = _opened(path)
     failed = {}
     for name in names:
         try:
-            place = Path(folder, file_name(name) + _SUFFIXES[format])
+            place = Path(folder, file_name(name, _SUFFIXES[format]))
             place.parent.mkdir(parents=True, exist_ok=True)
-            _write(fleet.load(name), place, format)
+            _write(fleet.load(name), place, Path(scratch), format)
         except Exception as error:  # whatever xarray and its libraries raise is told to the user
             failed[name] = explained(error)
     return failed
 
 
-def _write(dataset: xr.Dataset, place: Path, format: Format) -> None:  # noqa: A002
-    """Write a dataset under another name, which becomes its own when it is complete."""
+def _write(dataset: xr.Dataset, place: Path, scratch: Path, format: Format) -> None:  # noqa: A002
+    """Write a dataset into the folder `scratch`; it gets its name when it is complete."""
     if place.exists():
-        raise _core.BusyError(f"{place}: there is something there")
-    partial = place.with_name(f"{place.name[:200]}.partial")
+        raise already_there(place)
+    # xarray's writers look at the suffix.
+    made = scratch / f"{uuid4().hex}{_SUFFIXES[format]}"
     dataset = _storable(dataset, format)
     for variable in dataset.variables.values():
         variable.attrs = {k: _attribute(v, format) for k, v in variable.attrs.items()}
     dataset.attrs = {key: _attribute(value, format) for key, value in dataset.attrs.items()}
     try:
         if format == "zarr":
-            dataset.to_zarr(partial, mode="w")
+            dataset.to_zarr(made, mode="w-")
         else:
             # NetCDF has no complex numbers: netCDF4 makes a compound type of them.
             complex_ = any(v.dtype.kind == "c" for v in dataset.variables.values())
             options: dict[str, Any] = {"auto_complex": True} if complex_ else {}
-            dataset.to_netcdf(partial, **options)
-        partial.rename(place)
+            dataset.to_netcdf(made, **options)
+        publish(made, place)
     except BaseException:
-        if partial.is_dir():
-            shutil.rmtree(partial)
+        if made.is_dir():
+            shutil.rmtree(made)
         else:
-            partial.unlink(missing_ok=True)
+            made.unlink(missing_ok=True)
         raise
 
 
@@ -202,9 +214,17 @@ def _netcdf_attribute(value: Any) -> Any:
     return json.dumps(plain(value))
 
 
-def file_name(name: str) -> str:
-    """Return a dataset's name as a path below a folder: what cannot stand there as ``%XX``."""
-    return "/".join(_part(part) for part in name.split("/"))
+def file_name(name: str, suffix: str) -> str:
+    """Return a dataset's name as the path of a file below a folder, with its suffix.
+
+    What no file can be called is written as ``%XX``. So is the dot of a folder that would be called
+    like another dataset's file: "a.nc/b" is the file "a%2Enc/b.nc".
+    """
+    *folders, last = (_part(part) for part in name.split("/"))
+    for at, folder in enumerate(folders):
+        if folder.endswith(suffix):
+            folders[at] = f"{folder.removesuffix(suffix)}%2E{suffix[1:]}"
+    return "/".join([*folders, last + suffix])
 
 
 def _part(part: str) -> str:

@@ -1,24 +1,32 @@
 """Families: datasets of one schema, whose variables lie side by side in one array each.
 
 A family is regular, all its datasets of one shape and each variable an array (datasets, ...); or
-ragged along one dimension: what has it lies end to end, and a count says how much of it is whose
-(CF conventions 1.11, section 9.3.3: contiguous ragged arrays).
+ragged along some dimensions, of which a variable has at most one: its values lie end to end, and a
+count says how much of it is whose (CF conventions 1.11, section 9.3.3: contiguous ragged arrays).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ambar import _core
+from ambar.array import Array
 from ambar.collection.records import ROW, Record, Variable
-from ambar.collection.times import attributes_of
+from ambar.collection.times import attributes_of, decoded_dtype
+from ambar.description import Description
 from ambar.store import Store
 
 Schema: TypeAlias = tuple[tuple[str, tuple[str, ...], str, str | None, bool], ...]
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 VERSION = 1
+_VARIABLE_LENGTH = ("string", "bytes")
+_DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]{1,9}")
 
 
 @dataclass
@@ -32,6 +40,8 @@ class Column:
     coordinate: bool
     shared: bool = False
     """Whether all datasets have the same values, which are stored once."""
+    escaped: bool = False
+    """Whether some strings are stored as `ambar.collection.texts` encodes them."""
     attributes: dict[str, Any] = field(default_factory=dict)
     """Attributes that all datasets have in common."""
 
@@ -47,8 +57,9 @@ class Family:
 
     number: int
     sizes: dict[str, int]
-    """Lengths of the dimensions, but for the ragged one."""
-    ragged: str | None
+    """Lengths of the dimensions that are not ragged."""
+    ragged: tuple[str, ...]
+    """The dimensions whose lengths differ between datasets."""
     columns: dict[str, Column]
     rows: int = 0
     attributes: dict[str, Any] = field(default_factory=dict)
@@ -61,10 +72,9 @@ class Family:
         """The path of the group."""
         return f"f{self.number}"
 
-    @property
-    def counts(self) -> str:
-        """The path of the counts of a ragged family; no variable's, whatever they are named."""
-        name = f"{self.ragged}_count"
+    def counts(self, dim: str) -> str:
+        """Return the path of the counts of a ragged dimension, which is no variable's."""
+        name = f"{dim}_count"
         while name in self.columns:
             name += "_"
         return f"{self.group}/{name}"
@@ -73,19 +83,32 @@ class Family:
         """Return the path of a variable's array."""
         return f"{self.group}/{variable}"
 
-    def is_ragged(self, variable: str) -> bool:
-        """Whether a variable's values lie end to end."""
-        return self.ragged is not None and self.ragged in self.columns[variable].dims
+    def ragged_dim(self, variable: str) -> str | None:
+        """Return the dimension along which a variable's values lie end to end, if there is one."""
+        return next((dim for dim in self.columns[variable].dims if dim in self.ragged), None)
+
+    def leading(self, variable: str) -> int:
+        """Return how many dimensions a variable has before its ragged one: all of length 1."""
+        dim = self.ragged_dim(variable)
+        return 0 if dim is None else self.columns[variable].dims.index(dim)
 
     def shape(self, variable: str) -> tuple[int, ...]:
-        """Return the shape of one dataset's values, without the ragged dimension."""
+        """Return the shape of a row of the variable's array.
+
+        It is a dataset's; if values lie end to end, that of the dimensions after the ragged one.
+        """
         dims = self.columns[variable].dims
-        return tuple(self.sizes[dim] for dim in dims if dim != self.ragged)
+        start = 0 if self.ragged_dim(variable) is None else self.leading(variable) + 1
+        return tuple(self.sizes[dim] for dim in dims[start:])
 
     def dims(self, variable: str) -> tuple[str, ...]:
         """Return the names of the array's dimensions."""
         column = self.columns[variable]
-        return column.dims if column.shared or self.is_ragged(variable) else (ROW, *column.dims)
+        if column.shared:
+            return column.dims
+        if self.ragged_dim(variable) is not None:
+            return column.dims[self.leading(variable) :]
+        return (ROW, *column.dims)
 
     def array_attributes(self, variable: str) -> dict[str, Any]:
         """Return the attributes of a variable's array."""
@@ -104,6 +127,7 @@ class Family:
                 "times": column.times,
                 "coordinate": column.coordinate,
                 "shared": column.shared,
+                "escaped": column.escaped,
             }
             for name, column in self.columns.items()
         }
@@ -112,7 +136,7 @@ class Family:
             "version": VERSION,
             "rows": self.rows,
             "sizes": self.sizes,
-            "ragged": self.ragged,
+            "ragged": list(self.ragged),
             "variables": columns,
             "attributes": [list(pair) for pair in self.varying],
         }
@@ -135,10 +159,26 @@ def schema_of_family(family: Family) -> Schema:
     )
 
 
-def can_be_ragged(schema: Schema, dim: str) -> bool:
-    """Whether every variable that has the dimension has it first, so that it can be ragged."""
-    having = [dims for _, dims, *_ in schema if dim in dims]
-    return bool(having) and all(dims.index(dim) == 0 for dims in having)
+def why_not_ragged(schema: Schema, sizes: Mapping[str, int], ragged: Container[str]) -> str | None:
+    """Return why these dimensions cannot be ragged together; None if they can.
+
+    A variable has at most one of them, and before it only dimensions of length 1: then the values
+    of all datasets can lie end to end.
+    """
+    for name, dims, *_ in schema:
+        at = [axis for axis, dim in enumerate(dims) if dim in ragged]
+        if not at:
+            continue
+        dim = dims[at[0]]
+        if len(at) > 1:
+            return f"{dim!r} and {dims[at[1]]!r} are both dimensions of {name}, {dims}"
+        for before in dims[: at[0]]:
+            if sizes[before] != 1:
+                return (
+                    f"{name} has the dimension {before!r} of length {sizes[before]} before "
+                    f"{dim!r}, and only length 1 may come before"
+                )
+    return None
 
 
 def load(store: Store, number: int) -> Family:
@@ -153,34 +193,99 @@ def load(store: Store, number: int) -> Family:
     """
     path = f"f{number}"
     attributes = store.attributes(path)
-    about = attributes.pop("ambar", {})
-    try:
-        if about["version"] > VERSION:
-            raise _core.UnsupportedError(
-                f"{store.location}: /{path} is of version {about['version']} of families; this "
-                f"ambar reads up to {VERSION}: use a newer one"
-            )
-        family = Family(
-            number,
-            {str(dim): int(size) for dim, size in about["sizes"].items()},
-            about["ragged"],
-            {
-                str(name): Column(
-                    tuple(v["dims"]), v["dtype"], v["times"], v["coordinate"], v["shared"]
-                )
-                for name, v in about["variables"].items()
-            },
-            int(about["rows"]),
-            attributes,
-            [(variable, key) for variable, key in about["attributes"]],
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _core.CorruptError(
-            f"{store.location}: /{path} is no family of a collection ({error!r}); restore the "
-            "store from a copy"
-        ) from error
+    about = Description(attributes.pop("ambar", {}), f"{store.location}: /{path}")
+    about.check_version(VERSION, "families")
+    sizes = about.object("sizes")
+    variables = about.object("variables")
+    family = Family(
+        number,
+        {dim: sizes.integer(dim) for dim in sizes},
+        about.texts("ragged"),
+        {name: _column(variables.object(name)) for name in variables},
+        about.integer("rows"),
+        attributes,
+        [_pair(pair, about) for pair in about.items("attributes")],
+    )
+    _check(family, about)
     for name, column in family.columns.items():
         own = store.attributes(family.path(name))
         made = attributes_of(column.times) if column.times else {}
         column.attributes = {key: value for key, value in own.items() if key not in made}
     return family
+
+
+def _column(about: Description) -> Column:
+    dims, times = about.texts("dims"), about.optional_text("times")
+    type_name = about.text("dtype")
+    if len(set(dims)) != len(dims):
+        raise about.damaged(f"a dimension stands twice in {dims!r:.80}")
+    if not _is_type(type_name):
+        raise about.damaged(f"'dtype' is {type_name!r:.80}, which is not a type of a collection")
+    if times is not None:
+        try:
+            decoded_dtype(times)
+        except _core.CorruptError as error:
+            raise about.damaged(str(error)) from None
+        if type_name in _VARIABLE_LENGTH or np.dtype(type_name) != np.int64:
+            raise about.damaged(f"times must be int64, found {type_name!r}")
+    escaped = about.truth("escaped")
+    if escaped and type_name not in _VARIABLE_LENGTH:
+        raise about.damaged(f"'escaped' is true of values of {type_name!r}, expected strings")
+    return Column(dims, type_name, times, about.truth("coordinate"), about.truth("shared"), escaped)
+
+
+def _is_type(name: str) -> bool:
+    if name in _VARIABLE_LENGTH:
+        return True
+    try:
+        return bool(_DTYPE.fullmatch(name)) and np.dtype(name) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _pair(pair: Any, about: Description) -> tuple[str | None, str]:
+    match pair:
+        case [None | str() as variable, str(key)]:
+            return variable, key
+    raise about.damaged(f"'attributes' has {pair!r:.80}, expected a pair of variable and key")
+
+
+def _check(family: Family, about: Description) -> None:
+    """Check that a family's dimensions and attributes are those of its variables."""
+    for name, column in family.columns.items():
+        for dim in column.dims:
+            if dim not in family.sizes and dim not in family.ragged:
+                raise about.damaged(
+                    f"'sizes' has no dimension {dim!r:.80} of the variable {name!r}"
+                )
+        if column.shared and family.ragged_dim(name) is not None:
+            raise about.damaged(f"the variable {name!r:.80} is shared and ragged")
+    if repeated := {*family.sizes}.intersection(family.ragged):
+        raise about.damaged(f"'sizes' has the ragged dimensions {sorted(repeated)!r:.80}")
+    if why := why_not_ragged(schema_of_family(family), family.sizes, family.ragged):
+        raise about.damaged(f"'ragged' is {list(family.ragged)!r:.80}, but {why:.200}")
+    for variable, key in family.varying:
+        if variable is not None and variable not in family.columns:
+            raise about.damaged(f"'attributes' has {key!r:.80} of {variable!r:.80}, no variable")
+
+
+def open_array(store: Store, path: str, shape: tuple[int, ...], type_name: str) -> Array:
+    """Return an array of a collection, which must have this type and shape, or more rows.
+
+    Raises CorruptError where it has not.
+    """
+    array = store[path]
+    found = array.shape
+    fits = len(found) == len(shape) and found[1:] == shape[1:] and found[:1] >= shape[:1]
+    if not fits or not _has_type(array, type_name):
+        raise _core.CorruptError(
+            f"{store.location}: /{path} is {array.type_name}{found}, expected {type_name}{shape}; "
+            "restore the store from a copy"
+        )
+    return array
+
+
+def _has_type(array: Array, name: str) -> bool:
+    if name in _VARIABLE_LENGTH or array.type_name in _VARIABLE_LENGTH:
+        return array.type_name == name
+    return array.dtype == np.dtype(name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,10 +14,17 @@ from ambar.bounds import ErrorBound
 from ambar.collection.collection import Collection
 from ambar.collection.opening import open_collection
 from ambar.collection.records import Record
-from ambar.collection.sources import Paths, check_readable, find_sources, named, size_of
-from ambar.converted import Conversion, Progress, shown
+from ambar.collection.sources import (
+    Paths,
+    Reading,
+    check_readable,
+    find_sources,
+    named,
+    size_of,
+)
+from ambar.converted import Conversion, OnError, Progress, shown
 from ambar.store import Store
-from ambar.workers import Failure, Workers, explained, processes_for
+from ambar.workers import Failure, Workers, processes_for
 from ambar.writer import Durability, Profile
 
 COMMIT_DATASETS = 1000
@@ -30,10 +37,7 @@ OnMismatch = Literal["family", "cast", "raise"]
 
 @dataclass(frozen=True)
 class Ingest(Conversion):
-    """What became of files that were to become a collection."""
-
-    failed: dict[str, str] = field(default_factory=dict)
-    """The files that could not be taken in, and why."""
+    """What became of files that were to become a collection; `failed` is by their paths."""
 
 
 def ingest(
@@ -51,13 +55,14 @@ def ingest(
     progress: Progress | Literal[True] | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    on_error: OnError = "stop",
+    decode_times: bool = True,
     durability: Durability = "full",
 ) -> Ingest:
     """Make a collection of NetCDF files and Zarr stores, each of which becomes a dataset.
 
-    What cannot be read, or held by a collection, is told in the report; all else is taken in. What
-    is in is committed every 1000 files, 256 MiB or 30 seconds: where this was interrupted, it goes
-    on with `resume`.
+    Datasets are committed every 1000 files, 256 MiB or 30 seconds, and at the end. After an
+    interruption continue with `resume`.
 
     Parameters
     ----------
@@ -85,12 +90,19 @@ def ingest(
         Replace a store of that name; by default that is an error.
     resume
         Add to the collection at `target`, if there is one, the files that it lacks by their names.
+    on_error
+        What happens if a file cannot be read, or not be held by a collection. "stop" raises its
+        error; nothing more is committed, so that a new store appears only if it was committed to
+        before. "skip" takes in the others and lists the failed ones in `Ingest.failed`; it raises
+        the first error if all files failed, and then no store is made or replaced.
+    decode_times
+        Whether numbers with units such as "days since 2000-01-01" become times, as in
+        `xarray.open_dataset`. Without it they stay numbers, with their units as attributes.
 
     Returns
     -------
     Ingest
-        What was taken in (`converted`), was there already (`skipped`), and failed. Where nothing
-        could be taken in, no store is made.
+        What was taken in (`converted`), was there already (`skipped`), and failed (`failed`).
 
     Raises
     ------
@@ -99,13 +111,18 @@ def ingest(
     NotFoundError
         If there are no such files in a folder.
     InvalidError
-        If an option makes no sense, or is not as the collection that is gone on with has it.
+        If an option is invalid, or differs from that of the collection that is continued; if no
+        file has a dimension of `ragged`.
+    CorruptError, UnsupportedError, InvalidError, NotFoundError, OSError
+        If a file cannot be taken in (see `on_error`); the message names it.
     BusyError
         If there is a store at `target`, without `overwrite` or `resume`, or a writer is at it.
     ModuleNotFoundError
         If the library that reads such files is missing.
     """
     begun = time.monotonic()
+    if on_error not in ("stop", "skip"):
+        raise _core.InvalidError(f"on_error={on_error!r} is invalid; must be 'stop' or 'skip'")
     sources = named(find_sources(paths))
     check_readable(sources.values(), engine)
     settings = {
@@ -114,14 +131,15 @@ def ingest(
         "on_mismatch": on_mismatch,
     }
     options = {"durability": durability, "profile": profile, "threads": threads}
-    keep = None if variables is None else list(variables)
+    reading = Reading(None if variables is None else list(variables), engine, decode_times)
     with _opened(target, settings, options, overwrite, resume) as fleet:
-        run = _Run(fleet, sources)
+        run = _Run(fleet, sources, on_error)
         with (
             shown(progress, f"taking in {len(run.wanted):,} files") as report,
             Workers(processes_for(len(run.wanted), processes)) as workers,
         ):
-            run.take_in(workers, keep, engine, report)
+            run.take_in(workers, reading, report)
+        run.check()
         if not run.taken:
             # Nothing is committed, so that no empty store is left, and none grows for nothing.
             fleet.close()
@@ -141,25 +159,22 @@ def ingest(
 class _Run:
     """One go at the files that a collection lacks."""
 
-    def __init__(self, fleet: Collection, sources: Mapping[str, Path]) -> None:
+    def __init__(self, fleet: Collection, sources: Mapping[str, Path], on_error: OnError) -> None:
         _check_names(fleet, sources)
         self._fleet = fleet
+        self._on_error = on_error
+        self._count = len(sources)
         self.skipped = [name for name in sources if name in fleet]
         self.wanted = {name: path for name, path in sources.items() if name not in fleet}
         self.taken: list[str] = []
         self.failed: dict[str, str] = {}
         self.bytes = 0
-        self._waiting = 0
+        self._first_error: Exception | None = None
+        self._committed = 0
         self._waiting_bytes = 0
         self._last = time.monotonic()
 
-    def take_in(
-        self,
-        workers: Workers,
-        variables: Sequence[str] | None,
-        engine: str | None,
-        report: Progress | None,
-    ) -> None:
+    def take_in(self, workers: Workers, reading: Reading, report: Progress | None) -> None:
         """Read the files in processes, and add what they hold."""
         from ambar.collection.source_reading import read_source
 
@@ -173,34 +188,65 @@ class _Run:
                 sizes[path] = 0  # reading it says what is wrong
             return sizes[path]
 
-        tasks = ((name, path, variables, engine) for name, path in self.wanted.items())
+        tasks = ((name, path, reading) for name, path in self.wanted.items())
         for done, (task, record) in enumerate(workers.map(read_source, tasks, weigh), 1):
             self._take(task[0], task[1], record, sizes.pop(task[1]))
             if report is not None:
                 report(done, len(self.wanted))
 
+    def check(self) -> None:
+        """Raise the first error if all files failed, InvalidError for a dimension of no file."""
+        if self._first_error is not None and len(self.failed) == self._count:
+            raise self._first_error
+        families = self._fleet.families
+        known = {dim for f in families for column in f.columns.values() for dim in column.dims}
+        for dim in self._fleet.settings["ragged"] if self.taken else ():
+            if dim not in known:
+                raise _core.InvalidError(
+                    f"ragged: no file has a dimension {dim!r}; available: "
+                    f"{', '.join(sorted(known))}{self._kept()}"
+                )
+
     def _take(self, name: str, path: Path, record: Record | Failure, size: int) -> None:
         if isinstance(record, Failure):
-            self.failed[str(path)] = record.why
+            self._fail(path, record)
             return
         try:
             self._fleet.add(name, record)
         except (_core.InvalidError, _core.UnsupportedError) as error:
             self._fleet.check()
-            self.failed[str(path)] = explained(error)
+            self._fail(path, Failure.of(error))
             return
         self.taken.append(name)
         self.bytes += size
-        self._waiting += 1
         self._waiting_bytes += record.nbytes
         if (
-            self._waiting >= COMMIT_DATASETS
+            len(self.taken) - self._committed >= COMMIT_DATASETS
             or self._waiting_bytes >= COMMIT_BYTES
             or time.monotonic() - self._last >= COMMIT_SECONDS
         ):
             self._fleet.commit()
-            self._waiting = self._waiting_bytes = 0
+            self._committed, self._waiting_bytes = len(self.taken), 0
             self._last = time.monotonic()
+
+    def _fail(self, path: Path, failure: Failure) -> None:
+        """Raise the error of a file, or note it and go on."""
+        if self._on_error == "stop":
+            advice = "; take in the other files with on_error='skip' (--on-error skip)"
+            raise failure.raised_for(str(path), advice * (self._count > 1) + self._kept())
+        self.failed[str(path)] = failure.why
+        if self._first_error is None:
+            more = f"; none of the {self._count} files can be read" if self._count > 1 else ""
+            self._first_error = failure.raised_for(str(path), more)
+
+    def _kept(self) -> str:
+        """Return what an error says of datasets that are committed."""
+        if not self._committed:
+            return ""
+        return (
+            f"; {self._committed} datasets are committed to {self._fleet.path}: continue with "
+            "resume=True (--resume)"
+        )
 
 
 def _opened(
@@ -219,7 +265,7 @@ def _opened(
             fleet.close()
             raise _core.InvalidError(
                 f"{os.fspath(target)} was begun with {key}={fleet.settings[key]!r}; it cannot be "
-                f"gone on with {value!r}"
+                f"continued with {value!r}"
             )
     return fleet
 

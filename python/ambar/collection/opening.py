@@ -10,6 +10,7 @@ from ambar import _core
 from ambar.cached import place_of
 from ambar.collection.changing import VERSION
 from ambar.collection.collection import Collection
+from ambar.description import Description
 from ambar.store import Store
 from ambar.urls import core_options
 from ambar.writer import Durability, Profile, append
@@ -71,9 +72,11 @@ def settings_of(store: Store) -> dict[str, Any]:
     if about.get("kind") != "collection":
         kind = about.get("kind", "a plain store")
         raise _core.InvalidError(f"{store.location} is no collection, but {kind}: use ambar.open")
-    if about["version"] > VERSION:
-        raise _core.UnsupportedError(
-            f"{store.location}: version {about['version']} of collections; this ambar reads up to "
-            f"{VERSION}: use a newer one"
-        )
-    return {key: about[key] for key in ("ragged", "encoding", "on_mismatch")}
+    said = Description(about, f"{store.location}: /")
+    said.check_version(VERSION, "collections")
+    encoding = said.object("encoding")
+    return {
+        "ragged": list(said.texts("ragged")),
+        "encoding": {name: encoding.mapping(name) for name in encoding},
+        "on_mismatch": said.text("on_mismatch"),
+    }

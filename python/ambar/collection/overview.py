@@ -43,7 +43,7 @@ def overview_of(fleet: Collection) -> dict[str, Any]:
                 "number": family.number,
                 "datasets": int(counts[family.number]),
                 "sizes": family.sizes,
-                "ragged": family.ragged,
+                "ragged": list(family.ragged),
             }
             for family in fleet.families
         ],
@@ -57,12 +57,11 @@ def overview_of(fleet: Collection) -> dict[str, Any]:
 def listed(fleet: Collection) -> Iterator[dict[str, Any]]:
     """Give each dataset's name, family and the lengths of its dimensions."""
     families = fleet.families
-    offsets = {f.number: fleet.reader.offsets(f) for f in families if f.ragged is not None}
+    offsets = {f.number: {d: fleet.reader.offsets(f, d) for d in f.ragged} for f in families}
     for name, (number, row) in zip(fleet.names, fleet.places.tolist(), strict=True):
-        family = families[number]
-        sizes = dict(family.sizes)
-        if family.ragged is not None:
-            sizes[family.ragged] = int(offsets[number][row + 1] - offsets[number][row])
+        sizes = dict(families[number].sizes)
+        for dim, starts in offsets[number].items():
+            sizes[dim] = int(starts[row + 1] - starts[row])
         yield {"name": name, "family": number, "sizes": sizes}
 
 

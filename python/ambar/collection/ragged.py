@@ -18,7 +18,7 @@ class Ragged(Sequence[np.ndarray]):
     offsets: np.ndarray
     """int64 (datasets + 1): where each dataset's values begin and end in `values`."""
     shapes: np.ndarray | None = None
-    """int64 (datasets, dimensions) where not only the first length differs; `values` is flat."""
+    """int64 (datasets, dimensions) unless the first length alone differs; `values` is flat then."""
 
     @property
     def counts(self) -> np.ndarray:

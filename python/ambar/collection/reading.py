@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.collection.family import Family
+from ambar.array import Array
+from ambar.collection.family import Column, Family, open_array
 from ambar.collection.ragged import Ragged
-from ambar.collection.selecting import Isel, Piece, row_ranges
+from ambar.collection.selecting import Isel, Piece, row_ranges, with_leading
+from ambar.collection.texts import MISSING, decode_texts
 from ambar.collection.times import decoded_dtype
 from ambar.store import Store
 
@@ -43,27 +46,38 @@ class Reader:
     def __init__(self, store: Store, threads: int | None = None) -> None:
         self._store = store
         self._threads = threads
-        self._counts: dict[int, np.ndarray] = {}
+        self._offsets: dict[tuple[int, str], np.ndarray] = {}
+        self._arrays: dict[tuple[int, str], Array] = {}
 
-    def offsets(self, family: Family) -> np.ndarray:
-        """Return where the rows of a ragged family begin: int64 (rows + 1)."""
-        if family.number not in self._counts:
-            counts = self._store[family.counts].read()
+    def array(self, family: Family, variable: str) -> Array:
+        """Return the array of a variable; raises CorruptError where it does not fit the family."""
+        found = self._arrays.get((family.number, variable))
+        if found is None:
+            column = family.columns[variable]
+            shape: tuple[int, ...] = family.shape(variable)
+            dim = family.ragged_dim(variable)
+            if dim is not None:
+                shape = (int(self.offsets(family, dim)[-1]), *shape)
+            elif not column.shared:
+                shape = (family.rows, *shape)
+            found = open_array(self._store, family.path(variable), shape, column.type_name)
+            self._arrays[family.number, variable] = found
+        return found
+
+    def offsets(self, family: Family, dim: str) -> np.ndarray:
+        """Return where the rows of a family begin along a ragged dimension: int64 (rows + 1)."""
+        key = family.number, dim
+        if key not in self._offsets:
+            path = family.counts(dim)
+            counts = open_array(self._store, path, (family.rows,), "int64").read()
             starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-            if len(counts) != family.rows or (counts < 0).any():
+            if len(counts) != family.rows or (counts < 0).any() or (starts < 0).any():
                 raise _core.CorruptError(
-                    f"{self._store.location}: /{family.counts} does not count {family.rows} rows; "
+                    f"{self._store.location}: /{path} does not count {family.rows} rows; "
                     "restore the store from a copy"
                 )
-            self._counts[family.number] = starts
-        return self._counts[family.number]
-
-    def dtype(self, family: Family, variable: str) -> np.dtype[Any]:
-        """Return the dtype of a variable as it is read."""
-        column = family.columns[variable]
-        if column.times:
-            return decoded_dtype(column.times)
-        return np.dtype(object if column.type_name in ("string", "bytes") else column.type_name)
+            self._offsets[key] = starts
+        return self._offsets[key]
 
     def read(
         self,
@@ -78,7 +92,7 @@ class Reader:
         missing = np.ones(count, bool)
         for piece in having:
             missing[piece.at] = False
-        dtype = np.result_type(*{self.dtype(piece.family, variable) for piece in having})
+        dtype = np.result_type(*{dtype_of(piece.family.columns[variable]) for piece in having})
         if len(having) == 1 and having[0].is_all(count):
             values = self._piece(variable, having[0], out, stack)
             if out is not None and values is not out:
@@ -105,46 +119,81 @@ class Reader:
     ) -> np.ndarray | Ragged:
         """Read the rows of one family."""
         family, column = piece.family, piece.family.columns[variable]
-        if family.is_ragged(variable):
+        if family.ragged_dim(variable) is not None:
             return self._ragged_piece(variable, piece, stack)
         keys = tuple(piece.isel.get(dim, slice(None)) for dim in column.dims)
-        array = self._store[family.path(variable)]
+        array = self.array(family, variable)
         if column.shared:
-            values = self._decode(family, variable, array.read(keys, threads=self._threads))
+            values = decoded(column, array.read(keys, threads=self._threads))
             return np.broadcast_to(values, (len(piece.at), *values.shape)).copy()
         key = (piece.row_key, *keys)
         if out is not None and out.dtype == array.dtype and array.dtype.kind != "O":
             return array.read(key, out=out, threads=self._threads)
-        return self._decode(family, variable, array.read(key, threads=self._threads))
+        return decoded(column, array.read(key, threads=self._threads))
 
     def _ragged_piece(self, variable: str, piece: Piece, stack: bool) -> np.ndarray | Ragged:
-        family, dims = piece.family, piece.family.columns[variable].dims
-        starts = self.offsets(family)
-        wanted = piece.isel.get(dims[0], slice(None))
+        dims = piece.family.columns[variable].dims
+        leading = piece.family.leading(variable)
+        keys = tuple(piece.isel.get(dim, slice(None)) for dim in dims[:leading])
+        values, counts = self.end_to_end(variable, piece)
+        # What indices leave of the dimensions before the ragged one, each of length 1.
+        before = with_leading(np.empty(()), keys).shape
+        if isinstance(piece.isel.get(dims[leading]), (int, np.integer)):
+            shape = (len(values), *(1,) * len(before), *values.shape[1:])
+            wide = np.broadcast_to(values.reshape(shape), (len(values), *before, *values.shape[1:]))
+            return wide.copy() if before else values
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        found = Ragged(values, offsets)
+        if not before:
+            if stack and counts.size and (counts == counts[0]).all():
+                return values.reshape(len(counts), int(counts[0]), *values.shape[1:])
+            return found
+        parts = [np.broadcast_to(part, (*before, *part.shape)) for part in found]
+        if stack and counts.size and (counts == counts[0]).all():
+            return np.stack(parts)
+        shapes = np.array([part.shape for part in parts], np.int64)
+        if set(before) == {1}:
+            return Ragged(values.reshape(-1), offsets * math.prod(values.shape[1:]), shapes)
+        return Ragged.of(parts)
+
+    def end_to_end(self, variable: str, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
+        """Read a ragged variable, without the dimensions before the ragged one.
+
+        Returns the values of all rows, and how many there are of each.
+        """
+        family, column = piece.family, piece.family.columns[variable]
+        dim, *after = column.dims[family.leading(variable) :]
+        array = self.array(family, variable)  # the offsets lie in it
+        starts = self.offsets(family, dim)
         rows = piece.rows
-        indices, counts = row_ranges(starts[rows], starts[rows + 1], wanted, dims[0])
-        inner = tuple(piece.isel.get(dim, slice(None)) for dim in dims[1:])
-        array = self._store[family.path(variable)]
+        wanted = piece.isel.get(dim, slice(None))
+        indices, counts = row_ranges(starts[rows], starts[rows + 1], wanted, dim)
+        inner = tuple(piece.isel.get(dim, slice(None)) for dim in after)
         key: Any = indices
         if indices.size and indices[-1] - indices[0] + 1 == indices.size and _ascending(indices):
             key = slice(int(indices[0]), int(indices[-1]) + 1)
         values = array.read((key, *inner), threads=self._threads)
-        values = self._decode(family, variable, values)
-        if isinstance(wanted, (int, np.integer)):
-            return values
-        if stack and counts.size and (counts == counts[0]).all():
-            return values.reshape(len(counts), int(counts[0]), *values.shape[1:])
-        return Ragged(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
-
-    def _decode(self, family: Family, variable: str, values: np.ndarray) -> np.ndarray:
-        times = family.columns[variable].times
-        return values.view(decoded_dtype(times)) if times else values
+        return decoded(column, values), counts
 
     def coordinate(self, family: Family, dim: str, rows: np.ndarray) -> np.ndarray:
         """Return a coordinate: (length,) where all rows share it, else (rows, length)."""
         column = family.columns[dim]
-        values = self._store[family.path(dim)].read(... if column.shared else (rows,))
-        return self._decode(family, dim, values)
+        array = self.array(family, dim)
+        return decoded(column, array.read(... if column.shared else (rows,)))
+
+
+def dtype_of(column: Column) -> np.dtype[Any]:
+    """Return the dtype of a variable as it is read."""
+    if column.times:
+        return decoded_dtype(column.times)
+    return np.dtype(object if column.type_name in MISSING else column.type_name)
+
+
+def decoded(column: Column, values: np.ndarray) -> np.ndarray:
+    """Return values of a variable as they were before they were stored."""
+    if column.times:
+        return values.view(decoded_dtype(column.times))
+    return decode_texts(values, column.type_name) if column.escaped else values
 
 
 def isel_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
@@ -196,6 +245,10 @@ def _in_order(
     empty = np.empty((0,) * max(example.ndim, 1), dtype)
     if example.ndim > 1:
         empty = np.empty((0, *example.shape[1:]), dtype)
+    if len({values.ndim for part in found for values in part[:1]}) > 1:
+        raise _core.InvalidError(
+            "datasets have the variable with different numbers of dimensions; read those of one"
+        )
     parts = [empty] * count
     for piece, values in zip(pieces, found, strict=True):
         for at, part in zip(piece.at, values, strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.collection.attributes import texts_of
+from ambar.collection.texts import MISSING, all_missing, count_missing, encode_texts
 from ambar.collection.times import encode_times
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Variable(NamedTuple):
     """CF units where the values count time; see `times`."""
     type_name: str
     """NumPy's name of the dtype; "string" or "bytes" where values are of any length."""
+    escaped: bool = False
+    """Whether some strings are encoded; see `texts`."""
 
 
 class Record(NamedTuple):
@@ -84,7 +87,12 @@ def as_record(name: str, dataset: Input) -> Record:
         coords = dataset.coords
         variables = {
             str(key): variable_of(
-                (name, str(key)), tuple(map(str, v.dims)), v.values, v.attrs, key in coords
+                (name, str(key)),
+                tuple(map(str, v.dims)),
+                v.values,
+                v.attrs,
+                key in coords,
+                _text_type(v.encoding.get("dtype")),
             )
             for key, v in dataset.variables.items()
         }
@@ -118,33 +126,56 @@ def variable_of(
     values: np.ndarray,
     attributes: Mapping[Any, Any],
     coordinate: bool,
+    text_type: str = "string",
 ) -> Variable:
     """Return a copy of values as a variable; times as integers, texts as objects, in C order.
 
-    `owner` is named in errors: the dataset, and the variable. Raises InvalidError for attributes
-    that cannot be stored.
+    `owner` is named in errors: the dataset, and the variable. `text_type` is what objects are, of
+    which none says so: all are missing, or there are none. Raises InvalidError for attributes that
+    cannot be stored, UnsupportedError for objects that are no texts.
     """
     times = None
+    escaped = False
     kind = values.dtype.kind
     if kind in "mM":
         values, times = encode_times(values)
     elif kind in "UST":
+        text_type = "bytes" if kind == "S" else "string"
         values = values.astype(object)
     native = values.dtype.newbyteorder("=")
     values = np.array(values, native, order="C")
+    if values.dtype.kind == "O":
+        what = f"dataset {owner[0]!r}: {owner[1]}"
+        values, type_name, escaped = encode_texts(what, values, text_type)
+    else:
+        type_name = _type_name(values.dtype)
     texts = texts_of(owner, attributes) if attributes else {}
-    return Variable(dims, values, texts, coordinate, times, _type_name(values))
+    return Variable(dims, values, texts, coordinate, times, type_name, escaped)
 
 
-def _type_name(values: np.ndarray) -> str:
-    dtype = values.dtype
-    if dtype.kind == "O":
-        first = values.flat[0] if values.size else ""
-        return "bytes" if isinstance(first, bytes) else "string"
+def retyped(variable: Variable, type_name: str) -> Variable:
+    """Return texts of which none is present as texts of another type; all else unchanged.
+
+    Whether such texts are strings or bytes is known from other datasets alone.
+    """
+    if variable.type_name == type_name or not {variable.type_name, type_name} <= MISSING.keys():
+        return variable
+    if count_missing(variable.values, variable.type_name) < variable.values.size:
+        return variable
+    values = all_missing(variable.values, type_name)
+    return variable._replace(values=values, type_name=type_name)
+
+
+def _type_name(dtype: np.dtype[Any]) -> str:
     name = _TYPE_NAMES.get(dtype)
     if name is None:
         name = _TYPE_NAMES[dtype] = dtype.str
     return name
+
+
+def _text_type(encoded: Any) -> str:
+    """Return the type of objects that a file has as values of this dtype."""
+    return "bytes" if isinstance(encoded, np.dtype) and encoded.kind == "S" else "string"
 
 
 _OF_TIMES = frozenset({"units", "calendar", "dtype", "_FillValue"})
@@ -183,10 +214,7 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
             f"dataset {dataset!r}: no variable may be named {name!r}, as arrays of a collection "
             "are not; rename it"
         )
-    kind = variable.values.dtype.kind
-    if kind == "O":
-        _check_texts(f"dataset {dataset!r}: {name}", variable)
-    elif kind not in "biufc":
+    if variable.values.dtype.kind not in "biufcO":
         raise _core.UnsupportedError(
             f"dataset {dataset!r}: {name} is of dtype {variable.values.dtype}; numbers, bools, "
             "datetimes, strings and bytes can be stored"
@@ -196,23 +224,6 @@ def _check(dataset: str, name: str, variable: Variable) -> None:
             f"dataset {dataset!r}: {name} is of times, and says in {sorted(found)} how they are "
             "stored, which the store does itself: remove these attributes"
         )
-
-
-def _check_texts(what: str, variable: Variable) -> None:
-    """Check that all objects are strings that are Unicode, or all are bytes."""
-    try:
-        if variable.type_name == "bytes":
-            b"".join(variable.values.flat)
-        else:
-            "".join(variable.values.flat).encode()
-    except TypeError:
-        kinds = sorted({type(value).__name__ for value in variable.values.flat})
-        raise _core.UnsupportedError(
-            f"{what} has objects of {', '.join(kinds)}; arrays of objects can be stored if all are "
-            "strings, or all are bytes: convert them, times to datetime64"
-        ) from None
-    except UnicodeEncodeError as error:
-        raise _core.UnsupportedError(f"{what} has a string that is no Unicode: {error}") from None
 
 
 def _is_unicode(text: str) -> bool:
@@ -236,10 +247,16 @@ def grown(old: Record, new: Record, dim: str) -> Record:
         )
     variables = {}
     for key, was in old.variables.items():
-        more = new.variables[key]
+        more = retyped(new.variables[key], was.type_name)
+        if (more.type_name, more.times) != (was.type_name, was.times):
+            raise _core.InvalidError(
+                f"dataset {old.name!r}: {key} is of dtype {was.times or was.type_name}; it cannot "
+                f"grow by {more.times or more.type_name}: convert it"
+            )
         if dim in was.dims:
             values = np.concatenate([was.values, more.values], was.dims.index(dim))
-            variables[key] = was._replace(values=values)
+            escaped = was.escaped or more.escaped
+            variables[key] = was._replace(values=values, escaped=escaped)
         elif np.array_equal(was.values, more.values):
             variables[key] = was
         else:

@@ -97,6 +97,13 @@ def _bound(value: Any, lengths: np.ndarray, default: Any) -> np.ndarray:
     return clipped
 
 
+def with_leading(values: np.ndarray, keys: tuple[Any, ...]) -> np.ndarray:
+    """Return values with a dimension of length 1 before them for each key, indexed by it."""
+    for key in reversed(keys):
+        values = values[np.newaxis][key]
+    return values
+
+
 def split_by_labels(
     piece: Piece,
     sel: Mapping[str, Any],
@@ -113,7 +120,7 @@ def split_by_labels(
                     f"sel=: {dim!r} is no coordinate with labels of its own in /{family.group}; "
                     "use isel="
                 )
-            if family.ragged == dim:
+            if dim in family.ragged:
                 raise _core.InvalidError(f"sel=: {dim!r} is ragged; use isel=")
             values = coordinate(family, dim, part.rows)
             if values.ndim == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,14 +10,13 @@ import xarray as xr
 
 from ambar import _core
 from ambar.collection.records import Record, as_record
+from ambar.collection.sources import Reading
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 
 
-def read_source(
-    name: str, path: Path, variables: Sequence[str] | None, engine: str | None
-) -> Record:
+def read_source(name: str, path: Path, reading: Reading) -> Record:
     """Return what is in a file, decoded as `xarray.open_dataset` does.
 
     Parameters
@@ -26,19 +25,18 @@ def read_source(
         The name of the dataset.
     path
         A NetCDF file, or the folder of a Zarr store.
-    variables
-        Data variables to keep, with their coordinates, of those that there are; all by default.
-    engine
-        xarray's engine; chosen by what the file begins with, by default.
+    reading
+        What to read, and how.
 
     Raises
     ------
     NotFoundError
         If it has none of the variables.
     UnsupportedError, InvalidError
-        If it holds what a collection cannot.
+        If it is not a file that xarray reads, or holds what a collection cannot.
     """
-    with _opened(path, engine or engine_of(path)) as dataset:
+    variables = reading.variables
+    with _opened(path, reading) as dataset:
         if variables is not None:
             kept = [variable for variable in variables if variable in dataset.data_vars]
             if not kept:
@@ -68,20 +66,43 @@ def engine_of(path: Path) -> str | None:
     return None
 
 
-def _opened(path: Path, engine: str | None) -> xr.Dataset:
+def _opened(path: Path, reading: Reading) -> xr.Dataset:
+    engine = reading.engine or engine_of(path)
     try:
         # Without indices opening takes half as long, and none is asked here.
-        return xr.open_dataset(path, engine=engine, cache=False, create_default_indexes=False)
+        return xr.open_dataset(
+            path,
+            engine=engine,
+            cache=False,
+            create_default_indexes=False,
+            decode_times=reading.decode_times,
+        )
     except ValueError as error:
-        # xarray's own text is five lines, whatever the file.
-        if engine is None and "did not find a match" in str(error):
-            with path.open("rb") as file:
-                start = file.read(8)
+        if reading.decode_times and "decode_times" in str(error):
             raise _core.UnsupportedError(
-                f"no engine of xarray ({', '.join(xr.backends.list_engines())}) reads such a file, "
-                f"which begins with {start!r}"
+                f"{_undecodable(error)}; keep times as numbers with decode_times=False "
+                "(--no-decode-times)"
             ) from None
+        if engine is None and "did not find a match" in str(error):
+            raise _core.UnsupportedError(_unknown(path)) from None
         raise
+
+
+def _undecodable(error: ValueError) -> str:
+    """Return which variable xarray could not decode, and why."""
+    text = str(error).partition(" Try opening")[0].rstrip(".")
+    # Newer versions of xarray name the variable in a note.
+    found = re.search("variable '[^']*'", "\n".join([text, *getattr(error, "__notes__", ())]))
+    return f"{found[0]}: {text}" if found and found[0] not in text else text
+
+
+def _unknown(path: Path) -> str:
+    """Return what is said of a file that no engine of xarray recognises."""
+    with path.open("rb") as file:
+        start = file.read(8)
+    if start == _HDF5 or start[:4] in _CLASSIC:
+        return "no installed library reads such NetCDF files: pip install 'ambar[netcdf]'"
+    return f"not a NetCDF or HDF5 file, and not a Zarr store: it begins with {start!r}"
 
 
 def _without_calendars(dataset: xr.Dataset) -> xr.Dataset:

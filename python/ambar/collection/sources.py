@@ -7,17 +7,31 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
 from ambar import _core
+from ambar.places import refuse_store
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 
 SUFFIXES = (".nc", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf5", ".he5", ".zarr")
 """What files in a folder are taken by; files named one by one may be called anything."""
 _ZARR = ("zarr.json", ".zgroup", ".zmetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read."""
+
+    variables: list[str] | None = None
+    """Data variables to keep, with their coordinates, of those that a file has; None for all."""
+    engine: str | None = None
+    """xarray's engine; by default chosen by what a file begins with."""
+    decode_times: bool = True
+    """Whether numbers with units of times become times."""
 
 
 def find_sources(paths: Paths) -> list[Path]:
@@ -31,11 +45,15 @@ def find_sources(paths: Paths) -> list[Path]:
         If there is nothing at a path, or nothing that a glob matches.
     NotFoundError
         If there is none in any of the folders.
+    InvalidError
+        If one of them is a store of ambar.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: dict[Path, None] = {}
     for path in given:
         found.update(dict.fromkeys(_of(os.fspath(path))))
+    for source in found:
+        refuse_store(source)
     if not found:
         raise _core.NotFoundError(
             f"{', '.join(map(str, given)) or 'no paths'}: no NetCDF files and no Zarr stores "

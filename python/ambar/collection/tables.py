@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ambar.collection.attributes import parse, plain, restored
-from ambar.collection.family import Family
+from ambar.collection.family import Family, open_array
 from ambar.collection.statistics import has_range
 from ambar.collection.times import decoded_dtype
 from ambar.store import Store
@@ -37,7 +37,7 @@ class Columns:
     def _attribute(self, family: Family, index: int, row: int) -> Any:
         """Return an attribute of one row; None where the dataset lacks it."""
         path = _path(family, index)
-        array = self._store[path]
+        array = open_array(self._store, path, (family.rows,), "string")
         length = array.chunks[0]
         part = row // length
         if (path, part) in self._parts:
@@ -52,17 +52,20 @@ class Columns:
         """Return an attribute of some rows."""
         if (None, key) in family.varying:
             path = _path(family, family.varying.index((None, key)))
-            return parse(self._store[path].read(rows), path)
+            array = open_array(self._store, path, (family.rows,), "string")
+            return parse(array.read(rows), path)
         return [restored(family.attributes.get(key))] * len(rows)
 
     def statistics(self, family: Family, variable: str, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return min, max, count and nulls of some rows."""
         column = family.columns[variable]
         path = f"{family.group}/statistics/{variable}"
-        counts = self._store[f"{path}_counts"].read((rows, slice(None)))
+        counted = open_array(self._store, f"{path}_counts", (family.rows, 2), "int64")
+        counts = counted.read((rows, slice(None)))
         found = {"count": counts[:, 0], "nulls": counts[:, 1]}
         if has_range(column.type_name):
-            ranges = self._store[f"{path}_range"].read((rows, slice(None)))
+            ranged = open_array(self._store, f"{path}_range", (family.rows, 2), column.type_name)
+            ranges = ranged.read((rows, slice(None)))
             if column.times:
                 ranges = ranges.view(decoded_dtype(column.times))
             found |= {"min": ranges[:, 0], "max": ranges[:, 1]}

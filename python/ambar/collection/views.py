@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,36 +12,44 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ambar import _core
-from ambar.cached import Kept, open_cached
+from ambar.cached import OpenedStore
 from ambar.collection.blocks import blocks_of
-from ambar.collection.family import Family
+from ambar.collection.family import Column, Family
+from ambar.collection.reading import decoded, dtype_of
 from ambar.collection.records import ROW
-from ambar.collection.selecting import Piece
+from ambar.collection.selecting import Piece, with_leading
 from ambar.collection.tables import common_attributes
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ambar.collection.collection import Collection
 
 
 class RowArray(BackendArray):
     """A part of a family's array, read when indexed: one dataset, or some, or all of them.
 
-    Pickles as the store's path, so that dask's tasks do under threads, processes and distributed.
+    Pickles as the store's place and commit, so that dask's tasks do under threads, processes and
+    distributed.
     """
 
     def __init__(
         self,
-        path: Kept,
+        opened: OpenedStore,
         node: str,
         rows: int | slice | np.ndarray,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        column: Column,
+        leading: int = 0,
     ) -> None:
-        self.path = path
+        self.opened = opened
         self.node = node
         self.rows = rows
         self.shape = shape
-        self.dtype = dtype
+        self.dtype = dtype_of(column)
+        self.column = column
+        self.leading = leading
+        """Dimensions of length 1 before the ragged one, which the array lacks."""
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Return a part of the array, as xarray asks for it."""
@@ -50,13 +58,16 @@ class RowArray(BackendArray):
         )
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        store = open_cached(self.path)
+        values = np.asarray(self._read_array(key[self.leading :]))
+        return with_leading(decoded(self.column, values), key[: self.leading])
+
+    def _read_array(self, key: tuple[Any, ...]) -> np.ndarray:
+        store = self.opened.store
         array = store[self.node]
         rows, inner = self.rows, key
         if isinstance(rows, int) and not any(isinstance(part, np.ndarray) for part in key):
             # Its neighbours, decoded on the way, are likely to be asked for next.
-            values = blocks_of(store).row(self.node, rows, key)
-            return values.view(self.dtype) if self.dtype.kind in "mM" else values
+            return blocks_of(store).row(self.node, rows, key)
         if isinstance(rows, slice) and len(array.shape) == len(key):
             # The first dimension is cut already; what is wanted of it is counted from there.
             numbers = np.arange(*rows.indices(array.shape[0]))[key[0]]
@@ -64,8 +75,8 @@ class RowArray(BackendArray):
         elif isinstance(rows, np.ndarray):
             chosen = rows[key[0]]
             rows, inner = chosen if isinstance(chosen, np.ndarray) else int(chosen), key[1:]
-        values = array.read((rows, *inner))
-        return values.view(self.dtype) if self.dtype.kind in "mM" else values
+        values: np.ndarray = array.read((rows, *inner))
+        return values
 
 
 def one(collection: Collection, name: str) -> xr.Dataset:
@@ -82,14 +93,16 @@ def _lazy(collection: Collection, family: Family, key: str, row: int) -> Any:
     """Return a variable of one dataset as an array that is read when it is indexed."""
     if family.columns[key].shared:
         return collection.shared(family, key)
+    collection.reader.array(family, key)
     shape = family.shape(key)
     rows: int | slice = row
-    if family.is_ragged(key):
-        offsets = collection.reader.offsets(family)
+    dim, leading = family.ragged_dim(key), family.leading(key)
+    if dim is not None:
+        offsets = collection.reader.offsets(family, dim)
         rows = slice(int(offsets[row]), int(offsets[row + 1]))
-        shape = (rows.stop - rows.start, *shape)
-    dtype = collection.reader.dtype(family, key)
-    array = RowArray(collection.path, family.path(key), rows, shape, dtype)
+        shape = (*(1,) * leading, rows.stop - rows.start, *shape)
+    column = family.columns[key]
+    array = RowArray(collection.opened, family.path(key), rows, shape, column, leading)
     return indexing.LazilyIndexedArray(array)
 
 
@@ -140,8 +153,35 @@ def copied(model: xr.Dataset, values: Mapping[Any, Any], attributes: dict[Any, A
         else variable.copy(deep=False)
         for name, variable in model.variables.items()
     }
-    dataset: xr.Dataset = model._replace(variables, attrs=attributes)
+    # Ragged dimensions have other lengths than the model's.
+    sizes = {
+        dim: size
+        for variable in variables.values()
+        for dim, size in zip(variable.dims, variable.shape, strict=True)
+    }
+    dataset: xr.Dataset = model._replace(variables, dims=sizes, attrs=attributes)
     return dataset
+
+
+def frame_of(name: str, dataset: xr.Dataset, variables: Sequence[str] | None) -> pd.DataFrame:
+    """Return a dataset as a table whose first column is its name."""
+    if variables is not None:
+        dataset = dataset[[key for key in variables if key in dataset.variables]]
+    try:
+        if dataset.sizes:
+            frame = dataset.to_dataframe().reset_index()
+        else:
+            # xarray makes no table of scalars.
+            import pandas as pd
+
+            frame = pd.DataFrame({k: [v.values[()]] for k, v in dataset.variables.items()}, [0])
+        frame.insert(0, ROW, name)
+    except (ValueError, MemoryError) as error:
+        raise _core.InvalidError(
+            f"dataset {name!r}: its variables, of dimensions {dict(dataset.sizes)}, cannot be the "
+            f"columns of one table ({error}); choose some with variables=[...]"
+        ) from error
+    return frame
 
 
 def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
@@ -167,10 +207,11 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
                 column.dims, collection.shared(family, key), common_attributes(family, key)
             )
             continue
-        dtype = collection.reader.dtype(family, key)
         shape = (len(rows), *family.shape(key))
-        array = RowArray(collection.path, family.path(key), wanted, shape, dtype)
-        chunks = dict(zip(family.dims(key), collection.store[family.path(key)].chunks, strict=True))
+        array = RowArray(collection.opened, family.path(key), wanted, shape, column)
+        chunks = dict(
+            zip(family.dims(key), collection.reader.array(family, key).chunks, strict=True)
+        )
         variables[key] = xr.Variable(
             family.dims(key),
             indexing.LazilyIndexedArray(array),
@@ -184,18 +225,20 @@ def stacked(collection: Collection, names: list[str]) -> xr.Dataset:
 def _contiguous(
     collection: Collection, family: Family, names: list[str], rows: np.ndarray
 ) -> xr.Dataset:
-    bulk = collection.read(list(family.columns), names, stack=False)
+    piece = Piece(family, rows, np.arange(len(rows)), {})
     variables: dict[str, xr.Variable] = {}
     for key, column in family.columns.items():
-        found = bulk[key]
         if column.shared:
-            values: np.ndarray = collection.shared(family, key)
+            values: Any = collection.shared(family, key)
+        elif family.ragged_dim(key) is not None:
+            values, _ = collection.reader.end_to_end(key, piece)
         else:
-            values = found if isinstance(found, np.ndarray) else found.values
+            values, _ = collection.reader.read(key, [piece], len(rows), None, stack=True)
         variables[key] = xr.Variable(family.dims(key), values, common_attributes(family, key))
-    counts = np.diff(collection.reader.offsets(family))[rows]
-    name = family.counts.rpartition("/")[2]
-    variables[name] = xr.Variable((ROW,), counts, {"sample_dimension": family.ragged})
+    for dim in family.ragged:
+        counts = np.diff(collection.reader.offsets(family, dim))[rows]
+        name = family.counts(dim).rpartition("/")[2]
+        variables[name] = xr.Variable((ROW,), counts, {"sample_dimension": dim})
     variables[ROW] = xr.Variable((ROW,), np.array(names, object))
     return _dataset(variables, family, common_attributes(family, None))
 

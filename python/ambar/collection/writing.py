@@ -10,15 +10,19 @@ import numpy as np
 from ambar.collection import layout
 from ambar.collection.attributes import Key, forget, merge
 from ambar.collection.background import Background
-from ambar.collection.family import Family
+from ambar.collection.family import Column, Family
 from ambar.collection.records import ROW, Record, Variable
 from ambar.collection.statistics import has_range, measure
+from ambar.collection.texts import MISSING, count_missing
 from ambar.collection.times import NOT_A_TIME
 from ambar.dtypes import to_zarr
 from ambar.writer import Writer
 
 BATCH = 16 << 20
 """Raw bytes of a family's datasets that are encoded together."""
+
+FEW = 16
+"""Datasets of a family up to which another one's lengths make all of it ragged."""
 
 _TEXT_BYTES = 32
 
@@ -45,9 +49,15 @@ class FamilyWriter:
         self._bytes = 0
         self._next_row = family.rows
         self._made = family.rows > 0
+        self._begun = self._made
         self._shared: dict[str, np.ndarray] = {}
         # Columns of little per dataset, written with the commit.
         self._columns: dict[str, list[np.ndarray]] = {}
+
+    @property
+    def can_change(self) -> bool:
+        """Whether the family's layout may change: it has few datasets, and none is written."""
+        return not self._begun and len(self._pending) <= FEW
 
     def add(self, record: Record) -> int:
         """Add a dataset, which is written with others; return its row."""
@@ -70,6 +80,7 @@ class FamilyWriter:
         measured, self._measured = self._measured[:count], self._measured[count:]
         self._bytes = sum(record.nbytes for record in self._pending)
         if records:
+            self._begun = True
             self._background.submit(lambda: self._write(records, measured))
 
     def _write(self, records: list[Record], measured: list[Statistics]) -> None:
@@ -99,7 +110,7 @@ class FamilyWriter:
     def _filling(self) -> int:
         """Return how many of the datasets that wait fill shards, so that none is written twice."""
         family = self._family
-        if family.ragged is not None:
+        if family.ragged:
             return len(self._pending)
         lengths = [self._cut(name)[1][0] for name in family.columns if name not in self._shared]
         first = self._next_row + 1 - len(self._pending)
@@ -111,15 +122,15 @@ class FamilyWriter:
         family = self._family
         for name, column in family.columns.items():
             values = [record.variables[name].values for record in records]
-            alike = column.coordinate and not family.is_ragged(name)
+            alike = column.coordinate and family.ragged_dim(name) is None
             column.shared = alike and all(_are_same(values[0], other) for other in values)
             if column.shared:
                 self._shared[name] = values[0]
                 self._writer.array(family.path(name), values[0], dims=list(column.dims))
             else:
                 self._declare(name)
-        if family.ragged:
-            self._declare_column(family.counts, np.int64, {"sample_dimension": family.ragged})
+        for dim in family.ragged:
+            self._declare_column(family.counts(dim), np.int64, {"sample_dimension": dim})
         for name, column in family.columns.items():
             path = f"{family.group}/statistics/{name}"
             if has_range(column.type_name):
@@ -132,7 +143,7 @@ class FamilyWriter:
         kind = column.type_name
         itemsize = _TEXT_BYTES if kind in ("string", "bytes") else np.dtype(kind).itemsize
         chunks = self._encoding.get(name, {}).get("chunks")
-        if family.is_ragged(name):
+        if family.ragged_dim(name) is not None:
             inner = family.shape(name)
             rows, shards = layout.column(itemsize * int(np.prod(inner, dtype=int)) or 1)
             return rows + [max(n, 1) for n in inner], shards + [max(n, 1) for n in inner]
@@ -149,7 +160,7 @@ class FamilyWriter:
             dims=family.dims(name),
             chunks=chunks,
             shards=shards,
-            fill_value=NOT_A_TIME if column.times else None,
+            fill_value=_fill_value(column),
             profile=encoding.get("profile"),
             error_bound=encoding.get("error_bound"),
         )
@@ -193,13 +204,16 @@ class FamilyWriter:
     def _write_variable(self, name: str, records: list[Record]) -> None:
         family, column = self._family, self._family.columns[name]
         values = [record.variables[name].values for record in records]
+        column.escaped |= any(record.variables[name].escaped for record in records)
         if column.shared:
             shared = self._shared[name]
             if all(_are_same(shared, other) for other in values):
                 return
             self._expand(name, shared)
-        if not family.is_ragged(name):
+        if family.ragged_dim(name) is None:
             values = [piece[np.newaxis] for piece in values]
+        elif leading := family.leading(name):
+            values = [piece.reshape(piece.shape[leading:]) for piece in values]
         self._append(family.path(name), values)
 
     def _expand(self, name: str, shared: np.ndarray) -> None:
@@ -225,10 +239,9 @@ class FamilyWriter:
         self._writer.core.append(f"/{path}", pieces, dtype, rows)
 
     def _count(self, records: list[Record]) -> None:
-        dim = self._family.ragged
-        if dim is not None:
+        for dim in self._family.ragged:
             counts = np.array([record.sizes[dim] for record in records], np.int64)
-            self._columns.setdefault(self._family.counts, []).append(counts)
+            self._columns.setdefault(self._family.counts(dim), []).append(counts)
 
     def _keep(self, measured: list[Statistics]) -> None:
         for name, column in self._family.columns.items():
@@ -242,7 +255,15 @@ class FamilyWriter:
 
 
 def _measure(variable: Variable) -> tuple[Any, Any, int, int]:
+    if variable.escaped:
+        return None, None, variable.values.size, count_missing(variable.values, variable.type_name)
     return measure(variable.values, variable.times is not None)
+
+
+def _fill_value(column: Column) -> Any:
+    if column.type_name in MISSING:
+        return MISSING[column.type_name]
+    return NOT_A_TIME if column.times else None
 
 
 def _dtype(type_name: str) -> Any:

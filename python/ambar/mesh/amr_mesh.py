@@ -8,7 +8,7 @@ from ambar import _core
 from ambar.amr import Amr
 from ambar.mesh.mesh import ArrayInfo
 from ambar.mesh.reading import Block, Names
-from ambar.regions import Box
+from ambar.regions import Bounds, Box, as_box
 from ambar.snapshot import Snapshot
 
 
@@ -40,7 +40,7 @@ class AmrMesh:
         cell_data: Names = None,
         field_data: Names = None,
         block: Block | None = None,
-        region: Box | None = None,
+        region: Box | Bounds | None = None,
         original_ids: bool = False,
         threads: int | None = None,
         levels: tuple[int, int] | None = None,
@@ -76,7 +76,9 @@ class AmrMesh:
                     f"{', '.join(map(repr, missing))} in {where}; there are "
                     f"{', '.join(map(repr, there)) or 'none'}"
                 )
-        mesh = overlapping_amr(self.amr, cell_data, levels, region, threads)
+        mesh = overlapping_amr(
+            self.amr, cell_data, levels, None if region is None else as_box(region), threads
+        )
         return mesh if block is None else self._block(mesh, block)
 
     def _block(self, mesh: Any, block: Block) -> Any:

@@ -63,6 +63,12 @@ _USUAL = {
 }
 _COPIED = 1 << 16
 """Bytes up to which values are copied."""
+_OWNED_BY_BUFFERS = hasattr(vtkDataArray.CreateDataArray(_CODES["double"]), "GetBuffer")
+"""Whether Python can attach the owner of memory to VTK's buffer of it, as from VTK 9.6 on.
+
+Before, an owner can only be attached to the array. VTK shares buffers among arrays in C++, in
+`ShallowCopy` and in `vtkCellArray.SetData`, so that a buffer outlives the array and its owner.
+"""
 
 
 def values_of(array: Any, where: str) -> np.ndarray:
@@ -134,23 +140,22 @@ def array_of(values: np.ndarray, type_name: str | None = None) -> Any:
 
 
 def adopted(values: np.ndarray, code: int) -> Any:
-    """Return a VTK array of type number `code` over the memory of `values`, which it keeps alive.
+    """Return a VTK array of type number `code` with the values of `values`.
 
-    This is VTK's own `numpy_to_vtk` without its checks, which take longer than all else for the
-    small arrays of many blocks. Those are copied: what keeps memory alive is looked through, by
-    VTK before 9.6, with every array that is made.
+    Where VTK allows it, large arrays share memory with `values` and keep it alive. All others are
+    copied. This is VTK's `numpy_to_vtk` without its checks, which dominate for the small arrays of
+    many blocks.
     """
     array: Any = vtkDataArray.CreateDataArray(code)
     array.SetNumberOfComponents(_components(values))
-    if values.nbytes < _COPIED:
+    if values.nbytes < _COPIED or not _OWNED_BY_BUFFERS:
         array.SetNumberOfTuples(len(values))
         if values.size:
             np.frombuffer(array, values.dtype)[:] = values.reshape(-1)
         return array
     flat = np.ascontiguousarray(values).reshape(-1)
     array.SetVoidArray(flat, flat.size, 1)
-    keeper = array.GetBuffer() if hasattr(array, "GetBuffer") else array
-    keeper._numpy_reference = flat  # where VTK's own function keeps it
+    array.GetBuffer()._numpy_reference = flat  # the attribute that numpy_to_vtk uses
     return array
 
 

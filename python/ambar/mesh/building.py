@@ -13,7 +13,7 @@ from vtkmodules import vtkCommonDataModel
 from ambar import _core
 from ambar.mesh.arrays import array_of
 from ambar.mesh.cells import cells_of
-from ambar.mesh.datasets import POLY_CELLS, STRUCTURED, cell_shape, point_shape
+from ambar.mesh.extents import POLY_CELLS, STRUCTURED, cell_shape, point_shape
 from ambar.mesh.fields import restore_fields
 from ambar.mesh.information import restore_information
 from ambar.mesh.points import points_of

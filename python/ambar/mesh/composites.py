@@ -59,13 +59,23 @@ def describe_composite(
         count, get = (getattr(mesh, name) for name in _LISTS[type_name][:2])
         blocks = []
         for index in range(count()):
-            block = describe(get(index), sink, below(path, f"blocks/{index}"))
+            block = _describe_block(get(index), sink, below(path, f"blocks/{index}"), describe)
             info = information_of(mesh.GetMetaData(index)) if mesh.HasMetaData(index) else None
             blocks.append({"info": info, "block": block} if info else block)
         described["blocks"] = blocks
     if type_name == "PartitionedDataSetCollection" and mesh.GetDataAssembly() is not None:
         described["assembly"] = mesh.GetDataAssembly().SerializeToXML(vtkIndent())
     return described | describe_object(mesh, sink, path)
+
+
+def _describe_block(block: Any, sink: Sink, path: str, describe: Describe) -> dict[str, Any] | None:
+    """Return the description of a block, of one that was described before where that is."""
+    # Objects of others are described each time: shared in turn, they would multiply in readers.
+    if block is not None and not block.IsA("vtkCompositeDataSet"):
+        first = sink.block_at(block, path)
+        if first != path:
+            return {"same": first}
+    return describe(block, sink, path)
 
 
 def _describe_amr(mesh: Any, sink: Sink, path: str, describe: Describe) -> dict[str, Any]:
@@ -125,7 +135,10 @@ def build_composite(described: dict[str, Any], source: Source, what: str, build:
         for index, entry in enumerate(blocks):
             where = f"{what}block {index} "
             block, info = block_of(entry)
-            built = build(block, source, where)
+            built = source.objects.get(id(block))
+            if built is None:
+                built = build(block, source, where)
+                source.objects[id(block)] = built
             if built is not None:
                 _put(put, index, built, source, where)
             if info:

@@ -10,13 +10,11 @@ import numpy as np
 
 from ambar.mesh.arrays import type_name, values_of
 from ambar.mesh.cells import describe_cells, is_usual
+from ambar.mesh.extents import POLY_CELLS, STRUCTURED, cell_shape, point_shape
 from ambar.mesh.fields import describe_fields
 from ambar.mesh.information import information_of, numbers
 from ambar.mesh.points import describe_points
 from ambar.mesh.sink import Sink
-
-POLY_CELLS = {"verts": "Verts", "lines": "Lines", "polygons": "Polys", "strips": "Strips"}
-"""The four kinds of cells of a vtkPolyData: their names in stores, and VTK's."""
 
 
 def below(path: str, name: str) -> str:
@@ -104,23 +102,6 @@ def describe_object(mesh: Any, sink: Sink, path: str) -> dict[str, Any]:
     if info:
         described["info"] = info
     return described
-
-
-def point_shape(extent: Any) -> tuple[int, int, int] | None:
-    """Return how many points (z, y, x) an extent has, None for none."""
-    if extent is None:
-        return None
-    x, y, z = (extent[2 * i + 1] - extent[2 * i] + 1 for i in range(3))
-    return (z, y, x) if min(x, y, z) > 0 else None
-
-
-def cell_shape(extent: Any) -> tuple[int, int, int] | None:
-    """Return how many cells (z, y, x) an extent has: a layer of points is a layer of cells."""
-    shape = point_shape(extent)
-    if shape is None:
-        return None
-    z, y, x = (max(1, count - 1) for count in shape)
-    return (z, y, x)
 
 
 def pyvista_flags(mesh: Any, association: str) -> Callable[[str | None], str | None]:
@@ -250,7 +231,6 @@ def _table(_mesh: Any, _sink: Sink, _path: str) -> dict[str, Any]:
 
 
 _REORDERED = ("PolyData", "UnstructuredGrid")
-STRUCTURED = ("ImageData", "UniformGrid", "StructuredPoints", "RectilinearGrid", "StructuredGrid")
 _GEOMETRY: dict[str, Callable[[Any, Sink, str], dict[str, Any]]] = {
     "ImageData": _image,
     "UniformGrid": _image,

@@ -16,7 +16,7 @@ def checked_entries(entries: Any, source: Source, what: str) -> list[dict[str, A
     for entry in entries:
         if not (
             isinstance(entry, dict)
-            and "at" in entry
+            and ("at" in entry or "components_at" in entry)
             and "name" in entry
             and isinstance(entry["name"], (str, type(None)))
         ):

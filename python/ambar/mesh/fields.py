@@ -91,7 +91,7 @@ def describe_fields(
         if grid is not None and values.size:
             values = values.reshape((*grid, *values.shape[1:]))
             dims = _GRID_DIMS[: values.ndim]
-        described.append(entry | sink.put(f"{path}/{index}", values, dims=dims, name=name or ""))
+        described.append(entry | sink.put_field(f"{path}/{index}", values, dims, name or ""))
     return described
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ambar.mesh.mesh import entries_of
 from ambar.mesh.reading import description_of
-from ambar.mesh.references import references_in
+from ambar.mesh.references import components_of, references_in
 from ambar.mesh.source import Source
 from ambar.places import Place, open_store
 from ambar.store import Store
@@ -23,7 +23,8 @@ class Frame(NamedTuple):
     """Its path in the store; of a small array, which lies beside its mesh's description, "packed"
     and the number of its pack behind the path of the mesh."""
     name: str | None
-    """The name of the mesh's array that it holds, None for geometry."""
+    """The name of the mesh's array that it holds, ``name:2`` for its third component alone; None
+    for geometry."""
     association: str | None
     """What that is on: "point_data", "cell_data", "row_data" or "field_data"."""
     dtype: str
@@ -95,10 +96,12 @@ def frames_of(store: Store) -> list[Frame]:
 def _named(group: str, described: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
     """Yield the nodes that hold a mesh's arrays, with association and name."""
     for association, entry, _ in entries_of(described):
-        at = entry.get("at")
-        if isinstance(at, str):
-            path = at if at.startswith("/") else f"{group}/{at}"
-            yield path.strip("/"), (association, entry.get("name"))
+        for number, part in enumerate(components_of(entry) or [entry]):
+            at = part.get("at") if isinstance(part, dict) else None
+            name = entry.get("name") if part is entry else f"{entry.get('name')}:{number}"
+            if isinstance(at, str):
+                path = at if at.startswith("/") else f"{group}/{at}"
+                yield path.strip("/"), (association, name)
 
 
 def _packed(store: Store, group: str, described: Mapping[str, Any]) -> Iterator[Frame]:

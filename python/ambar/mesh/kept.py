@@ -94,8 +94,8 @@ def arrays_of(
 ) -> dict[str, tuple[np.ndarray, str | None]]:
     """Return the arrays of points, cells or a whole: values, and as what each is active.
 
-    Raises UnsupportedError for one that VTKHDF cannot keep; texts it can, of a whole that is not
-    over time.
+    Raises UnsupportedError for one that VTKHDF cannot hold. With `texts` strings are accepted,
+    which it holds in field data only.
     """
     found = {}
     for index in range(data.GetNumberOfArrays()):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ambar import _core
 from ambar.mesh.array_rows import ASSOCIATIONS, Association, Rows, rows_of_array
+from ambar.mesh.extents import counts_of
 from ambar.mesh.reading import Block, Names, blocks_of, chosen_block, description_of, get_mesh
 from ambar.mesh.source import Source
-from ambar.regions import Box
+from ambar.regions import Bounds, Box
 from ambar.store import Store
 
 
@@ -71,6 +73,39 @@ class Mesh:
         """The names of its blocks, None for those without; of AMR data one for each level."""
         return [name for name, _ in blocks_of(self._about)]
 
+    @property
+    def n_points(self) -> int:
+        """The number of its points, those of all blocks together; 0 of hyper-tree grids."""
+        return self._counts[0]
+
+    @property
+    def n_cells(self) -> int:
+        """The number of its cells, those of all blocks together; 0 of hyper-tree grids."""
+        return self._counts[1]
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float, float, float] | None:
+        """Its bounds (x0, x1, y0, y1, z0, z1), as VTK had them; None if it had no finite ones."""
+        bounds = self._about.get("bounds")
+        if bounds is None:
+            return None
+        try:
+            x0, x1, y0, y1, z0, z1 = map(float, bounds)
+        except (TypeError, ValueError) as error:
+            raise _core.CorruptError(
+                f"{self._store.location}: mesh /{self._path}: its bounds are {bounds!r:.80}, not "
+                "six numbers; restore the store from a copy"
+            ) from error
+        return x0, x1, y0, y1, z0, z1
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        source = Source(self._store, self._path, self._about.get("packed"))
+        try:
+            return counts_of(self._about, source)
+        except (IndexError, TypeError, ValueError) as error:
+            raise source.damaged(f"its geometry is not described ({error!r})") from error
+
     @cached_property
     def arrays(self) -> list[ArrayInfo]:
         """The arrays on points, cells, rows and the whole, those of blocks as well."""
@@ -93,7 +128,7 @@ class Mesh:
         cell_data: Names = None,
         field_data: Names = None,
         block: Block | None = None,
-        region: Box | None = None,
+        region: Box | Bounds | None = None,
         original_ids: bool = False,
         threads: int | None = None,
         wrap: bool = True,
@@ -163,10 +198,13 @@ class Mesh:
         return rows_of_array(described, source, name, association, rows)
 
     def __repr__(self) -> str:
-        """Return a line for the mesh, one for each array."""
+        """Return a line for the mesh, one for its bounds, one for each array."""
         most = 40
         blocks = f", {len(self.blocks)} blocks" if self.blocks else ""
-        lines = [f"<ambar.Mesh: {self._store.location}, {self.type}{blocks}>"]
+        counts = f", {self.n_points:,} points, {self.n_cells:,} cells"
+        lines = [f"<ambar.Mesh: {self._store.location}, {self.type}{blocks}{counts}>"]
+        if self.bounds is not None:
+            lines.append(f"  bounds {bounds_text(self.bounds)}")
         for info in self.arrays[:most]:
             block = f"  block {'/'.join(map(str, info.block))}" if info.block else ""
             lines.append(
@@ -175,6 +213,12 @@ class Mesh:
         if len(self.arrays) > most:
             lines.append(f"  ... and {len(self.arrays) - most} more")
         return "\n".join(lines)
+
+
+def bounds_text(bounds: Sequence[float]) -> str:
+    """Return bounds as people read them: x from 0 to 1, ..."""
+    pairs = zip("xyz", bounds[::2], bounds[1::2], strict=True)
+    return ", ".join(f"{axis} from {low:.6g} to {high:.6g}" for axis, low, high in pairs)
 
 
 def entries_of(

@@ -12,7 +12,8 @@ from ambar.mesh.series import MeshSeries
 def overview_of(mesh: Mesh) -> dict[str, Any]:
     """Return what `ambar info` tells of a mesh, as JSON can hold it.
 
-    Keys are `path`, `kind`, `bytes`, `usage`, `type`, `blocks` (names), `user_dict`, `arrays`
+    Keys are `path`, `kind`, `bytes`, `usage`, `type`, `points` and `cells` (their numbers),
+    `bounds` (x0, x1, y0, y1, z0, z1, or None), `blocks` (names), `user_dict`, `arrays`
     (association, name, dtype, shape, block) and `frames` (an entry of each array of the store, with
     its codecs, chunks, and raw and stored bytes).
     """
@@ -23,6 +24,9 @@ def overview_of(mesh: Mesh) -> dict[str, Any]:
         "bytes": usage["total"],
         "usage": usage,
         "type": mesh.type,
+        "points": mesh.n_points,
+        "cells": mesh.n_cells,
+        "bounds": mesh.bounds,
         "blocks": mesh.blocks,
         "user_dict": mesh.user_dict,
         "arrays": [info._asdict() for info in mesh.arrays],
@@ -33,8 +37,8 @@ def overview_of(mesh: Mesh) -> dict[str, Any]:
 def overview_of_series(series: MeshSeries) -> dict[str, Any]:
     """Return what `ambar info` tells of a series of meshes, as JSON can hold it.
 
-    Keys are `path`, `kind`, `bytes`, `usage`, `steps` (number, time, type, and the names of the
-    arrays), and `frames` as of a mesh.
+    Keys are `path`, `kind`, `bytes`, `usage`, `steps` (number, time, type, points, cells, bounds,
+    and the names of the arrays), and `frames` as of a mesh.
     """
     usage = series.store.usage()
     return {
@@ -47,6 +51,9 @@ def overview_of_series(series: MeshSeries) -> dict[str, Any]:
                 "number": number,
                 "time": time,
                 "type": mesh.type,
+                "points": mesh.n_points,
+                "cells": mesh.n_cells,
+                "bounds": mesh.bounds,
                 "arrays": list(dict.fromkeys(str(info.name) for info in mesh.arrays)),
             }
             for number, (time, mesh) in enumerate(zip(series.times, series, strict=True))

@@ -37,8 +37,10 @@ _USUAL = (
     b'"float32","shape":[100,3],"codecs":"transpose pcodec","bytes":1000}]}'
 )
 """What descriptions often hold: the dictionary that they are deflated with; part of the format."""
+_LARGEST_DESCRIPTION = 1 << 26
+"""Bytes of a description at most: parsed it takes about three times as much."""
 _LARGEST = 1 << 28
-"""Bytes of a description, or of a pack, at most."""
+"""Bytes of a pack at most."""
 
 
 def dtype_name(values: np.ndarray) -> str:
@@ -75,7 +77,7 @@ def parted(data: bytes) -> dict[str, Any]:
     """
     decoder = zlib.decompressobj(-15, zdict=_USUAL)
     try:
-        text = decoder.decompress(data, _LARGEST)
+        text = decoder.decompress(data, _LARGEST_DESCRIPTION)
     except zlib.error as error:
         raise ValueError(str(error)) from error
     if not decoder.eof:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ambar import _core
+from ambar.mesh.references import components_of
 
 if TYPE_CHECKING:
     from ambar.mesh.source import Source
@@ -49,6 +50,9 @@ def part_of(reference: Any, shape: tuple[int, ...], key: Key, source: Source) ->
 
     Raises CorruptError if `reference` refers to no stored array.
     """
+    if (parts := components_of(reference)) is not None:
+        chosen = [part_of(part, shape, key, source) for part in parts]
+        return {**reference, "components_at": chosen}
     at = source.stored_at(reference)
     return {**reference, "at": Part(at, shape, key)}
 

@@ -8,6 +8,7 @@ import numpy as np
 from vtkmodules.vtkCommonCore import vtkPoints
 
 from ambar.mesh.arrays import array_of, type_name, values_of
+from ambar.mesh.extents import lattice_points
 from ambar.mesh.sink import Sink
 from ambar.mesh.source import Source
 
@@ -119,8 +120,4 @@ def _of_lattice(parts: Any, source: Source, what: str, most: int) -> np.ndarray:
         raise source.damaged(
             f"{what}: a lattice of {count} points, of which cells use at most {most}"
         )
-    values = np.empty((len(z), len(y), len(x), 3), x.dtype)
-    values[..., 0] = x
-    values[..., 1] = y[:, None]
-    values[..., 2] = z[:, None, None]
-    return values.reshape(-1, 3)
+    return lattice_points(x, y, z)

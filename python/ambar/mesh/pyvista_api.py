@@ -14,11 +14,11 @@ from pyvista.core.utilities.reader import (
 )
 
 from ambar import _core
-from ambar.mesh.building import new
 from ambar.mesh.reading import Block
 from ambar.mesh.steps import AnyMesh, Steps, steps_of
+from ambar.mesh.times import step_at
 from ambar.mesh.writing import write_mesh
-from ambar.regions import Box
+from ambar.regions import Bounds, Box
 
 _ASSOCIATIONS = ("point", "cell", "field")
 
@@ -33,7 +33,7 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         self.step = 0
         self.status: dict[str, dict[str, bool]] = {}
         self.block: Block | None = None
-        self.region: Box | None = None
+        self.region: Box | Bounds | None = None
         self.original_ids = False
         self.threads: int | None = None
 
@@ -158,12 +158,11 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
         return self.time_point_value(self.reader.step)
 
     def set_active_time_value(self, time_value: float) -> None:
-        """Choose the step of a time; raises NotFoundError if there is none."""
-        if time_value not in self.reader.times:
-            raise _core.NotFoundError(
-                f"{self.path}: no step has the time {time_value}; there are {self.reader.times}"
-            )
-        self.set_active_time_point(self.reader.times.index(time_value))
+        """Choose the step of the nearest time, within the tolerance of `ambar.MeshSeries.at`.
+
+        Raises NotFoundError if no time is so near.
+        """
+        self.set_active_time_point(step_at(self.reader.times, time_value, self.path))
 
     def set_active_time_point(self, time_point: int) -> None:
         """Choose a step by its number; raises NotFoundError if there is none."""
@@ -207,13 +206,13 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
         self.reader.block = block
 
     @property
-    def region(self) -> Box | None:
-        """The box of which what touches it is read, None for all."""
-        region: Box | None = self.reader.region
+    def region(self) -> Box | Bounds | None:
+        """The box, or bounds, that cells must touch to be read; None for all."""
+        region: Box | Bounds | None = self.reader.region
         return region
 
     @region.setter
-    def region(self, region: Box | None) -> None:
+    def region(self, region: Box | Bounds | None) -> None:
         self.reader.region = region
 
     @property
@@ -246,12 +245,12 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
 
 
 def _wraps(type_name: str) -> bool:
-    """Whether PyVista has a class for a type of VTK."""
-    try:
-        pyvista.wrap(new(type_name))
-    except (AttributeError, NotImplementedError, TypeError):
-        return False
-    return True
+    """Whether PyVista has a class for a type of VTK.
+
+    Not asked by wrapping an empty object: VTK leaves the extent of a new vtkExplicitStructuredGrid
+    uninitialised, and copying one can end the process.
+    """
+    return f"vtk{type_name}" in pyvista._wrappers
 
 
 def write(mesh: Any, path: str, **options: Any) -> None:

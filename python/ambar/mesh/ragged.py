@@ -65,8 +65,12 @@ class Ragged:
 
     def take(self, rows: np.ndarray) -> Ragged:
         """Return the lists of given numbers, or those where `rows` is True."""
+        if rows.dtype == bool:
+            if rows.all():
+                return self
+            rows = np.flatnonzero(rows)
         if self.size:
-            return Ragged.of_table(self.table[rows])
+            return Ragged.of_table(self.table.take(rows, axis=0))
         sizes = self.sizes[rows]
         values = self.values[spread(self.offsets[:-1][rows], sizes)]
         return Ragged.of_sizes(sizes, values)
@@ -101,6 +105,8 @@ def used(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     occurs = np.zeros(count, bool)
     occurs[values] = True
     numbers = np.flatnonzero(occurs)
+    if len(numbers) == count:
+        return numbers, values
     place = np.empty(count, np.int64)
     place[numbers] = np.arange(len(numbers))
     return numbers, place[values]

@@ -14,7 +14,7 @@ from ambar import _core
 from ambar.mesh.packs import parted
 from ambar.mesh.references import references_in
 from ambar.places import Place, open_store
-from ambar.regions import Box
+from ambar.regions import Bounds, Box
 from ambar.store import Store
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def read_mesh(
     cell_data: Names = None,
     field_data: Names = None,
     block: Block | None = None,
-    region: Box | None = None,
+    region: Box | Bounds | None = None,
     original_ids: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, object] | None = None,
@@ -55,8 +55,9 @@ def read_mesh(
         Which block of a multi-block or partitioned object to read: its number or name; a sequence
         of these for a block in a block. Of AMR data (level, block).
     region
-        A `Box` in the mesh's coordinates: the cells whose bounds touch it are read, with their
-        points, numbered anew. Of images, rectilinear and structured grids the smallest extent that
+        A `Box` in the mesh's coordinates, or bounds (x0, x1, y0, y1, z0, z1) as PyVista's
+        ``mesh.bounds``: the cells whose bounds touch it are read, with their points, numbered anew.
+        Of images, rectilinear and structured grids the smallest extent that
         has them all (of an image with a direction, one around them); of a point set the points
         inside. Of a mesh written with ``reorder=True`` only chunks that touch are read.
     original_ids
@@ -72,7 +73,7 @@ def read_mesh(
     CorruptError
         If it is no store, or a damaged one.
     InvalidError
-        If it is a store of another kind, or the box makes no sense.
+        If it is a store of another kind, the box is invalid, or `threads` are fewer than 1.
     UnsupportedError
         If there is a region, and a part of the object's type cannot be read.
     NotFoundError
@@ -116,7 +117,7 @@ def get_mesh(
     cell_data: Names = None,
     field_data: Names = None,
     block: Block | None = None,
-    region: Box | None = None,
+    region: Box | Bounds | None = None,
     original_ids: bool = False,
     threads: int | None = None,
     wrap: bool = True,
@@ -153,7 +154,7 @@ def get_mesh(
 
 
 def _built(
-    described: Any, source: Source, region: Box | None, original_ids: bool
+    described: Any, source: Source, region: Box | Bounds | None, original_ids: bool
 ) -> tuple[Any, Any]:
     """Return the VTK object of a description, or of the part in a box, and the description then."""
     from ambar.mesh.objects import build
@@ -188,6 +189,47 @@ def description_of(store: Store, path: str) -> dict[str, Any]:
     Raises InvalidError if it is of another kind, UnsupportedError if it is of a newer version.
     """
     key = f"mesh description of /{path.strip('/')}"
+    if key not in store.kept:
+        stored = _stored_description(store, path)
+        try:
+            store.kept[key] = _with_shared_blocks(stored, "", {})
+        except (LookupError, RecursionError, TypeError) as error:
+            raise _core.CorruptError(
+                f"{store.location}: /{path.strip('/')}: a block of the mesh is to be the same as "
+                f"another, which is not described before it: {error!r}; restore the store from a "
+                "copy"
+            ) from error
+    description: dict[str, Any] = store.kept[key]
+    return description
+
+
+def _with_shared_blocks(described: Any, path: str, known: dict[str, Any]) -> Any:
+    """Return a description in which blocks that are the same have one description, one object.
+
+    `known` are the blocks before this one that have no blocks themselves, by their paths. Raises
+    KeyError or TypeError if a block is not the same as one of these.
+    """
+    blocks = described.get("blocks") if isinstance(described, dict) else None
+    if not isinstance(blocks, list):
+        return described
+    found = []
+    for index, entry in enumerate(blocks):
+        is_wrapped = isinstance(entry, dict) and "block" in entry
+        block = entry["block"] if is_wrapped else entry
+        at = f"{path}/blocks/{index}".lstrip("/")
+        if isinstance(block, dict) and "same" in block:
+            block = known[block["same"]]
+        else:
+            block = _with_shared_blocks(block, at, known)
+            if isinstance(block, dict) and not {"blocks", "levels"} & block.keys():
+                known[at] = block
+        found.append({**entry, "block": block} if is_wrapped else block)
+    return {**described, "blocks": found}
+
+
+def _stored_description(store: Store, path: str) -> dict[str, Any]:
+    """Return what the group `path` says of its mesh, in which blocks may refer to others."""
+    key = f"stored mesh description of /{path.strip('/')}"
     if key not in store.kept:
         store.kept[key] = _description(store, path)
     description: dict[str, Any] = store.kept[key]
@@ -237,7 +279,7 @@ def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, An
             f"{where}: the description of the mesh is to be like that of {like!r:.80}, which has "
             "none; restore the store from a copy"
         )
-    described = copy.deepcopy(description_of(store, like))
+    described = copy.deepcopy(_stored_description(store, like))
     for key in ("user_dict", "digests"):
         described.pop(key, None)
     references = [each for each in references_in(described) if "row" in each]
@@ -257,7 +299,7 @@ def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> 
     """
     if block is None:
         kept = dict(described)
-        for key in ("kind", "version", "packed", "user_dict", "digests", "like", "rows"):
+        for key in ("kind", "version", "packed", "user_dict", "digests", "like", "rows", "bounds"):
             kept.pop(key, None)
         return kept
     steps = [block] if isinstance(block, (int, str)) else list(block)
@@ -297,13 +339,25 @@ def blocks_of(described: Any) -> list[tuple[str | None, Any]]:
     return found
 
 
-def select(described: Any, wanted: Mapping[str, Names], found: dict[str, set[str]]) -> Any:
-    """Return a description without the arrays that are not wanted; `found` gets all names."""
+def select(
+    described: Any,
+    wanted: Mapping[str, Names],
+    found: dict[str, set[str]],
+    selected: dict[int, Any] | None = None,
+) -> Any:
+    """Return a description without the arrays that are not wanted; `found` gets all names.
+
+    `selected` are the results of descriptions by their identity: blocks that are shared stay so.
+    """
+    selected = {} if selected is None else selected
     if isinstance(described, list):
-        return [select(item, wanted, found) for item in described]
+        return [select(item, wanted, found, selected) for item in described]
     if not isinstance(described, dict):
         return described
+    if id(described) in selected:
+        return selected[id(described)]
     kept: dict[str, Any] = {}
+    selected[id(described)] = kept
     for key, value in described.items():
         if key in _ASSOCIATIONS and isinstance(value, list):
             entries = [entry for entry in value if isinstance(entry, dict)]
@@ -311,7 +365,7 @@ def select(described: Any, wanted: Mapping[str, Names], found: dict[str, set[str
             names = wanted.get(key)
             kept[key] = value if names is None else [e for e in entries if e.get("name") in names]
         elif key in ("block", "blocks", "levels"):
-            kept[key] = select(value, wanted, found)
+            kept[key] = select(value, wanted, found, selected)
         else:
             kept[key] = value
     return kept

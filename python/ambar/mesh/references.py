@@ -18,3 +18,9 @@ def references_in(description: Any) -> Iterator[dict[str, Any]]:
         for value in description:
             if isinstance(value, (dict, list)):
                 yield from references_in(value)
+
+
+def components_of(reference: Any) -> list[Any] | None:
+    """Return the references to each component, None of an array that is stored as one."""
+    parts = reference.get("components_at") if isinstance(reference, dict) else None
+    return parts if isinstance(parts, list) and parts else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
 
@@ -12,10 +13,12 @@ import numpy as np
 from ambar import _core
 from ambar.bounds import ErrorBound
 from ambar.closing import Closing
+from ambar.locking import WriterLock, locked
 from ambar.mesh.changing import GROUP
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.shared import Shared
-from ambar.mesh.writing import put_mesh
+from ambar.mesh.times import is_near
+from ambar.mesh.writing import check_target, put_mesh
 from ambar.store import Store
 from ambar.writer import Durability, Profile, Writer, append, create
 
@@ -29,11 +32,13 @@ class MeshSeries(Sequence[Mesh], Closing):
     with it, `ambar.open` opens it to be read. Each step is committed when it is added: readers see
     it, and it survives whatever becomes of the solver. Arrays of a step that an earlier one has,
     such as points and cells of a mesh that stays, are found by their content and not stored again.
+    Threads may share a series: steps are added one at a time.
     """
 
     def __init__(
         self, store: Store | None, writer: Writer | None = None, shared: Shared | None = None
     ) -> None:
+        self._lock = WriterLock()
         self._store = store
         self._writer = writer
         self._shared = shared or Shared()
@@ -59,6 +64,7 @@ class MeshSeries(Sequence[Mesh], Closing):
 
         The file appears under its name with the first step.
         """
+        check_target(path, overwrite=overwrite)
         writer = create(
             path, overwrite=overwrite, durability=durability, profile=profile, threads=threads
         )
@@ -105,6 +111,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         series._reorder = reorder
         return series
 
+    @locked
     def add(
         self, mesh: Any, time: float | None = None, *, user_dict: Mapping[str, Any] | None = None
     ) -> None:
@@ -126,6 +133,7 @@ class MeshSeries(Sequence[Mesh], Closing):
         """
         if self._writer is None:
             raise _core.InvalidError("this series was opened to be read: use MeshSeries.resume")
+        self._writer.core.check()
         if time is not None:
             time = float(time)
             last = self._times[-1] if self._times else None
@@ -159,10 +167,16 @@ class MeshSeries(Sequence[Mesh], Closing):
         self._shared.take()
 
     def close(self) -> None:
-        """Let other writers in; a step that could not be added is left out."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        """Let other writers in; a step that could not be added is left out.
+
+        In a forked child it does nothing: the file is the parent's.
+        """
+        if self._lock.is_foreign:
+            return
+        with self._lock:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
 
     @property
     def times(self) -> list[float | None]:
@@ -177,11 +191,27 @@ class MeshSeries(Sequence[Mesh], Closing):
         return self._store
 
     def at(self, time: float) -> Mesh:
-        """Return the last step that is not after `time`; raises NotFoundError if all are."""
-        known = [number for number, t in enumerate(self._times) if t is not None and t <= time]
-        if not known:
-            raise _core.NotFoundError(f"{self.store.location}: no step at or before time {time}")
-        return self[known[-1]]
+        """Return the last step that is not after `time`.
+
+        A step counts as at `time` if its time differs by at most 1e-6 of itself and of the smallest
+        interval between steps.
+
+        Raises
+        ------
+        NotFoundError
+            If all steps are later.
+        """
+        numbers = [number for number, known in enumerate(self._times) if known is not None]
+        times = [known for known in self._times if known is not None]
+        place = bisect_right(times, time)
+        if place < len(times) and is_near(time, times[place], times):
+            place += 1
+        if place == 0:
+            first = f"the first is at {times[0]!r}" if times else "none has a time"
+            raise _core.NotFoundError(
+                f"{self.store.location}: no step at or before time {time}; {first}"
+            )
+        return self[numbers[place - 1]]
 
     def __len__(self) -> int:
         """Return the number of steps."""

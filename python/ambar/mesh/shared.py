@@ -29,6 +29,8 @@ class Shared:
         self._alike: dict[str, str] = {}
         self._new_alike: dict[str, str] = {}
         self._number = 0
+        self.bounds: dict[str, list[float] | None] = {}
+        """The bounds of the steps that were written, by their groups."""
 
     def know(self, base: str, digests: Mapping[str, str]) -> None:
         """Learn of the arrays of a mesh at `base` that the store has: their digests by path."""

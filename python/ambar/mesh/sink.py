@@ -80,7 +80,15 @@ class Sink:
         self._room = _ALONE_BYTES if shared is None else PACKED_BELOW
         self._shared = shared
         self.reorder = reorder
+        self._blocks: dict[str, str] = {}
         self._rows: int | None = None
+
+    def block_at(self, block: Any, path: str) -> str:
+        """Return the path at which a block was described first: `path`, if it was not before.
+
+        Blocks are told apart by their addresses: the mesh that is written keeps them alive.
+        """
+        return self._blocks.setdefault(block.__this__, path)
 
     @contextmanager
     def chunks_of(self, rows: int) -> Iterator[None]:
@@ -136,6 +144,26 @@ class Sink:
             cells=role == "corners" and values.ndim == 2 and self._rows is None,
         )
         return {"at": path}
+
+    def put_field(
+        self, path: str, values: np.ndarray, dims: Sequence[str | None] | None, name: str
+    ) -> dict[str, Any]:
+        """Take an array on points, cells, rows or the whole, as `put` does.
+
+        Within an error bound each component is an array of its own, of which a part of the range
+        is meant: together they take up to 16 times the room, and the smallest ones are lost.
+        """
+        components = values.shape[-1] if values.ndim in (2, 4) else 1
+        large = _bytes_of(values) // max(components, 1) >= PACKED_BELOW
+        if not (1 < components <= _MOST_COLUMNS and large and self._bound(name, values)):
+            return self.put(path, values, dims=dims, name=name)
+        axes = None if dims is None else dims[:-1]
+        return {
+            "components_at": [
+                self.put(f"{path}/{number}", np.ascontiguousarray(part), dims=axes, name=name)
+                for number, part in enumerate(np.moveaxis(values, -1, 0))
+            ]
+        }
 
     def _bound(self, name: str | None, values: np.ndarray) -> float | str | None:
         if name is None:

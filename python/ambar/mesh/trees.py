@@ -9,7 +9,8 @@ from vtkmodules.vtkCommonCore import vtkBitArray, vtkIdList, vtkTypeInt64Array
 
 from ambar.mesh.arrays import array_of, values_of
 from ambar.mesh.building import axis_of, new, restore_object, whole_numbers
-from ambar.mesh.datasets import below, describe_axis, describe_object, point_shape
+from ambar.mesh.datasets import below, describe_axis, describe_object
+from ambar.mesh.extents import point_shape
 from ambar.mesh.fields import describe_fields, restore_fields
 from ambar.mesh.sink import Sink
 from ambar.mesh.source import Source

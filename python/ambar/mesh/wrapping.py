@@ -17,6 +17,8 @@ def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = Non
         return mesh
     import pyvista
 
+    if mesh.IsA("vtkMultiBlockDataSet"):
+        _wrap_shared(mesh, {})
     try:
         # Lengths are known to be right, and PyVista 0.49 cannot check those of tables in blocks.
         found = pyvista.wrap(mesh, validate=False)
@@ -26,6 +28,29 @@ def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = Non
     if user_dict is not None and isinstance(found, pyvista.DataObject):
         found.user_dict = dict(user_dict)
     return found
+
+
+def _wrap_shared(mesh: Any, seen: dict[str, tuple[Any, int]]) -> None:
+    """Put PyVista's objects in place of blocks that are there several times, one for each.
+
+    PyVista would make one of its objects for each place. `seen` has a parent and the number of
+    each block by its address.
+    """
+    import pyvista
+
+    for index in range(mesh.GetNumberOfBlocks()):
+        block = mesh.GetBlock(index)
+        if block is None:
+            continue
+        if block.IsA("vtkMultiBlockDataSet"):
+            _wrap_shared(block, seen)
+        elif block.__this__ not in seen:
+            seen[block.__this__] = mesh, index
+        elif f"vtk{block.GetClassName().removeprefix('vtk')}" in pyvista._wrappers:
+            parent, first = seen[block.__this__]
+            if not isinstance(parent.GetBlock(first), pyvista.DataObject):
+                parent.SetBlock(first, pyvista.wrap(block, validate=False))
+            mesh.SetBlock(index, parent.GetBlock(first))
 
 
 def _mark(mesh: Any, described: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import shutil
@@ -59,8 +60,9 @@ def write_mesh(
         "small".
     error_bound
         How far values of float32 or float64 on points, cells or rows, or in field data, may be off:
-        a number, or a part of the value range such as ``"1e-3 of range"``; or these by the arrays'
-        names. Coordinates are kept to the bit, and so are arrays of less than 8 KiB.
+        a number, or a part of the value range such as ``"1e-3 of range"``, of vectors of each
+        component's range; or these by the arrays' names. Coordinates are kept to the bit, and so
+        are arrays of less than 8 KiB.
     threads
         Threads to encode with; all cores by default.
     durability
@@ -76,8 +78,10 @@ def write_mesh(
 
     Raises
     ------
+    FileExistsError
+        If there is something at `path`, without `overwrite`.
     BusyError
-        If there is a file of that name, or another writer is at it.
+        If another writer is at it.
     InvalidError
         If arguments do not fit together, or the mesh is inconsistent: cells refer to points that
         there are not, or an array has not one tuple for each point or cell.
@@ -104,10 +108,18 @@ def write_mesh(
             with file.open("rb") as written:
                 shutil.copyfileobj(written, path, 1 << 20)
         return
+    check_target(path, overwrite=overwrite)
     with create(
         path, overwrite=overwrite, durability=durability, profile=profile, threads=threads
     ) as writer:
         put_mesh(writer, "", mesh, error_bound=error_bound, user_dict=user_dict, reorder=reorder)
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Raise FileExistsError if there is something at `path` that must not be replaced."""
+    if not overwrite and Path(path).exists():
+        what = "there is something of that name; remove it, choose another, or give overwrite=True"
+        raise FileExistsError(errno.EEXIST, what, os.fspath(path))
 
 
 def put_mesh(
@@ -124,6 +136,7 @@ def put_mesh(
 
     With `shared`, arrays that the store has already are not written again.
     """
+    from ambar.mesh.extents import bounds_of
     from ambar.mesh.objects import describe
     from ambar.mesh.sink import Sink
 
@@ -134,8 +147,15 @@ def put_mesh(
     described["packed"], streams = sink.finish()
     about = _without_empty(described)
     like = _like(about, path, shared) if shared is not None and not streams else None
-    if like is not None:
+    bounds = bounds_of(mesh)
+    known = None
+    if like is not None and shared is not None:
+        known = shared.bounds.get(like["like"])
         about = {"type": about["type"], **like}
+    if shared is not None:
+        shared.bounds[path] = bounds
+    if bounds != known:
+        about["bounds"] = bounds
     if user_dict is not None:
         about["user_dict"] = _of_user(user_dict)
     text = _as_json(about)

@@ -6,6 +6,7 @@ import io
 import re
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from ambar import _core
 
 _SUFFIXES = ".avs .bdf .fem .med .mesh .msh .nas .off .su2 .ugrid"
 SUFFIXES = frozenset(_SUFFIXES.split())
-"""Of the files that PyVista leaves to meshio."""
+"""Of files that PyVista leaves to meshio, whose ends are checked."""
 _BY_PATH = frozenset(["med", "ugrid"])
 """Formats of which the name tells more, or HDF5 opens them."""
 _PATIENCE = 1000
@@ -30,6 +31,24 @@ _ANSYS_CORNERS = {
     b"13": {2: 2, 3: 3, 4: 4},
 }
 _SU2_COUNTS = re.compile(rb"^[ \t]*(NPOIN|NELEM|MARKER_ELEMS)[ \t]*=[ \t]*(\d+)", re.MULTILINE)
+
+
+@cache
+def readable_suffixes() -> frozenset[str]:
+    """Return the suffixes of the formats that the installed meshio reads; none without it."""
+    if find_spec("meshio") is None:
+        return frozenset()
+    formats: dict[str, list[str]] = import_module("meshio").extension_to_filetypes
+    readers = _readers()
+    return frozenset(
+        suffix for suffix, names in formats.items() if any(name in readers for name in names)
+    )
+
+
+def _readers() -> dict[str, Any]:
+    """Return meshio's functions that read a path, by their formats."""
+    readers: dict[str, Any] = import_module("meshio._helpers").reader_map
+    return readers
 
 
 def read_by_meshio(path: Path, pyvista: Any) -> Any:
@@ -77,9 +96,9 @@ def _format_of(path: Path, meshio: Any) -> str:
 
 
 def _read(path: Path, name: str, meshio: Any) -> Any:
+    if name in _BY_PATH or path.suffix.lower() not in SUFFIXES | {".inp"}:
+        return _readers()[name](path)
     reader = getattr(meshio, name)
-    if name in _BY_PATH:
-        return reader.read(path)
     check = {"ansys": _check_ansys, "gmsh": _check_gmsh}.get(name)
     if check is not None:
         check(path)

@@ -10,14 +10,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
 from ambar import _core
 from ambar.converted import Progress
 from ambar.mesh.files.foreign import VTK_SUFFIXES, pyvista, strictly
+from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
 from ambar.mesh.reading import read_mesh
+from ambar.scratch import already_there, publish_all, scratch_folder
 
 VTKHDF = ".vtkhdf"
 STEPS = (VTKHDF, ".pvd")
@@ -31,11 +32,12 @@ def export_mesh(
     """Write a mesh as a file of the format that the suffix of `target` names.
 
     PyVista writes ``.vtkhdf``, VTK's XML and legacy formats, ``.stl``, ``.ply`` and others, meshio
-    those that PyVista does not.
+    those that PyVista does not. A point set becomes a surface of vertices where PyVista writes no
+    point sets in that format. A table becomes ``.csv``, or ``.parquet`` by PyArrow.
 
     Raises
     ------
-    BusyError
+    FileExistsError
         If there is something at `target`.
     UnsupportedError
         If PyVista is not installed, or writes no such objects in that format; if the format cannot
@@ -48,6 +50,10 @@ def export_mesh(
         if mesh.IsA("vtkOverlappingAMR") and path.suffix.lower() == VTKHDF:
             _write_hdf(path, [mesh], None)
             return
+        if mesh.IsA("vtkTable"):
+            _save_table(mesh, path, Path(target))
+            return
+        mesh = _with_writers(mesh, path.suffix.lower())
         if not hasattr(mesh, "save"):
             raise _core.UnsupportedError(
                 f"{os.fspath(store)} holds a {mesh.GetClassName()}, which PyVista does not write"
@@ -93,7 +99,7 @@ def export_steps(
 
     Raises
     ------
-    BusyError
+    FileExistsError
         If there is something at `target`.
     UnsupportedError
         If the suffix is another; if the format cannot keep what the meshes have.
@@ -108,6 +114,7 @@ def export_steps(
         )
     if times is not None and any(b <= a for a, b in pairwise(times)):
         raise _core.UnsupportedError(f"{os.fspath(target)}: the times {times} do not grow")
+    meshes = map(_with_writers, meshes)
     told = meshes if times is None else _told(meshes, len(times), report)
     with _complete(target) as path:
         if suffix == VTKHDF:
@@ -128,19 +135,11 @@ def _complete(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a place to write to; what is there at the end comes to `target`, after an error none."""
     place = Path(target)
     if place.exists():
-        raise _core.BusyError(f"{place} is there already; choose another name, or remove it")
+        raise already_there(place)
     # What an error leaves of a file, or of the folder of pieces beside it, goes with this folder.
-    with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
-        yield Path(folder) / place.name
-        made = sorted(Path(folder).iterdir())
-        for file in made:
-            if (place.parent / file.name).exists():
-                raise _core.BusyError(
-                    f"{place.parent / file.name} is there already; choose another name, or remove "
-                    "it"
-                )
-        for file in made:
-            file.rename(place.parent / file.name)
+    with scratch_folder(place.parent) as folder:
+        yield folder / place.name
+        publish_all(folder, place.parent, place.name)
 
 
 def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None) -> None:
@@ -175,6 +174,24 @@ def _write_collection(
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
+def _with_writers(mesh: Any, suffix: str = ".vtp") -> Any:
+    """Return a point set as a surface of vertices, for a suffix that PyVista has no writer for."""
+    if mesh.IsA("vtkPointSet") and mesh.GetClassName() in ("vtkPointSet", "PointSet"):
+        return mesh if suffix in mesh._WRITERS else mesh.cast_to_polydata()
+    return mesh
+
+
+def _save_table(table: Any, path: Path, place: Path) -> None:
+    """Write a table to `path`, which is to be at `place`."""
+    write = TABLE_WRITERS.get(path.suffix.lower())
+    if write is None:
+        raise _core.UnsupportedError(
+            f"{place}: a table is written as {' or '.join(TABLE_WRITERS)}, not as "
+            f"{path.suffix or 'a file without a suffix'}"
+        )
+    write(columns_of(table), path)
+
+
 def _suffix_of(mesh: Any) -> str:
     """Return the suffix of VTK's XML format for a mesh; raises UnsupportedError without one."""
     for suffix in getattr(mesh, "_WRITERS", ()):
@@ -199,6 +216,7 @@ def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
                 mesh.save(path)
             else:
                 library.save_meshio(path, mesh)
+        _name_as_asked(path)
     except OSError:
         raise
     except library.VTKExecutionError as error:
@@ -210,3 +228,17 @@ def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
             f"{place}: a {type(mesh).__name__} is not written as {path.suffix or 'a file'} "
             f"({error}); there are {', '.join(known)}"
         ) from error
+
+
+def _name_as_asked(path: Path) -> None:
+    """Rename the file that a writer made under another name, as VTK's of EnSight does: u.0.case.
+
+    Raises ValueError if there is not exactly one file of that suffix.
+    """
+    if path.exists():
+        return
+    made = sorted(file.name for file in path.parent.iterdir())
+    same = [name for name in made if Path(name).suffix == path.suffix]
+    if len(same) != 1:
+        raise ValueError(f"in place of {path.name} the files {', '.join(made) or 'none'} were made")
+    (path.parent / same[0]).rename(path)

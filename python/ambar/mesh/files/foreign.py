@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +29,24 @@ _BLOCKS = (".vtm", ".vtmb", ".vtpd")
 VTK_SUFFIXES = frozenset(_VTK.split())
 """Of VTK's own files."""
 SUFFIXES = frozenset([*_VTK.split(), *_OTHERS.split()])
-"""Of the files that are taken for meshes."""
+"""Of files that are meshes, whether or not PyVista is installed."""
+_NOT_MESHES = frozenset(
+    [
+        "",
+        ".ambar",
+        ".cdf",
+        ".h5",
+        ".hdf",
+        ".hdf5",
+        ".he5",
+        ".nc",
+        ".nc4",
+        ".netcdf",
+        ".txt",
+        ".zarr",
+    ]
+)
+"""Of files that are known to be something else, also where PyVista or meshio claims them."""
 HDF_TIME = "Time"
 """What VTK's reader of VTKHDF calls the array of the time, which it adds to files of steps."""
 
@@ -38,9 +56,28 @@ _CUT = re.compile(r"Error reading|No [xyz] coordinates read")
 
 
 def is_mesh_file(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a file that is called like a mesh."""
+    """Whether `path` is a file that PyVista or meshio reads, by its suffix."""
     place = Path(path)
-    return place.suffix.lower() in SUFFIXES and place.is_file()
+    suffix = place.suffix.lower()
+    if suffix in _NOT_MESHES or not place.is_file():
+        return False
+    return suffix in SUFFIXES or place.name.lower().endswith(tuple(readable_suffixes()))
+
+
+@cache
+def readable_suffixes() -> frozenset[str]:
+    """Return the suffixes of the files of meshes that the installed libraries read."""
+    found = {*SUFFIXES, *by_meshio.readable_suffixes()}
+    if find_spec("pyvista") is not None:
+        found |= _pyvista_suffixes(pyvista())
+    return frozenset(found - _NOT_MESHES)
+
+
+def _pyvista_suffixes(library: Any) -> set[str]:
+    """Return the suffixes that PyVista has a reader for, of its own or registered."""
+    from pyvista.core.utilities.reader import CLASS_READERS
+
+    return {*CLASS_READERS, *(one.extension for one in library.registered_readers())}
 
 
 class MeshFile:
@@ -105,7 +142,7 @@ class MeshFile:
         if self._reader is None:
             if suffix == ".zvtk":
                 return _zvtk().read(self.path)
-            if suffix in by_meshio.SUFFIXES and not self._registered(suffix):
+            if self._is_left_to_meshio(suffix):
                 return by_meshio.read_by_meshio(self.path, self._pyvista)
             if suffix in _BLOCKS:  # PyVista 0.49 cannot check the lengths of tables in blocks
                 return self._pyvista.read(self.path, validate=False)
@@ -115,9 +152,11 @@ class MeshFile:
             return self._reader.read()
         return self._read_step(self._reader.reader, step)
 
-    def _registered(self, suffix: str) -> bool:
-        """Whether somebody has told PyVista of a function that reads such files."""
-        return any(one.extension == suffix for one in self._pyvista.registered_readers())
+    def _is_left_to_meshio(self, suffix: str) -> bool:
+        """Whether PyVista has no reader for such files, but meshio has."""
+        if suffix in _pyvista_suffixes(self._pyvista):
+            return False
+        return suffix in by_meshio.SUFFIXES or suffix in by_meshio.readable_suffixes()
 
     def _read_step(self, source: Any, step: int) -> Any:
         """Return what a reader of VTK gives: PyVista does not choose the time, nor take AMR."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,11 @@ class VtkHdfFile:
 
     def put(self, path: str, values: np.ndarray) -> int:
         """Write values unless they are there, and return where they begin along the first axis."""
-        content = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16)
+        if values.dtype.kind == "O":
+            values = _as_bytes(values, path)
+            content = hashlib.blake2b(b"\0".join(values), digest_size=16)
+        else:
+            content = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16)
         key = path, content.digest() + str(values.shape).encode()
         if self.times is None or key not in self._known:
             self._known[key] = self.append(path, values)
@@ -127,9 +132,12 @@ class VtkHdfFile:
             dataset = None
         if dataset is None:
             row = values.nbytes // max(1, len(values)) or values.dtype.itemsize
+            # VTK writes UTF-8 into strings that HDF5 calls ASCII, and reads no others.
+            dtype = import_module("h5py").string_dtype("ascii")
             dataset = self._group.create_dataset(
                 path,
                 data=values,
+                dtype=dtype if values.dtype.kind == "O" else values.dtype,
                 maxshape=(None, *values.shape[1:]),
                 chunks=(max(1, min(_CHUNK // row, max(1, len(values)))), *values.shape[1:]),
                 shuffle=True,
@@ -159,6 +167,19 @@ class VtkHdfFile:
             self.step(path, value)
 
 
+def _as_bytes(texts: np.ndarray, path: str) -> np.ndarray:
+    """Return strings as objects of bytes; raises UnsupportedError for what HDF5 cannot hold."""
+    values = [text.encode() if isinstance(text, str) else text for text in texts.flat]
+    found = np.empty(len(values), object)
+    found[:] = values
+    if texts.ndim != 1 or any(b"\0" in value for value in values):
+        raise _core.UnsupportedError(
+            f"{path}: strings of several components, or with a NUL, are not written to VTKHDF: "
+            "leave the array out"
+        )
+    return found
+
+
 def _fields(
     file: VtkHdfFile, mesh: Any, grid: dict[str, tuple[int, ...]] | None = None
 ) -> set[str]:
@@ -178,7 +199,7 @@ def _fields(
 def _whole(file: VtkHdfFile, mesh: Any) -> set[str]:
     """Add the arrays of a whole, whose lengths may change; return what there is."""
     names = set()
-    for name, (values, _) in arrays_of(mesh.GetFieldData(), "field data").items():
+    for name, (values, _) in arrays_of(mesh.GetFieldData(), "field data", texts=True).items():
         if name == HDF_TIME and file.times is not None:
             if values.tolist() == [file.times[file.count]]:
                 continue  # which VTK's reader adds by itself

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ambar.mesh.cells import Chosen, lists_of, sizes_of, starts_of
-from ambar.mesh.datasets import POLY_CELLS
+from ambar.mesh.extents import POLY_CELLS, lattice_points
 from ambar.mesh.parts import Key, Runs, given, part_of
 from ambar.mesh.ragged import Ragged, used
 from ambar.mesh.region.touching import Touching
@@ -45,7 +45,8 @@ class _Points:
         self._source = source
         self._what = f"{what}points"
         self._axes: list[np.ndarray] | None = None
-        # What has been read: numbers, ascending, and coordinates.
+        self._every: np.ndarray | None = None
+        # Points that have been read: numbers, ascending, and coordinates.
         self._known: tuple[np.ndarray, np.ndarray] | None = None
         self.count = 0
         if described is None:
@@ -61,8 +62,17 @@ class _Points:
         self._axes = [source.get(p, f"{what}points axis", ndim=(1,), kinds="iuf") for p in parts]
         self.count = math.prod(len(axis) for axis in self._axes)
 
+    def every(self) -> np.ndarray:
+        """Return the coordinates (points, 3) of all points, which are read once."""
+        if self._every is None:
+            self._every = self._read_every()
+            self._known = None
+        return self._every
+
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Return the coordinates (rows, 3) of points of ascending numbers, each read once."""
+        if self._every is not None:
+            return self._every if len(rows) == self.count else self._every.take(rows, axis=0)
         if self._known is None:
             self._known = rows, self._read(rows)
             return self._known[1]
@@ -75,6 +85,13 @@ class _Points:
         found: np.ndarray = values[np.searchsorted(self._known[0], rows)]
         return found
 
+    def _read_every(self) -> np.ndarray:
+        if self._axes is not None:
+            return lattice_points(*self._axes)
+        if self._described is None:
+            return np.zeros((0, 3))
+        return self._checked(self._source.get(self._described, self._what, ndim=(2,), kinds="iuf"))
+
     def _read(self, rows: np.ndarray) -> np.ndarray:
         if self._axes is not None:
             x, y, z = self._axes
@@ -85,7 +102,9 @@ class _Points:
             return np.zeros((0, 3))
         key = Runs.of_rows(rows).key
         reference = part_of(self._described, (self.count,), key, self._source)
-        values = self._source.get(reference, self._what, ndim=(2,), kinds="iuf")
+        return self._checked(self._source.get(reference, self._what, ndim=(2,), kinds="iuf"))
+
+    def _checked(self, values: np.ndarray) -> np.ndarray:
         if values.shape[1] != 3:
             raise self._source.damaged(f"{self._what} have shape {values.shape}")
         return values
@@ -198,11 +217,16 @@ def _touching(
         types = source.get(reference, f"{what}types", ndim=(1,), kinds="u")
     chosen = Chosen(count, runs, starts)
     corners = lists_of(cells, source, f"{what}{name}", points.count, types, chosen)
-    numbers, local = used(corners.values, points.count)
-    sides = touching.sides(points.at(numbers))
-    touch = touching.cells(corners, sides[local])
+    if len(corners) == count:
+        # Most points belong to these cells: finding out which takes longer than reading all.
+        touch = touching.cells(corners, touching.sides(points.every()))
+    else:
+        numbers, local = used(corners.values, points.count)
+        touch = touching.cells(corners.numbered(local), touching.sides(points.at(numbers)))
     kept = None if types is None else types[touch]
-    return _Cells(runs.rows[touch], count, corners.take(touch), kept)
+    numbers = np.flatnonzero(touch)
+    rows = numbers if len(corners) == count else runs.rows[numbers]
+    return _Cells(rows, count, corners.take(touch), kept)
 
 
 def _count(cells: dict[str, Any], types: dict[str, Any] | None, source: Source) -> int:

@@ -36,13 +36,19 @@ _BLOCKS = (
 
 
 def chosen_part(
-    described: Any, source: Source, touching: Touching | None, original_ids: bool, what: str = ""
+    described: Any,
+    source: Source,
+    touching: Touching | None,
+    original_ids: bool,
+    what: str = "",
+    parts: dict[int, Any] | None = None,
 ) -> Any:
     """Return the description of the cells that touch a box, with their points; of all for None.
 
     Blocks stay where they are, without cells where none touches. The descriptions of index and
     order are left out. With `original_ids` there are arrays of the numbers that points and cells
-    had, where these are not 0, 1, 2, ...
+    had, where these are not 0, 1, 2, ... `parts` are the results of blocks by the identity of their
+    descriptions: blocks that are shared stay so.
 
     Raises
     ------
@@ -53,13 +59,17 @@ def chosen_part(
     """
     if not isinstance(described, dict):
         return described
+    parts = {} if parts is None else parts
     if described.get("type") in _BLOCKS and isinstance(described.get("blocks"), list):
         blocks = []
         for number, entry in enumerate(described["blocks"]):
             block, info = block_of(entry)
             where = f"{what}block {number} "
             if touching is None or not isinstance(block, dict) or block.get("type") != "Table":
-                block = chosen_part(block, source, touching, original_ids, where)
+                if id(block) not in parts:
+                    part = chosen_part(block, source, touching, original_ids, where, parts)
+                    parts[id(block)] = part
+                block = parts[id(block)]
             blocks.append(block if info is None else {"block": block, "info": info})
         return {**described, "blocks": blocks}
     kept = {key: value for key, value in described.items() if key not in ("index", "order")}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ambar.mesh.building import floats, whole_numbers
-from ambar.mesh.datasets import cell_shape, point_shape
+from ambar.mesh.extents import cell_shape, point_shape
 from ambar.mesh.parts import Key, given
 from ambar.mesh.region.cells import Cut, none_of
 from ambar.mesh.region.touching import Touching

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ambar import _core
 from ambar.mesh.ragged import Ragged
-from ambar.regions import Box
+from ambar.regions import Bounds, Box, as_box
 
 _ALL = 0b111111
+_TOGETHER = 1 << 14
+"""Cells whose corners are looked at together, so that they stay in the cache."""
 
 
 class Touching:
@@ -19,19 +18,17 @@ class Touching:
     Parameters
     ----------
     region
-        The box, in the mesh's coordinates.
+        The box, or bounds (x0, x1, y0, y1, z0, z1), in the mesh's coordinates.
 
     Raises
     ------
     InvalidError
-        If `region` is no `Box`, or not one of three coordinates.
+        If it is neither, or a box of other than three coordinates.
     """
 
-    def __init__(self, region: Any) -> None:
-        if not isinstance(region, Box):
-            raise _core.InvalidError(f"a part of a mesh is an ambar.Box, not {region!r:.80}")
+    def __init__(self, region: Box | Bounds) -> None:
         # Doubles in NumPy's sense: a plain float would be rounded to coordinates of float32.
-        lo, hi = region.coordinates()
+        lo, hi = as_box(region).coordinates()
         self.lo = np.array(lo)
         self.hi = np.array(hi)
 
@@ -48,8 +45,17 @@ class Touching:
         return found
 
     def cells(self, corners: Ragged, sides: np.ndarray) -> np.ndarray:
-        """Return which cells touch it (cells,), by the `sides` of each of their corners."""
-        return self.met(corners.reduce(np.bitwise_or, sides))
+        """Return which cells touch it (cells,), by the `sides` of the points that corners count."""
+        if not corners.size:
+            return self.met(corners.reduce(np.bitwise_or, sides[corners.values]))
+        found = np.empty(len(corners), bool)
+        for start in range(0, len(found), _TOGETHER):
+            columns = corners.table[start : start + _TOGETHER].T
+            met = sides[columns[0]]
+            for column in columns[1:]:
+                met |= sides[column]
+            found[start : start + _TOGETHER] = self.met(met)
+        return found
 
     @staticmethod
     def met(sides: np.ndarray) -> np.ndarray:

@@ -9,27 +9,25 @@ static void require(int code, const job *j) {
     if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_last_error());
 }
 
-static void require_all(int code, const job *j) {
-    if (code != AMBAR_OK) fail("%s: %s", j->path, ambar_mpi_last_error());
-}
-
 static void write_as(const job *j, ambar_spec spec, int placement) {
     ambar_options options = {0};
     ambar_mpi_writer writer;
     ambar_blocks *blocks;
     ambar_array array;
     uint64_t shape = j->doubles, start = j->start, count = j->count;
+    options.size = sizeof options;
     options.placement = placement;
+    spec.size = sizeof spec;
     spec.type = AMBAR_FLOAT64;
     spec.dimension_names = "x";
     spec.ndim = 1;
     spec.shape = &shape;
-    require_all(ambar_mpi_create(j->comm, j->path, &options, &writer), j);
-    require_all(ambar_mpi_blocks(j->comm, 1, &shape, 1, &start, &count, &blocks), j);
+    require(ambar_mpi_create(j->comm, j->path, &options, &writer), j);
+    require(ambar_mpi_blocks(j->comm, 1, &shape, 1, &start, &count, &blocks), j);
     require(ambar_define(writer.writer, "values", &spec, blocks, &array), j);
     require(ambar_write(writer.writer, array, &start, &count, j->values), j);
-    require_all(ambar_mpi_commit(&writer), j);
-    require_all(ambar_mpi_close(&writer), j);
+    require(ambar_mpi_commit(&writer), j);
+    require(ambar_mpi_close(&writer), j);
     ambar_blocks_free(blocks);
 }
 

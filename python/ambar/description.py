@@ -1,0 +1,99 @@
+"""What a store says of a group under the attribute ``ambar``, read with the types it must have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ambar import _core
+
+_LARGEST = 2**63
+
+
+class Description:
+    """A JSON object of a store, whose content may be anything.
+
+    Each method returns the value of a key, and raises CorruptError if it is missing or of another
+    type.
+
+    Parameters
+    ----------
+    values
+        The object.
+    where
+        The store and the node, for messages.
+    """
+
+    def __init__(self, values: Any, where: str) -> None:
+        self.where = where
+        if not isinstance(values, Mapping):
+            raise self.damaged(f"expected an object, found {values!r:.80}")
+        self._values = values
+
+    def damaged(self, what: str) -> _core.CorruptError:
+        """Return the error that says what cannot be."""
+        return _core.CorruptError(f"{self.where}: {what}; restore the store from a copy")
+
+    def integer(self, key: str, least: int = 0) -> int:
+        """Return a whole number from `least` to 2^63 - 1."""
+        value = self._values.get(key)
+        if type(value) is not int or not least <= value < _LARGEST:
+            raise self._expected(key, f"a whole number from {least}")
+        return value
+
+    def text(self, key: str) -> str:
+        """Return a string."""
+        value = self._values.get(key)
+        if not isinstance(value, str):
+            raise self._expected(key, "a string")
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """Return a string, or None for null."""
+        return None if self._values.get(key) is None else self.text(key)
+
+    def truth(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._values.get(key)
+        if not isinstance(value, bool):
+            raise self._expected(key, "true or false")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings."""
+        value = self.items(key)
+        if not all(isinstance(part, str) for part in value):
+            raise self._expected(key, "a list of strings")
+        return tuple(value)
+
+    def items(self, key: str) -> list[Any]:
+        """Return a list, of anything."""
+        value = self._values.get(key)
+        if not isinstance(value, list):
+            raise self._expected(key, "a list")
+        return value
+
+    def object(self, key: str) -> Description:
+        """Return an object."""
+        return Description(self._values.get(key), f"{self.where}: {key!r}")
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """Return an object whose keys mean nothing to this version."""
+        return dict(self.object(key)._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def check_version(self, newest: int, what: str) -> None:
+        """Raise UnsupportedError if a newer version wrote it."""
+        version = self.integer("version", 1)
+        if version > newest:
+            raise _core.UnsupportedError(
+                f"{self.where}: version {version} of {what}; this ambar reads up to {newest}: use "
+                "a newer one"
+            )
+
+    def _expected(self, key: str, what: str) -> _core.CorruptError:
+        if key not in self._values:
+            return self.damaged(f"{key!r} is missing")
+        return self.damaged(f"{key!r} must be {what}, found {self._values[key]!r:.80}")

@@ -1,0 +1,34 @@
+"""Time steps by their times, which need not be equal to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ambar import _core
+
+TOLERANCE = 1e-6
+"""How far a time may be off, relative to the time and to the smallest interval between steps.
+
+Times that went through float32, or a sum of steps, are found again.
+"""
+_SHOWN = 3
+
+
+def is_near(time: float, known: float, times: Sequence[float]) -> bool:
+    """Whether `time` means `known`, one of the ascending `times`."""
+    interval = min((later - earlier for earlier, later in pairwise(times)), default=0.0)
+    return abs(time - known) <= TOLERANCE * (abs(known) + interval)
+
+
+def step_at(times: Sequence[float], time: float, where: str) -> int:
+    """Return the number of the step whose time is nearest to `time`.
+
+    Raises NotFoundError, which names the nearest times, if none is within the tolerance.
+    """
+    nearest = sorted(range(len(times)), key=lambda number: abs(times[number] - time))
+    if nearest and is_near(time, times[nearest[0]], times):
+        return nearest[0]
+    shown = ", ".join(repr(times[number]) for number in sorted(nearest[:_SHOWN]))
+    found = f"the nearest of {len(times):,} times are {shown}" if nearest else "it has no times"
+    raise _core.NotFoundError(f"{where}: no step has the time {time}; {found}")

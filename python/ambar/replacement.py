@@ -1,0 +1,72 @@
+"""Replacing files and folders by an export, once it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ambar import _core
+
+
+@contextmanager
+def replaced(target: Path, source: Path) -> Iterator[Path]:
+    """Give a place to write to; what is there at the end replaces what is at `target`.
+
+    After an error, `target` is as before.
+
+    Raises
+    ------
+    InvalidError
+        If `source`, which is read meanwhile, is at `target` or in it; if there is a folder with
+        other files than those of an export.
+    """
+    place = target.absolute()
+    if source.absolute().resolve().is_relative_to(place.resolve()):
+        raise _core.InvalidError(
+            f"{target}: overwrite would replace {source}, which is exported; give another name"
+        )
+    _check(target)
+    with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
+        new, old = Path(folder, "new"), Path(folder, "old")
+        new.mkdir()
+        old.mkdir()
+        yield new / place.name
+        made = sorted(new.iterdir())
+        for file in made:
+            _check(place.parent / file.name)
+        for file in made:
+            _replace(place.parent / file.name, file, old / file.name)
+
+
+def _replace(place: Path, new: Path, old: Path) -> None:
+    if not place.is_dir() or place.is_symlink():
+        new.replace(place)
+        return
+    place.rename(old)
+    try:
+        new.rename(place)
+    except BaseException:
+        old.rename(place)
+        raise
+
+
+def _check(place: Path) -> None:
+    """Raise InvalidError if there is a folder with other files than those of an export."""
+    if place.is_dir() and not _core.is_plotfile(place) and not all(map(_is_export, _inside(place))):
+        raise _core.InvalidError(
+            f"{place} is a folder with other files than those of an export: overwrite does not "
+            "replace it; remove it, or give another name"
+        )
+
+
+def _inside(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+def _is_export(path: Path) -> bool:
+    """Whether a path is a NetCDF file, a Zarr store, a step of a series of meshes, or all such."""
+    if path.is_dir():
+        return path.suffix == ".zarr" or all(map(_is_export, _inside(path)))
+    return path.suffix == ".nc" or path.name.startswith("step_")
