@@ -82,11 +82,11 @@ def last_commit(file: mmap.mmap | bytes) -> Commit:
     return last
 
 
-def read_zip(path: Path) -> tuple[int, dict[str, bytes]]:
-    """Return number and entries of the last commit of a store in one file."""
+def read_zip(path: Path) -> tuple[int, dict[str, bytes], dict[str, int | None]]:
+    """Return number, entries and seals of the last commit of a store in one file."""
     with path.open("rb") as opened:
         file = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    commit, entries, at = last_commit(file), {}, 0
+    commit, entries, seals, at = last_commit(file), {}, {}, 0
     directory = file[commit.offset : commit.offset + commit.length]
     need(crc32c(directory) == commit.checksum, "checksum of the central directory")
     while at < len(directory):
@@ -97,34 +97,37 @@ def read_zip(path: Path) -> tuple[int, dict[str, bytes]]:
         need(known and at <= len(directory), "an entry of the central directory")
         if size == 2**32 - 1:
             (size,) = struct.unpack_from("<Q", directory, extra + 4)
-        kind, place = struct.unpack("<IQ", directory[extra:at][-12:])
-        need(kind == 0x86D61 and place + size <= commit.offset, "the place of an entry")
+        own = directory[extra:at]
+        own = own[4 + own[2] :] if own[:2] == b"\1\0" else own  # behind the ZIP64 field
+        kind, place, *seal = struct.unpack("<IQ" + "I" * (len(own) > 12), own)
+        known = kind == (0xC6D61 if seal else 0x86D61)
+        need(known and place + size <= commit.offset, "the place of an entry")
         key, content = directory[name:extra].decode(), file[place : place + size]
         need(zlib.crc32(content) == checksum, f"checksum of {key}")
-        entries[key] = content
+        entries[key], seals[key] = content, *(seal or [None])
     need(len(entries) == commit.entries, "number of entries")
-    return commit.number, entries
+    return commit.number, entries, seals
 
 
-def read_directory(path: Path) -> tuple[int, dict[str, bytes]]:
-    """Return number and entries of the last commit of a store in a folder (1.6)."""
+def read_directory(path: Path) -> tuple[int, dict[str, bytes], dict[str, int | None]]:
+    """Return number, entries and seals of the last commit of a store in a folder (1.6)."""
     records = path / ".ambar"
     if not records.is_dir():  # a copy without ambar's records
         files = (file for file in path.rglob("*") if file.is_file())
-        return 0, {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
-    text, entries = (records / "commit").read_bytes(), {}
+        return 0, {file.relative_to(path).as_posix(): file.read_bytes() for file in files}, {}
+    text, entries, seals = (records / "commit").read_bytes(), {}, {}
     need(text[-16:] == b"crc32c %08x\n" % crc32c(text[:-16]), "checksum of the list")
     first, *lines = text[:-16].decode().split("\n")
     number, count, removed = map(int, re.fullmatch(LIST, first).groups())
     need(len(lines) == count + removed + 1, "lines of the list")
     for line in lines[:count]:
-        checksum, size, put, key = line.split(" ", 3)
+        checksum, seal, size, put, key = line.split(" ", 4)
         new = records / f"new-{put}"
         content = (new if new.exists() else path / key).read_bytes()
         need(f"{zlib.crc32(content):08x} {len(content)}" == f"{checksum} {size}", f"{key} differs")
-        entries[key] = content
+        entries[key], seals[key] = content, None if seal == "-" else int(seal, 16)
     need(len(entries) == count, "a key stands twice")
-    return number, entries
+    return number, entries, seals
 
 
 def named(item: Any) -> tuple[str, dict[str, Any]]:
@@ -212,21 +215,30 @@ def blank(document: dict[str, Any]) -> np.ndarray:
     return np.full(grid[1]["chunk_shape"], fill, dtype)
 
 
-def decode_entry(document: dict[str, Any], data: bytes) -> np.ndarray:
-    """Decode a chunk, or a shard (2.3)."""
+def decode_entry(document: dict[str, Any], data: bytes, seal: int | None) -> np.ndarray:
+    """Decode a chunk, or a shard (2.3), and verify its tags if it has a seal."""
     values, codecs = blank(document), document["codecs"]
     name, sharding = named(codecs[0])
     if name != "sharding_indexed":
+        need(seal in (None, zlib.crc32(data[-8:])), "the tag of a chunk differs")
         return decode(codecs, data, values.dtype, values.shape)
     chunk, codecs = sharding["chunk_shape"], sharding["codecs"]
     grid = [a // b for a, b in zip(values.shape, chunk, strict=True)]
-    size = 16 * math.prod(grid) + 4
-    text = data[:size] if sharding.get("index_location") == "start" else data[-size:]
+    count = math.prod(grid)
+    size, table = 16 * count + 4, 0 if seal is None else 4 * count
+    if sharding.get("index_location") == "start":
+        text, tags, sealed = data[:size], data[size : size + table], data[: size + table]
+    else:
+        text, tags, sealed = data[-size:], data[-size - table : -size], data[-size - table :]
+    need(seal in (None, zlib.crc32(sealed)), "the seal of a shard differs")
     index = decode(sharding["index_codecs"], text, np.dtype("u8"), (math.prod(grid), 2))
-    for place, (offset, length) in zip(np.ndindex(*grid), index.tolist(), strict=True):
+    places = zip(np.ndindex(*grid), index.tolist(), strict=True)
+    for number, (place, (offset, length)) in enumerate(places):
         if min(offset, length) < 2**64 - 1:  # else the chunk holds fill values
             need(offset + length <= len(data), "a chunk lies outside of its shard")
             encoded = data[offset : offset + length]
+            tag = struct.pack("<I", zlib.crc32(encoded[-8:]))
+            need(tags[4 * number : 4 * number + 4] in (b"", tag), "the tag of a chunk differs")
             values[part(place, chunk)] = decode(codecs, encoded, values.dtype, chunk)
     return values
 
@@ -253,7 +265,8 @@ class Store:
     """The last commit of a store."""
 
     def __init__(self, path: Path) -> None:
-        self.commit, self._entries = read_directory(path) if path.is_dir() else read_zip(path)
+        commit = read_directory(path) if path.is_dir() else read_zip(path)
+        self.commit, self._entries, self._seals = commit
         root = parse_root(self._entries["zarr.json"])
         self.nodes = {"": root} | root.pop("consolidated_metadata")["metadata"]
 
@@ -263,9 +276,10 @@ class Store:
         values = np.empty(document["shape"], empty.dtype)
         grid = [-(-a // b) for a, b in zip(values.shape, empty.shape, strict=True)]
         for place in np.ndindex(*grid):
-            data = self._entries["/".join([path, "c", *map(str, place)])]
+            key = "/".join([path, "c", *map(str, place)])
             target = values[..., *part(place, empty.shape)]
-            target[...] = decode_entry(document, data)[tuple(map(slice, target.shape))]
+            whole = decode_entry(document, self._entries[key], self._seals.get(key))
+            target[...] = whole[tuple(map(slice, target.shape))]
         return values
 
     def cells(self, path: str) -> Cells:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 import ambar
+import plotfile_writer
 import plotfiles
+from amrex_plotfiles import write_plotfile
 from conftest import amrex_sample
 from test_cli import run
 
@@ -396,6 +399,87 @@ def test_damage_is_noticed(small: Path, tmp_path: Path) -> None:
     fabs.write_bytes(fabs.read_bytes()[:-8])
     with pytest.raises(ambar.CorruptError, match="Cell_D_00000"):
         ambar.convert(small_copy / "plt", tmp_path / "cut.ambar")
+
+
+@pytest.mark.parametrize("time", ["nan", "-nan", "inf", "-inf"])
+def test_times_that_are_not_finite(
+    time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    """The commands info and compare failed with an internal TypeError."""
+    number = plotfile_writer._number
+    monkeypatch.setattr(
+        plotfile_writer, "_number", lambda value: time if value == 0.12345 else number(value)
+    )
+    monkeypatch.setattr(plotfile_writer, "TIME", 0.12345)
+    plotfile, store = tmp_path / "plt", tmp_path / "plt.ambar"
+    plotfiles.write(plotfile)
+    header = plotfile / "Header"
+    assert header.read_text().count(f"{time}\n") == 3  # of the run, and of two levels
+    ambar.convert(plotfile, store)
+    for path in (plotfile, store):
+        found = ambar.open(path).info.time
+        assert str(found).lstrip("-") == time.lstrip("-")
+        assert np.signbit(found) == time.startswith("-")
+        assert run(capsys, "info", path)[0] == 0
+        code, printed, _ = run(capsys, "info", "--json", path)
+        assert code == 0
+        json.loads(printed, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert ambar.compare(plotfile, store).held
+    ambar.export(store, tmp_path / "again")
+    same_files(plotfile, tmp_path / "again")
+    # Other programs write other texts, which are kept.
+    header.write_text(header.read_text().replace("HyperCLaw-V1.1\n2\n", "HyperCLaw-V1.1\n 2\n"))
+    ambar.convert(plotfile, store, overwrite=True)
+    ambar.export(store, tmp_path / "again", overwrite=True)
+    same_files(plotfile, tmp_path / "again")
+
+
+def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
+    """They were refused; a field has to be asked for by another name than the column."""
+
+    def linear(*places: np.ndarray) -> np.ndarray:
+        return places[0] + 2 * places[1]
+
+    names = ["level", "x", "dx", "iz", "level_field", "density"]
+    plotfile, store = tmp_path / "plt", tmp_path / "plt.ambar"
+    write_plotfile(plotfile, fields=dict.fromkeys(names, linear))
+    ambar.convert(plotfile, store, error_bound={"dx_field": 0.1})
+    stored = ["level_field_", "x_field", "dx_field", "iz_field", "level_field", "density"]
+    for path in (plotfile, store):
+        amr = ambar.open(path).amr
+        assert amr.fields == stored
+        cells = amr.cells(["level", "x", "y", "dx", *stored])
+        assert set(cells["level"].tolist()) == {0, 1}
+        expected = cells["density"]
+        np.testing.assert_allclose(cells["x"] + 2 * cells["y"], expected)
+        for name in stored:
+            np.testing.assert_allclose(cells[name], expected, atol=0.1 * (name == "dx_field"))
+    exact = tmp_path / "exact.ambar"
+    ambar.convert(plotfile, exact)
+    assert ambar.compare(plotfile, exact).held
+    ambar.export(exact, tmp_path / "again")
+    same_files(plotfile, tmp_path / "again")
+    part = tmp_path / "part.ambar"
+    ambar.convert(plotfile, part, fields=["x_field"])
+    ambar.export(part, tmp_path / "part")
+    assert (tmp_path / "part" / "Header").read_text().startswith("HyperCLaw-V1.1\n1\nx\n3\n")
+    with pytest.raises(ambar.InvalidError, match="two fields have the name"):
+        ambar.convert(plotfile, part, fields=["density", "density"], overwrite=True)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_fields_without_a_finite_value_take_little_room(tmp_path: Path, value: float) -> None:
+    """Within an absolute bound infinities took eight bytes a cell, within a relative one none."""
+    plotfile, store = tmp_path / "plt", tmp_path / "plt.ambar"
+    write_plotfile(plotfile, fields={"a": lambda *places: np.full(places[0].shape, value)})
+    bytes_ = {}
+    for bound in (0.5, "1e-3 of range", "1e-3   of  range"):
+        ambar.convert(plotfile, store, error_bound=bound, overwrite=True)
+        assert ambar.compare(plotfile, store).held
+        opened = ambar.open(store).stored_at[0]
+        bytes_[bound] = sum(opened[path].stored_bytes for path in opened if path.endswith("/a"))
+    assert len(set(bytes_.values())) == 1
+    assert bytes_[0.5] < 10_000
 
 
 def test_the_command_line(small: Path, tmp_path: Path, capsys) -> None:

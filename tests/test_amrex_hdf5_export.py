@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ambar
+import plotfile_writer
 from ambar import _core, amrex_hdf5_export, hdf5
 from ambar.amrex_hdf5 import read_hdf5
 from ambar.cli import main
@@ -87,7 +88,7 @@ def test_the_command_line_and_bounds_by_field(tmp_path: Path) -> None:
     found = differences(native, file)
     assert 0 < found["density"][0] <= 0.5
     assert found["Temp"][0] == 0
-    with pytest.raises(ambar.BusyError, match="exists already"):
+    with pytest.raises(FileExistsError, match="something of that name"):
         ambar.export(store, file, amrex_hdf5=True)
     with pytest.raises(ambar.NotFoundError, match="no such field"):
         ambar.export(store, tmp_path / "x.h5", amrex_hdf5=True, error_bound={"rho": 1.0})
@@ -160,10 +161,56 @@ def test_ranks_share_chunks_where_they_wrote_little() -> None:
     ]
 
 
+def test_particles_are_refused_or_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were left out without a word."""
+    store = tmp_path / "nyx.ambar"
+    ambar.convert(amrex_sample("nyx64_plt00040"), store, fields=["Temp"], durability="none")
+    target = tmp_path / "nyx.h5"
+    with pytest.raises(ambar.UnsupportedError, match="has DM; leave them out with without_part"):
+        ambar.export(store, target, amrex_hdf5=True)
+    assert not target.exists()
+    with pytest.raises(SystemExit) as done:
+        main(["export", str(store), str(target), "--amrex-hdf5", "--without-particles"])
+    assert not done.value.code
+    capsys.readouterr()
+    with read_hdf5(target) as plotfile:
+        assert plotfile.names == ["Temp"]
+    with pytest.raises(ambar.InvalidError, match="amrex_hdf5=True"):
+        ambar.export(store, tmp_path / "plt", without_particles=True)
+    cells = tmp_path / "cells.ambar"
+    ambar.convert(amrex_sample("nyx64_plt00040"), cells, components=["cells"], fields=["Temp"])
+    ambar.export(cells, target, amrex_hdf5=True, overwrite=True)
+
+
+def test_fields_keep_their_names_and_times_their_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A field named as a derived column was refused; a time of NaN was none in JSON."""
+    monkeypatch.setattr(plotfile_writer, "TIME", float("nan"))
+    native = write_plotfile(tmp_path / "plt", fields={"level": smooth, "Temp": smooth})
+    ambar.export(converted(native, tmp_path), tmp_path / "plt.h5", amrex_hdf5=True)
+    with read_hdf5(tmp_path / "plt.h5") as plotfile:
+        assert plotfile.names == ["level", "Temp"]
+        assert np.isnan(plotfile.time)
+    again = tmp_path / "again.ambar"
+    ambar.convert(tmp_path / "plt.h5", again)
+    for source in (tmp_path / "plt.h5", again):
+        opened = ambar.open(source)
+        assert opened.amr.fields == ["level_field", "Temp"]
+        assert np.isnan(opened.info.time)
+        cells = opened.amr.cells(["level", "level_field", "Temp"])
+        assert set(cells["level"].tolist()) == {0, 1}
+        np.testing.assert_array_equal(cells["level_field"], cells["Temp"])
+    ambar.export(again, tmp_path / "again")
+    assert (tmp_path / "again" / "Header").read_text() == (native / "Header").read_text()
+
+
 def test_a_real_plotfile(tmp_path: Path) -> None:
     native = amrex_sample("advection_plt00006")
     store, file = converted(native, tmp_path), tmp_path / "plt.h5"
-    ambar.export(store, file, amrex_hdf5=True, error_bound="1e-3 of range")
+    ambar.export(store, file, amrex_hdf5=True, error_bound="1e-3 of range", without_particles=True)
     for worst, extent in differences(native, file).values():
         assert 0 < worst <= 1e-3 * extent * (1 + 1e-6)
     with h5py.File(file) as opened, h5py.File(amrex_sample("advection_mdset.h5")) as other:

@@ -12,7 +12,7 @@ import ambar
 from ambar import _core
 from amrex_plotfiles import BOXES_3D, write_plotfile
 from conftest import amrex_sample
-from mpi_programs import PROGRAMS, Mpi, compile_program, each_mpi
+from mpi_programs import PROGRAMS, ROOT, Mpi, compile_program, each_mpi
 from mpi_programs import run as run_ranks
 
 KEEP, DROP = "1", "2"
@@ -158,3 +158,60 @@ def test_a_box_that_is_missing_keeps_all_from_committing(
     assert done.returncode != 0
     assert "has not given the values of all of its boxes" in done.stderr
     assert not path.exists()
+
+
+def plotfile_program(mpi: Mpi, folder: Path, mode: str, path: Path, value: float) -> list[str]:
+    """Run plotfile.cpp on two ranks; return what it printed, by rank."""
+    headers = f"-I{ROOT / 'tests' / 'amrex'}"
+    program = compile_program(mpi, PROGRAMS / "plotfile.cpp", folder, headers)
+    return sorted(run_ranks(mpi, 2, program, path, str(value), mode).stdout.splitlines())
+
+
+def time_of(path: Path) -> float:
+    """Return the time of a store, once its values were checked."""
+    snapshot = ambar.open(path)
+    assert isinstance(snapshot, ambar.Snapshot)
+    values = (
+        _core.Store(path).array("/amr/level_0/phi").read([(0, 1, 1)] + [(0, 16, 1)] * 3, None, 1)
+    )
+    assert values.min() == snapshot.info.time
+    return float(snapshot.info.time)
+
+
+@each_mpi
+def test_a_plotfile_that_exists_is_renamed(mpi: Mpi, folder: Path, tmp_path: Path) -> None:
+    """A run that resumed from a checkpoint aborted at a step that it had written before."""
+    path = tmp_path / "plt00010.ambar"
+    assert plotfile_program(mpi, folder, "keep", path, 1.0) == []
+    assert plotfile_program(mpi, folder, "class", path, 2.0) == []
+    (old,) = tmp_path.glob("plt00010.ambar.old.*")
+    assert (time_of(path), time_of(old)) == (2.0, 1.0)
+    assert plotfile_program(mpi, folder, "replace", path, 3.0) == []
+    assert list(tmp_path.glob("plt00010.ambar.old.*")) == [old]
+    assert time_of(path) == 3.0
+
+
+@each_mpi
+def test_a_bound_of_a_variable_that_does_not_exist_is_an_error(
+    mpi: Mpi, folder: Path, tmp_path: Path
+) -> None:
+    """It was ignored, and the variable that was meant was stored without loss."""
+    path = tmp_path / "plt.ambar"
+    plotfile_program(mpi, folder, "keep", path, 1.0)
+    found = plotfile_program(mpi, folder, "unknown", path, 2.0)
+    why = 'rank 0: error_bounds has "phi2", which is not a variable; the variables are: phi'
+    assert found == [f"rank {rank}: {why}" for rank in range(2)]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["plt.ambar"]
+    assert time_of(path) == 1.0
+
+
+@each_mpi
+def test_options_that_differ_between_ranks_are_an_error(
+    mpi: Mpi, folder: Path, tmp_path: Path
+) -> None:
+    """Ranks with other bounds waited for reductions that the others did not make."""
+    path = tmp_path / "plt.ambar"
+    found = plotfile_program(mpi, folder, "differ", path, 2.0)
+    assert len(found) == 2
+    assert all("rank 1: the options differ from those of rank 0" in line for line in found)
+    assert list(tmp_path.iterdir()) == []

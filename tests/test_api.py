@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import ambar
 from conftest import CASES, DATA, by_place, output, truth
+from ramses_outputs import Spec, write_output
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -91,7 +93,7 @@ def test_regions_select_by_the_centre(gravpart: ambar.Snapshot, name: str) -> No
     everything = gravpart.amr.cells(["x", "y", "z", "density"])
     centre = np.stack([everything[axis] for axis in "xyz"], axis=1)
     if radii is None:
-        _, lo, hi = region.to_code(gravpart.info)
+        lo, hi = region.corners(gravpart.info)
         inside = ((centre >= lo) & (centre <= hi)).all(axis=1)
     else:
         distance = np.sqrt(((centre - 0.5) ** 2).sum(axis=1))
@@ -206,14 +208,14 @@ def test_unknown_names_name_those_there_are(gravpart: ambar.Snapshot) -> None:
 def test_partial_conversion(tmp_path: Path) -> None:
     target = tmp_path / "part.ambar"
     ambar.convert(
-        output("gravpart"), target, components=["hydro"], fields=["rho", "p"], levels=(4, 5)
+        output("gravpart"), target, components=["hydro"], fields=["rho", "p"], max_level=5
     )
     snapshot = ambar.open(target)
     assert snapshot.amr.fields == ["density", "pressure"]
     assert list(snapshot.components) == ["hydro"]
     cells = snapshot.amr.cells(["density", "dx", "level"])
     assert set(cells["level"]) <= {4, 5}
-    whole = ambar.read_ramses(output("gravpart"), ["hydro"], ["rho", "p"], levels=(4, 5))
+    whole = ambar.read_ramses(output("gravpart"), ["hydro"], ["rho", "p"], max_level=5)
     np.testing.assert_array_equal(cells["density"], whole.amr.cells(["rho"])["rho"])
     assert (cells["dx"] ** 3).sum() == pytest.approx(1.0)
 
@@ -262,6 +264,169 @@ def test_a_run_becomes_a_series_that_can_be_continued(run: Path, tmp_path: Path)
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
     with pytest.raises(ambar.NotFoundError, match="1, 2"):
         series.output(3)
+
+
+def test_a_series_of_small_outputs_is_not_mostly_dead_bytes(tmp_path: Path) -> None:
+    """Each commit replaces the list of entries and the metadata: of n steps, O(n**2) bytes died."""
+    target = tmp_path / "run.ambar"
+    spec = Spec(ndim=2, domains=1, level_min=1, level_max=2)
+    for number in range(1, 61):
+        write_output(tmp_path / "run", replace(spec, number=number))
+    ambar.convert(tmp_path / "run", target, durability="none")
+    for number in range(61, 71):
+        write_output(tmp_path / "run", replace(spec, number=number))
+        ambar.convert(tmp_path / "run", target, durability="none")
+    series = ambar.open(target)
+    assert isinstance(series, ambar.Series)
+    assert len(series) == 70
+    usage = series.store.usage()
+    assert usage["dead"] <= usage["live"]
+    series.store.verify()
+
+
+@pytest.fixture
+def gravity_run(tmp_path: Path) -> Path:
+    """A folder with outputs 2, 3 and 4, which have hydro, gravity, particles and timers."""
+    folder = tmp_path / "gravity run"
+    for number in (2, 3, 4):
+        copy = folder / f"output_{number:05d}"
+        shutil.copytree(output("gravpart"), copy)
+        for file in list(copy.iterdir()):
+            file.rename(copy / file.name.replace("_00002.", f"_{number:05d}."))
+        (copy / f"timer_{number:05d}.txt").write_text("minimum  average  maximum\n")
+    return folder
+
+
+# What a run has not written yet, and what tells that it is missing.
+UNWRITTEN = {
+    "part_*": "header_00004.txt counts 4000 particles",
+    "grav_*": "poisson=.true.",
+    "hydro_*.out*": "hydro_file_descriptor.txt",
+    "timer_*": "timer_00004.txt",
+    "amr_*.out00003": "amr_00004.out00003",
+    "hydro_*.out00003": "hydro_00004.out00003",
+    "[a-z]*": "info_NNNNN.txt",
+}
+
+
+@pytest.mark.parametrize("unwritten", UNWRITTEN)
+def test_an_unfinished_output_is_converted_once_it_is_complete(
+    unwritten: str, gravity_run: Path, tmp_path: Path
+) -> None:
+    """An output without particles and gravity used to become a final step with hydro only."""
+    target, aside = tmp_path / "run.ambar", tmp_path / "aside"
+    newest = gravity_run / "output_00004"
+    aside.mkdir()
+    for file in list(newest.glob(unwritten)):
+        shutil.move(file, aside / file.name)
+    with pytest.raises(ambar.AmbarError, match=UNWRITTEN[unwritten]):
+        ambar.convert(gravity_run, target)
+    assert ambar.open(target).outputs == [2, 3]
+    with pytest.raises(ambar.AmbarError, match=UNWRITTEN[unwritten]):
+        ambar.convert(gravity_run, target)
+    skipped = ambar.convert(gravity_run, target, on_error="skip")
+    assert list(skipped.failed) == ["output_00004"]
+    assert UNWRITTEN[unwritten] in skipped.failed["output_00004"]
+    for file in aside.iterdir():
+        shutil.move(file, newest / file.name)
+    done = ambar.convert(gravity_run, target)
+    assert (done.converted, done.replaced, done.failed) == (["output_00004"], [], {})
+    assert set(ambar.open(target)[-1].components) == {"hydro", "gravity", "particles"}
+
+
+@pytest.mark.parametrize("file", ["hydro_00004.out00002", "grav_00004.out00003"])
+def test_a_file_without_content_is_an_unfinished_output(
+    file: str, gravity_run: Path, tmp_path: Path
+) -> None:
+    (gravity_run / "output_00004" / file).write_bytes(b"")
+    with pytest.raises(ambar.CorruptError, match=f"not complete: {file} has 0 bytes"):
+        ambar.convert(gravity_run / "output_00004", tmp_path / "x.ambar")
+    assert not (tmp_path / "x.ambar").exists()
+
+
+def test_components_that_were_removed_can_be_left_out(gravity_run: Path, tmp_path: Path) -> None:
+    """What was removed on purpose does not make an output incomplete for the other components."""
+    single = gravity_run / "output_00003"
+    for kind in ("grav", "part"):
+        for file in single.glob(f"{kind}_*.out*"):
+            file.unlink()
+    with pytest.raises(ambar.CorruptError, match="name the components"):
+        ambar.convert(single, tmp_path / "x.ambar")
+    ambar.convert(single, tmp_path / "x.ambar", components=["hydro"])
+    assert list(ambar.open(tmp_path / "x.ambar").components) == ["hydro"]
+
+
+def test_an_output_that_was_overwritten_is_converted_again(run: Path, tmp_path: Path) -> None:
+    """An output that a restarted run wrote again used to be skipped for ever."""
+    target = tmp_path / "run.ambar"
+    ambar.convert(run, target)
+    assert ambar.convert(run, target).skipped == ["output_00001", "output_00002"]
+    (run / "output_00002" / "notes.md").write_text("not a file of RAMSES")
+    assert ambar.convert(run, target).skipped == ["output_00001", "output_00002"]
+    file = run / "output_00001" / "hydro_00001.out00001"
+    content = bytearray(file.read_bytes())
+    # The last value of the last record, of a domain's own or a neighbour's octs.
+    before = ambar.read_ramses(run / "output_00001").amr.cells()
+    value = np.float64(before["pressure"].max()).tobytes()
+    at = content.index(value)
+    content[at : at + 8] = np.float64(1234.5).tobytes()
+    file.write_bytes(content)
+    done = ambar.convert(run, target)
+    assert (done.replaced, done.skipped, done.converted) == (["output_00001"], ["output_00002"], [])
+    series = ambar.open(target)
+    assert series.outputs == [1, 2]
+    expected = ambar.read_ramses(run / "output_00001").amr.cells()
+    for name, values in series.output(1).amr.cells().items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    assert ambar.convert(run, target).skipped == ["output_00001", "output_00002"]
+
+
+def spoil(run: Path, number: int, how: str) -> None:
+    """Make an output of a run one that cannot be converted."""
+    folder = run / f"output_{number:05d}"
+    if how == "cut short":  # found while the output is written to the store
+        file = folder / f"hydro_{number:05d}.out00002"
+        file.write_bytes(file.read_bytes()[:-100])
+    else:
+        for file in folder.glob("info_*" if how == "no info" else "amr_*"):
+            file.unlink()
+
+
+@pytest.mark.parametrize("how", ["cut short", "no info", "no amr"])
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_one_bad_output_does_not_block_the_others(
+    how: str, number: int, gravity_run: Path, tmp_path: Path
+) -> None:
+    """One bad output used to keep all outputs of a run from being converted."""
+    spoil(gravity_run, number, how)
+    others = [other for other in (2, 3, 4) if other != number]
+    name = f"output_{number:05d}"
+    done = ambar.convert(gravity_run, tmp_path / "skip.ambar", on_error="skip", fields=["rho"])
+    assert list(done.failed) == [name]
+    assert done.converted == [f"output_{other:05d}" for other in others]
+    series = ambar.open(tmp_path / "skip.ambar")
+    assert series.outputs == others
+    assert all(snapshot.amr.fields == ["density"] for snapshot in series)
+    again = ambar.convert(gravity_run, tmp_path / "skip.ambar", on_error="skip", fields=["rho"])
+    assert (list(again.failed), again.skipped) == ([name], done.converted)
+
+    target = tmp_path / "stop.ambar"
+    with pytest.raises(ambar.AmbarError, match=name):
+        ambar.convert(gravity_run, target)
+    before = [other for other in others if other < number]
+    assert target.exists() == bool(before)
+    if before:
+        assert ambar.open(target).outputs == before
+
+
+def test_a_run_of_bad_outputs_raises(gravity_run: Path, tmp_path: Path) -> None:
+    for number in (2, 3, 4):
+        spoil(gravity_run, number, "cut short")
+    with pytest.raises(ambar.CorruptError, match="output_00002"):
+        ambar.convert(gravity_run, tmp_path / "x.ambar", on_error="skip")
+    assert not (tmp_path / "x.ambar").exists()
+    with pytest.raises(ambar.InvalidError, match="on_error"):
+        ambar.convert(gravity_run, tmp_path / "x.ambar", on_error="ignore")
 
 
 def test_conversion_reports_progress_and_can_be_interrupted(tmp_path: Path) -> None:
@@ -346,6 +511,70 @@ def test_open_reads_ramses_lazily(gravpart: ambar.Snapshot) -> None:
     assert snapshot.info.ndim == gravpart.info.ndim
     assert snapshot.namelist.startswith("&RUN_PARAMS")
     assert len(snapshot.amr) == len(gravpart.amr)
+
+
+def test_an_opened_output_reads_only_what_is_asked_for(
+    gravpart: ambar.Snapshot, tmp_path: Path
+) -> None:
+    """Files are emptied that must not be needed. All components used to be read for any of them."""
+    folder = tmp_path / "output_00002"
+    shutil.copytree(output("gravpart"), folder)
+    cells = gravpart.amr.cells()
+    snapshot = ambar.open(folder)
+
+    def empty(*patterns: str) -> None:
+        for pattern in patterns:
+            for file in folder.glob(pattern):
+                file.write_bytes(b"")
+
+    empty("part_*")
+    corner = ambar.Box((0.05,) * 3, (0.1,) * 3)
+    expected = gravpart.amr.cells(["x", "density", "potential"], region=corner)
+    found = snapshot.amr.cells(["x", "density", "potential"], region=corner)
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+    some = {"region": ambar.Sphere("bc", 0.3), "where": "density > 1.5", "levels": (4, 5)}
+    np.testing.assert_array_equal(
+        snapshot.amr.cells(["ix"], **some)["ix"], gravpart.amr.cells(["ix"], **some)["ix"]
+    )
+
+    empty("grav_*")
+    assert snapshot.amr.fields == [name for name in gravpart.amr.fields if name != "domain"]
+    for name in ("density", "pressure"):
+        read = snapshot.amr.cells([name])[name]
+        np.testing.assert_array_equal(read, cells[name], err_msg=name)
+    np.testing.assert_array_equal(
+        snapshot.amr.cells(["x"], where="velocity_x > 0")["x"],
+        cells["x"][cells["velocity_x"] > 0],
+    )
+    image = gravpart.amr.project("velocity_y", weight="velocity_z", level=4)
+    np.testing.assert_array_equal(
+        snapshot.amr.project("velocity_y", weight="velocity_z", level=4), image
+    )
+    with pytest.raises(ambar.CorruptError, match="grav_00002"):
+        snapshot.amr.cells(["potential"])
+
+    empty("hydro_*", "amr_*")
+    # The tree and these fields are kept.
+    assert (len(snapshot.amr), snapshot.amr.levels) == (len(gravpart.amr), (4, 6))
+    both = snapshot.amr.cells(["density", "velocity_x"], region=corner)["density"]
+    np.testing.assert_array_equal(both, expected["density"])
+    grid = snapshot.amr.grid("pressure", level=4)
+    np.testing.assert_array_equal(grid, gravpart.amr.grid("pressure", level=4))
+
+
+def test_particles_of_an_opened_output_are_read_by_columns(gravpart: ambar.Snapshot) -> None:
+    opened = ambar.open(output("gravpart"))
+    assert len(opened.particles) == len(gravpart.particles)
+    assert opened.particles.dtype("mass") == np.float64
+    region, where = ambar.Sphere((0.0,) * 3, 0.4), "velocity_x > 0"
+    for fields in (["mass"], ["identity", "family"], None):
+        for part in ({}, {"region": region}, {"where": where}, {"region": region, "where": where}):
+            found = opened.particles.read(fields, **part)
+            expected = gravpart.particles.read(fields, **part)
+            assert found.columns == expected.columns
+            for name in expected:
+                np.testing.assert_array_equal(np.sort(found[name]), np.sort(expected[name]))
 
 
 def test_threads_change_nothing(gravpart: ambar.Snapshot) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import zipfile
@@ -56,6 +57,31 @@ def test_the_header_is_c_plus_plus_too(tmp_path: Path) -> None:
     )
     program = compile_program(source, tmp_path / "x", "g++")
     assert run_program(program).strip() == ambar.__version__
+
+
+def test_the_header_has_the_version_of_the_library(tmp_path: Path) -> None:
+    source = tmp_path / "version.c"
+    source.write_text(
+        "#include <ambar.h>\n#include <stdio.h>\n#include <string.h>\n"
+        "int main(void) {\n"
+        '    printf("%d.%d.%d\\n", AMBAR_VERSION_MAJOR,\n'
+        "           AMBAR_VERSION_MINOR, AMBAR_VERSION_PATCH);\n"
+        "    return strcmp(AMBAR_VERSION, ambar_version());\n"
+        "}\n"
+    )
+    program = compile_program(source, tmp_path / "version")
+    assert run_program(program).strip() == ambar.__version__
+
+
+def test_the_static_library_exports_the_api_alone() -> None:
+    """The static library exported zstd, LZ4 and blosc, which clashed with a program's own."""
+    if shutil.which("nm") is None:
+        pytest.skip("nm is missing")
+    header = (ROOT / "include" / "ambar.h").read_text()
+    functions = set(re.findall(r"^[a-z].*?\b(ambar_[a-z0-9_]+)\(", header, re.MULTILINE))
+    assert len(functions) > 40
+    shown = run_program("nm", "-g", "--defined-only", installed() / "lib" / "libambar.a")
+    assert {line.split()[-1] for line in shown.splitlines() if len(line.split()) == 3} == functions
 
 
 def test_pkg_config_finds_it() -> None:

@@ -164,8 +164,7 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
         for n, length in enumerate(lengths)
     }
     fleet = written(path, datasets)
-    # The first shape, and a ragged family for all others.
-    assert [family.ragged for family in fleet.families] == [None, "obs"]
+    assert [family.ragged for family in fleet.families] == [("obs",)]
     for name, dataset in datasets.items():
         xr.testing.assert_identical(fleet[name].load(), dataset)
         xr.testing.assert_identical(fleet.load(name), dataset)
@@ -188,8 +187,11 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     assert whole.obs_count.attrs["sample_dimension"] == "obs"
     assert whole.obs_count.values.tolist() == [8, 3, 100]
     np.testing.assert_array_equal(whole.t[8:11], datasets["d4"].t)
+    assert fleet.to_xarray().obs_count.values.tolist() == lengths
+    with ambar.open_collection(path, "a", durability="none") as more:
+        more.add("other", {"t": ("obs", [1, 2])})
     with pytest.raises(ambar.InvalidError, match="2 families"):
-        fleet.to_xarray()
+        ambar.open_collection(path).to_xarray()
 
 
 def test_two_dimensional_shapes_side_by_side(path: Path) -> None:
@@ -406,3 +408,38 @@ def test_other_readers_see_plain_zarr(path: Path) -> None:
     np.testing.assert_array_equal(family.time, datasets["d0"].time)
     names = zarr.open_group(store, mode="r")["datasets/name"][:]
     assert names.tolist() == list(datasets)
+
+
+def test_ragged_datasets_have_their_own_sizes(path: Path) -> None:
+    """Every dataset loaded after the first of a ragged family had the first one's sizes."""
+    lengths = {"a": 7, "b": 3, "c": 0}
+    with ambar.Collection.create(path, ragged=["z"], durability="none") as fleet:
+        for name, length in lengths.items():
+            fleet.add(name, {"t": ("z", np.arange(float(length))), "lat": ((), 1.0)})
+    fleet = ambar.open_collection(path)
+    for name, length in lengths.items():
+        for found in (fleet.load(name), fleet[name]):
+            assert dict(found.sizes) == {"z": length}
+            assert found.isel(z=slice(0, 2)).sizes["z"] == min(length, 2)
+    frame = fleet.to_dataframe()
+    assert frame.groupby("dataset").size().to_dict() == {"a": 7, "b": 3}
+    assert frame.t.tolist() == [*range(7), *range(3)]
+
+
+def test_tables_of_datasets_that_differ(path: Path) -> None:
+    """Scalars alone, or no variables, raised xarray's error, which named no dataset."""
+    with ambar.Collection.create(path, durability="none") as fleet:
+        fleet.add("grid", {"u": (("x", "y"), np.arange(4.0).reshape(2, 2)), "t": ("z", [1.0])})
+        fleet.add("scalars", {"lat": ((), 2.5)})
+        fleet.add("nothing", {})
+        fleet.add("named", {"dataset": ("x", [1.0])})
+    fleet = ambar.open_collection(path)
+    frame = fleet.to_dataframe(["grid", "scalars", "nothing"])
+    assert frame.dataset.tolist() == ["grid"] * 4 + ["scalars", "nothing"]
+    assert frame.u.tolist()[:4] == [0.0, 1.0, 2.0, 3.0]
+    assert frame.lat.tolist()[4] == 2.5
+    assert fleet.to_dataframe(["grid"], ["u"]).columns.tolist() == ["dataset", "x", "y", "u"]
+    with pytest.raises(ambar.InvalidError, match=r"dataset 'named': .*choose some with variables"):
+        fleet.to_dataframe(["named"])
+    with pytest.raises(ambar.NotFoundError, match="no dataset has a variable 'w'"):
+        fleet.to_dataframe(variables=["w"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import pickle
 import signal
 import time
 from pathlib import Path
@@ -48,6 +49,34 @@ def test_coordinates_are_shared_only_where_every_bit_is_the_same(path: Path) -> 
     fleet = written(path, datasets)
     for name, where in places.items():
         assert fleet[name].x.values.tobytes() == np.array(where).tobytes()
+
+
+def test_lazy_datasets_stay_with_their_commit(path: Path) -> None:
+    """A lazy dataset read from whatever commit was the last: another dataset's values, or none."""
+    written(path, {f"d{n}": profile(n) for n in range(4)})
+    reader = ambar.open_collection(path)
+    lazy, together = reader["d3"], reader.to_xarray()
+    pickled = pickle.dumps(lazy)
+    with ambar.open_collection(path, "a", durability="none") as fleet:
+        own = fleet["d3"]
+        fleet.remove(["d0", "d1"])
+        fleet.replace("d3", profile(33))
+        fleet.commit()
+        assert fleet["d3"].load().identical(profile(33))
+        assert own.load().identical(profile(3))
+    ambar.compact(path)
+    assert lazy.load().identical(profile(3))
+    assert pickle.loads(pickled).load().identical(profile(3))  # this process has it open
+    np.testing.assert_array_equal(together.temperature[3], profile(3).temperature)
+    with (
+        multiprocessing.get_context("spawn").Pool(1) as pool,
+        pytest.raises(ambar.InvalidError, match="open it again"),
+    ):
+        pool.apply(load_pickled, [pickled])
+
+
+def load_pickled(pickled: bytes) -> xr.Dataset:
+    return pickle.loads(pickled).load()
 
 
 def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
@@ -170,6 +199,10 @@ def test_families_of_no_sense_or_a_newer_version(path: Path) -> None:
         ({"version": 2}, ambar.UnsupportedError),
         ({"sizes": None}, ambar.CorruptError),
         ({"variables": {"t": {}}}, ambar.CorruptError),
+        ({"sizes": {}}, ambar.CorruptError),
+        ({"ragged": None}, ambar.CorruptError),
+        ({"ragged": ["depth", "time"]}, ambar.CorruptError),
+        ({"ragged": ["time"]}, ambar.CorruptError),
     ]:
         with ambar.append(path, durability="none") as writer:
             writer.group("f0", {"ambar": about["ambar"] | change})

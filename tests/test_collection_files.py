@@ -46,7 +46,7 @@ def test_an_export_comes_back_identical(tmp_path: Path, capsys) -> None:
     assert code == 0
     assert len(json.loads(out)["exported"]) == 10
     code, _, err = run(capsys, "export", target, tmp_path / "argo")
-    assert (code, "there is something there" in err) == (4, True)
+    assert (code, "there is something of that name" in err) == (4, True)
     code, _, err = run(capsys, "export", target, tmp_path / "z", "--where", 'x == "argo"')
     assert (code, (tmp_path / "z").exists()) == (3, False)
 
@@ -113,9 +113,9 @@ def test_attributes_that_netcdf_lacks(tmp_path: Path) -> None:
 
 
 def test_names_never_lead_out_of_the_folder(tmp_path: Path) -> None:
-    assert file_name("a/b c.d") == "a/b c.d"
+    assert file_name("a/b c.d", ".zarr") == "a/b c.d.zarr"
     hostile = ["../out", "/etc/x", "..", ".", "a//b", "a\x00b", "a%2Fb", "a\\b", "x/", "é"]
-    names = [file_name(name) for name in hostile]
+    names = [file_name(name, ".zarr") for name in hostile]
     assert len(set(names)) == len(hostile)
     for name in names:
         assert not {"", ".", ".."} & set(name.split("/"))
@@ -129,7 +129,39 @@ def test_names_never_lead_out_of_the_folder(tmp_path: Path) -> None:
     assert list(done.failed) == ["l" * 300]
     assert len(list((tmp_path / "a" / "out").rglob("*.zarr"))) == len(hostile)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["out"]
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(tmp_path.rglob(".ambar-*"))
+
+
+def test_long_names_that_differ_at_their_ends_are_exported_apart(tmp_path: Path) -> None:
+    """Files being written were named by 200 letters: processes wrote into each other's."""
+    target = tmp_path / "x.ambar"
+    with ambar.Collection.create(target, durability="none") as fleet:
+        for number in range(160):
+            values = np.full(20_000, float(number))
+            fleet.add(f"{'n' * 210}{number}", {"t": ("x", values)})
+    done = ambar.export(target, tmp_path / "out", format="zarr", processes=3)
+    assert done is not None
+    assert done.failed == {}
+    assert len(done.exported) == 160
+    for number in range(160):
+        found = xr.open_zarr(tmp_path / "out" / f"{'n' * 210}{number}.zarr").t.values
+        assert (found == number).all()
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_exports_touch_no_file_of_another_dataset(tmp_path: Path) -> None:
+    """Exporting "foo" removed "foo.zarr.partial", which may be the folder of other datasets."""
+    target = tmp_path / "x.ambar"
+    names = ["foo.zarr.partial/inner", "foo.zarr/inner", "foo"]
+    with ambar.Collection.create(target, durability="none") as fleet:
+        fleet.add_many((name, {"t": ("x", [float(n)])}) for n, name in enumerate(names))
+    done = ambar.export(target, tmp_path / "out", format="zarr", processes=1)
+    assert done is not None
+    assert (done.exported, done.failed) == (names, {})
+    for number, name in enumerate(names):
+        place = tmp_path / "out" / file_name(name, ".zarr")
+        assert xr.open_zarr(place).t.values.tolist() == [number]
+        assert [path.name for path in place.iterdir() if path.is_dir()] == ["t"]
 
 
 def test_what_the_commands_say_of_a_collection(tmp_path: Path, zarrs: Path, capsys) -> None:

@@ -127,3 +127,175 @@ def test_a_forked_child_does_what_its_parent_did(
     command = [sys.executable, "-c", FORK.format(act=ACTS[act]), paths[path], tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert not done.returncode, done.stderr
+
+
+# Threads of the parent begin to read, while it forks: a child may be forked at any moment of it.
+STORM = """
+import os, signal, sys, threading, time
+import ambar
+
+signal.alarm(150)
+path, stop = sys.argv[1], threading.Event()
+# Modules are imported when they are first used, and Python's locks of imports are inherited, too.
+ambar.open(path)["small"][:], ambar.open(path)["texts"][:]
+
+def read(threads):
+    while not stop.is_set():
+        store = ambar.open(path)
+        store["large"].read(threads=threads)
+        store["texts"][:]
+
+readers = [threading.Thread(target=read, args=(n,), daemon=True) for n in (2, 3, 4, 5, 6, 7)]
+for reader in readers:
+    reader.start()
+hung = 0
+for _ in range(60):
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        ambar.open(path)["large"].read(threads=2)
+        os._exit(0)
+    hung += os.waitpid(child, 0)[1] != 0
+stop.set()
+sys.exit(f"{hung} of 60 children hung or failed" if hung else 0)
+"""
+
+
+def test_children_forked_while_threads_begin_to_read_do_not_hang(paths: dict[str, Path]) -> None:
+    """The list of thread pools was locked while a pool was built, and a child inherits locks."""
+    command = [sys.executable, "-c", STORM, paths["store"]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert not done.returncode, done.stderr
+
+
+# A child uses what its parent opened for writing, and ends without os._exit: all destructors run.
+CHILD_WRITES = """
+import os, signal, sys
+import numpy as np
+import ambar
+
+{opening}
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    refused = []
+    for act in ({acts}):
+        try:
+            act()
+        except ambar.InvalidError as error:
+            assert "forked child" in str(error), error
+            refused.append(act)
+    assert len(refused) == {refusals}, refused
+    writer.close()
+    del writer
+    sys.exit(0)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+assert not code, code
+{ending}
+"""
+
+WRITERS = {
+    "writer": (
+        """
+writer = ambar.create(sys.argv[1], directory={directory})
+writer.array("before", np.arange(5.0))
+""",
+        [
+            'lambda: writer.array("child", np.arange(3.0))',
+            'lambda: writer.group("child")',
+            'lambda: writer.remove("before")',
+            "lambda: writer.commit()",
+        ],
+        """
+writer.array("after", np.arange(7.0))
+writer.commit()
+writer.close()
+store = ambar.open(sys.argv[1])
+assert len(store["before"][:]) == 5 and len(store["after"][:]) == 7 and "child" not in store
+store.verify()
+""",
+    ),
+    "appended": (
+        """
+with ambar.create(sys.argv[1], directory={directory}) as first:
+    first.array("x", np.arange(5.0))
+writer = ambar.append(sys.argv[1])
+writer.array("before", np.random.default_rng(1).random(1 << 19))
+""",
+        ['lambda: writer.array("child", np.arange(3.0))', "lambda: writer.commit()"],
+        """
+try:
+    ambar.append(sys.argv[1])
+except ambar.BusyError:
+    pass
+else:
+    raise AssertionError("the child has released the lock")
+writer.commit()
+writer.close()
+store = ambar.open(sys.argv[1])
+assert len(store["before"][:]) == 1 << 19
+store.verify()
+""",
+    ),
+    "collection": (
+        """
+writer = ambar.Collection.create(sys.argv[1], directory={directory})
+for number in range(20):
+    writer.add(f"d{{number}}", {{"v": np.arange(2000.0)}})
+""",
+        [
+            'lambda: writer.add("child", {"v": np.arange(20.0)})',
+            "lambda: writer.commit()",
+            'lambda: writer.remove("d1")',
+        ],
+        """
+writer.add("after", {{"v": np.arange(20.0)}})
+writer.commit()
+writer.close()
+collection = ambar.open_collection(sys.argv[1])
+assert len(collection) == 21 and "child" not in collection
+collection.verify()
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("directory", [False, True])
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_forked_child_is_refused_its_parents_writer_and_harms_nothing(
+    name: str, directory: bool, tmp_path: Path
+) -> None:
+    """Parent and child both committed, and one of two datasets was lost without an error."""
+    opening, acts, ending = WRITERS[name]
+    program = CHILD_WRITES.format(
+        opening=opening.format(directory=directory),
+        acts=", ".join(acts) + ",",
+        refusals=len(acts),
+        ending=ending.format(),
+    )
+    command = [sys.executable, "-c", program, tmp_path / "x.ambar"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert not done.returncode, done.stderr
+
+
+def test_a_forked_child_is_refused_its_parents_mesh_series(tmp_path: Path) -> None:
+    """As for collections: the child inherited the writer and its lock."""
+    pytest.importorskip("vtk")
+    opening = """
+from vtkmodules.vtkFiltersSources import vtkSphereSource
+source = vtkSphereSource()
+source.Update()
+mesh = source.GetOutput()
+writer = ambar.MeshSeries.create(sys.argv[1])
+writer.add(mesh, 1.0)
+"""
+    ending = """
+writer.add(mesh, 2.0)
+writer.close()
+assert len(ambar.open(sys.argv[1]).times) == 2
+"""
+    acts = "lambda: writer.add(mesh, 1.5),"
+    program = CHILD_WRITES.format(opening=opening, acts=acts, refusals=1, ending=ending)
+    command = [sys.executable, "-c", program, tmp_path / "x.ambar"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert not done.returncode, done.stderr

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 ROOT = Path(__file__).parents[1]
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wcast-qual", "-Wsign-conversion"]
 FLOATS = ["<f4", ">f4", "<f8", ">f8"]
 SHAPES = [(3000,), (50, 70), (20, 25, 30), (3, 12, 20, 14), (2, 3, 4, 10, 12)]
 CHUNKS = [(1024,), (32, 32), (16, 16, 16), (2, 8, 16, 8), (1, 2, 4, 8, 8)]
@@ -175,7 +176,7 @@ def test_bounds_are_those_of_the_rest_of_ambar() -> None:
     assert hdf5.absolute_bound("0.5 of range", (-1.7e308, 1.7e308)) == pytest.approx(1.7e308)
     assert hdf5.options() == hdf5.options("1 of range", value_range=(5, 5)) == (1, 0, 0, 0)
     assert hdf5.options(1.0) == (1, 1, 0, 0x3FF00000)
-    for wrong in ("", "0", "-1", "x", "nan", "inf", "of range", "1e-3 of it", 0.0, -1.0):
+    for wrong in ("", "-1", "x", "nan", "inf", "of range", "1e-3 of it", -1.0):
         with pytest.raises(ambar.InvalidError, match="no error bound"):
             hdf5.filter(wrong)
     with pytest.raises(ambar.InvalidError, match="value_range"):
@@ -298,7 +299,16 @@ def test_h5dump_and_h5repack(path: Path) -> None:
         assert int(next(iter(file["n"]._filters))) == hdf5.FILTER_ID
 
 
-def compiled(source: str, compiler: str, kind: str, folder: Path) -> Path:
+def test_a_bound_of_0_is_lossless_as_in_c() -> None:
+    """ambar_h5z_options takes 0 as lossless; Python refused it."""
+    for zero in (0, 0.0, "0"):
+        assert hdf5.options(zero) == hdf5.options(None)
+    assert hdf5.options("0 of range", value_range=(1, 2)) == hdf5.options(None)
+
+
+def compiled(
+    source: str, compiler: str, kind: str, folder: Path, links: tuple[str, ...] = ("-lhdf5",)
+) -> Path:
     """Compile a program against a build of HDF5 of Debian's; skip the test without."""
     headers = Path("/usr/include/hdf5") / kind
     libraries = [*Path("/usr/lib").glob(f"*/hdf5/{kind}/libhdf5.so")]
@@ -310,9 +320,9 @@ def compiled(source: str, compiler: str, kind: str, folder: Path) -> Path:
     program = folder / Path(source).stem
     run(
         compiler,
-        *("-O1", "-Wall", "-Werror", f"-I{ROOT / 'include'}", f"-I{headers}"),
+        *("-O1", *WARNINGS, "-Werror", f"-I{ROOT / 'include'}", "-isystem", headers),
         *(ROOT / "tests" / "hdf5" / source, "-o", program),
-        *(f"-L{libraries[0].parent}", "-lhdf5", "-lm"),
+        *(f"-L{libraries[0].parent}", *links, "-lm"),
     )
     return program
 
@@ -323,6 +333,39 @@ def test_a_serial_program(path: Path) -> None:
     with h5py.File(path) as file:
         assert np.isnan(file["wave"][3, 4, 5])
         assert abs(file["wave"][10, 20, 30] - (np.sin(1) * np.cos(1.4) + 0.3)) <= 1e-4
+
+
+def set_filter(program: Path, bound: str, plugins: str = hdf5.PLUGIN_PATH) -> str:
+    """Run set.c; return what HDF5's error stack says, nothing where the filter was set."""
+    done = subprocess.run(
+        [program, bound],
+        env=os.environ | {"HDF5_PLUGIN_PATH": plugins},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (3 if done.stdout else 0), done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_setting_the_filter_fails_where_it_could_not_be_used(path: Path) -> None:
+    """HDF5 1.10 accepts a filter that it does not find, and refuses the dataset later."""
+    program = compiled("set.c", "gcc", "serial", path.parent)
+    assert not set_filter(program, "1e-3")
+    assert not set_filter(program, "0")
+    assert "set HDF5_PLUGIN_PATH to its folder" in set_filter(program, "0", "/nowhere")
+    assert "invalid error bound" in set_filter(program, "-1")
+    assert "invalid error bound" in set_filter(program, "nan")
+
+
+def test_a_program_with_a_static_hdf5(path: Path) -> None:
+    """The plugin finds no functions in a program that does not export them, and nothing said so."""
+    static = ("-l:libhdf5.a", "-lcrypto", "-lcurl", "-lpthread", "-lsz", "-lz", "-ldl")
+    program = compiled("set.c", "gcc", "serial", path.parent, static)
+    assert "link with -rdynamic" in set_filter(program, "1e-3")
+    program = compiled("serial.c", "gcc", "serial", path.parent, ("-rdynamic", *static))
+    assert float(run(program, path).stdout.split()[0]) > 20
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

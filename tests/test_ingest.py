@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -83,27 +84,126 @@ def test_broken_files_are_told_and_the_rest_is_kept(tmp_path: Path, capsys) -> N
     (folder / "hollow.zarr").mkdir()
     write(xr.Dataset({"v": ("dataset", [1])}), folder / "dim.nc")
     target = tmp_path / "x.ambar"
-    code, out, err = run(capsys, "convert", folder, target, "--durability", "none")
+    code, out, err = run(
+        capsys, "convert", folder, target, "--durability", "none", "--on-error", "skip"
+    )
     assert code == 1
     assert "4 datasets taken in" in out
     assert "5 could not be taken in" in err
     assert "Traceback" not in err
     assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
-    code, out, _ = run(capsys, "convert", folder, target, "--overwrite", "--json")
+    code, out, _ = run(
+        capsys, "convert", folder, target, "--overwrite", "--json", "--on-error", "skip"
+    )
     found = json.loads(out)
     assert code == 1
     assert found["converted"] == ["p0", "p1", "p2", "p3"]
     why = {Path(path).name: text for path, text in found["failed"].items()}
     assert why.keys() == {"cut.nc", "empty.nc", "text.nc", "hollow.zarr", "dim.nc"}
+    assert "not a NetCDF or HDF5 file, and not a Zarr store" in why["text.nc"]
     assert "begins with b'no data'" in why["text.nc"]
     assert "no dimension may be named 'dataset'" in why["dim.nc"]
 
 
-def test_nothing_that_can_be_read_leaves_no_store(tmp_path: Path) -> None:
-    (tmp_path / "files" / "hollow.zarr").mkdir(parents=True)
-    done = ambar.ingest(tmp_path / "files", tmp_path / "x.ambar", **QUICK)
-    assert (len(done.failed), done.converted, done.stored_bytes) == (1, [], 0)
-    assert [path.name for path in tmp_path.iterdir()] == ["files"]
+def _bad(folder: Path, name: str) -> Path:
+    path = folder / name
+    path.write_text("no data")
+    return path
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+@pytest.mark.parametrize("convert", [ambar.ingest, ambar.convert])
+def test_sources_that_all_fail_raise_and_leave_stores_alone(
+    tmp_path: Path, zarrs: Path, on_error, convert
+) -> None:
+    """They returned a report like that of a success, and made no store."""
+    bad = [_bad(zarrs, name) for name in ("a.nc", "b.nc")]
+    target = tmp_path / "x.ambar"
+    with pytest.raises(ambar.UnsupportedError, match=r"a\.nc: not a NetCDF or HDF5 file"):
+        convert(bad, target, on_error=on_error)
+    assert not _contents(tmp_path)
+    ambar.ingest(zarrs / "p0.zarr", target, **QUICK)
+    before = _contents(tmp_path)
+    for options in ({"overwrite": True}, {"resume": True}):
+        with pytest.raises(ambar.UnsupportedError, match=r"a\.nc"):
+            convert(bad, target, on_error=on_error, **options)
+        assert _contents(tmp_path) == before
+    with pytest.raises(ambar.UnsupportedError, match=r"^[^;]*a\.nc: not a NetCDF[^;]*$"):
+        convert(bad[:1], target, on_error=on_error, overwrite=True)
+
+
+def test_a_source_that_fails_stops_or_is_skipped(tmp_path: Path, zarrs: Path, capsys) -> None:
+    """The others became a store that lacks it, which only the report said."""
+    target = tmp_path / "x.ambar"
+    bad = _bad(zarrs, "p2.nc")
+    hint = r"p2\.nc: not a NetCDF or HDF5 file.*on_error='skip'"
+    with pytest.raises(ambar.UnsupportedError, match=hint):
+        ambar.convert(zarrs, target)
+    assert not target.exists()
+    code, _, err = run(capsys, "convert", zarrs, target)
+    assert (code, "p2.nc: not a NetCDF" in err) == (4, True)
+    assert not target.exists()
+    ambar.ingest([zarrs / "p0.zarr"], target, **QUICK)
+    before = _contents(tmp_path)
+    for options in ({"overwrite": True}, {"resume": True}):
+        with pytest.raises(ambar.UnsupportedError, match=hint):
+            ambar.convert(zarrs, target, **options)
+        assert _contents(tmp_path) == before
+    done = ambar.convert(zarrs, target, resume=True, on_error="skip")
+    assert list(done.failed) == [str(bad)]
+    assert (done.skipped, len(done.converted)) == (["p0"], 4)
+    again = ambar.convert(zarrs, target, resume=True, on_error="skip")
+    assert (list(again.failed), again.converted, len(again.skipped)) == ([str(bad)], [], 5)
+    with pytest.raises(ambar.InvalidError, match="on_error='both' is invalid"):
+        ambar.ingest(zarrs, target, on_error="both", overwrite=True)  # type: ignore[arg-type]
+
+
+def test_errors_of_sources_have_the_types_that_reading_them_has(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    for number in range(3):
+        write(profile(number), folder / f"p{number}.zarr")
+    (folder / "p1.zarr" / "zarr.json").write_text("{")
+    with pytest.raises(ambar.CorruptError, match=r"p1\.zarr: "):
+        ambar.ingest(folder, tmp_path / "x.ambar", **QUICK)
+    (folder / "a.nc").symlink_to(folder / "a.nc")  # a loop
+    with pytest.raises(OSError, match="on_error") as found:
+        ambar.ingest([folder, folder / "p0.zarr"], tmp_path / "x.ambar", **QUICK)
+    assert found.value.filename == str(folder / "a.nc")
+
+
+def test_what_is_committed_before_an_error_stays(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
+    monkeypatch.setattr("ambar.collection.ingest.COMMIT_DATASETS", 2)
+    _bad(zarrs, "p3a.nc")
+    target = tmp_path / "x.ambar"
+    with pytest.raises(ambar.UnsupportedError, match=r"p3a.*4 datasets are committed .*resume"):
+        ambar.ingest(zarrs, target, **QUICK)
+    assert ambar.open_collection(target).names == ["p0", "p1", "p2", "p3"]
+    done = ambar.ingest(zarrs, target, resume=True, on_error="skip", **QUICK)
+    assert (done.converted, len(done.skipped), len(done.failed)) == (["p4"], 4, 1)
+
+
+def test_a_ragged_dimension_of_no_file_is_an_error(tmp_path: Path, zarrs: Path) -> None:
+    """It was ignored."""
+    with pytest.raises(ambar.InvalidError, match="no file has a dimension 'dept'.*depth, time"):
+        ambar.ingest(zarrs, tmp_path / "x.ambar", ragged=["dept"], **QUICK)
+    assert not (tmp_path / "x.ambar").exists()
+
+
+def test_times_that_cannot_be_decoded(tmp_path: Path, capsys) -> None:
+    """The error named an option that ambar did not have."""
+    odd = xr.Dataset({"t": ("time", np.arange(3.0))}, {"time": ("time", [1, 2, 3])})
+    odd.time.attrs["units"] = "days since the flood"
+    path, target = write(odd, tmp_path / "odd.zarr"), tmp_path / "x.ambar"
+    with pytest.raises(ambar.UnsupportedError, match=r"'time'.*decode_times=False \(--no-decode"):
+        ambar.ingest(path, target, **QUICK)
+    ambar.ingest(path, target, decode_times=False, **QUICK)
+    xr.testing.assert_identical(ambar.open_collection(target).load("odd"), odd)
+    code, _, err = run(capsys, "convert", path, target, "--no-decode-times", "--overwrite")
+    assert (code, err) == (0, "")
 
 
 def test_a_task_that_kills_its_process_costs_nothing_else() -> None:
@@ -114,6 +214,24 @@ def test_a_task_that_kills_its_process_costs_nothing_else() -> None:
     assert results[7,] == Failure("ValueError: two lines")
     for number in set(range(12)) - {5, 7}:
         assert results[number,] == number**2
+
+
+def test_errors_that_libraries_derive_are_sent_as_python_has_them() -> None:
+    """Some are made of other arguments than a text, and would end the process."""
+
+    class OfTwoError(MemoryError):
+        def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
+            super().__init__(f"no room for {shape} of {dtype}")
+
+    sent = pickle.loads(pickle.dumps(Failure.of(OfTwoError((3,), "f8"))))
+    found = sent.raised_for("x.nc", "; do this")
+    assert (type(found), str(found)) == (MemoryError, "x.nc: no room for (3,) of f8; do this")
+    found = Failure.of(PermissionError(13, "Permission denied", "y")).raised_for("x.nc", "")
+    assert isinstance(found, PermissionError)
+    assert found.filename == "x.nc"
+    # NetCDF's own errors have numbers below zero.
+    found = Failure.of(OSError(-101, "NetCDF: HDF error")).raised_for("x.nc", "")
+    assert type(found) is ambar.CorruptError
 
 
 def _maybe_die(number: int) -> int:
@@ -195,11 +313,13 @@ def test_options(tmp_path: Path, zarrs: Path) -> None:
         ambar.ingest(zarrs, target, overwrite=True, processes=0)
     with pytest.raises(ambar.BusyError):
         ambar.ingest(zarrs, target)
-    done = ambar.ingest(zarrs, target, variables=["wind"], overwrite=True, **QUICK)
-    assert len(done.failed) == 7
-    assert "has none of wind" in done.failed[str(zarrs / "p1.zarr")]
-    # Nothing was taken in, so that the store that was to be replaced is as it was.
-    assert len(ambar.open_collection(target)) == 7
+    for on_error in ("stop", "skip"):
+        with pytest.raises(ambar.NotFoundError, match=r"p0\.zarr: has none of wind"):
+            ambar.ingest(
+                zarrs, target, variables=["wind"], overwrite=True, on_error=on_error, **QUICK
+            )
+        # Nothing was taken in, so that the store that was to be replaced is as it was.
+        assert len(ambar.open_collection(target)) == 7
 
 
 def test_ragged_dimensions_and_types_that_are_refused(tmp_path: Path) -> None:
@@ -208,10 +328,12 @@ def test_ragged_dimensions_and_types_that_are_refused(tmp_path: Path) -> None:
         write(xr.Dataset({"t": ("obs", np.arange(float(length)))}), folder / f"d{number}.zarr")
     write(xr.Dataset({"t": ("obs", np.arange(3))}), folder / "ints.zarr")
     target = tmp_path / "x.ambar"
-    done = ambar.ingest(folder, target, ragged=["obs"], on_mismatch="raise", **QUICK)
+    done = ambar.ingest(
+        folder, target, ragged=["obs"], on_mismatch="raise", on_error="skip", **QUICK
+    )
     assert list(done.failed) == [str(folder / "ints.zarr")]
     fleet = ambar.open_collection(target)
-    assert [family.ragged for family in fleet.families] == ["obs"]
+    assert [family.ragged for family in fleet.families] == [("obs",)]
     values = fleet.read("t")["t"]
     assert isinstance(values, ambar.Ragged)
     assert values.counts.tolist() == [4, 0, 2]

@@ -140,6 +140,27 @@ def test_thousands_of_small_arrays_take_few_nodes(tmp_path: Path) -> None:
     assert (tmp_path / "mesh.ambar").stat().st_size < 50_000
 
 
+def test_the_reader_copies_no_explicit_grid_without_an_extent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a copy aborts Python at times: VTK leaves the extent of a new object uninitialised."""
+    path = tmp_path / "mesh.ambar"
+    ambar.write_mesh(pv.wrap(DATASETS["explicit"]()), path, durability="none")
+    shallow_copy = pv.ExplicitStructuredGrid.shallow_copy
+
+    def checked(self: Any, source: Any) -> None:
+        assert source.GetNumberOfPoints() > 0
+        shallow_copy(self, source)
+
+    monkeypatch.setattr(pv.ExplicitStructuredGrid, "shallow_copy", checked)
+    assert pv.read(path).n_cells == 24
+    monkeypatch.undo()
+    code = f"import pyvista; print(pyvista.read({str(path)!r}).n_cells)"
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert (done.returncode, done.stdout.strip()) == (0, b"24"), done.stderr
+
+
 def test_without_pyvista_meshes_are_those_of_vtk(tmp_path: Path) -> None:
     round_trip(sphere(), tmp_path)
     code = f"""

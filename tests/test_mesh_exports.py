@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -190,7 +191,7 @@ def test_a_collection_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ambar.convert(tmp_path / "run.pvd", tmp_path / "again.ambar", durability="none")
     assert ambar.open(tmp_path / "again.ambar").times == TIMES
     (tmp_path / "other").mkdir()
-    with pytest.raises(ambar.BusyError, match="other is there already"):
+    with pytest.raises(FileExistsError, match="other"):
         ambar.export(tmp_path / "run.ambar", tmp_path / "other.pvd")
     assert not (tmp_path / "other.pvd").exists()
 
@@ -348,3 +349,97 @@ def test_formats_of_shapes_alone_warn(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"x\.stl: the format has not kept .*pressure"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.stl")
     assert pv.read(tmp_path / "x.stl").n_cells == sphere(0).n_cells
+
+
+def test_ensight_has_the_name_that_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VTK wrote u.0.case, while the command printed u.case, which could not be converted."""
+    mesh = tetrahedra(0)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    code, printed, _ = run(capsys, "export", tmp_path / "x.ambar", tmp_path / "u.case")
+    assert code == 0
+    assert Path(printed.strip().replace("\n", "")).is_file()
+    done = ambar.convert(tmp_path / "u.case", tmp_path / "again.ambar", durability="none")
+    assert done.converted == ["u.case"]
+    (again,) = ambar.read_mesh(tmp_path / "again.ambar")
+    assert (again.n_points, again.n_cells) == (mesh.n_points, mesh.n_cells)
+    assert sorted(path.name for path in tmp_path.glob("*.case")) == ["u.case"]
+
+
+def test_texts_on_the_whole_are_kept_over_time(tmp_path: Path) -> None:
+    """PyVista keeps a user_dict as a text: a mesh with one became VTKHDF, a series did not."""
+    meshes = []
+    for number in range(3):
+        mesh = pv.Sphere()
+        mesh.user_dict["run"] = {"name": "žluť", "step": 1000**number}
+        mesh.field_data["names"] = ["a", "b", "c"][: number + 1]
+        meshes.append(mesh)
+    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+        for time, mesh in enumerate(meshes):
+            series.add(mesh, time)
+    ambar.export(tmp_path / "run.ambar", tmp_path / "run.vtkhdf")
+    ambar.convert(tmp_path / "run.vtkhdf", tmp_path / "again.ambar", durability="none")
+    for stored, mesh in zip(ambar.open(tmp_path / "again.ambar"), meshes, strict=True):
+        read = stored.read()
+        assert read.field_data["names"].tolist() == mesh.field_data["names"].tolist()
+        assert read.user_dict == mesh.user_dict
+    with h5py.File(tmp_path / "run.vtkhdf") as file:
+        assert len(file["VTKHDF/Points"]) == pv.Sphere().n_points
+
+
+@pytest.mark.parametrize("suffix", ["vtp", "ply", "vtk", "vtkhdf", "xyz"])
+def test_point_sets_are_written_as_vertices(suffix: str, tmp_path: Path) -> None:
+    """PyVista writes point sets as .xyz alone, without their values."""
+    points = pv.PointSet(np.random.default_rng(0).random((50, 3)).astype(np.float32))
+    points["mass"] = np.arange(50.0)
+    ambar.write_mesh(points, tmp_path / "x.ambar", durability="none")
+    target = tmp_path / f"x.{suffix}"
+    if suffix == "ply":
+        with pytest.warns(UserWarning, match="has not kept the arrays mass"):
+            ambar.export(tmp_path / "x.ambar", target)
+    else:
+        ambar.export(tmp_path / "x.ambar", target)
+    if suffix == "xyz":
+        assert np.loadtxt(target)[:, :3] == pytest.approx(points.points, abs=1e-5)
+        return
+    np.testing.assert_array_equal(pv.read(target).points, points.points)
+    if suffix != "ply":
+        np.testing.assert_array_equal(pv.read(target)["mass"], points["mass"])
+
+
+@pytest.mark.parametrize("target", ["run.pvd", "run.vtkhdf"])
+def test_point_sets_over_time_are_written(target: str, tmp_path: Path) -> None:
+    points = pv.PointSet(np.random.default_rng(0).random((50, 3)))
+    with ambar.MeshSeries.create(tmp_path / "run.ambar", durability="none") as series:
+        for time in TIMES:
+            points["mass"] = np.full(50, time)
+            series.add(points, time)
+    ambar.export(tmp_path / "run.ambar", tmp_path / target)
+    ambar.convert(tmp_path / target, tmp_path / "again.ambar", durability="none")
+    again = ambar.open(tmp_path / "again.ambar")
+    for time, stored in zip(TIMES, again, strict=True):
+        assert (stored.read()["mass"] == time).all()
+        np.testing.assert_array_equal(stored.read().points, points.points)
+
+
+def test_tables_are_written(tmp_path: Path) -> None:
+    """There was no format for a table."""
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.random(9), "n": np.arange(9), "f": rng.random(9).astype(np.float32)}
+    table = pv.Table({**columns, "v": rng.random((9, 2)), "name": np.array(list('abcdefg,"'))})
+    ambar.write_mesh(table, tmp_path / "x.ambar", durability="none")
+    ambar.export(tmp_path / "x.ambar", tmp_path / "x.csv")
+    with (tmp_path / "x.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["a", "n", "f", "v:0", "v:1", "name"]
+    for name, values in columns.items():
+        assert np.array([row[name] for row in rows], values.dtype).tolist() == values.tolist()
+    assert [row["name"] for row in rows] == list('abcdefg,"')
+    assert [float(row["v:1"]) for row in rows] == table["v"][:, 1].tolist()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    ambar.export(tmp_path / "x.ambar", tmp_path / "x.parquet")
+    found = parquet.read_table(tmp_path / "x.parquet").to_pydict()
+    assert {name: found[name] for name in columns} == {n: v.tolist() for n, v in columns.items()}
+    with pytest.raises(ambar.UnsupportedError, match=r"a table is written as \.csv or \.parquet"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")

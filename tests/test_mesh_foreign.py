@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ambar
+from test_cli import run
 
 pv = pytest.importorskip("pyvista")
 meshio = pytest.importorskip("meshio")
@@ -295,3 +296,72 @@ def test_streamed_stl_has_no_count() -> None:
     Path("x.stl").write_bytes(whole[:80] + b"\xff" * 4 + whole[84:])
     ambar.convert("x.stl", "x.ambar", durability="none")
     assert ambar.read_mesh("x.ambar").n_cells == 1680
+
+
+TECPLOT = """TITLE = "t"
+VARIABLES = "X", "Y", "P"
+ZONE T="z", N=4, E=2, F=FEPOINT, ET=TRIANGLE
+0 0 1
+1 0 2
+0 1 3
+1 1 4
+1 2 3
+2 4 3
+"""
+
+
+def tecplot(path: Path) -> None:
+    path.write_text(TECPLOT)
+
+
+def image(path: Path) -> None:
+    grid = pv.ImageData(dimensions=(5, 4, 1))
+    grid["a"] = np.arange(20, dtype=np.uint8)
+    grid.save(path)
+
+
+def by_meshio(path: Path) -> None:
+    meshio.write(path, TETRAHEDRA)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("x.dat", tecplot),
+        ("x.tec", tecplot),
+        ("x.tif", image),
+        ("x.png", image),
+        ("x.node", by_meshio),
+        ("x.xmf", by_meshio),
+        ("x.f3grid", by_meshio),
+    ],
+)
+def test_whatever_the_libraries_read_is_a_mesh(
+    name: str, write: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Formats that were in no list of ours were left to xarray, which found no engine."""
+    write(Path(name))
+    done = ambar.convert(name, "x.ambar", durability="none")
+    assert done.converted == [name]
+    assert ambar.open("x.ambar").n_points in (4, 20, 60)
+    assert run(capsys, "convert", name, "y.ambar")[0] == 0
+
+
+def test_files_that_nothing_reads_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing was raised, and an older store of that name looked like the result."""
+    ambar.write_mesh(pv.Cube(), "x.ambar", durability="none")
+    before = Path("x.ambar").read_bytes()
+    Path("x.foo").write_bytes(b"something")
+    with pytest.raises(ambar.UnsupportedError, match=r"(?s)x\.foo: no reader.*RAMSES.*\.vtu"):
+        ambar.convert("x.foo", "x.ambar", overwrite=True)
+    code, _, err = run(capsys, "convert", "x.foo", "x.ambar", "--overwrite")
+    assert code == 4
+    assert "NetCDF" in err
+    assert Path("x.ambar").read_bytes() == before
+
+
+def test_files_of_netcdf_may_have_any_name() -> None:
+    xr = pytest.importorskip("xarray")
+    xr.Dataset({"a": ("x", np.arange(5.0))}).to_netcdf("x.foo")
+    ambar.convert("x.foo", "x.ambar", durability="none")
+    assert len(ambar.open_collection("x.ambar")) == 1

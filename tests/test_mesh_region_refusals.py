@@ -23,8 +23,8 @@ from test_mesh_region import CELLS  # noqa: E402
 @pytest.mark.parametrize(
     ("region", "message"),
     [
-        (ambar.Sphere((0, 0, 0), 1), "a part of a mesh is an ambar.Box, not Sphere"),
-        ((0, 1, 0, 1, 0, 1), "is an ambar.Box"),
+        (ambar.Sphere((0, 0, 0), 1), "invalid part of a mesh: Sphere"),
+        ((0, 1, 0, 1, 0), "expected an ambar.Box, or bounds"),
         (ambar.Box((0, 0), (1, 1)), "corners of three numbers"),
         (ambar.Box((0, 0, 2), (1, 1, 1)), "lower corner .* is above"),
         (ambar.Box((0, 0, 0), (1, 1, 1), unit="kpc"), "are in no unit, so not in 'kpc'"),

@@ -191,7 +191,7 @@ def test_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     target = tmp_path / "x.ambar"
     ambar.convert(paths, target, durability="none")
     paths += write_steps(tmp_path, [3])
-    with pytest.raises(ambar.BusyError):
+    with pytest.raises(FileExistsError):
         ambar.convert(paths, target)
     code, printed, _ = run(capsys, "convert", *paths, target, "--resume", "--json")
     assert code == 0

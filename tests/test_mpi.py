@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,16 @@ import pytest
 import ambar
 from ambar import _core
 from c_programs import ROOT, installed
-from mpi_programs import FORTRAN, MPIS, PROGRAMS, Mpi, compile_program, compiled, each_mpi
+from mpi_programs import (
+    FORTRAN,
+    MPIS,
+    PROGRAMS,
+    Mpi,
+    compile_program,
+    compiled,
+    each_mpi,
+    variables,
+)
 from mpi_programs import run as run_ranks
 
 SHAPES = {1: (30_011,), 2: (211, 97), 3: (40, 33, 21), 4: (12, 9, 10, 11)}
@@ -120,6 +130,55 @@ def test_what_fails_on_one_rank_fails_on_all(mpi: Mpi, folder: Path, tmp_path: P
     assert path.read_bytes() == before
 
 
+def differ(mpi: Mpi, mode: str, folder: Path, path: Path) -> dict[str, list[str]]:
+    """Run differ.c on three ranks; return what each step of it printed, by rank."""
+    report = str(PROGRAMS / "differ_report.c")
+    program = compile_program(mpi, PROGRAMS / "differ.c", folder, report)
+    lines = run_ranks(mpi, 3, program, path, mode).stdout.splitlines()
+    said: dict[str, list[str]] = {}
+    for line in sorted(lines):
+        _, what, text = line.split(": ", 2)
+        said.setdefault(what, []).append(text)
+    assert all(len(texts) == 3 for texts in said.values())
+    return said
+
+
+@each_mpi
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("bound", "group/a: the array is not defined alike on all ranks: error_bound: none on"),
+        ("skip", "group/b: the array is not defined alike on all ranks: rank 1 did not define it"),
+    ],
+)
+def test_ranks_that_define_an_array_differently_commit_nothing(
+    mpi: Mpi, mode: str, expected: str, folder: Path, tmp_path: Path
+) -> None:
+    """They committed, and the values of some ranks were lost or read as 0."""
+    path = tmp_path / "x.ambar"
+    said = differ(mpi, mode, folder, path)
+    assert all(text.startswith(f"3: {expected}") for text in said["commit"]), said
+    for what in ("again", "step", "define"):
+        assert all(text.startswith("3: ") and len(text) > 20 for text in said[what]), said
+    assert list(tmp_path.iterdir()) == []
+
+
+@each_mpi
+def test_values_that_a_rank_forgot_are_counted(mpi: Mpi, folder: Path, tmp_path: Path) -> None:
+    """They read as zeros, and nothing said that they were never written."""
+    path = tmp_path / "x.ambar"
+    assert differ(mpi, "forget", folder, path) == {"commit": ["0: "] * 3}
+    store = ambar.open(path)
+    assert isinstance(store, ambar.Store)
+    forgotten, complete = store["group/a"], store["group/b"]
+    assert (forgotten.unwritten_values, complete.unwritten_values) == (1000, 0)
+    assert forgotten.attributes == {"ambar": {"unwritten_values": 1000}}
+    np.testing.assert_array_equal(forgotten[1000:2000], np.full(1000, -1.0))
+    command = [sys.executable, "-m", "ambar", "info", path]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, env=variables())
+    assert "incomplete: group/a: 1,000 of 3,000 values were not written" in shown.stdout
+
+
 @each_mpi
 def test_a_full_disk_under_one_rank_keeps_all_from_committing(
     mpi: Mpi, folder: Path, tmp_path: Path
@@ -195,7 +254,7 @@ def test_fortran_without_mpi(tmp_path: Path) -> None:
     program, lib = tmp_path / "alone", installed() / "lib"
     modules = [FORTRAN / f"{name}.f90" for name in ("ambar_c", "ambar_reading", "ambar")]
     sources = [*modules, PROGRAMS / "alone.f90"]
-    flags = ["-std=f2018", "-Wall", "-Wextra", "-Werror"]
+    flags = ["-std=f2008ts", "-Wall", "-Wextra", "-Werror"]
     links = [f"-L{lib}", "-lambar", f"-Wl,-rpath,{lib}"]
     compiled([gfortran, *flags, *sources, "-o", program, *links], tmp_path)
     subprocess.run([program, tmp_path / "x.ambar"], check=True, timeout=60)
@@ -203,6 +262,8 @@ def test_fortran_without_mpi(tmp_path: Path) -> None:
     assert isinstance(store, ambar.Store)
     assert store.groups[1:] == ["step_000000", "step_000001"]
     np.testing.assert_array_equal(store["step_000001/u"].read(), [[2, 4, 6], [3, 6, 9]])
+    np.testing.assert_array_equal(store["step_000001/v"].read(), [5, -7])
+    assert store["step_000001/v"].unwritten_values == 1
 
 
 @each_mpi

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar.overview import overview
 from mpi_programs import PROGRAMS, ROOT, Mpi, each_mpi, python_run, variables
 
 PROGRAM = PROGRAMS / "blocks.py"
@@ -69,6 +70,43 @@ def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     lines = python_run(mpi, 3, tmp_path, PROGRAM, "write", path, "counter").stdout
     assert sorted(line.split(": ")[1] for line in lines.splitlines()) == ["BusyError"] * 3
+
+
+@each_mpi
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (
+            "bound",
+            "a: the array is not defined alike on all ranks: error_bound: none on rank 0, 0.5",
+        ),
+        ("skip", "b: the array is not defined alike on all ranks: rank 1 did not define it"),
+    ],
+)
+def test_ranks_that_declare_an_array_differently_commit_nothing(
+    mpi: Mpi, mode: str, expected: str, tmp_path: Path
+) -> None:
+    """They committed, and the values of some ranks were lost or read as 0."""
+    path = tmp_path / "x.ambar"
+    lines = python_run(mpi, 3, tmp_path, PROGRAM, mode, path, "counter").stdout.splitlines()
+    assert len(lines) == 3
+    for rank, line in enumerate(sorted(lines)):
+        assert line.startswith(f"rank {rank}: InvalidError: {expected}"), line
+    assert not path.exists()
+
+
+@each_mpi
+def test_values_that_a_rank_forgot_are_counted(mpi: Mpi, tmp_path: Path) -> None:
+    """They read as the fill value, and nothing said that they were never written."""
+    path = tmp_path / "x.ambar"
+    assert not python_run(mpi, 3, tmp_path, PROGRAM, "forget", path, "reserved").stdout
+    store = ambar.open(path)
+    assert isinstance(store, ambar.Store)
+    for name in ("a", "b"):
+        assert store[name].unwritten_values == 10
+        assert store[name].read().tolist() == [0.0] * 10 + [-1.0] * 10 + [0.0] * 10
+    arrays = {array["path"]: array for array in overview(path)["arrays"]}
+    assert arrays["a"]["unwritten_values"] == 10
 
 
 @each_mpi

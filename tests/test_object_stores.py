@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar.cached import place_of
 from range_server import RangeServer
 
 boto3 = pytest.importorskip("boto3")
@@ -237,6 +238,27 @@ def test_refusals(stores_here: Path) -> None:
         pytest.raises(ambar.UnsupportedError, match="parts of files"),
     ):
         ambar.open(f"{server.url}/one.ambar")
+
+
+def test_passwords_are_in_no_message_and_no_repr(stores_here: Path) -> None:
+    """Errors and reprs went to logs with the user, the password and the signature of a URL."""
+    with RangeServer(stores_here) as server:
+        place = server.url.replace("://", "://me:pass-word@")
+        store = ambar.open(f"{place}/one.ambar?signature=sig-nature#frag-ment")
+        kept = place_of(f"{place}/one.ambar?signature=sig-nature", {"secret_access_key": "k-ey"})
+        shown = [repr(store), store.location, str(kept), repr(kept)]
+        for url in (f"{place}/none.ambar?signature=sig-nature", f"{place}/none.ambar"):
+            with pytest.raises(ambar.AmbarError) as raised:
+                ambar.open(url)
+            shown += [str(raised.value), repr(raised.value)]
+    with pytest.raises(ambar.AmbarError) as raised:
+        ambar.open(f"{place}/one.ambar?signature=sig-nature", storage_options={"timeout": "1 s"})
+    shown += [str(raised.value)]
+    with pytest.raises(ambar.AmbarError) as raised:
+        ambar.open("ftp://me:pass-word@host/x")
+    shown += [str(raised.value)]
+    for text in shown:
+        assert not any(secret in text for secret in ("pass-word", "sig-nature", "me:", "k-ey"))
 
 
 def test_passing_failures_are_passed_over(stores_here: Path) -> None:

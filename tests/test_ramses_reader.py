@@ -140,16 +140,160 @@ def test_run_information_of_every_kind_of_output(written: Truth, way: str, tmp_p
     assert "RUN_PARAMS" in info.namelist
 
 
-@pytest.mark.parametrize("levels", [(1, 2), (2, 3), (3, 3), (4, 9)])
+LEVELS = [(None, 2), ((2, 3), 3), ((3, 3), None), ((4, 9), None), ((2, 3), None), ((1, 2), 4)]
+
+
+@pytest.mark.parametrize(("levels", "max_level"), LEVELS)
 @pytest.mark.parametrize("kind", ["everything", "everything_2d", "walls", "box_3x2"])
-def test_levels_cut_off_leave_the_values_ramses_stores(
-    kind: str, levels: tuple[int, int], tmp_path: Path
+def test_levels_select_leaves_of_a_tree_that_ends_at_max_level(
+    kind: str, levels: tuple[int, int] | None, max_level: int | None, tmp_path: Path
 ) -> None:
+    """Read `levels` of one output in every way.
+
+    `levels` used to keep refined cells of the highest level in `read_ramses` and `convert`, and to
+    drop them in `cells`.
+    """
     truth = write_output(tmp_path, SYNTHETIC[kind])
-    true = truth.cells(levels)
+    true = truth.cells(levels, max_level)
     if len(true["level"]) == 0:
         pytest.skip("this kind has no cells of these levels")
-    assert_cells(ambar.read_ramses(truth.folder, levels=levels).amr, true)
+    direct = ambar.read_ramses(truth.folder, levels=levels, max_level=max_level)
+    assert_cells(direct.amr, true)
+    target = tmp_path / "x.ambar"
+    ambar.convert(truth.folder, target, levels=levels, max_level=max_level, durability="none")
+    assert_cells(ambar.open(target).amr, true)
+    whole = ambar.read_ramses(truth.folder, max_level=max_level)
+    assert_cells(whole.amr, true, levels=levels)
+
+
+@pytest.mark.parametrize("output", real_outputs())
+def test_levels_of_real_outputs_are_the_same_in_every_way(output: Path, tmp_path: Path) -> None:
+    """As above, of real outputs, for which every pair of levels is tried."""
+    opened = ambar.open(output)
+    low, high = opened.amr.levels
+    for levels in [(low, low), (low, high - 1), (high, high), (low + 1, high)]:
+        if levels[0] > levels[1]:
+            continue
+        expected = opened.amr.cells(levels=levels)
+        assert set(expected["level"]) <= set(range(levels[0], levels[1] + 1))
+        target = tmp_path / f"{levels}.ambar"
+        ambar.convert(output, target, levels=levels, durability="none", overwrite=True)
+        for amr in (ambar.read_ramses(output, levels=levels).amr, ambar.open(target).amr):
+            found = amr.cells()
+            assert found.columns == expected.columns
+            for name in expected:
+                assert_same_bits(found[name], expected[name], name)
+
+
+PERIODIC_KINDS = ["everything", "everything_1d", "everything_2d", "wall_z", "walls", "box_3x2"]
+
+
+@pytest.mark.parametrize("kind", PERIODIC_KINDS)
+def test_regions_reach_over_periodic_faces(kind: str, way: str, tmp_path: Path) -> None:
+    """Compare regions at the box's faces with a count over all cells and particles.
+
+    A sphere at a corner used to have an eighth of its cells.
+    """
+    truth = write_output(tmp_path, SYNTHETIC[kind])
+    spec = truth.spec
+    snapshot = read(truth.folder, way, tmp_path)
+    size = np.array([spec.boxlen * cells / spec.box[0] for cells in spec.box])
+    walls = [any(layers) for layers in spec.layers[: spec.ndim]]
+    assert snapshot.info.periodic == tuple(not wall for wall in walls)
+    period = np.where(walls, np.inf, size)
+    amr = snapshot.amr
+    centres = np.stack([amr.cells([axis])[axis] for axis in spec.axes], axis=1)
+    origin = (0.0,) * spec.ndim
+    for region in (
+        ambar.Sphere(origin, 0.3, "code"),
+        ambar.Sphere(tuple(0.95 * size), 0.2 * spec.boxlen, "code"),
+        ambar.Sphere(tuple(-0.1 * size), 0.2 * spec.boxlen, "code"),
+        ambar.Shell(origin, 0.1 * spec.boxlen, 0.35 * spec.boxlen, "code"),
+        ambar.Shell(tuple(0.5 * size), 0.2 * spec.boxlen, 0.6 * spec.boxlen, "code"),
+        ambar.Box(tuple(-0.2 * size), tuple(0.1 * size), "code"),
+        ambar.Box(tuple(0.7 * size), tuple(1.3 * size), "code"),
+        ambar.Box((0.7 * size[0],) + (None,) * (spec.ndim - 1), (None,) * spec.ndim, "code"),
+    ):
+        inside = brute_force(region, centres, period)
+        found = amr.cells(["level", *spec.axes], region=region)
+        np.testing.assert_array_equal(found["x"], centres[inside, 0], err_msg=str(region))
+        np.testing.assert_array_equal(found["level"], amr.cells(["level"])["level"][inside])
+        if way == "direct":
+            part = ambar.read_ramses(truth.folder, region=region).amr.cells(["x"])
+            np.testing.assert_array_equal(part["x"], centres[inside, 0], err_msg=str(region))
+        if truth.particles is None:
+            continue
+        names = [f"position_{axis}" for axis in spec.axes]
+        rows = snapshot.particles.read([*names, "identity"])
+        inside = brute_force(region, np.stack([rows[name] for name in names], axis=1), period)
+        chosen = snapshot.particles.read(["identity"], region=region)["identity"]
+        np.testing.assert_array_equal(chosen, rows["identity"][inside], err_msg=str(region))
+        if way == "direct":
+            part = ambar.read_ramses(truth.folder, region=region).particles.read(["identity"])
+            np.testing.assert_array_equal(part["identity"], chosen, err_msg=str(region))
+
+
+def brute_force(region: ambar.Region, points: np.ndarray, period: np.ndarray) -> np.ndarray:
+    """Return which points are in `region`, in code length, or in an image of it."""
+    shifts = [(-side, 0.0, side) if np.isfinite(side) else (0.0,) for side in period]
+    images = np.stack(np.meshgrid(*shifts, indexing="ij"), axis=-1).reshape(-1, len(period))
+    if isinstance(region, ambar.Box):
+        lo = np.array([-np.inf if x is None else x for x in region.lo])
+        hi = np.array([np.inf if x is None else x for x in region.hi])
+        # An open side ends at the face.
+        closed = [
+            region.lo[axis] is not None and region.hi[axis] is not None
+            for axis in range(len(period))
+        ]
+        shown = [image for image in images if not image[[not one for one in closed]].any()]
+        within = [((lo <= points + image) & (points + image < hi)).all(axis=1) for image in shown]
+        return np.any(within, axis=0)
+    center = np.array(region.center)
+    squares = [((points + image - center) ** 2).sum(axis=1) for image in images]
+    distance = np.sqrt(np.min(squares, axis=0))
+    if isinstance(region, ambar.Sphere):
+        return distance <= region.radius
+    return (distance > region.inner) & (distance <= region.outer)
+
+
+def test_a_sphere_at_a_corner_has_the_cells_yt_finds() -> None:
+    yt = pytest.importorskip("yt")
+    yt.set_log_level(50)
+    output = Path(__file__).parent / "data" / "ramses" / "gravpart_small" / "output_00002"
+    dataset = yt.load(str(output / "info_00002.txt"))
+    theirs = dataset.sphere([0.0] * 3, (0.2, "code_length"))
+    ours = ambar.open(output)
+    region = ambar.Sphere((0.0,) * 3, 0.2)
+    density = ours.amr.cells(["density"], region=region)["density"]
+    np.testing.assert_array_equal(np.sort(density), np.sort(theirs["ramses", "Density"].d))
+    mass = ours.particles.read(["mass"], region=region)["mass"]
+    np.testing.assert_array_equal(np.sort(mass), np.sort(theirs["io", "particle_mass"].d))
+
+
+@pytest.mark.parametrize("kind", ["amr", "hydro", "part"])
+def test_big_endian_files_are_named_as_such(kind: str, tmp_path: Path) -> None:
+    """Such files used to be reported as damaged or cut short."""
+    truth = write_output(tmp_path, FULL)
+    for path in truth.folder.glob(f"{kind}_00007.out*"):
+        path.write_bytes(with_big_endian_markers(path.read_bytes()))
+    message = r"big-endian: its first record has 4 bytes"
+    if kind == "amr":
+        with pytest.raises(ambar.UnsupportedError, match=message):
+            ambar.open(truth.folder)
+    else:
+        missing = ambar.open(truth.folder).missing
+        assert "big-endian" in missing[{"hydro": "hydro", "part": "particles"}[kind]]
+
+
+def with_big_endian_markers(content: bytes) -> bytes:
+    """Return a file of Fortran records with the bytes of their markers swapped."""
+    swapped, at = b"", 0
+    while at < len(content):
+        length = int.from_bytes(content[at : at + 4], "little")
+        marker = length.to_bytes(4, "big")
+        swapped += marker + content[at + 4 : at + 4 + length] + marker
+        at += length + 8
+    return swapped
 
 
 REGION_KINDS = ["plain", "everything_1d", "everything_2d", "more_domains_than_octs", "quad"]
@@ -207,9 +351,9 @@ def test_regions_of_bench48_lose_no_cell_and_no_particle() -> None:
                 ("position_x", "position_y", "position_z", "mass"),
             ),
         ):
-            places = [true[name] for name in names[:3]]
-            squares = [(place - middle) ** 2 for place, middle in zip(places, centre, strict=True)]
-            inside = true[names[3]][sum(squares) <= radius**2]
+            points = np.stack([true[name] for name in names[:3]], axis=1)
+            region = ambar.Sphere(centre, radius, "code")
+            inside = true[names[3]][brute_force(region, points, np.ones(3))]
             np.testing.assert_array_equal(np.sort(found), np.sort(inside))
 
 
@@ -265,10 +409,10 @@ def test_random_kinds_of_outputs(tmp_path: Path) -> None:
                 )
         low, high = np.sort(rng.random((2, 3)), axis=0)
         assert_region(truth, tuple(low[: spec.ndim]), tuple(high[: spec.ndim]))
-        levels = (int(rng.integers(1, 4)), int(rng.integers(4, 8)))
-        if len(truth.cells(levels)["level"]):
-            cut = ambar.read_ramses(truth.folder, levels=levels)
-            assert_cells(cut.amr, truth.cells(levels))
+        levels, last = (int(rng.integers(1, 4)), int(rng.integers(4, 8))), int(rng.integers(3, 8))
+        if len(truth.cells(levels, last)["level"]):
+            cut = ambar.read_ramses(truth.folder, levels=levels, max_level=last)
+            assert_cells(cut.amr, truth.cells(levels, last))
 
 
 def random_spec(rng: np.random.Generator, seed: int) -> Spec:

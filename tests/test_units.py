@@ -66,11 +66,12 @@ def test_unknown_units_name_those_there_are() -> None:
 
 
 def test_regions_in_physical_units() -> None:
-    kind, centre, radius = ambar.Sphere("bc", 10, "kpc").to_code(GALAXY)
+    kind, centre, radius, periodic = ambar.Sphere("bc", 10, "kpc").to_code(GALAXY)
+    assert periodic == ((0.0,) * 3, (math.inf,) * 3)
     assert (kind, centre) == ("sphere", (50.0, 50.0, 50.0))
     assert radius == pytest.approx(10.0, rel=1e-6)
     box = ambar.Box((-1, -1, None), (1, 1, None), unit="kpc", center=("bc", "bc", 0))
-    _, lo, hi = box.to_code(GALAXY)
+    lo, hi = box.corners(GALAXY)
     assert lo[:2] == pytest.approx((49, 49))
     assert (lo[2], hi[2]) == (-math.inf, math.inf)
     assert ambar.Box((0, 0, 0), (1, 1, 1)).to_code(GALAXY)[2] == (100.0, 100.0, 100.0)
@@ -110,4 +111,6 @@ def test_ages() -> None:
 def test_boxes_of_several_root_cells() -> None:
     info = ambar.Info(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1))
     assert info.box_size == (2.0, 1.0)
-    assert ambar.Sphere("bc", 0.5).to_code(info) == ("sphere", (1.0, 0.5), 1.0)
+    assert ambar.Sphere("bc", 0.5).to_code(info)[:3] == ("sphere", (1.0, 0.5), 1.0)
+    periodic = ambar.Info(ndim=2, boxlen=2.0, time=0.0, root=(2, 1, 1), periodic=(True, False))
+    assert ambar.Sphere("bc", 0.5).to_code(periodic)[3] == ((0.0, 0.0), (2.0, math.inf))

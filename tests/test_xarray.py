@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import shutil
+import threading
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 
 import ambar
+from ambar import cached
 
 xr = pytest.importorskip("xarray")
 
@@ -127,12 +131,152 @@ def test_datasets_can_be_pickled_to_other_processes(path: Path) -> None:
             assert pool.submit(total, dataset).result(timeout=60) == sum(range(600))
 
 
-def test_a_store_that_changed_is_noticed(path: Path) -> None:
-    dataset = xr.open_dataset(path, engine="ambar")
+def commit(path: Path, number: int) -> None:
+    """Make every value of two variables `number`."""
     with ambar.append(path) as writer:
-        writer.array("temperature", np.zeros((2, 2)), dims=("time", "x"))
-    with pytest.raises(ambar.InvalidError, match="open the store again"):
-        dataset["temperature"].load()
+        for name in ("a", "b"):
+            writer.array(name, np.full((40, 50), float(number)), dims=("y", "x"), chunks=(10, 50))
+
+
+@pytest.fixture(params=[False, True], ids=["file", "folder"])
+def changing(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "changing.ambar"
+    with ambar.create(path, directory=request.param) as writer:
+        writer.group("", {})
+    commit(path, 1)
+    return path
+
+
+def test_a_dataset_stays_with_its_commit(changing: Path) -> None:
+    """Variables of one dataset came from different commits, whichever was the last by then."""
+    dataset = xr.open_dataset(changing, engine="ambar")
+    assert dataset["a"].values.max() == 1
+    commit(changing, 2)
+    if changing.is_dir():  # where the old files are no more
+        with pytest.raises(ambar.BusyError, match="open it again"):
+            dataset["b"].load()
+    else:
+        assert (dataset["b"].values == 1).all()
+        ambar.compact(changing)
+        assert (dataset["a"].values == 1).all()
+    assert (xr.open_dataset(changing, engine="ambar")["b"].values == 2).all()
+
+
+def test_arrays_elsewhere_are_of_the_same_commit_or_refused(changing: Path) -> None:
+    """A pickled array read from whatever commit was the last."""
+    dataset = xr.open_dataset(changing, engine="ambar")
+    pickled = pickle.dumps(dataset)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(everything, pickled).result(timeout=60) == {1.0}
+        commit(changing, 2)
+        if not changing.is_dir():
+            assert everything(pickled) == {1.0}  # here it is open still
+            # The other process has it open, too.
+            assert pool.submit(everything, pickled).result(timeout=60) == {1.0}
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        with pytest.raises(ambar.InvalidError, match="it has commit 3.* at commit 2; open it"):
+            pool.submit(everything, pickled).result(timeout=60)
+        again = pickle.dumps(xr.open_dataset(changing, engine="ambar"))
+        assert pool.submit(everything, again).result(timeout=60) == {2.0}
+
+
+def test_a_store_in_the_place_of_another_is_noticed(tmp_path: Path) -> None:
+    """Of the same number of commits, so that only the contents tell them apart."""
+    path = tmp_path / "x.ambar"
+    for number in (1, 2):
+        with ambar.create(path, overwrite=True) as writer:
+            for name in ("a", "b"):
+                writer.array(name, np.full(9, float(number)))
+        if number == 1:
+            dataset = xr.open_dataset(path, engine="ambar")
+            pickled = pickle.dumps(dataset)
+    assert everything(pickled) == {1.0}
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        pytest.raises(ambar.InvalidError, match="replaced it, of commit 1.*open it again"),
+    ):
+        pool.submit(everything, pickled).result(timeout=60)
+
+
+def test_a_changed_store_of_zarr_is_noticed(tmp_path: Path) -> None:
+    """Stores that zarr-python wrote have no commits."""
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "x.zip"
+    pickles = []
+    for number in (1.0, 2.0):
+        path.unlink(missing_ok=True)
+        with zarr.storage.ZipStore(path, mode="w") as store:
+            group = zarr.create_group(store, zarr_format=3)
+            for name in ("a", "b"):
+                group.create_array(name, data=np.full(9, number), dimension_names=["x"])
+        dataset = xr.open_dataset(path, engine="ambar")
+        pickles.append(pickle.dumps(dataset))
+        assert everything(pickles[-1]) == {number}
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        with pytest.raises(ambar.InvalidError, match="another program.*open it again"):
+            pool.submit(everything, pickles[0]).result(timeout=60)
+        assert pool.submit(everything, pickles[1]).result(timeout=60) == {2.0}
+
+
+def everything(pickled: bytes) -> set[float]:
+    dataset = pickle.loads(pickled)
+    return {float(value) for name in ("a", "b") for value in np.unique(dataset[name].values)}
+
+
+@pytest.mark.parametrize("chunks", [None, {}], ids=["plain", "dask"])
+def test_no_result_mixes_commits(tmp_path: Path, chunks: dict | None) -> None:
+    """Results of compute() beside a writer had values of two commits."""
+    if chunks is not None:
+        pytest.importorskip("dask")
+    path = tmp_path / "x.ambar"
+    with ambar.create(path) as writer:
+        writer.group("", {})
+    commit(path, 1)
+    done, failures = threading.Event(), []
+
+    def write() -> None:
+        number = 1
+        try:
+            while not done.is_set():
+                number += 1
+                values = np.full((40, 50), float(number))
+                xr.Dataset(dict.fromkeys(("a", "b"), (("y", "x"), values))).ambar.write(
+                    path, mode="r+", durability="none"
+                )
+        except Exception as error:  # a thread's error is lost otherwise
+            failures.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    seen = set()
+    try:
+        end = time.monotonic() + 60
+        while len(seen) < 12 and not failures and time.monotonic() < end:
+            dataset = xr.open_dataset(path, engine="ambar", chunks=chunks)
+            first = float(dataset["a"][0, 0])
+            result = dataset.compute()
+            assert {float(value) for v in ("a", "b") for value in np.unique(result[v])} == {first}
+            seen.add(first)
+    finally:
+        done.set()
+        thread.join()
+    assert not failures
+    assert len(seen) == 12
+
+
+def test_many_datasets_leave_room_for_other_files(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Datasets that are open for longest open their store again, and check it."""
+    monkeypatch.setattr(cached, "_MOST_OPEN", 3)
+    paths = [shutil.copy(path, path.with_name(f"{number}.ambar")) for number in range(5)]
+    datasets = [xr.open_dataset(copy, engine="ambar") for copy in paths]
+    assert total(datasets[1]) == sum(range(600))
+    with ambar.append(paths[0]) as writer:
+        writer.array("temperature", np.zeros((20, 30), "f4"), dims=("time", "x"))
+    with pytest.raises(ambar.InvalidError, match="open it again"):
+        datasets[0]["temperature"].load()
+    assert total(datasets[-1]) == sum(range(600))
 
 
 def test_a_snapshot_as_a_tree(stores: dict[str, Path]) -> None:

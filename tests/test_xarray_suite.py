@@ -29,6 +29,7 @@ from xarray.tests.test_backends_datatree import (  # noqa: E402, F401
     unaligned_datatree_zarr_factory,
 )
 
+from ambar.cached import OpenedStore, open_last  # noqa: E402
 from ambar.xarray_engine import GroupStore  # noqa: E402
 from ambar.xarray_group import WritableGroup  # noqa: E402
 from ambar.xarray_writing import Options, Session  # noqa: E402
@@ -138,7 +139,8 @@ class Written(WritableGroup):
 
     def load(self) -> Any:
         self._session.finish()
-        return GroupStore(str(self._file), "").load()
+        path = str(self._file)
+        return GroupStore(OpenedStore.of(path, open_last(path)), "").load()
 
 
 class Ambar:

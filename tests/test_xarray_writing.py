@@ -438,3 +438,53 @@ def test_importing_ambar_loads_no_xarray() -> None:
     code = "import ambar, sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert not {"xarray", "pandas", "dask"} & set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["numpy", "dask"])
+def test_chunks_of_a_dataset_that_was_read_can_be_changed(tmp_path: Path, chunked: bool) -> None:
+    """The shards that it was read with made the write fail."""
+    path, copy = tmp_path / "x.ambar", tmp_path / "copy.ambar"
+    values = np.arange(400.0).reshape(20, 20)
+    dataset = xr.Dataset({"a": (("y", "x"), values)})
+    dataset.ambar.write(path, encoding={"a": {"chunks": (2, 2), "shards": (10, 10)}})
+    read = xr.open_dataset(path, engine="ambar", chunks={} if chunked else None)
+    assert (read.a.encoding["chunks"], read.a.encoding["shards"]) == ((2, 2), (10, 10))
+    read.a.encoding["chunks"] = (4, 5)
+    read.ambar.write(copy)
+    written = xr.open_dataset(copy, engine="ambar")
+    assert written.a.encoding["chunks"] == (4, 5)
+    np.testing.assert_array_equal(written.a, values)
+    # Those that still fit are kept; without chunks both are chosen anew.
+    read.a.encoding["chunks"] = (5, 5)
+    read.ambar.write(copy, mode="w")
+    assert xr.open_dataset(copy, engine="ambar").a.encoding["shards"] == (10, 10)
+    del read.a.encoding["chunks"]
+    read.ambar.write(copy, mode="w")
+    np.testing.assert_array_equal(xr.open_dataset(copy, engine="ambar").a, values)
+    # What a call asks for is not passed over.
+    with pytest.raises(ValueError, match="no multiples"):
+        read.ambar.write(copy, mode="w", encoding={"a": {"chunks": (4, 4), "shards": (10, 10)}})
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x.ambar", "https://host/x.ambar"])
+def test_writing_to_a_url_is_refused(url: str, tmp_path: Path) -> None:
+    """The error was that "/.../s3:/bucket/.x.ambar.ambar-new" was not found."""
+    dataset = xr.Dataset({"a": ("x", [1.0])})
+    calls = (
+        lambda: dataset.ambar.write(url),
+        lambda: dataset.a.ambar.write(url),
+        lambda: ambar.create(url),
+        lambda: ambar.append(url),
+        lambda: ambar.compact(url),
+        lambda: ambar.repair(url),
+        lambda: ambar.Collection.create(url),
+        lambda: ambar.open_collection(url, "a"),
+        lambda: ambar.convert(tmp_path, url),
+        lambda: ambar.ingest(tmp_path / "x.nc", url),
+        lambda: ambar.export(tmp_path / "x.ambar", url),
+        lambda: ambar.write_mesh(None, url),
+    )
+    dataset.to_netcdf(tmp_path / "x.nc")
+    for call in calls:
+        with pytest.raises(ambar.UnsupportedError, match="upload it"):
+            call()

@@ -31,12 +31,14 @@ class Truth:
     sinks: Columns | None
     clumps: Columns | None
 
-    def cells(self, levels: tuple[int, int] | None = None) -> Columns:
-        """Return the leaf cells; with `levels`, cells of the deepest stand for those below them."""
+    def cells(self, levels: tuple[int, int] | None = None, max_level: int | None = None) -> Columns:
+        """Return the leaf cells of `levels`; cells of `max_level` stand for those below them."""
         level = self.all_cells["level"]
         keep = self.all_cells["leaf"]
+        if max_level is not None:
+            keep = (keep | (level == max_level)) & (level <= max_level)
         if levels is not None:
-            keep = (keep | (level == levels[1])) & (level >= levels[0]) & (level <= levels[1])
+            keep = keep & (level >= levels[0]) & (level <= levels[1])
         return {name: column[keep] for name, column in self.all_cells.items() if name != "leaf"}
 
 

@@ -1,0 +1,185 @@
+"""Stores whose attributes or arrays contradict each other, under checksums that fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ambar
+from ambar.cli.look import ls
+from ambar.overview import overview
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from campaigns import seal
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    options: Any = {"durability": "none", "ragged": ["t"]}
+    with ambar.Collection.create(tmp_path / "x.ambar", **options) as made:
+        for number in range(4):
+            values = np.arange(3.0 + number % 2)
+            made.add(f"d{number}", {"v": ("t", values, {"n": number}), "w": ("k", [1, number])})
+    return tmp_path / "x.ambar"
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the root's document and repair its checksum."""
+    image = seal.read(path)
+    root = image.root
+    change(root)
+    seal.set_root(image, root)
+    seal.write(path, image)
+
+
+def family(root: dict[str, Any]) -> dict[str, Any]:
+    nodes = root["consolidated_metadata"]["metadata"]
+    found: dict[str, Any] = nodes["f0"]["attributes"]["ambar"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: root["attributes"]["ambar"].pop("families"),
+        lambda root: root["attributes"]["ambar"].update(families="two"),
+        lambda root: root["attributes"]["ambar"].update(families=[1]),
+        lambda root: root["attributes"]["ambar"].pop("ragged"),
+        lambda root: root["attributes"]["ambar"].update(encoding=[1]),
+        lambda root: family(root).update(version="1"),
+        lambda root: family(root).update(ragged="t"),
+        lambda root: family(root).update(rows=-1),
+        lambda root: family(root).update(sizes={"k": "2"}),
+        lambda root: family(root).update(attributes=[["x", "n"]]),
+        lambda root: family(root).update(attributes=[[{}, "n"]]),
+        lambda root: family(root)["variables"]["w"].update(dims=[["k"]]),
+        lambda root: family(root)["variables"]["w"].update(dims=["k", "unknown"]),
+        lambda root: family(root)["variables"]["w"].update(dtype="no type"),
+        lambda root: family(root)["variables"]["w"].update(times="centuries"),
+        lambda root: family(root)["variables"].update(w=7),
+    ],
+)
+def test_attributes_of_another_type_are_damage(path: Path, change: Callable[[Any], Any]) -> None:
+    """They raised KeyError, TypeError or ValueError, when opened or later."""
+    changed(path, change)
+    with pytest.raises(ambar.CorruptError, match=r"x\.ambar.*/"):
+        ambar.open_collection(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "values"),
+    [
+        ("f0/w", np.zeros((1, 2), "i8")),
+        ("f0/w", np.zeros((4, 3), "i8")),
+        ("f0/w", np.zeros((4, 2), "f4")),
+        ("f0/w", np.zeros(4, "i8")),
+        ("f0/v", np.zeros(5)),
+        ("f0/t_count", np.array([2**62] * 4)),
+        ("f0/t_count", np.array([2**62, 0, 0, 0])),
+        ("f0/t_count", np.array([3.0] * 4)),
+        ("f0/t_count", np.array([3])),
+        ("f0/statistics/w_counts", np.zeros((1, 2), "i8")),
+        ("f0/attributes/0", np.array(["1"], object)),
+        ("f0/attributes/0", np.arange(4)),
+    ],
+)
+def test_arrays_that_do_not_fit_their_family_are_damage(
+    path: Path, array: str, values: np.ndarray
+) -> None:
+    """Reading raised IndexError or ValueError, gave other shapes or types, or crashed."""
+    with ambar.append(path, durability="none") as writer:
+        writer.array(array, values)
+    collection = ambar.open_collection(path)
+    with pytest.raises(ambar.CorruptError, match=array if array[-5:] != "count" else "/f0/"):
+        for variable in ("v", "w"):
+            collection.read(variable)
+            collection.stats(variable)
+            for number in range(4):
+                collection.attributes(f"d{number}")
+                collection.load(f"d{number}")
+
+
+@pytest.mark.parametrize("said", [{"hydro": ["density", 3]}, {"hydro": 3}, [["hydro", []]]])
+def test_components_of_a_snapshot_that_are_not_names_are_damage(
+    said: Any, stores: dict[str, Path], tmp_path: Path
+) -> None:
+    """Printing a snapshot raised TypeError."""
+    image = seal.read(stores["sedov"])
+    seal.write(tmp_path / "x.ambar", image)
+    changed(tmp_path / "x.ambar", lambda root: root["attributes"]["ambar"].update(components=said))
+    with pytest.raises(ambar.CorruptError, match=r"x\.ambar.*expected|must be"):
+        repr(ambar.open(tmp_path / "x.ambar"))
+
+
+def test_a_catalogue_of_many_chunks_is_damage(path: Path) -> None:
+    """It was read chunk by chunk, into memory for as many names as its shape declares."""
+
+    def change(root: dict[str, Any]) -> None:
+        nodes = root["consolidated_metadata"]["metadata"]
+        nodes["datasets/name"]["shape"] = [2**36]
+        nodes["datasets/place"]["shape"] = [2**36, 2]
+
+    changed(path, change)
+    with pytest.raises(ambar.CorruptError, match="/datasets/name has shape .* expected one chunk"):
+        ambar.open_collection(path)
+
+
+def test_a_kind_that_is_not_a_string_is_damage(tmp_path: Path) -> None:
+    """`ambar info` raised TypeError, `ambar ls` an error of rich."""
+    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
+        writer.group("g", {"ambar": {"kind": ["a"]}})
+    with pytest.raises(ambar.CorruptError, match="/g: 'kind' must be a string"):
+        ls(str(tmp_path / "x.ambar"))
+    changed(tmp_path / "x.ambar", lambda root: root["attributes"]["ambar"].update(kind={"a": 1}))
+    with pytest.raises(ambar.CorruptError, match="'kind' must be a string"):
+        overview(tmp_path / "x.ambar")
+
+
+@pytest.mark.parametrize("codecs", [[5], ["bytes", 7]])
+def test_references_of_metadata_that_are_not_an_array_s(codecs: Any, tmp_path: Path) -> None:
+    """They raised TypeError where a codec was a name alone, or a number."""
+    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
+        writer.array("a", np.arange(3))
+
+    def change(root: dict[str, Any]) -> None:
+        root["consolidated_metadata"]["metadata"]["a"]["codecs"] = codecs
+
+    changed(tmp_path / "x.ambar", change)
+    with pytest.raises(ambar.AmbarError):
+        ambar.references(tmp_path / "x.ambar")
+
+
+@pytest.mark.parametrize("values", [np.arange(4), np.array([["a"] * 4], object)])
+def test_names_that_are_not_strings_are_damage(path: Path, values: np.ndarray) -> None:
+    """A catalogue of numbers was opened; one of two dimensions raised TypeError."""
+    with ambar.append(path, durability="none") as writer:
+        writer.array("datasets/name", values)
+    with pytest.raises(ambar.CorruptError, match="datasets/name"):
+        ambar.open_collection(path)
+
+
+def test_a_variable_with_several_numbers_of_dimensions_is_refused(tmp_path: Path) -> None:
+    """Reading it raised NumPy's error about an inhomogeneous shape."""
+    with ambar.Collection.create(tmp_path / "x.ambar", durability="none") as made:
+        made.add("a", {"v": ("x", [1.0, 2.0])})
+        made.add("b", {"v": (("x", "y"), [[1.0], [2.0]])})
+    collection = ambar.open_collection(tmp_path / "x.ambar")
+    with pytest.raises(ambar.InvalidError, match="different numbers of dimensions"):
+        collection.read("v")
+    assert collection.read("v", ["b"])["v"].shape == (1, 2, 1)
+
+
+def test_a_group_that_is_no_dataset_is_an_error_of_ambar(tmp_path: Path) -> None:
+    """The error was xarray's own, which names neither the store nor the group."""
+    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
+        writer.array("g/a", np.arange(3), dims=("x",))
+        writer.array("g/b", np.arange(4), dims=("x",))
+    with pytest.raises(ambar.InvalidError, match=r"x\.ambar.*group /g: conflicting sizes"):
+        xr.open_dataset(tmp_path / "x.ambar", engine="ambar", group="g")
