@@ -5,7 +5,9 @@
 #   make lint       formatting, lints, types
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
 #   make peers      what `ambar bench parallel` measures ambar against: by apt-get (root) and pip
-#   make campaign   the long tests: crashes, damage, random inputs
+#   make campaign   the long tests: crashes, damage, random inputs: make campaign SECONDS=600 SEED=7
+#   make memcheck   unit tests and C programs under valgrind: make memcheck SECONDS=600
+#   make deny       licences, sources and advisories of the Rust crates, by cargo-deny
 #   make install    the library for C, C++ and Fortran: make install PREFIX=$HOME/.local
 
 SHELL := /bin/bash
@@ -21,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 
-.PHONY: demo test lint bench peers campaign install clean
+.PHONY: demo test lint bench peers campaign memcheck deny install clean
 .DELETE_ON_ERROR:
 
 demo: EXTRAS := plot
@@ -64,11 +66,32 @@ target/peers/adios2/bin/adios2-config: | $(BIN)/maturin
 		-DADIOS2_BUILD_EXAMPLES=OFF $(ADIOS2_WITHOUT:%=-DADIOS2_USE_%=OFF)
 	cmake --build target/peers/build --parallel --target install
 
+SECONDS ?= 60
+SEED ?= 1
+
 campaign: EXTRAS := test
 campaign: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store -- --include-ignored
 	PROPTEST_CASES=20000 cargo test --release --locked -p ambar-codec --lib properties
 	$(BIN)/python -m pytest -m campaign
+	$(BIN)/python -m campaigns --all --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
+
+# Where a nightly toolchain is installed, ambar-codec's unit tests run with AddressSanitizer in the Rust code, too.
+memcheck: EXTRAS := test
+memcheck: build
+	$(BIN)/python -m campaigns memcheck --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
+	if rustup run nightly cargo --version 2>/dev/null; then \
+		RUSTFLAGS=-Zsanitizer=address PROPTEST_CASES=16 rustup run nightly cargo test --release --locked \
+			-p ambar-codec --lib --target $$(rustc --print host-tuple) --target-dir target/address; \
+	else \
+		echo "no nightly toolchain: AddressSanitizer of Rust is left out"; \
+	fi
+
+# The advisories need the network.
+deny:
+	@cargo deny --version >/dev/null || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
+	cargo deny --locked check licenses bans sources
+	cargo deny --locked check advisories
 
 .PHONY: build
 build: $(BIN)/maturin plugin
@@ -89,6 +112,15 @@ plugin:
 		--no-default-features --features hdf5-plugin -- -C strip=symbols
 	install -D -m 755 $${CARGO_TARGET_DIR:-target}/release/libambar_capi.so $(HDF5_PLUGIN)
 
+# One object, of whose symbols others see only those of the API: a program may have another zstd, LZ4 or
+# blosc. The bitcode in objects of Rust's standard library, of another version than binutils', is left out.
+define STATIC
+rm -f $(TO)/lib/libambar.a
+nm -D --defined-only $(BUILT)/libambar_capi.so | sed -n 's/.* \(ambar_\)/\1/p' > $(BUILT)/ambar.symbols
+ld -r --gc-sections $$(sed 's/^/-u /' $(BUILT)/ambar.symbols) $(BUILT)/libambar_capi.a -o $(BUILT)/ambar.o
+objcopy -g -R .llvmbc -R .llvmcmd --keep-global-symbols=$(BUILT)/ambar.symbols $(BUILT)/ambar.o
+endef
+
 # The library, the filter for HDF5, headers, and what pkg-config and CMake find them by; DESTDIR as usual.
 install: VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 install: TO = $(DESTDIR)$(PREFIX)
@@ -98,8 +130,9 @@ install: plugin
 	cargo build --release --locked -p ambar-capi
 	install -D -m 755 -s $(BUILT)/libambar_capi.so $(TO)/lib/libambar.so.0
 	ln -sf libambar.so.0 $(TO)/lib/libambar.so
-	install -D -m 644 $(BUILT)/libambar_capi.a $(TO)/lib/libambar.a
-	strip -g $(TO)/lib/libambar.a
+	$(STATIC)
+	ar rcs $(TO)/lib/libambar.a $(BUILT)/ambar.o
+	rm $(BUILT)/ambar.o
 	install -d $(TO)/include $(TO)/lib/pkgconfig $(TO)/lib/cmake/ambar
 	cp -R include/. $(TO)/include
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' packaging/ambar.pc.in \

@@ -1,0 +1,81 @@
+"""The preloaded library preload.c: compiles it, reads what it records, and arms its faults."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaigns.campaign import MissingToolError
+
+_HEAD = struct.Struct("<c3Q2HI")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One recorded operation; preload.c explains the kinds."""
+
+    kind: str
+    inode: int
+    offset: int
+    length: int
+    path: str
+    to: str
+    data: bytes
+
+
+def compiled(folder: Path) -> Path:
+    """Compile the library and return its path; raise MissingToolError without a compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise MissingToolError("cc is not installed; it compiles what records and fails operations")
+    library = folder / "preload.so"
+    source = Path(__file__).with_suffix(".c")
+    command = [
+        compiler,
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-o",
+        str(library),
+        str(source),
+        "-lpthread",
+        "-ldl",
+    ]
+    subprocess.run(command, check=True)
+    return library
+
+
+def operations(log: Path) -> Iterator[Operation]:
+    """Yield the operations of a log."""
+    data, at = log.read_bytes(), 0
+    while at < len(data):
+        kind, inode, offset, length, one, two, size = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        path, to = data[at : at + one].decode(), data[at + one : at + one + two].decode()
+        at += one + two
+        yield Operation(kind.decode(), inode, offset, length, path, to, data[at : at + size])
+        at += size
+
+
+def note(text: str) -> None:
+    """Put a note among the operations; in a process with the library."""
+    ctypes.CDLL(None).campaign_note(text.encode())
+
+
+def arm(operation: int, error: int = 0, stays: bool = False) -> None:
+    """Let the operation of this number fail, counted from now on; 0 for none.
+
+    If it `stays` so, all later writes and new files fail too, as on a full disk.
+    """
+    ctypes.CDLL(None).campaign_arm(ctypes.c_long(operation), error, int(stays))
+
+
+def failed() -> str:
+    """Return the kind of the operation that failed since `arm`, "" for none."""
+    kind = int(ctypes.CDLL(None).campaign_failed())
+    return chr(kind) if kind else ""

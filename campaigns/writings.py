@@ -1,0 +1,254 @@
+"""Every public way to write, small: what crashes and faults are injected into.
+
+A writing prepares a folder, then acts in it, and calls `done` after each acknowledged commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import ambar
+from campaigns import samples
+
+Done: TypeAlias = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A way to write."""
+
+    act: Callable[[Path, Done], None]
+    """Writes the store at a path."""
+    prepare: Callable[[Path], None] = lambda _: None
+    """Makes what there is before."""
+    target: str = "x.ambar"
+    """The name of what is written."""
+    commits: bool = True
+    """Whether a store is written, with durable commits: else files of another format."""
+
+
+def _create(path: Path, done: Done, **options: Any) -> None:
+    with ambar.create(path, **options) as writer:
+        writer.array("a", np.arange(2000.0), chunks=(250,))
+        writer.array("g/b", np.arange(60).reshape(6, 10), attributes={"units": "m"})
+        writer.commit()
+        done()
+        writer.array("c", np.array(["x", "y"], object))
+    done()
+
+
+def _created(path: Path, **options: Any) -> None:
+    _create(path, lambda: None, **options)
+
+
+def _append(path: Path, done: Done) -> None:
+    with ambar.append(path) as writer:
+        writer.array("d", np.random.default_rng(3).random(900), chunks=(100,))
+        writer.append("a", np.arange(300.0))
+        writer.write_region("a", np.arange(70.0), (115,))
+        writer.commit()
+        done()
+        writer.remove("g")
+        writer.group("h", {"new": True})
+        writer.commit()
+        done()
+        writer.array("d", np.arange(5))
+    done()
+
+
+def _collection(path: Path, done: Done, **options: Any) -> None:
+    with ambar.Collection.create(path, **options) as made:
+        for number in range(5):
+            made.add(f"d{number}", _dataset(4 + number % 2))
+    done()
+
+
+def _dataset(length: int) -> dict[str, Any]:
+    return {"v": (("t",), np.arange(length) + 0.5), "w": (("k",), np.arange(3))}
+
+
+def _collection_made(path: Path, **options: Any) -> None:
+    _collection(path, lambda: None, **options)
+
+
+def _collection_changed(path: Path, done: Done) -> None:
+    with ambar.open_collection(path, "a") as made:
+        made.add("new", _dataset(9))
+        made.commit()
+        done()
+        made.replace("d1", _dataset(5))
+        made.remove("d2")
+        made.rename("d3", "other")
+    done()
+
+
+def _mesh(path: Path, done: Done) -> None:
+    ambar.write_mesh(samples.step(0), path)
+    done()
+
+
+def _mesh_series(path: Path, done: Done) -> None:
+    with ambar.MeshSeries.create(path) as steps:
+        for number in range(2):
+            steps.add(samples.step(number), number)
+            done()
+
+
+def _mesh_series_resumed(path: Path, done: Done) -> None:
+    with ambar.MeshSeries.resume(path) as steps:
+        steps.add(samples.step(5), 9.0)
+    done()
+
+
+def _compact(path: Path, done: Done) -> None:
+    ambar.compact(path)
+    done()
+
+
+def _dirty(path: Path, **options: Any) -> None:
+    _created(path, **options)
+    _append(path, lambda: None)
+
+
+def _repair(path: Path, done: Done) -> None:
+    ambar.repair(path)
+    done()
+
+
+def _torn(path: Path) -> None:
+    """Leave a store behind whose slot is damaged, and the rest of a killed writer."""
+    _created(path)
+    with path.open("r+b") as file:
+        file.seek(512)
+        file.write(b"?" * 30)
+
+
+def _convert(path: Path, done: Done) -> None:
+    source = path.with_name("plotfile")
+    ambar.convert(source if source.exists() else samples.RAMSES, path)
+    done()
+
+
+def _plotfile(path: Path) -> None:
+    samples._tests("plotfiles").write(path.with_name("plotfile"))
+
+
+def _ingest(path: Path, done: Done) -> None:
+    ambar.ingest(sorted(path.parent.glob("*.nc")), path, processes=1)
+    done()
+
+
+def _netcdf(path: Path) -> None:
+    import xarray as xr
+
+    for number in range(3):
+        dataset = xr.Dataset({"v": ("x", np.arange(4.0) + number)}, attrs={"number": number})
+        dataset.to_netcdf(path.with_name(f"f{number}.nc"))
+
+
+def _xarray(path: Path, done: Done) -> None:
+    import xarray as xr
+
+    dataset = xr.Dataset({"v": (("t", "x"), np.arange(40.0).reshape(4, 10))})
+    dataset.ambar.write(path, mode="w")
+    done()
+    dataset.ambar.write(path, mode="a", append_dim="t")
+    done()
+
+
+def _ranks(path: Path, done: Done) -> None:
+    """Write as two ranks do; `ambar.mpi` sends the same bytes over MPI."""
+    core = ambar._core
+    first = core.RankWriter.first(path, "create", "full", (2, "reserved", 512, 0, 1))
+    ranks = [first, core.RankWriter.join(first.invitation(), 1)]
+    for step in range(2):
+        shape, half = [40, 6], [20, 6]
+        parts = [core.Blocks.encode(shape, [([20 * rank, 0], half)]) for rank in (0, 1)]
+        blocks = core.Blocks.gather(parts)
+        about = ('"float64"', shape, None, "{}", None, None, None, "balanced")
+        for rank, writer in enumerate(ranks):
+            number = writer.declare(f"/s{step}", about, None, False, blocks)
+            writer.write(number, np.full(half, step + 0.5 * rank), [20 * rank, 0], half)
+        boxes = [[writer.outbox(to) for to in (0, 1)] for writer in ranks]
+        for to, writer in enumerate(ranks):
+            for sender in (0, 1):
+                if boxes[sender][to]:
+                    writer.inbox(sender, boxes[sender][to])
+        outcome = first.commit([writer.seal() for writer in ranks])
+        for writer in ranks:
+            writer.conclude(outcome)
+        done()
+    for writer in ranks:
+        writer.close()
+
+
+def _export(format: str | None, **options: Any) -> Callable[[Path, Done], None]:  # noqa: A002
+    def act(path: Path, done: Done) -> None:
+        more: dict[str, Any] = {"format": format} if format else {}
+        ambar.export(path.with_name("source.ambar"), path, **more, **options)
+        done()
+
+    return act
+
+
+def _source(kind: str) -> Callable[[Path], None]:
+    return lambda path: samples.KINDS[kind](path.with_name("source.ambar"), False)
+
+
+def _collection_source(path: Path) -> None:
+    _collection_made(path.with_name("source.ambar"), durability="none")
+
+
+WRITINGS: dict[str, Writing] = {
+    "create": Writing(_create),
+    "create-directory": Writing(lambda path, done: _create(path, done, directory=True)),
+    "overwrite": Writing(lambda path, done: _collection(path, done, overwrite=True), _created),
+    "overwrite-directory": Writing(
+        lambda path, done: _collection(path, done, overwrite=True, directory=True),
+        lambda path: _created(path, directory=True),
+    ),
+    "append": Writing(_append, _created),
+    "append-directory": Writing(_append, lambda path: _created(path, directory=True)),
+    "collection": Writing(_collection),
+    "collection-change": Writing(_collection_changed, _collection_made),
+    "collection-change-directory": Writing(
+        _collection_changed, lambda path: _collection_made(path, directory=True)
+    ),
+    "mesh": Writing(_mesh),
+    "mesh-series": Writing(_mesh_series),
+    "mesh-series-resume": Writing(
+        _mesh_series_resumed, lambda path: _mesh_series(path, lambda: None)
+    ),
+    "compact": Writing(_compact, _dirty),
+    "compact-directory": Writing(_compact, lambda path: _dirty(path, directory=True)),
+    "repair": Writing(_repair, _torn),
+    "repair-directory": Writing(_repair, lambda path: _dirty(path, directory=True)),
+    "convert-ramses": Writing(_convert),
+    "convert-amrex": Writing(_convert, _plotfile),
+    "ingest": Writing(_ingest, _netcdf),
+    "xarray": Writing(_xarray),
+    "ranks": Writing(_ranks),
+    "export-netcdf": Writing(_export("netcdf", processes=1), _collection_source, "out", False),
+    "export-zarr": Writing(_export("zarr", processes=1), _collection_source, "out", False),
+    "export-plotfile": Writing(_export(None), _source("plotfile"), "out", False),
+    "export-mesh": Writing(_export(None), _source("mesh"), "out.vtm", False),
+}
+SLOW = frozenset(name for name in WRITINGS if name.startswith(("mesh", "export", "ingest")))
+"""Those that load large libraries; short runs leave them out."""
+
+
+def listing(folder: Path) -> dict[str, str]:
+    """Return a digest of every file below a folder."""
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
+    return {str(file.relative_to(folder)): samples.digest(file.read_bytes()) for file in files}
+
+
+def as_text(found: dict[str, str]) -> str:
+    """Return contents as one text, to be compared."""
+    return json.dumps(found, sort_keys=True)
