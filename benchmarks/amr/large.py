@@ -98,6 +98,17 @@ def write(folder: Path, refined: bool) -> Path:
     return Plotfile(["density"], (SIDE,) * 3, *ends, level_boxes, values).write(folder)
 
 
+def seconds(threads: int, what: Callable[..., Any], *columns: Sequence[Any]) -> float:
+    """Return how long `what` takes for all rows of the columns on so many threads, a median."""
+    with ThreadPoolExecutor(threads) as pool:
+        times = []
+        for _ in range(ROUNDS):
+            begin = time.perf_counter()
+            list(pool.map(what, *(list(column) * TIMES for column in columns)))
+            times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
 def cores(path: Path) -> None:
     """Print how much faster all chunks are coded on `CORES` threads than on one."""
     hierarchy = load_levels(path)
@@ -109,15 +120,6 @@ def cores(path: Path) -> None:
 
         def compress(piece: Piece, method: methods.Ambar = method) -> bytes:
             return method.compress(piece, bound, None)
-
-        def seconds(threads: int, what: Callable[..., Any], *columns: Sequence[Any]) -> float:
-            with ThreadPoolExecutor(threads) as pool:
-                times = []
-                for _ in range(ROUNDS):
-                    begin = time.perf_counter()
-                    list(pool.map(what, *(list(column) * TIMES for column in columns)))
-                    times.append(time.perf_counter() - begin)
-            return statistics.median(times)
 
         packed = [compress(piece) for piece in pieces]
         coding = [seconds(threads, compress, pieces) for threads in (1, CORES)]

@@ -16,10 +16,9 @@ namespace {
 const int ITERATIONS = 20;   // between two steps that are written
 const double RATE = 0.2;     // of diffusion, in units of cells and iterations
 
-// `why` is asked after the call, whose text it gives.
-void check(int status, const char *(*why)()) {
+void check(int status) {
     if (status == AMBAR_OK) return;
-    std::fprintf(stderr, "ambar: %s\n", why());
+    std::fprintf(stderr, "ambar: %s\n", ambar_last_error());
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -29,10 +28,13 @@ struct Rows {
     int above, below;
     std::vector<double> now, next;
 
-    Rows(uint64_t n, int rank, int ranks)
-        : n(n), first(n * rank / ranks), count(n * (rank + 1) / ranks - first),
+    Rows(uint64_t cells, int rank, int ranks)
+        : n(cells), first(begin_of(rank, ranks)), count(begin_of(rank + 1, ranks) - first),
           above(rank > 0 ? rank - 1 : MPI_PROC_NULL), below(rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL),
           now((count + 2) * (n + 2)), next(now.size()) {}
+
+    // The first row of a rank.
+    uint64_t begin_of(int rank, int ranks) const { return n * static_cast<uint64_t>(rank) / static_cast<uint64_t>(ranks); }
 
     double *cell(uint64_t row, uint64_t column) { return &now[(row + 1) * (n + 2) + column + 1]; }
 
@@ -44,10 +46,11 @@ struct Rows {
     }
 
     void iterate() {
-        const int width = static_cast<int>(n + 2);
-        MPI_Sendrecv(&now[width], width, MPI_DOUBLE, above, 0, &now[(count + 1) * width], width, MPI_DOUBLE, below, 0,
+        const uint64_t width = n + 2;
+        const int row_length = static_cast<int>(width);
+        MPI_Sendrecv(&now[width], row_length, MPI_DOUBLE, above, 0, &now[(count + 1) * width], row_length, MPI_DOUBLE, below, 0,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Sendrecv(&now[count * width], width, MPI_DOUBLE, below, 1, &now[0], width, MPI_DOUBLE, above, 1,
+        MPI_Sendrecv(&now[count * width], row_length, MPI_DOUBLE, below, 1, &now[0], row_length, MPI_DOUBLE, above, 1,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         for (uint64_t row = 1; row <= count; row++)
             for (uint64_t at = row * width + 1; at <= row * width + n; at++)
@@ -61,7 +64,8 @@ int resume(const char *path, Rows &rows) {
     ambar_store *store = nullptr;
     int steps = 0;
     if (ambar_open(path, &store) != AMBAR_OK) return 0;
-    ambar_array_info info;
+    ambar_array_info info = {};
+    info.size = sizeof info;
     char name[64];
     for (;; steps++) {
         std::snprintf(name, sizeof name, "step_%06d/temperature", steps);
@@ -71,7 +75,7 @@ int resume(const char *path, Rows &rows) {
         std::snprintf(name, sizeof name, "step_%06d/temperature", steps - 1);
         const uint64_t start[] = {rows.first, 0}, count[] = {rows.count, rows.n};
         std::vector<double> own(rows.count * rows.n);
-        check(ambar_read(store, name, start, count, own.data(), own.size() * sizeof(double), 1), ambar_last_error);
+        check(ambar_read(store, name, start, count, own.data(), own.size() * sizeof(double), 1));
         for (uint64_t row = 0; row < rows.count; row++)
             for (uint64_t column = 0; column < rows.n; column++) *rows.cell(row, column) = own[row * rows.n + column];
     }
@@ -81,9 +85,10 @@ int resume(const char *path, Rows &rows) {
 
 void write_step(ambar_mpi_writer &writer, Rows &rows, double time) {
     char group[256];
-    check(ambar_mpi_begin_step(&writer, "", time, group, sizeof group), ambar_mpi_last_error);
+    check(ambar_mpi_begin_step(&writer, "", time, group, sizeof group));
     const uint64_t shape[] = {rows.n, rows.n}, start[] = {rows.first, 0}, count[] = {rows.count, rows.n};
     ambar_spec spec = {};
+    spec.size = sizeof spec;
     spec.type = AMBAR_FLOAT64;
     spec.dimension_names = "y,x";
     spec.attributes = "{\"units\": \"K\"}";
@@ -91,11 +96,11 @@ void write_step(ambar_mpi_writer &writer, Rows &rows, double time) {
     spec.shape = shape;
     ambar_array temperature;
     const std::string name = std::string(group) + "/temperature";
-    check(ambar_mpi_define(&writer, name.c_str(), &spec, start, count, &temperature), ambar_mpi_last_error);
+    check(ambar_mpi_define(&writer, name.c_str(), &spec, start, count, &temperature));
     // Without the ghost cells: rows lie n + 2 values apart.
     const int64_t strides[] = {static_cast<int64_t>((rows.n + 2) * sizeof(double)), sizeof(double)};
-    check(ambar_write_strided(writer.writer, temperature, start, count, rows.cell(0, 0), strides), ambar_last_error);
-    check(ambar_mpi_commit(&writer), ambar_mpi_last_error);
+    check(ambar_write_strided(writer.writer, temperature, start, count, rows.cell(0, 0), strides));
+    check(ambar_mpi_commit(&writer));
 }
 
 }  // namespace
@@ -115,12 +120,11 @@ int main(int argc, char **argv) {
     if (step == 0) rows.begin();
     ambar_mpi_writer writer;
     check(step == 0 ? ambar_mpi_create(MPI_COMM_WORLD, argv[1], nullptr, &writer)
-                    : ambar_mpi_append(MPI_COMM_WORLD, argv[1], nullptr, &writer),
-          ambar_mpi_last_error);
+                    : ambar_mpi_append(MPI_COMM_WORLD, argv[1], nullptr, &writer));
     for (const int last = step + std::atoi(argv[2]); step < last; step++) {
         for (int iteration = 0; iteration < ITERATIONS; iteration++) rows.iterate();
         write_step(writer, rows, ITERATIONS * (step + 1.0));
     }
-    check(ambar_mpi_close(&writer), ambar_mpi_last_error);
+    check(ambar_mpi_close(&writer));
     MPI_Finalize();
 }
