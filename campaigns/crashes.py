@@ -97,8 +97,8 @@ class Disk:
         if kind in "WT":
             self._inodes[operation.inode].pending.append(operation)
         elif kind == "S":
-            node = self._inodes.get(operation.inode) or self._find(operation.path)
-            _sync(node)
+            is_file = operation.inode > 0
+            _sync(self._inodes[operation.inode] if is_file else self._find(operation.path))
         elif kind == "A":
             self.sync()
         elif kind == "C":
@@ -312,9 +312,7 @@ def images(records: list[Record], run: Run) -> Iterator[tuple[int, Record, int, 
     for case in run.cases():
         at = case // 2 if case % 2 == 0 else int(run.random(case).integers(len(prefixes)))
         record, count = prefixes[order[at % len(order)]]
-        # docs/reliability.md: directory stores are not proven against a loss of power.
-        may_be_strict = not record.name.endswith("-directory")
-        is_strict = case % 2 == 1 and may_be_strict and writings.WRITINGS[record.name].commits
+        is_strict = case % 2 == 1 and writings.WRITINGS[record.name].commits
         yield case, record, count, is_strict
 
 

@@ -3,7 +3,7 @@
  * CAMPAIGN_ROOT  only paths below this folder count
  * CAMPAIGN_LOG   where operations are recorded (none by default)
  *
- * A record is: char kind; u64 inode, offset, length; u16 sizes of two paths; u32 size of the data; then paths and data.
+ * A record is: char kind; u64 inode (0 for a folder), offset, length; u16 sizes of two paths; u32 size of the data; then paths and data.
  * Kinds: C create, W write, T truncate, R rename, X exchange, U unlink, M mkdir, D rmdir, L link, S fsync,
  * A syncfs, N note. One lock is held from before an operation until it is recorded, so that records are in order. */
 #define _GNU_SOURCE
@@ -114,10 +114,11 @@ static int of_descriptor(int fd, char *out)
     return below_root(out);
 }
 
+/* 0 for a folder, which may have got the number of a removed file. */
 static uint64_t inode(int fd)
 {
     struct stat found;
-    return fstat(fd, &found) == 0 ? (uint64_t)found.st_ino : 0;
+    return fstat(fd, &found) == 0 && !S_ISDIR(found.st_mode) ? (uint64_t)found.st_ino : 0;
 }
 
 static void put(const void *data, size_t length)

@@ -17,6 +17,7 @@ from test_cli import run
 pv = pytest.importorskip("pyvista")
 
 from vtkmodules.util.vtkAlgorithm import VTKPythonAlgorithmBase  # noqa: E402 - with PyVista
+from vtkmodules.vtkCommonCore import vtkObjectFactory  # noqa: E402
 from vtkmodules.vtkCommonDataModel import vtkDataObject  # noqa: E402
 from vtkmodules.vtkCommonExecutionModel import (  # noqa: E402
     vtkStreamingDemandDrivenPipeline,
@@ -121,6 +122,9 @@ class Solver(VTKPythonAlgorithmBase):
 
 
 def test_a_file_of_several_times(tmp_path: Path) -> None:
+    # Once `import vtk` has loaded all of VTK, it would make the parallel writer instead, which crashes
+    # where no MPI runs.
+    vtkObjectFactory.SetAllEnableFlags(False, "vtkExodusIIWriter")
     solver, writer = Solver(), vtkExodusIIWriter()
     writer.SetFileName(str(tmp_path / "flow.ex2"))
     writer.SetInputConnection(solver.GetOutputPort())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ambar import _core
+from ambar.properties import cached_property
 
 if TYPE_CHECKING:
     import numpy.typing as npt

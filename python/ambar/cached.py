@@ -128,6 +128,15 @@ _holding: list[weakref.ref[OpenedStore]] = []
 _lock = threading.Lock()
 
 
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603 - the fork has no other way to it
+    _lock = threading.Lock()
+
+
+# A thread of the parent may hold the lock that a child inherits.
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def _hold(opened: OpenedStore) -> None:
     """Hold a store open; release those that have been open for longest if there are too many."""
     with _lock:

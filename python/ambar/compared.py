@@ -7,7 +7,6 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from ambar.mesh.references import components_of, references_in
 from ambar.mesh.series import MeshSeries
 from ambar.mesh.source import Source
 from ambar.opening import open as open_path
+from ambar.properties import cached_property
 from ambar.row_comparison import RowComparison, compare_rows, table_components
 from ambar.series import Series
 from ambar.snapshot import AMR_COMPONENTS, Snapshot

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core, converted
 from ambar.bounds import ErrorBound
 from ambar.converted import Progress, refuse, shown
+from ambar.properties import cached_property
 from ambar.store import Store
 
 if TYPE_CHECKING:

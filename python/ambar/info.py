@@ -6,9 +6,9 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
+from ambar.properties import cached_property
 from ambar.units import TIMES, Units
 
 # What the values in JSON are, by the annotation of a field.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from ambar import _core
+from ambar.properties import cached_property
 from ambar.snapshot import Snapshot, StoredSource
 
 if TYPE_CHECKING:

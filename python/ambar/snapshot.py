@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ambar import _core
@@ -13,6 +12,7 @@ from ambar.amr import Amr
 from ambar.description import Description
 from ambar.info import Info, RunInfo, info_of
 from ambar.names import resolve_all
+from ambar.properties import cached_property
 from ambar.rows import Particles
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ambar import _core
 from ambar.array import Array
+from ambar.properties import cached_property
 
 
 class Store(Mapping[str, Array]):

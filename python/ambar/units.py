@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ambar.names import quantity_of
+from ambar.properties import cached_property
 
 if TYPE_CHECKING:
     import numpy as np

@@ -40,6 +40,7 @@ fn set_memory_limit(limit: Option<u64>) -> Option<u64> {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
+    memory::register(module)?;
     module.add_class::<store::Store>()?;
     module.add_class::<store::Ahead>()?;
     module.add_class::<store::Array>()?;

@@ -51,6 +51,14 @@ impl ColumnMemory {
 
 static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
+/// Makes now what the first read would make: a child forked while another thread makes it would wait
+/// for that thread.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    FROMBUFFER.import(module.py(), "numpy", "frombuffer")?;
+    module.py().get_type::<ColumnMemory>();
+    Ok(())
+}
+
 /// The column as a NumPy array that owns it: no copy, writable.
 pub fn to_numpy<'py>(py: Python<'py>, mut column: Column) -> PyResult<Bound<'py, PyAny>> {
     let start = column.bytes_mut().as_mut_ptr();

@@ -1,10 +1,10 @@
 //! What a file may ask of memory: checked before any allocation whose size the file decides.
 
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
+use crate::process::SetOnce;
 
 /// Upper bounds on sizes read from files. The defaults fit every store this library writes.
 ///
@@ -110,10 +110,11 @@ pub(crate) fn resize<T: bytemuck::Zeroable + Copy>(
 /// Bytes of memory that this process may have: the machine's, or less where its container or the shell
 /// (`ulimit -v`) limits it.
 fn machine_memory() -> u64 {
-    static FOUND: OnceLock<u64> = OnceLock::new();
-    *FOUND.get_or_init(|| {
+    // Not a `OnceLock`: a child forked while another thread asks the system would wait for that thread.
+    static FOUND: SetOnce<u64> = SetOnce::new();
+    *FOUND.get().unwrap_or_else(|| {
         let limits = [physical_memory(), address_space(), cgroup_memory()];
-        limits.into_iter().flatten().min().unwrap_or(u64::MAX)
+        FOUND.get_or_set(limits.into_iter().flatten().min().unwrap_or(u64::MAX))
     })
 }
 

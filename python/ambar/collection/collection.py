@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,6 +27,7 @@ from ambar.collection.selecting import Piece, by_family, split_by_labels
 from ambar.collection.tables import Columns, arrow_column
 from ambar.description import Description
 from ambar.locking import WriterLock, locked
+from ambar.properties import cached_property
 from ambar.store import Store
 from ambar.table import Table
 from ambar.writer import Durability, Profile, Writer, create

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ambar import _core
 from ambar.collection.family import Family
+from ambar.properties import cached_property
 
 Isel: TypeAlias = Mapping[str, Any]
 

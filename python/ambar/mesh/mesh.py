@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from ambar.mesh.array_rows import ASSOCIATIONS, Association, Rows, rows_of_array
 from ambar.mesh.extents import counts_of
 from ambar.mesh.reading import Block, Names, blocks_of, chosen_block, description_of, get_mesh
 from ambar.mesh.source import Source
+from ambar.properties import cached_property
 from ambar.regions import Bounds, Box
 from ambar.store import Store
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ambar import _core
 from ambar.mesh.references import components_of
+from ambar.properties import cached_property
 
 if TYPE_CHECKING:
     from ambar.mesh.source import Source

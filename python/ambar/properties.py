@@ -1,0 +1,35 @@
+"""Properties that are computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+_Owner = TypeVar("_Owner")
+_Value = TypeVar("_Value")
+
+
+class cached_property(Generic[_Owner, _Value]):  # noqa: N801 - as that of functools
+    """A property that is computed on first access and kept in the object's ``__dict__``.
+
+    Unlike `functools.cached_property` before Python 3.12 it holds no lock while it computes: a
+    child forked meanwhile would wait for that lock for ever. Two threads may both compute.
+    """
+
+    def __init__(self, compute: Callable[[_Owner], _Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[_Owner, _Value]: ...
+
+    @overload
+    def __get__(self, instance: _Owner, owner: type) -> _Value: ...
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        return instance.__dict__.setdefault(self._name, self._compute(instance))
