@@ -39,6 +39,7 @@ fn set_memory_limit(limit: Option<u64>) -> Option<u64> {
 /// The compiled part of the package `ambar`.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    ambar::process::prepare();
     errors::register(module)?;
     memory::register(module)?;
     module.add_class::<store::Store>()?;

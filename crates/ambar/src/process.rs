@@ -34,6 +34,16 @@ fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
 
+/// Makes now what the libraries that this one uses would make, once, in the first call of it. A child forked
+/// while another thread makes it would wait for that thread for ever, so a program that forks beside threads
+/// calls this before it starts them; the Python module does when it is imported.
+pub fn prepare() {
+    forks();
+    crc_fast::crc32_iscsi(b"");
+    crc32fast::hash(b"");
+    crossbeam_epoch::pin();
+}
+
 /// The process in which an object was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
