@@ -231,7 +231,7 @@ def _values(image: seal.Image, rng: np.random.Generator) -> None:
         with ambar.append(path, durability="none") as writer:
             writer.array(name, values, dims=old.dims, attributes=old.attributes, chunks=old.chunks)
         changed = seal.read(path)
-    image.entries = changed.entries
+    image.entries, image.sealed = changed.entries, changed.sealed
 
 
 def _changed_values(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

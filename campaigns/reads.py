@@ -1,4 +1,7 @@
-"""Every public way to read a store, for campaigns that damage stores; runs in a `Worker`."""
+"""Every public way to read a store, for campaigns that damage stores; runs in a `Worker`.
+
+Large libraries are imported here, so that no task's time is spent on them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyvista  # noqa: F401 - ambar imports it for meshes
+import xarray as xr
+from typer.testing import CliRunner
+
 import ambar
+from ambar.cli import app
+from ambar.overview import overview
 from campaigns.samples import digest
 
 LARGEST = 1 << 26
@@ -191,11 +200,6 @@ def _listed(action: Callable[[], list[Any]]) -> list[Any]:
 
 
 def _other_ways(outcome: Outcome, path: str) -> None:
-    import xarray as xr
-
-    from ambar.cli import app
-    from ambar.overview import overview
-
     attempt = outcome.attempt
     tree = attempt("open_datatree", lambda: xr.open_datatree(path, engine="ambar"))
     for node in tree.subtree if tree is not None else ():
@@ -205,12 +209,10 @@ def _other_ways(outcome: Outcome, path: str) -> None:
     attempt("references", lambda: ambar.references(path))
     attempt("read_mesh", lambda: ambar.read_mesh(path))
     for command in ("info", "ls"):
-        attempt(f"ambar {command}", _command, app, command, path)
+        attempt(f"ambar {command}", _command, command, path)
 
 
-def _command(app: Any, *words: str) -> None:
-    from typer.testing import CliRunner
-
+def _command(*words: str) -> None:
     result = CliRunner().invoke(app, list(words))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

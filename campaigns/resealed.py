@@ -23,6 +23,8 @@ def run(run: Run) -> None:
         for case in run.cases():
             rng = run.random(case)
             image = copy.deepcopy(sound[names[rng.integers(len(names))]])
+            if rng.random() < 0.25:
+                image.sealed.clear()
             changed = mutation.change_store(image, rng)
             seal.write(path, image)
             run.count("images")

@@ -167,7 +167,8 @@ def _as_directory(path: Path) -> None:
 
     image = seal.read(path)
     path.unlink()
-    seal.write(path, seal.Image(image.entries, image.commit, directory=True))
+    image.directory = True
+    seal.write(path, image)
 
 
 def _tests(name: str) -> Any:

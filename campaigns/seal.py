@@ -53,6 +53,8 @@ class Image:
     """Changes number, offset, length, entries and tail in the slots and the trailer."""
     checksums: dict[str, int] = field(default_factory=dict)
     """CRC-32 of entries, where it is to be another than the content's."""
+    sealed: set[str] = field(default_factory=set)
+    """Entries that have a seal, and a table of tags if they are shards (format, 2.3)."""
 
     @property
     def root(self) -> dict[str, Any]:
@@ -75,13 +77,16 @@ def read(path: Path) -> Image:
 
     directory = path.is_dir()
     function = independent_reader.read_directory if directory else independent_reader.read_zip
-    commit, entries, *_ = function(path)
-    return Image(dict(entries), commit, directory)
+    commit, entries, seals, *_ = function(path)
+    sealed = {key for key, seal in seals.items() if seal is not None}
+    return Image(dict(entries), commit, directory, sealed=sealed)
 
 
 def write(path: Path, image: Image) -> None:
-    """Write a store, in place of what is at the path."""
+    """Write a store with valid tags and seals, in place of what is at the path."""
     removed(path)
+    for key in image.sealed & image.entries.keys():
+        image.entries[key] = _tagged(image, key)
     if image.directory:
         _write_directory(path, image)
     else:
@@ -144,6 +149,54 @@ def with_index(data: bytes, document: dict[str, Any], index: np.ndarray) -> byte
     return data[: found[0].start] + raw + data[found[0].stop :]
 
 
+@dataclass(frozen=True)
+class _Table:
+    """The table of tags and the index of a shard."""
+
+    tags: slice
+    whole: slice
+    index: np.ndarray
+
+
+def _table(image: Image, key: str) -> _Table | None:
+    """Return where the tags of a shard are; None if the entry is not a shard that can be read."""
+    data = image.entries[key]
+    try:
+        document = array_of(image, key)
+        found = None if document is None else index_span(data, document)
+        index = None if document is None or found is None else shard_index(data, document)
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None  # a hostile document
+    if found is None or index is None:
+        return None
+    place, size = found[0], 4 * found[1]
+    first, last = place.start, place.stop
+    tags = slice(last, last + size) if first == 0 else slice(first - size, first)
+    if tags.start < 0 or tags.stop > len(data) or len(index) != found[1]:
+        return None
+    return _Table(tags, slice(min(first, tags.start), max(last, tags.stop)), index)
+
+
+def _tagged(image: Image, key: str) -> bytes:
+    """Return an entry with the tags of the chunks that its index finds."""
+    data, table = image.entries[key], _table(image, key)
+    if table is None:
+        return data
+    tags = np.frombuffer(data[table.tags], "<u4").copy()
+    for number, (start, length) in enumerate(table.index.tolist()):
+        if 0 < length <= len(data) and start <= len(data) - length:
+            tags[number] = zlib.crc32(data[start : start + length][-8:])
+    return data[: table.tags.start] + tags.tobytes() + data[table.tags.stop :]
+
+
+def seal_of(image: Image, key: str) -> int | None:
+    """Return the seal that an entry must have; None if it has none."""
+    if key not in image.sealed:
+        return None
+    data, table = image.entries[key], _table(image, key)
+    return zlib.crc32(data[-8:] if table is None else data[table.whole])
+
+
 def chunk_codecs(document: dict[str, Any]) -> list[Any]:
     """Return the codecs of an array's chunks."""
     codec = document["codecs"][0]
@@ -174,7 +227,9 @@ def zip_bytes(image: Image) -> bytes:
         sizes = (checksum, len(data), len(data), len(name))
         tail = start if key == ROOT else 0
         content += struct.pack("<4s3HI3I2H", b"PK\3\4", 20, 0x800, 0, 0x210000, *sizes, 0) + name
-        extra = struct.pack("<2HQ", 0x6D61, 8, len(content))
+        extra, seal = struct.pack("<2HQ", 0x6D61, 8, len(content)), seal_of(image, key)
+        if seal is not None:
+            extra = struct.pack("<2HQI", 0x6D61, 12, len(content), seal)
         fields = (b"PK\1\2", 0x032D, 20, 0x800, 0, 0x210000, *sizes, len(extra), 0, 0, 0)
         directory += struct.pack("<4s4HI3I5HII", *fields, 0x81A40000, start) + name + extra
         content += data
@@ -235,7 +290,9 @@ def _write_directory(path: Path, image: Image) -> None:
     lines = []
     for put, (key, data) in enumerate(sorted(image.entries.items(), key=lambda e: e[0].encode())):
         checksum = image.checksums.get(key, zlib.crc32(data))
-        lines.append(f"{checksum:08x} - {len(data)} {put} {key}\n")
+        seal = seal_of(image, key)
+        sealed = "-" if seal is None else f"{seal:08x}"
+        lines.append(f"{checksum:08x} {sealed} {len(data)} {put} {key}\n")
         # Some hostile keys cannot be files, such as one that is another's folder.
         with contextlib.suppress(OSError):
             (path / key).parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -139,9 +140,7 @@ def _status(name: str) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-def _answer(function: str, arguments: tuple[Any, ...], memory: int) -> Answer:
-    module, name = function.rsplit(".", 1)
-    act = getattr(importlib.import_module(f"campaigns.{module}"), name)
+def _answer(act: Callable[..., Any], arguments: tuple[Any, ...], memory: int) -> Answer:
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     before = _status("VmRSS")
@@ -169,7 +168,9 @@ def main() -> None:
             function, arguments = _receive(sys.stdin.buffer)
         except EOFError:
             os._exit(0)
+        module, name = function.rsplit(".", 1)
+        act = getattr(importlib.import_module(f"campaigns.{module}"), name)
         faulthandler.dump_traceback_later(seconds, exit=True)
-        answer = _answer(function, arguments, memory)
+        answer = _answer(act, arguments, memory)
         faulthandler.cancel_dump_traceback_later()
         _send(answers, answer)
