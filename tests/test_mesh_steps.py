@@ -122,8 +122,8 @@ class Solver(VTKPythonAlgorithmBase):
 
 
 def test_a_file_of_several_times(tmp_path: Path) -> None:
-    # Once `import vtk` has loaded all of VTK, it would make the parallel writer instead, which crashes
-    # where no MPI runs.
+    # Where `import vtk` has loaded all of VTK, VTK makes the parallel writer instead, which
+    # crashes without MPI.
     vtkObjectFactory.SetAllEnableFlags(False, "vtkExodusIIWriter")
     solver, writer = Solver(), vtkExodusIIWriter()
     writer.SetFileName(str(tmp_path / "flow.ex2"))
