@@ -120,10 +120,12 @@ fn for_each_point(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits::Cursor;
+    use crate::header::{Header, Mode};
     use crate::lattice::Phases;
     use crate::plan::Plan;
     use crate::regions::Layout;
-    use crate::stream::{FREE, Workspace, encode};
+    use crate::stream::{Workspace, encode};
     use crate::{blocks, decode};
 
     const SIDE: [usize; 3] = [2, 4, 8];
@@ -185,9 +187,7 @@ mod tests {
         };
         let missing: [&[[i64; 3]]; 3] = [&[[0, 0, 0]], &[[0, 1, 2], [1, 1, 1]], &[[1, 0, 0]]];
         for (missing, plan) in missing.iter().flat_map(|m| (64..192).map(move |p| (m, p))) {
-            let plan = Plan::from_byte(plan & 127)
-                .unwrap()
-                .with_planes(plan >= 128);
+            let plan = Plan::numbered(plan);
             let origins = origins(missing);
             let values: Vec<f64> = (0..64 * origins.len()).map(value).collect();
             let layout = Layout::Blocks {
@@ -196,7 +196,8 @@ mod tests {
             };
             let [mut one, mut two] = [Workspace::default(), Workspace::default()];
             let stream = encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
-            assert_eq!(stream[0], FREE);
+            let header = Header::parse(&mut Cursor(&stream)).unwrap();
+            assert!(matches!(header.mode, Mode::EntropyCoded(coding) if coding.predicts_holes));
             let mut out = vec![0.0; values.len()];
             decode(&stream, &mut out, &mut two).unwrap();
             let phases = Phases::new([4, 8, 24]);

@@ -1,4 +1,4 @@
-//! Decoding: streams taken apart, with a mind that they may hold anything.
+//! Decodes streams; the input is untrusted.
 
 use crate::bitmap::Bitmap;
 use crate::bits::Cursor;
@@ -8,9 +8,10 @@ use crate::cells::{CellRegion, Coded};
 use crate::context::{BINS, Mixture};
 use crate::decoder::Decoder;
 use crate::element::Element;
-use crate::error::{Corrupt, Result, Unsupported};
+use crate::error::{Corrupt, Result};
 use crate::frequencies::Frequencies;
 use crate::groups::{self, Groups};
+use crate::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::lattice::Phases;
 use crate::mask;
 use crate::packed;
@@ -18,9 +19,7 @@ use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
 use crate::rans;
 use crate::regions::{self, Target};
-use crate::stream::{
-    BLOCKS, BRIDGED, CELLS, FREE, GROUPED, LEVELS, LOSSLESS, MASKED, PLANES, SINGLE, Workspace,
-};
+use crate::stream::{LEVELS, Workspace};
 use crate::tables::Tables;
 use crate::validity::Validity;
 
@@ -41,13 +40,8 @@ struct Parts<'a> {
     layout: Parsed<'a>,
     shift: u32,
     plan: Plan,
-    /// Whether tokens are coded in groups.
-    grouped: bool,
-    /// Whether holes between blocks are gone over.
-    bridged: bool,
-    /// Whether states end anywhere.
-    free: bool,
-    masked: bool,
+    coding: Coding,
+    is_masked: bool,
     rest: Cursor<'a>,
 }
 
@@ -66,78 +60,56 @@ enum Parsed<'a> {
     Cells(Coded<'a>),
 }
 
-/// The bytes of a value of the type that a stream names so.
-pub(crate) fn value_size(code: u8) -> Result<usize> {
-    match code {
-        1 => Ok(4),
-        2 => Ok(8),
-        _ => Err(Corrupt("the stream holds values of no type that there is")),
-    }
-}
-
-fn parse(stream: &[u8], most: usize) -> Result<Parts<'_>> {
-    let mut cursor = Cursor::verified(stream)?;
-    let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
-    if version == 0 {
-        return Err(Corrupt("the stream is of no version that there is"));
-    }
-    if ![SINGLE, GROUPED, CELLS, PLANES, BRIDGED, FREE].contains(&version) {
-        return Err(Unsupported("the stream was written by a newer version"));
-    }
-    let of_layout = if version == CELLS { 0 } else { BLOCKS };
-    if flags & !(of_layout | MASKED | LOSSLESS) != 0 {
-        return Err(Corrupt("the stream has flags that there are not"));
-    }
-    let value_size = value_size(code)?;
+fn parse<'a>(
+    header: &Header,
+    mut cursor: Cursor<'a>,
+    coding: Coding,
+    most: usize,
+) -> Result<Parts<'a>> {
     let values = cursor.number_to(most)?;
-    let layout = if version == CELLS {
-        Parsed::Cells(Coded::parse(&mut cursor, values)?)
-    } else if flags & BLOCKS == 0 {
-        array(&mut cursor, values)?
-    } else {
-        blocks_layout(&mut cursor, values)?
+    let layout = match header.arrangement {
+        Arrangement::Array => array(&mut cursor, values)?,
+        Arrangement::Blocks => blocks_layout(&mut cursor, values)?,
+        Arrangement::Cells => Parsed::Cells(Coded::parse(&mut cursor, values)?),
     };
-    let (mut bound, mut shift) = (0.0, 0);
-    if flags & LOSSLESS == 0 {
-        bound = f64::from_bits(cursor.word()?);
-    } else {
-        shift = u32::from(cursor.byte()?);
-    }
-    if !(bound >= 0.0 && bound.is_finite()) || (bound == 0.0) != (flags & LOSSLESS != 0) {
-        return Err(Corrupt("the stream's error bound is none"));
-    }
-    if shift >= 8 * value_size as u32 {
+    let bound = bound(header, &mut cursor)?;
+    let shift = match header.is_lossless {
+        true => u32::from(cursor.byte()?),
+        false => 0,
+    };
+    if shift >= 8 * header.value_size as u32 {
         return Err(Corrupt("values have more bits that are 0 than there are"));
     }
-    let mut plan =
-        Plan::from_byte(cursor.byte()?).ok_or(Corrupt("the stream has settings of no kind"))?;
-    let fits = match version {
-        GROUPED => plan.is_quick(),
-        PLANES => !plan.is_quick() && bound > 0.0,
-        BRIDGED => bound > 0.0 && flags & !BLOCKS == 0,
-        FREE => bound > 0.0 && (flags & MASKED == 0 || !plan.is_quick()),
-        _ => true,
-    };
-    if !fits {
-        return Err(Corrupt("the stream has settings of another version"));
-    }
-    plan = plan.with_planes([PLANES, BRIDGED, FREE].contains(&version));
-    let info = Info {
-        value_size,
-        values,
-        bound,
-    };
+    let plan = Plan::from_byte(cursor.byte()?, coding.contexts)
+        .ok_or(Corrupt("reserved bits are set in the stream's plan"))?;
     Ok(Parts {
-        info,
+        info: Info {
+            value_size: header.value_size,
+            values,
+            bound,
+        },
         layout,
         shift,
         plan,
-        grouped: version == GROUPED || version != SINGLE && plan.is_quick(),
-        bridged: version == BRIDGED || version == FREE && flags & MASKED == 0,
-        free: version == FREE,
-        masked: flags & MASKED != 0,
+        coding,
+        is_masked: header.is_masked,
         rest: cursor,
     })
+}
+
+/// The absolute error bound; 0 for a lossless stream.
+pub(crate) fn bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
+    if header.is_lossless {
+        return Ok(0.0);
+    }
+    let bound = f64::from_bits(cursor.word()?);
+    if bound > 0.0 && bound.is_finite() {
+        Ok(bound)
+    } else {
+        Err(Corrupt(
+            "the stream's error bound is not finite and above 0",
+        ))
+    }
 }
 
 fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed<'a>> {
@@ -175,27 +147,32 @@ fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a
 /// What the stream says of itself. Its checksum is verified.
 ///
 /// # Errors
-/// `Corrupt`, `Unsupported`.
+/// `Corrupt`, `UnsupportedVersion`.
 pub fn inspect(stream: &[u8]) -> Result<Info> {
-    match stream.first() {
-        Some(&packed::VERSION) => packed::inspect(stream),
-        _ => Ok(parse(stream, usize::MAX)?.info),
+    let mut cursor = Cursor::verified(stream)?;
+    let header = Header::parse(&mut cursor)?;
+    match header.mode {
+        Mode::BitPacked => packed::inspect(&header, cursor),
+        Mode::EntropyCoded(coding) => Ok(parse(&header, cursor, coding, usize::MAX)?.info),
     }
 }
 
 /// Decodes a stream of exactly `out.len()` values of this type.
 ///
 /// # Errors
-/// `Corrupt` where the stream is damaged, cut short, or holds other values; `Unsupported`.
+/// `Corrupt` where the stream is damaged, cut short, or holds other values; `UnsupportedVersion`.
 pub fn decode<T: Element>(
     stream: &[u8],
     out: &mut [T],
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
-    if stream.first() == Some(&packed::VERSION) {
-        return packed::decode(stream, out, &mut workspace.packed);
-    }
-    let mut parts = parse(stream, out.len())?;
+    let mut cursor = Cursor::verified(stream)?;
+    let header = Header::parse(&mut cursor)?;
+    let coding = match header.mode {
+        Mode::BitPacked => return packed::decode(&header, cursor, out, &mut workspace.packed),
+        Mode::EntropyCoded(coding) => coding,
+    };
+    let mut parts = parse(&header, cursor, coding, out.len())?;
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
     }
@@ -211,7 +188,7 @@ pub fn decode<T: Element>(
                 of_all,
                 blocks::regions(
                     &blocks::decode_keys(places, count)?,
-                    parts.grouped || parts.plan.has_planes(),
+                    coding.contexts != Contexts::Row,
                 ),
             );
             regions.len()
@@ -221,13 +198,12 @@ pub fn decode<T: Element>(
             of_cells.len() + usize::from(cells.count < out.len())
         }
     };
-    let (fill, masks) = if parts.masked {
+    let (fill, masks) = if parts.is_masked {
         masks::<T>(&mut parts.rest, number)?
     } else {
         (0, Vec::new())
     };
-    let tells_states = parts.bridged || parts.plan.has_planes();
-    let sections = Sections::parse(parts.rest, parts.grouped, tells_states)?;
+    let sections = Sections::parse(parts.rest, parts.coding)?;
     if out.is_empty() {
         return Ok(());
     }
@@ -247,7 +223,7 @@ pub fn decode<T: Element>(
         levels: parts
             .plan
             .levels::<T>(parts.info.bound, parts.shift, LEVELS),
-        bridged: parts.bridged,
+        bridged: coding.predicts_holes,
         fill,
         masks,
         scratch: &mut workspace.walk,
@@ -262,7 +238,7 @@ pub fn decode<T: Element>(
     if let Parsed::Cells(cells) = parts.layout {
         job.cells(of_cells, cells.count, out);
     }
-    job.decoder.symbols.finish(parts.free)?;
+    job.decoder.symbols.finish()?;
     job.decoder.raw.finish()
 }
 
@@ -279,27 +255,20 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    fn parse(mut cursor: Cursor<'a>, grouped: bool, tells_states: bool) -> Result<Self> {
-        let (mut size, mut states, mut groups) = (1, rans::FEW_STATES, (0, &[][..]));
-        if grouped {
-            (size, states) = (usize::from(cursor.byte()?), rans::STATES);
-            if !(1..=groups::MOST).contains(&size) {
-                return Err(Corrupt("tokens are grouped in no way that there is"));
-            }
-            groups = (usize::from(cursor.byte()?), section(&mut cursor)?);
-        }
-        if tells_states {
-            states = usize::from(cursor.byte()?);
-            if ![rans::STATES, rans::WIDE_STATES].contains(&states) {
-                return Err(Corrupt(
-                    "tokens are coded with a number of states that there is not",
-                ));
-            }
-        }
+    fn parse(mut cursor: Cursor<'a>, coding: Coding) -> Result<Self> {
+        let mut tables = || -> Result<_> {
+            let count = usize::from(cursor.byte()?);
+            Ok((count, section(&mut cursor)?))
+        };
+        let groups = match coding.group_size {
+            1 => (0, &[][..]),
+            _ => tables()?,
+        };
+        let single = tables()?;
         let sections = Self {
-            size,
-            states,
-            tables: [(usize::from(cursor.byte()?), section(&mut cursor)?), groups],
+            size: coding.group_size,
+            states: coding.states,
+            tables: [single, groups],
             symbols: section(&mut cursor)?,
             raw: section(&mut cursor)?,
         };

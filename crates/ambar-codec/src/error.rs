@@ -1,4 +1,4 @@
-//! What can go wrong: settings that make no sense, streams that are damaged.
+//! Errors: invalid settings, damaged streams, unsupported versions.
 
 /// Why encoding or decoding failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,12 +9,15 @@ pub enum Error {
     /// The stream is damaged or was cut short.
     #[error("{0}")]
     Corrupt(&'static str),
-    /// The stream was written by a newer version.
-    #[error("{0}")]
-    Unsupported(&'static str),
+    /// The stream has this version, which is not [`VERSION`](crate::VERSION).
+    #[error("stream version {0} is not supported; this library reads version {newest}", newest = crate::VERSION)]
+    UnsupportedVersion(u8),
+    /// Reserved bits are set in the header's byte of this name, which has this value.
+    #[error("reserved bits are set in the header's {0} byte: {1:#010b}")]
+    ReservedBits(&'static str, u8),
 }
 
-pub(crate) use Error::{Corrupt, Invalid, Unsupported};
+pub(crate) use Error::{Corrupt, Invalid, UnsupportedVersion};
 
 /// The result of encoding or decoding.
 pub type Result<T> = std::result::Result<T, Error>;

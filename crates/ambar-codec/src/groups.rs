@@ -69,58 +69,46 @@ pub(crate) struct Coded {
     pub bytes: Vec<u8>,
 }
 
-/// How many states tokens are coded with.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum States {
-    /// Always so many.
-    Always(usize),
-    /// As many as suit their length, which begin with what takes the least room.
-    Suited,
-}
-
-impl States {
-    /// For symbols of so many bits.
-    fn number(self, bits: f64) -> usize {
-        match self {
-            States::Always(number) => number,
-            States::Suited if bits > 8.0 * rans::LONG => rans::WIDE_STATES,
-            States::Suited => rans::STATES,
-        }
+/// The number of states for symbols of so many bits: more where they weigh little.
+fn states_for(bits: f64) -> usize {
+    if bits > 8.0 * rans::LONG {
+        rans::WIDE_STATES
+    } else {
+        rans::STATES
     }
 }
 
 /// Codes tokens in groups of the size of which there are the fewest symbols.
-pub(crate) fn encode(symbols: &Symbols, states: States) -> Coded {
+pub(crate) fn encode(symbols: &Symbols) -> Coded {
     match best_size(symbols) {
-        2 => encode_groups::<2>(symbols, states),
-        3 => encode_groups::<3>(symbols, states),
-        4 => encode_groups::<4>(symbols, states),
-        _ => encode_singly(symbols, states),
+        2 => encode_groups::<2>(symbols, None),
+        3 => encode_groups::<3>(symbols, None),
+        4 => encode_groups::<4>(symbols, None),
+        _ => encode_singly(symbols),
     }
 }
 
 /// Codes tokens one by one.
-pub(crate) fn encode_singly(symbols: &Symbols, states: States) -> Coded {
+pub(crate) fn encode_singly(symbols: &Symbols) -> Coded {
+    encode_tokens(symbols, None)
+}
+
+/// Codes tokens one by one, with a given number of states.
+fn encode_tokens(symbols: &Symbols, states: Option<usize>) -> Coded {
     let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
     let single = histogram.tables(None);
-    let any = states == States::Suited;
-    let states = states.number(histogram.bits_under(&single));
+    let states = states.unwrap_or_else(|| states_for(histogram.bits_under(&single)));
     let slots = EncodeTables::new(&single.frequencies);
     Coded {
         size: 1,
         states,
-        bytes: slots.encode_with(
-            (states, any),
-            &single.of_bin,
-            &symbols.bins,
-            &symbols.tokens,
-        ),
+        bytes: slots.encode_with(states, &single.of_bin, &symbols.bins, &symbols.tokens),
         single,
         grouped: Tables::none(),
     }
 }
 
-fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: States) -> Coded {
+fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: Option<usize>) -> Coded {
     let (mut bins, mut groups) = (Vec::new(), Vec::new());
     for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
         let run = &symbols.tokens[*begin..begin + count];
@@ -141,15 +129,14 @@ fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: States) -> Coded 
     let histogram = Histogram::new(single_bins, single);
     let single = histogram.tables(None);
     let bits = of_groups.bits_under(&grouped) + histogram.bits_under(&single);
-    let any = states == States::Suited;
-    let states = states.number(bits);
+    let states = states.unwrap_or_else(|| states_for(bits));
     let (frequencies, of_bin) = together(&single, &grouped);
     let slots = EncodeTables::new(&frequencies);
     let [bins, all] = &ordered.all;
     Coded {
         size: SIZE,
         states,
-        bytes: slots.encode_with((states, any), &of_bin, bins, all),
+        bytes: slots.encode_with(states, &of_bin, bins, all),
         single,
         grouped,
     }
@@ -323,8 +310,6 @@ mod tests {
     use crate::properties::Random;
     use crate::slots::DecodeTables;
 
-    const STATES: States = States::Always(rans::STATES);
-
     /// Runs of two bins with single tokens between them; of `few` tokens in a hundred the size is any.
     fn symbols(few: u64, below: u64) -> Symbols {
         let mut random = Random(few + below);
@@ -365,7 +350,7 @@ mod tests {
             let bin = symbols.bins.get(*begin).copied().unwrap_or(0);
             groups.decode(&mut decoder, bin, *count, &mut tokens[*begin..]);
         }
-        decoder.finish(false).unwrap();
+        decoder.finish().unwrap();
         tokens.truncate(count);
         tokens
     }
@@ -374,10 +359,10 @@ mod tests {
     fn tokens_come_back_in_groups_of_every_size() {
         for (few, below) in [(0, 1), (1, 2), (2, 3), (5, 5), (10, 11), (100, 2)] {
             let symbols = symbols(few, below);
-            for number in [rans::FEW_STATES, rans::STATES, rans::WIDE_STATES] {
-                let states = States::Always(number);
+            for number in [rans::STATES, rans::WIDE_STATES] {
+                let states = Some(number);
                 let all = [
-                    encode_singly(&symbols, states),
+                    encode_tokens(&symbols, states),
                     encode_groups::<2>(&symbols, states),
                     encode_groups::<3>(&symbols, states),
                     encode_groups::<4>(&symbols, states),
@@ -394,7 +379,7 @@ mod tests {
     #[test]
     fn long_symbols_have_many_states() {
         for (below, states) in [(1, rans::STATES), (11, rans::WIDE_STATES)] {
-            let coded = encode(&symbols(1, below), States::Suited);
+            let coded = encode(&symbols(1, below));
             assert_eq!(coded.states, states, "{} bytes", coded.bytes.len());
         }
     }
@@ -402,11 +387,7 @@ mod tests {
     #[test]
     fn the_size_is_that_of_the_fewest_symbols() {
         for (few, below, size) in [(0, 1, 4), (1, 3, 4), (1, 5, 3), (1, 11, 2), (100, 2, 1)] {
-            assert_eq!(
-                encode(&symbols(few, below), STATES).size,
-                size,
-                "{few} {below}"
-            );
+            assert_eq!(encode(&symbols(few, below)).size, size, "{few} {below}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::context::Mixture;
 use crate::element::Element;
+use crate::header::Contexts;
 use crate::passes::{Level, Rules};
 
 /// How much tighter the bounds of coarser levels are: a factor for each level, and its limit.
@@ -19,10 +20,8 @@ pub struct Plan {
     tightening: u8,
     /// Bits of the levels, the finest lowest, that are interpolated linearly.
     linear: u8,
-    /// Whether contexts are the levels alone: quicker, and larger.
-    quick: bool,
-    /// Whether contexts come from the plane before and not from the row before: quicker, and larger.
-    planes: bool,
+    /// Where contexts come from.
+    contexts: Contexts,
     /// Whether arrays become packed streams.
     packed: bool,
 }
@@ -30,19 +29,18 @@ pub struct Plan {
 impl Plan {
     /// As a stream says it.
     pub(crate) fn to_byte(self) -> u8 {
-        self.tightening | self.linear << 2 | u8::from(self.quick) << 6
+        self.tightening | self.linear << 2
     }
 
-    /// Undoes `to_byte`.
-    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+    /// The plan of a stream with such a byte and such contexts; `None` where reserved bits are set.
+    pub(crate) fn from_byte(byte: u8, contexts: Contexts) -> Option<Self> {
         let plan = Self {
             tightening: byte & 3,
             linear: byte >> 2 & ((1 << LEVELS) - 1),
-            quick: byte >> 6 & 1 == 1,
-            planes: false,
+            contexts,
             packed: false,
         };
-        (byte >> 7 == 0).then_some(plan)
+        (byte >> (2 + LEVELS) == 0).then_some(plan)
     }
 
     /// With linear interpolation on a level.
@@ -58,29 +56,19 @@ impl Plan {
     #[must_use]
     pub fn quick(self) -> Self {
         Self {
-            quick: true,
-            planes: false,
+            contexts: Contexts::Level,
             ..self
         }
     }
 
-    /// With contexts that come from the plane before, or from the row before. Quick ones have neither.
-    pub(crate) fn with_planes(self, planes: bool) -> Self {
-        Self {
-            planes: planes && !self.quick,
-            ..self
-        }
+    /// With other contexts.
+    pub(crate) fn with_contexts(self, contexts: Contexts) -> Self {
+        Self { contexts, ..self }
     }
 
-    /// Whether contexts come from the plane before.
-    pub(crate) fn has_planes(self) -> bool {
-        self.planes
-    }
-
-    /// Whether contexts come from the row before: what is there is predicted from more then, and more that
-    /// is not there is gone over.
-    pub(crate) fn expects_rows(self) -> bool {
-        !self.quick && !self.planes
+    /// Where contexts come from.
+    pub(crate) fn contexts(self) -> Contexts {
+        self.contexts
     }
 
     /// With packed streams for arrays, whose values are not so large that they need more than 32 bits, or are
@@ -96,11 +84,6 @@ impl Plan {
     /// Whether it asks for packed streams.
     pub(crate) fn is_packed(self) -> bool {
         self.packed
-    }
-
-    /// Whether contexts are the levels alone.
-    pub(crate) fn is_quick(self) -> bool {
-        self.quick
     }
 
     /// With another tightening, 0 to 3.
@@ -120,8 +103,8 @@ impl Plan {
                     number,
                     shift,
                     step,
-                    expects: !self.quick,
-                    planes: self.planes && step > 0.0,
+                    expects: self.contexts != Contexts::Level,
+                    planes: self.contexts == Contexts::Plane && step > 0.0,
                     cubic: self.linear >> number.min(LEVELS - 1) & 1 == 0,
                 };
                 tighter *= factor;
@@ -134,4 +117,14 @@ impl Plan {
 /// Rules of the walk.
 pub(crate) fn rules<'a>(levels: &'a [Level], mixture: &'a [Mixture; 3]) -> Rules<'a> {
     Rules { mixture, levels }
+}
+
+#[cfg(test)]
+impl Plan {
+    /// The entropy-coded plans: 0 to 63 with contexts of rows, then as many of levels, then of planes.
+    pub(crate) fn numbered(number: u8) -> Self {
+        let contexts = [Contexts::Row, Contexts::Level, Contexts::Plane];
+        let plan = Self::from_byte(number % 64, contexts[usize::from(number / 64)]);
+        plan.unwrap_or_default()
+    }
 }

@@ -9,12 +9,12 @@ use crate::context::Mixture;
 use crate::element::Element;
 use crate::encoder::{Encoder, Symbols};
 use crate::error::Result;
-use crate::groups::{self, States};
+use crate::groups;
+use crate::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::mask;
 use crate::packed;
 use crate::passes::{self, Scratch};
 use crate::plan::{self, Plan};
-use crate::rans;
 use crate::regions::{self, Dense, Layout};
 use crate::slots::DecodeTables;
 use crate::tables::{Histogram, Tables};
@@ -22,25 +22,6 @@ use crate::tune::tune;
 use crate::validity::Validity;
 use crc_fast::crc32_iscsi as crc32c;
 
-/// The versions of streams: of those whose tokens are coded one by one, and of `quick` ones.
-pub(crate) const SINGLE: u8 = 1;
-pub(crate) const GROUPED: u8 = 2;
-/// The version of streams of cells, whose layout is another.
-pub(crate) const CELLS: u8 = 4;
-/// The version of streams whose classes come from the plane before.
-pub(crate) const PLANES: u8 = 5;
-/// The version of `quick` streams within a bound, and of those whose classes come from the plane before: holes
-/// between blocks are gone over, and long ones have more states. These two are only read.
-pub(crate) const BRIDGED: u8 = 6;
-/// The version of what would be of these two: states end with what takes the least room.
-pub(crate) const FREE: u8 = 7;
-/// The newest version of the streams that this library reads and writes.
-pub const VERSION: u8 = FREE;
-
-/// Bits of a stream's flags.
-pub(crate) const BLOCKS: u8 = 1;
-pub(crate) const MASKED: u8 = 2;
-pub(crate) const LOSSLESS: u8 = 4;
 /// Levels of the longest walk.
 pub(crate) const LEVELS: usize = 64;
 
@@ -117,9 +98,14 @@ fn walk<T: Element>(
     } else {
         bound
     };
-    // Without loss the row before tells more.
-    let plan = plan.with_planes(plan.has_planes() && bound > 0.0 && layout.has_planes());
-    let input = Input::new(values, layout, bound, !plan.expects_rows())?;
+    // Lossless residuals depend more on the row before.
+    let plan = match plan.contexts() {
+        Contexts::Plane if bound == 0.0 || !layout.has_planes() => {
+            plan.with_contexts(Contexts::Row)
+        }
+        _ => plan,
+    };
+    let input = Input::new(values, layout, bound, plan.contexts() != Contexts::Row)?;
     make_symbols(&input, bound, plan, workspace);
     // Where many values had to be stored as they are, the bound is below what their type resolves.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
@@ -176,8 +162,9 @@ fn make_symbols<T: Element>(
 
 /// Values on their way into a stream.
 pub(crate) struct Input<T> {
-    /// The beginning of the stream, up to the layout.
-    header: Vec<u8>,
+    arrangement: Arrangement,
+    /// The number of values, and the shape or the places.
+    layout: Vec<u8>,
     regions: Vec<Dense<T>>,
     /// The number of values.
     pub(crate) count: usize,
@@ -193,11 +180,11 @@ impl<T: Element> Input<T> {
     /// Puts values into regions: unit blocks into ones that are filled, or filled `well`.
     pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, well: bool) -> Result<Self> {
         layout.check(values.len(), bound)?;
-        let (mut version, mut header) = (SINGLE, Vec::new());
+        let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
         let (mut all, mut bridged) = (Vec::new(), false);
         let fill = commonest_nan(values);
-        match layout {
+        let arrangement = match layout {
             Layout::Array(shape) => {
                 let (inner, _) = regions::of_array(shape)?;
                 let size = regions::volume(inner).unwrap_or(0);
@@ -212,6 +199,7 @@ impl<T: Element> Input<T> {
                     valid: None,
                     slack: Vec::new(),
                 }));
+                Arrangement::Array
             }
             Layout::Blocks { side, origins } => {
                 let keys = blocks::keys(origins, *side)?;
@@ -233,13 +221,13 @@ impl<T: Element> Input<T> {
                         bridge::guide(region, *side, dense);
                     }
                 }
+                Arrangement::Blocks
             }
             Layout::Cells {
                 dimensions,
                 levels,
                 origins,
             } => {
-                version = CELLS;
                 let cells = Cells::new(*dimensions, levels, origins)?;
                 header.extend(cells.header);
                 let regions = cells.regions.iter();
@@ -251,15 +239,13 @@ impl<T: Element> Input<T> {
                     valid: None,
                     slack: Vec::new(),
                 }));
+                Arrangement::Cells
             }
-        }
-        let blocks = matches!(layout, Layout::Blocks { .. });
+        };
         let masks = fill.map(|fill| (fill, masks(fill, &mut all)));
-        let flags = if blocks { BLOCKS } else { 0 } | if masks.is_some() { MASKED } else { 0 };
-        let mut begin = vec![version, T::CODE, flags];
-        begin.extend(header);
         Ok(Self {
-            header: begin,
+            arrangement,
+            layout: header,
             regions: all,
             count: values.len(),
             shift: shift(values),
@@ -268,30 +254,26 @@ impl<T: Element> Input<T> {
         })
     }
 
-    /// The version that the stream has under a plan.
-    fn version(&self, bound: f64, plan: Plan) -> u8 {
-        let of_layout = self.header[0];
-        if of_layout == CELLS {
-            CELLS
-        } else if plan.is_quick() && (bound == 0.0 || self.masks.is_some()) {
-            GROUPED
-        } else if plan.is_quick() || plan.has_planes() {
-            FREE
-        } else {
-            of_layout
-        }
-    }
-
     /// The whole stream.
     fn stream(&self, symbols: &Symbols, bound: f64, plan: Plan) -> Vec<u8> {
-        let mut out = self.header.clone();
-        out[0] = self.version(bound, plan);
-        let states = match out[0] {
-            FREE => States::Suited,
-            _ if plan.is_quick() => States::Always(rans::STATES),
-            _ => States::Always(rans::FEW_STATES),
+        let coded = match plan.contexts() {
+            Contexts::Level => groups::encode(symbols),
+            Contexts::Row | Contexts::Plane => groups::encode_singly(symbols),
         };
-        out[2] |= if bound > 0.0 { 0 } else { LOSSLESS };
+        let header = Header {
+            value_size: T::SIZE,
+            arrangement: self.arrangement,
+            is_lossless: bound == 0.0,
+            is_masked: self.masks.is_some(),
+            mode: Mode::EntropyCoded(Coding {
+                contexts: plan.contexts(),
+                predicts_holes: self.bridged,
+                group_size: coded.size,
+                states: coded.states,
+            }),
+        };
+        let mut out = header.to_bytes().to_vec();
+        out.extend_from_slice(&self.layout);
         if bound > 0.0 {
             out.extend_from_slice(&bound.to_le_bytes());
         } else {
@@ -302,16 +284,8 @@ impl<T: Element> Input<T> {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);
         }
-        let coded = if plan.is_quick() {
-            let coded = groups::encode(symbols, states);
-            out.push(coded.size as u8);
+        if coded.size > 1 {
             write_tables(&coded.grouped, &mut out);
-            coded
-        } else {
-            groups::encode_singly(symbols, states)
-        };
-        if states == States::Suited {
-            out.push(coded.states as u8);
         }
         write_tables(&coded.single, &mut out);
         for section in [&coded.bytes[..], symbols.raw.bytes()] {
@@ -401,7 +375,12 @@ mod tests {
             let bounds = [0.0, 0.1, 0.5, 30.0, 1e300];
             let both = [false, true].map(|planes| bounds.map(|bound| (planes, bound)));
             for &(planes, bound) in both.as_flattened() {
-                let plan = Plan::default().with_planes(planes);
+                let contexts = if planes {
+                    Contexts::Plane
+                } else {
+                    Contexts::Row
+                };
+                let plan = Plan::default().with_contexts(contexts);
                 let values: Vec<f64> = (0..count).map(|i| value(i, bound)).collect();
                 let coded = if bound == 0.5 { 0.0 } else { bound };
                 let mut input = Input::new(&values, &Layout::Array(&shape), coded, false).unwrap();
@@ -427,7 +406,9 @@ mod tests {
         // A face continues a block of which one value is far from all others.
         let mut values = vec![1.0f64; 3 * 512];
         values[7] = 1e200;
-        for plan in [Plan::default().with_planes(true), Plan::default().quick()] {
+        for plan in [Contexts::Plane, Contexts::Level]
+            .map(|contexts| Plan::default().with_contexts(contexts))
+        {
             let mut input = Input::new(&values, &layout, 1e-3, true).unwrap();
             for literals in [1, 2] {
                 let mut workspace = Workspace::default();
@@ -456,8 +437,7 @@ mod tests {
         ] {
             let count = shape.iter().product();
             for (holes, plan) in (0..2).flat_map(|holes| (0..192).map(move |plan| (holes, plan))) {
-                let planes = plan >= 128;
-                let plan = Plan::from_byte(plan & 127).unwrap().with_planes(planes);
+                let plan = Plan::numbered(plan);
                 let value = |i: usize| match i % 61 {
                     _ if holes == 1 && ((i / 5).is_multiple_of(3) || i / 70 % 4 == 1) => f64::NAN,
                     3 => 1e301,

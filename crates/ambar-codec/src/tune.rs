@@ -3,6 +3,7 @@
 use crate::blocks;
 use crate::element::Element;
 use crate::error::Result;
+use crate::header::Contexts;
 use crate::plan::Plan;
 use crate::regions::{Layout, volume};
 use crate::stream::{Input, Workspace, encode, estimate};
@@ -16,8 +17,13 @@ const LEAST: usize = 1 << 13;
 /// # Errors
 /// As [`encode`](crate::encode).
 pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
-    let planes = Plan::default().with_planes(bound > 0.0 && layout.has_planes());
-    tune_with(values, layout, bound, planes)
+    let contexts = if bound > 0.0 && layout.has_planes() {
+        Contexts::Plane
+    } else {
+        Contexts::Row
+    };
+    let plan = Plan::default().with_contexts(contexts);
+    tune_with(values, layout, bound, plan)
 }
 
 /// Chooses settings for streams as small as can be: their contexts come from the row before, so that they
@@ -36,7 +42,7 @@ fn tune_with<T: Element>(
     bound: f64,
     plan: Plan,
 ) -> Result<Plan> {
-    let well = plan.has_planes();
+    let well = plan.contexts() != Contexts::Row;
     // What makes no sense is refused whatever the part.
     layout.check(values.len(), bound)?;
     let input = match layout {

@@ -94,9 +94,6 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
             }
         }
     }
-    // No encoder makes quick streams of version 1 any more.
-    let old = include_bytes!("golden/quick-1-cube-bound.stream");
-    all.push((old.to_vec(), 512));
     all
 }
 

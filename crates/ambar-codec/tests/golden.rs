@@ -1,11 +1,14 @@
-//! Streams kept: they are read for ever, and those of today are made of the same values again.
+//! Golden streams: they decode to the same values for ever, and encoders write them bit for bit.
+//!
+//! `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden` writes those that do not exist.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
-use ambar_codec::{Element, Layout, Workspace, decode, encode, tune, tune_small};
+use ambar_codec::{Element, Layout, Plan, VERSION, Workspace, decode, encode};
+use ambar_codec::{tune, tune_small};
 use std::path::PathBuf;
 
 /// Values made without functions whose rounding depends on the machine.
-fn values<T: Element>(count: usize, holes: bool) -> Vec<T> {
+fn values<T: Element>(count: usize, has_nans: bool) -> Vec<T> {
     let mut noise = 1u32;
     (0..count)
         .map(|i| {
@@ -14,7 +17,7 @@ fn values<T: Element>(count: usize, holes: bool) -> Vec<T> {
             let y = (i / 61 % 31) as f64 / 31.0;
             let smooth = 4.0 * x * (1.0 - x) + y * y * y - 0.5 * x * y;
             match i % 211 {
-                _ if holes && i / 64 % 5 == 1 => T::from_f64(f64::NAN),
+                _ if has_nans && i / 64 % 5 == 1 => T::from_f64(f64::NAN),
                 17 => T::from_f64(f64::INFINITY),
                 40 => T::from_f64(-0.0),
                 90 => T::from_f64(1e-310),
@@ -24,134 +27,89 @@ fn values<T: Element>(count: usize, holes: bool) -> Vec<T> {
         .collect()
 }
 
-/// What is made of the values of today.
+/// How values are coded.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    /// The stream that is kept, of the smallest kind.
-    Small,
-    /// Of a quick plan.
-    Quick,
-    /// A newer one: the kept one is read only.
-    QuickOfVersion1,
-    QuickOfVersion2,
-    /// The stream that is kept, of cells.
-    Cells,
-    /// A packed one.
+enum Coding {
+    /// With contexts of levels, in groups of tokens.
+    Level,
+    /// With contexts of rows.
+    Row,
+    /// With contexts of planes, where the layout has planes and there is a bound; else of rows.
+    Plane,
+    /// Bit-packed.
     Packed,
-    /// One whose classes come from the plane before: read only.
-    PlanesOfVersion5,
-    /// The same, whose holes are gone over; and a quick one.
-    BridgedOfVersion6,
-    QuickOfVersion6,
-    /// One whose classes come from the plane before, whose holes are gone over, whose states end anywhere; and a
-    /// quick one.
-    Free,
-    QuickFree,
 }
 
-impl Kind {
-    fn version(self) -> u8 {
+impl Coding {
+    fn name(self) -> &'static str {
         match self {
-            Kind::Small | Kind::QuickOfVersion1 => 1,
-            Kind::Quick | Kind::QuickOfVersion2 => 2,
-            Kind::Packed => 3,
-            Kind::Cells => 4,
-            Kind::PlanesOfVersion5 => 5,
-            Kind::BridgedOfVersion6 | Kind::QuickOfVersion6 => 6,
-            Kind::Free | Kind::QuickFree => 7,
+            Self::Level => "level",
+            Self::Row => "row",
+            Self::Plane => "plane",
+            Self::Packed => "packed",
         }
     }
 
-    /// Whether the kept stream is one that is made no more.
-    fn is_old(self) -> bool {
-        matches!(
-            self,
-            Kind::QuickOfVersion1
-                | Kind::QuickOfVersion2
-                | Kind::PlanesOfVersion5
-                | Kind::BridgedOfVersion6
-                | Kind::QuickOfVersion6
-        )
+    fn plan<T: Element>(self, values: &[T], layout: &Layout<'_>, bound: f64) -> Plan {
+        let small = tune_small(values, layout, bound).unwrap();
+        match self {
+            Self::Level => small.quick(),
+            Self::Row => small,
+            Self::Plane => tune(values, layout, bound).unwrap(),
+            Self::Packed => small.packed(),
+        }
     }
 }
+
+/// An error bound, and its name.
+type Bound = (&'static str, f64);
 
 fn check<T: Element>(
-    name: &str,
-    kind: Kind,
-    layout: &Layout<'_>,
+    coding: Coding,
+    layout: (&str, &Layout<'_>),
     count: usize,
-    (bound, holes): (f64, bool),
+    (kind, bound): Bound,
+    has_nans: bool,
 ) {
+    let name = format!("{}-{}-{kind}", coding.name(), layout.0);
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    // Streams of some versions hold the values of others.
-    let same = [
-        ("quick-1-", ""),
-        ("free-quick-box-", "quick-6-box-"),
-        ("free-quick-cube-", "quick-6-cube-"),
-        ("free-quick-", "bridged-quick-"),
-        ("free-4-", "bridged-4-"),
-        ("free-8-", "bridged-8-"),
-        ("free-", "planes-"),
-    ];
-    let of_values = same
-        .iter()
-        .find_map(|(ours, theirs)| Some(format!("{theirs}{}", name.strip_prefix(ours)?)))
-        .unwrap_or_else(|| name.to_owned());
-    let stream_path = folder.join(format!("{name}.stream"));
-    let values_path = folder.join(format!("{of_values}.values"));
-    let values = values::<T>(count, holes);
-    let small = tune_small(&values, layout, bound).unwrap();
-    let plan = match kind {
-        Kind::Small => small,
-        Kind::Quick
-        | Kind::QuickFree
-        | Kind::QuickOfVersion1
-        | Kind::QuickOfVersion2
-        | Kind::QuickOfVersion6 => small.quick(),
-        Kind::PlanesOfVersion5 | Kind::BridgedOfVersion6 | Kind::Free | Kind::Cells => {
-            tune(&values, layout, bound).unwrap()
-        }
-        Kind::Packed => small.packed(),
-    };
-    let stream = encode(
-        &values,
-        layout,
-        bound,
-        Some(plan),
-        &mut Workspace::default(),
-    )
-    .unwrap();
+    let [stream_path, values_path] =
+        ["stream", "values"].map(|suffix| folder.join(format!("{name}.{suffix}")));
+    let values = values::<T>(count, has_nans);
+    let plan = Some(coding.plan(&values, layout.1, bound));
+    let stream = encode(&values, layout.1, bound, plan, &mut Workspace::default()).unwrap();
     let mut out = vec![T::from_f64(1.0); count];
-    if !kind.is_old()
-        && !matches!(kind, Kind::Small | Kind::Cells)
-        && std::env::var_os("AMBAR_GOLDEN_WRITE").is_some()
-    {
+    let bytes = |out: &[T]| -> Vec<u8> {
+        out.iter()
+            .flat_map(|x| x.to_word().to_le_bytes()[..T::SIZE].to_vec())
+            .collect()
+    };
+    if std::env::var_os("AMBAR_GOLDEN_WRITE").is_some() && !stream_path.exists() {
         decode(&stream, &mut out, &mut Workspace::default()).unwrap();
-        let bytes = out
-            .iter()
-            .flat_map(|x| x.to_word().to_le_bytes()[..T::SIZE].to_vec());
         std::fs::write(&stream_path, &stream).unwrap();
-        if of_values == name {
-            std::fs::write(&values_path, bytes.collect::<Vec<u8>>()).unwrap();
-        }
+        std::fs::write(&values_path, bytes(&out)).unwrap();
     }
-    let kept = std::fs::read(&stream_path).unwrap();
-    decode(&kept, &mut out, &mut Workspace::default()).unwrap();
-    let expected = std::fs::read(&values_path).unwrap();
-    assert_eq!(expected.len(), count * T::SIZE, "{name}");
-    for (i, (x, bytes)) in out.iter().zip(expected.chunks_exact(T::SIZE)).enumerate() {
-        assert_eq!(
-            &x.to_word().to_le_bytes()[..T::SIZE],
-            bytes,
-            "{name}: value {i}"
-        );
+    let golden = std::fs::read(&stream_path).unwrap();
+    decode(&golden, &mut out, &mut Workspace::default()).unwrap();
+    for (i, (x, y)) in values.iter().zip(&out).enumerate() {
+        let is_near = (x.to_f64() - y.to_f64()).abs() <= bound && bound > 0.0;
+        assert!(is_near || x.to_word() == y.to_word(), "{name}: value {i}");
     }
     assert!(
-        kind.is_old() || stream == kept,
-        "{name}: another stream is made of the same values"
+        bytes(&out) == std::fs::read(&values_path).unwrap(),
+        "{name}: other values"
     );
-    assert_eq!(kept[0], kind.version(), "{name}");
+    assert!(
+        stream == golden,
+        "{name}: the same values give another stream"
+    );
+    assert_eq!(golden[0], VERSION, "{name}");
 }
+
+const EXACT: Bound = ("lossless", 0.0);
+const BOUND: Bound = ("bound", 1e-3);
+const TIGHT: Bound = ("tight", 1e-7);
+const LOOSE: Bound = ("loose", 8e-2);
 
 /// Two root cells of three, each refined at its lower corner down to a level, and a cell far out.
 fn leaves(dimensions: usize) -> (Vec<u8>, Vec<[i64; 3]>) {
@@ -172,9 +130,8 @@ fn leaves(dimensions: usize) -> (Vec<u8>, Vec<[i64; 3]>) {
     (levels, origins)
 }
 
-/// Made by the same, with version 4.
 #[test]
-fn streams_of_version_4() {
+fn cells_of_trees() {
     for dimensions in 1..=3 {
         let (levels, origins) = leaves(dimensions);
         let layout = Layout::Cells {
@@ -182,109 +139,62 @@ fn streams_of_version_4() {
             levels: &levels,
             origins: &origins,
         };
-        // Some of the values are no cells'.
+        // In two and three dimensions, the last values belong to no cell.
         let count = levels.len() + 7 * (dimensions - 1);
-        for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3), ("tight", 1e-7)] {
-            let holes = dimensions == 2;
-            let name = format!("cells{dimensions}-{kind}");
-            check::<f64>(&name, Kind::Cells, &layout, count, (bound, holes));
-            if dimensions == 3 {
-                let name = format!("cells-{kind}");
-                check::<f32>(&name, Kind::Cells, &layout, count, (bound, true));
-            }
+        let layout = (&*format!("cells{dimensions}"), &layout);
+        for bound in [EXACT, BOUND, TIGHT] {
+            check::<f64>(Coding::Row, layout, count, bound, dimensions == 2);
         }
+        check::<f32>(Coding::Level, layout, count, BOUND, dimensions == 3);
     }
 }
 
-/// Filled to 0.63: one region in version 1, several in versions 2 and 5.
+/// Filled to 0.63: one region with contexts of rows, several with others.
 const SPARSE: Layout<'_> = Layout::Blocks {
     side: [8; 3],
     origins: &[[0, 0, 0], [0, 0, 8], [0, 8, 0], [8, 0, 0], [8, 8, 8]],
 };
 
+/// Between them they have groups of every size.
 #[test]
-fn streams_of_version_1() {
-    of_all_layouts("", Kind::Small);
-}
-
-#[test]
-fn quick_streams_of_version_1() {
-    of_all_layouts("quick-1-", Kind::QuickOfVersion1);
-}
-
-/// Made by `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden`, once. Between them they have
-/// groups of every size.
-#[test]
-fn quick_streams_of_version_2() {
-    for (kind, bound) in [("lossless", 0.0), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
-        let name = |layout: &str| format!("quick-2-{layout}-{kind}");
-        let (whole, holes) = ((bound, false), (bound, true));
-        let kept = match kind {
-            "lossless" => Kind::Quick,
-            _ => Kind::QuickOfVersion2,
-        };
-        check::<f64>(&name("row"), kept, &Layout::Array(&[700]), 700, whole);
+fn contexts_of_levels() {
+    let coding = Coding::Level;
+    for bound in [EXACT, ("1", 1e-4), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
+        let row = Layout::Array(&[700]);
+        check::<f64>(coding, ("row", &row), 700, bound, false);
         let shape = Layout::Array(&[9, 14, 11]);
-        check::<f32>(&name("box"), kept, &shape, 1386, whole);
-        check::<f32>(&name("sparse"), kept, &SPARSE, 2560, whole);
+        check::<f32>(coding, ("box", &shape), 1386, bound, false);
+        check::<f32>(coding, ("sparse", &SPARSE), 2560, bound, false);
         let shape = Layout::Array(&[2, 5, 8, 13]);
-        check::<f32>(&name("boxes"), Kind::Quick, &shape, 1040, holes);
+        check::<f32>(coding, ("boxes", &shape), 1040, bound, true);
     }
+    check_long(coding);
+    check_holes(coding);
 }
 
 #[test]
-fn streams_of_version_5() {
-    of_planes("planes-", Kind::PlanesOfVersion5);
-}
-
-#[test]
-fn streams_of_version_6() {
-    of_quick_arrays("quick-6-", Kind::QuickOfVersion6);
-    of_holes("bridged-", Kind::BridgedOfVersion6);
-    of_holes("bridged-quick-", Kind::QuickOfVersion6);
-}
-
-/// Made as those of version 2. Arrays without planes, and what is without loss, have version 1.
-#[test]
-fn streams_of_version_7() {
-    of_planes("free-", Kind::Free);
-    of_quick_arrays("free-quick-", Kind::QuickFree);
-    of_holes("free-", Kind::Free);
-    of_holes("free-quick-", Kind::QuickFree);
-}
-
-/// With planes: some have many NaN.
-fn of_planes(prefix: &str, kept: Kind) {
-    for (kind, bound) in [("bound", 1e-3), ("loose", 8e-2), ("tight", 1e-7)] {
-        let name = |layout: &str| format!("{prefix}{layout}-{kind}");
-        let (whole, holes) = ((bound, false), (bound, true));
+fn contexts_of_planes() {
+    let coding = Coding::Plane;
+    for bound in [BOUND, LOOSE, TIGHT] {
         let boxes = Layout::Array(&[2, 9, 14, 11]);
-        check::<f64>(&name("boxes"), kept, &boxes, 2772, whole);
+        check::<f64>(coding, ("boxes", &boxes), 2772, bound, false);
         // Rows of more than one word of 64 points.
         let long = Layout::Array(&[3, 2, 150]);
-        check::<f32>(&name("long"), kept, &long, 900, holes);
-        check::<f64>(&name("sparse"), kept, &SPARSE, 2560, holes);
+        check::<f32>(coding, ("long", &long), 900, bound, true);
+        check::<f64>(coding, ("sparse", &SPARSE), 2560, bound, true);
     }
-    // So long that there are 32 states.
-    let cube = Layout::Array(&[30, 28, 31]);
-    let name = format!("{prefix}cube-wide");
-    check::<f32>(&name, kept, &cube, 26_040, (1e-3, false));
+    check_long(coding);
+    check_holes(coding);
 }
 
-/// Between them they have groups of every size, and one has 32 states.
-fn of_quick_arrays(prefix: &str, kept: Kind) {
-    for (kind, bound) in [("1", 1e-4), ("2", 6e-3), ("3", 1.5e-2), ("4", 8e-2)] {
-        let name = format!("{prefix}box-{kind}");
-        let shape = Layout::Array(&[9, 14, 11]);
-        check::<f64>(&name, kept, &shape, 1386, (bound, false));
-    }
+/// So long that there are 32 states.
+fn check_long(coding: Coding) {
     let cube = Layout::Array(&[30, 28, 31]);
-    let name = format!("{prefix}cube-wide");
-    check::<f32>(&name, kept, &cube, 26_040, (1e-3, false));
+    check::<f32>(coding, ("cube", &cube), 26_040, BOUND, false);
 }
 
 /// One hole has blocks before it along all dimensions, one is the first place of its region, one the last.
-fn of_holes(prefix: &str, kept: Kind) {
+fn check_holes(coding: Coding) {
     let places = (0..3).flat_map(|z| (0..2).flat_map(move |y| (0..4).map(move |x| [z, y, x])));
     let mut origins: Vec<[i64; 3]> = places
         .filter(|place| ![[1, 1, 1], [0, 0, 0], [2, 1, 3]].contains(place))
@@ -293,7 +203,7 @@ fn of_holes(prefix: &str, kept: Kind) {
         let part = |n: &i64, d: i64| (n & 1) << d | (n >> 1) << (d + 3);
         part(x, 0) | part(y, 1) | part(z, 2)
     });
-    for (kind, bound) in [("bound", 1e-3), ("loose", 8e-2), ("tight", 1e-5)] {
+    for bound in [BOUND, LOOSE, ("tight", 1e-5)] {
         for side in [[4; 3], [2, 4, 8]] {
             let origins: Vec<[i64; 3]> = origins
                 .iter()
@@ -303,18 +213,15 @@ fn of_holes(prefix: &str, kept: Kind) {
                 side,
                 origins: &origins,
             };
-            let count = origins.len() * 64;
-            let name = format!("{prefix}{}-{kind}", side[2]);
-            if matches!(kept, Kind::Free | Kind::BridgedOfVersion6) {
-                check::<f64>(&name, kept, &layout, count, (bound, false));
-            } else {
-                check::<f32>(&name, kept, &layout, count, (bound, false));
-            }
+            let name = format!("holes{}", side[2]);
+            check::<f64>(coding, (&name, &layout), origins.len() * 64, bound, false);
         }
     }
 }
 
-fn of_all_layouts(prefix: &str, kept: Kind) {
+#[test]
+fn contexts_of_rows() {
+    let coding = Coding::Row;
     let cube: Vec<[i64; 3]> = (0..8)
         .map(|i| [i >> 2, i >> 1 & 1, i & 1].map(|n| 4 * n))
         .collect();
@@ -333,47 +240,33 @@ fn of_all_layouts(prefix: &str, kept: Kind) {
             origins: &some,
         },
     );
-    for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3), ("tight", 1e-7)] {
-        let name = |layout: &str| format!("{prefix}{layout}-{kind}");
-        let (whole, holes) = ((bound, false), (bound, true));
-        check::<f64>(&name("row"), kept, &Layout::Array(&[700]), 700, whole);
-        check::<f32>(&name("plane"), kept, &Layout::Array(&[31, 29]), 899, holes);
-        check::<f64>(
-            &name("box"),
-            kept,
-            &Layout::Array(&[9, 14, 11]),
-            1386,
-            whole,
-        );
-        check::<f32>(
-            &name("boxes"),
-            kept,
-            &Layout::Array(&[3, 5, 8, 13]),
-            1560,
-            whole,
-        );
-        check::<f32>(&name("cube"), kept, &cube, 512, whole);
-        check::<f64>(&name("blocks"), kept, &some, 4096, whole);
-        check::<f64>(&name("holes"), kept, &some, 4096, holes);
+    for bound in [EXACT, BOUND, TIGHT] {
+        let row = Layout::Array(&[700]);
+        check::<f64>(coding, ("row", &row), 700, bound, false);
+        let plane = Layout::Array(&[31, 29]);
+        check::<f32>(coding, ("plane", &plane), 899, bound, true);
+        let shape = Layout::Array(&[9, 14, 11]);
+        check::<f64>(coding, ("box", &shape), 1386, bound, false);
+        let shape = Layout::Array(&[3, 5, 8, 13]);
+        check::<f32>(coding, ("boxes", &shape), 1560, bound, false);
+        check::<f32>(coding, ("blocks4", &cube), 512, bound, false);
+        check::<f64>(coding, ("blocks", &some), 4096, bound, false);
+        check::<f64>(coding, ("nans", &some), 4096, bound, true);
     }
+    check_long(coding);
 }
 
 #[test]
-fn packed_streams_of_version_3() {
-    for (kind, bound) in [("lossless", 0.0), ("bound", 1e-3)] {
-        let name = |layout: &str| format!("packed-{layout}-{kind}");
-        let (kept, whole) = (Kind::Packed, (bound, false));
-        check::<f64>(&name("row"), kept, &Layout::Array(&[2300]), 2300, whole);
-        check::<f32>(&name("plane"), kept, &Layout::Array(&[31, 61]), 1891, whole);
+fn bit_packed() {
+    let coding = Coding::Packed;
+    for bound in [EXACT, BOUND] {
+        let row = Layout::Array(&[2300]);
+        check::<f64>(coding, ("row", &row), 2300, bound, false);
+        let plane = Layout::Array(&[31, 61]);
+        check::<f32>(coding, ("plane", &plane), 1891, bound, false);
         let boxes = Layout::Array(&[2, 5, 8, 13]);
-        check::<f32>(&name("boxes"), kept, &boxes, 1040, whole);
+        check::<f32>(coding, ("boxes", &boxes), 1040, bound, false);
     }
     let row = Layout::Array(&[700]);
-    check::<f64>(
-        "packed-holes-lossless",
-        Kind::Packed,
-        &row,
-        700,
-        (0.0, true),
-    );
+    check::<f64>(coding, ("nans", &row), 700, EXACT, true);
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use ambar::{Column, DataType};
 use ambar_codec::amric::{self, Scheme};
-use ambar_codec::{Element, Layout, Plan, Workspace};
+use ambar_codec::{Element, Error, Layout, Plan, Workspace};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -46,9 +46,11 @@ impl CodecPlan {
 pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
     result
         .map_err(|error| match error {
-            ambar_codec::Error::Corrupt(message) => ambar::Error::corrupt(message),
-            ambar_codec::Error::Unsupported(message) => ambar::Error::unsupported(message),
-            ambar_codec::Error::Invalid(message) => ambar::Error::invalid(message),
+            Error::Corrupt(_) | Error::ReservedBits(..) => {
+                ambar::Error::corrupt(error.to_string())
+            }
+            Error::UnsupportedVersion(_) => ambar::Error::unsupported(error.to_string()),
+            Error::Invalid(message) => ambar::Error::invalid(message),
         })
         .or_raise()
 }

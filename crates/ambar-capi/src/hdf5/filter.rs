@@ -1,5 +1,6 @@
 //! The filter itself: a chunk in memory of malloc's becomes a packet, or a packet a chunk.
 
+use std::borrow::Cow;
 use std::ffi::{c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -60,7 +61,7 @@ pub(super) unsafe extern "C" fn filter(
         };
         done.unwrap_or_else(|message| {
             if let Some(hdf5) = Hdf5::calling() {
-                hdf5.tell(message);
+                hdf5.tell(&message);
             }
             0
         })
@@ -68,6 +69,9 @@ pub(super) unsafe extern "C" fn filter(
     // The buffer is changed only where nothing can panic any more.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(0)
 }
+
+/// What is wrong, for HDF5's error stack.
+type Message = Cow<'static, str>;
 
 /// HDF5's buffer.
 struct Memory<'a> {
@@ -82,7 +86,7 @@ impl Memory<'_> {
         unsafe { std::slice::from_raw_parts(self.buffer.cast::<u8>(), self.used) }
     }
 
-    fn encode(&mut self, values: &[c_uint], optional: bool) -> Result<usize, &'static str> {
+    fn encode(&mut self, values: &[c_uint], optional: bool) -> Result<usize, Message> {
         let options = Options::parse(values)?;
         let local = options
             .local
@@ -95,7 +99,7 @@ impl Memory<'_> {
         };
         let bytes = self.bytes();
         let packet = with_workspaces(bytes.len(), |all| packet::encode(bytes, &chunk, all));
-        match packet.map_err(text)? {
+        match packet.map_err(message)? {
             Some(packet) => self.replace(&packet),
             // HDF5 then stores the chunk as it is, and notes that the filter was left out.
             None if optional => Ok(0),
@@ -107,7 +111,7 @@ impl Memory<'_> {
     }
 
     /// Puts a packet in the place of a chunk.
-    fn replace(&mut self, packet: &[u8]) -> Result<usize, &'static str> {
+    fn replace(&mut self, packet: &[u8]) -> Result<usize, Message> {
         if packet.len() > *self.size {
             self.exchange(Allocation::new(packet.len())?);
         }
@@ -118,9 +122,9 @@ impl Memory<'_> {
         Ok(packet.len())
     }
 
-    fn decode(&mut self, values: &[c_uint]) -> Result<usize, &'static str> {
+    fn decode(&mut self, values: &[c_uint]) -> Result<usize, Message> {
         let packet = self.bytes();
-        let length = packet::decoded_length(packet).map_err(text)?;
+        let length = packet::decoded_length(packet).map_err(message)?;
         // Options that cannot be read are not needed: a packet says all of itself.
         let known = Options::parse(values)
             .ok()
@@ -128,14 +132,15 @@ impl Memory<'_> {
         if known.map_or(length > MOST, |known| known != length) {
             return Err(
                 "a chunk has another number of bytes than the dataset's chunks; the file is \
-                        damaged: restore it from a copy",
+                        damaged: restore it from a copy"
+                    .into(),
             );
         }
         if length == 0 {
-            return Err("a chunk is empty; the file is damaged: restore it from a copy");
+            return Err("a chunk is empty; the file is damaged: restore it from a copy".into());
         }
         let mut out = Allocation::new(length)?;
-        with_workspaces(length, |all| packet::decode(packet, out.bytes(), all)).map_err(text)?;
+        with_workspaces(length, |all| packet::decode(packet, out.bytes(), all)).map_err(message)?;
         self.exchange(out);
         Ok(length)
     }
@@ -199,8 +204,9 @@ fn with_workspaces<R>(bytes: usize, work: impl FnOnce(&mut Workspaces) -> R) -> 
     done
 }
 
-fn text(error: Error) -> &'static str {
+fn message(error: Error) -> Message {
     match error {
-        Error::Invalid(text) | Error::Corrupt(text) | Error::Unsupported(text) => text,
+        Error::Invalid(message) | Error::Corrupt(message) => message.into(),
+        Error::UnsupportedVersion(_) | Error::ReservedBits(..) => error.to_string().into(),
     }
 }

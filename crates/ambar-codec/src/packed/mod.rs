@@ -18,16 +18,13 @@ mod tests;
 
 use self::exceptions::Exceptions;
 use crate::bits::{Cursor, write_number};
-use crate::decode::{Info, value_size};
+use crate::decode::{self, Info};
 use crate::element::Element;
-use crate::error::{Corrupt, Result, Unsupported};
+use crate::error::{Corrupt, Result};
+use crate::header::{Arrangement, Header, Mode};
 use crate::regions::volume_of;
-use crate::stream::LOSSLESS;
 use block::{BLOCK, Buffers, Halves};
 use crc_fast::crc32_iscsi as crc32c;
-
-/// The version of these streams.
-pub(crate) const VERSION: u8 = 3;
 
 /// What a block's words are.
 const STEPS: u8 = 0;
@@ -59,7 +56,14 @@ pub(crate) fn encode<T: Element>(
     let start = out.len();
     out.reserve(most_bytes(values.len() * T::SIZE));
     let lossless = bound == 0.0;
-    out.extend([VERSION, T::CODE, if lossless { LOSSLESS } else { 0 }]);
+    let header = Header {
+        value_size: T::SIZE,
+        arrangement: Arrangement::Array,
+        is_lossless: lossless,
+        is_masked: false,
+        mode: Mode::BitPacked,
+    };
+    out.extend(header.to_bytes());
     write_number(values.len() as u64, out);
     write_number(shape.len() as u64, out);
     shape.iter().for_each(|n| write_number(*n as u64, out));
@@ -131,25 +135,11 @@ struct Head<'a> {
     rest: Cursor<'a>,
 }
 
-fn parse(stream: &[u8], most: usize) -> Result<Head<'_>> {
-    let mut cursor = Cursor::verified(stream)?;
-    let [version, code, flags] = [cursor.byte()?, cursor.byte()?, cursor.byte()?];
-    if version != VERSION {
-        return Err(Unsupported("the stream was written by a newer version"));
-    }
-    if flags & !LOSSLESS != 0 {
-        return Err(Corrupt("the stream has flags that there are not"));
-    }
-    let value_size = value_size(code)?;
+fn parse<'a>(header: &Header, mut cursor: Cursor<'a>, most: usize) -> Result<Head<'a>> {
     let values = cursor.number_to(most)?;
     let shape = shape_of(&mut cursor, values)?;
-    let mut bound = 0.0;
-    if flags & LOSSLESS == 0 {
-        bound = f64::from_bits(cursor.word()?);
-        if !(bound > 0.0 && bound.is_finite()) {
-            return Err(Corrupt("the stream's error bound is none"));
-        }
-    }
+    let bound = decode::bound(header, &mut cursor)?;
+    let value_size = header.value_size;
     Ok(Head {
         info: Info {
             value_size,
@@ -173,18 +163,23 @@ fn shape_of(cursor: &mut Cursor<'_>, values: usize) -> Result<Vec<usize>> {
     Ok(shape)
 }
 
-/// What a stream says of itself. Its checksum is verified.
-pub(crate) fn inspect(stream: &[u8]) -> Result<Info> {
-    Ok(parse(stream, usize::MAX)?.info)
+/// Describes a stream whose checksum is verified.
+pub(crate) fn inspect(header: &Header, cursor: Cursor<'_>) -> Result<Info> {
+    Ok(parse(header, cursor, usize::MAX)?.info)
 }
 
-/// Decodes a stream of exactly `out.len()` values of this type.
-pub(crate) fn decode<T: Element>(stream: &[u8], out: &mut [T], memory: &mut Memory) -> Result<()> {
+/// Decodes what follows the header in a stream of exactly `out.len()` values of this type.
+pub(crate) fn decode<T: Element>(
+    header: &Header,
+    cursor: Cursor<'_>,
+    out: &mut [T],
+    memory: &mut Memory,
+) -> Result<()> {
     let Head {
         info,
         shape,
         mut rest,
-    } = parse(stream, out.len())?;
+    } = parse(header, cursor, out.len())?;
     if info.values != out.len() || info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
     }

@@ -9,7 +9,7 @@ mod padding;
 
 use crate::bits::{Cursor, write_number};
 use crate::element::Element;
-use crate::error::{Corrupt, Invalid, Result, Unsupported};
+use crate::error::{Corrupt, Invalid, Result, UnsupportedVersion};
 use crate::regions::{Layout, volume_of};
 use crate::stream::{Workspace, encode as encode_stream};
 use bytemuck::Pod;
@@ -266,7 +266,7 @@ fn parse(packet: &[u8]) -> Result<Parts<'_>> {
     let mut rest = Cursor(body);
     let [version, form, code, flags] = [rest.byte()?, rest.byte()?, rest.byte()?, rest.byte()?];
     if version != VERSION || form > BYTES {
-        return Err(Unsupported("the chunk was written by a newer version"));
+        return Err(UnsupportedVersion(version));
     }
     if flags & !BIG_ENDIAN != 0 {
         return Err(Corrupt("the chunk has flags that there are not"));
@@ -293,7 +293,7 @@ fn parse(packet: &[u8]) -> Result<Parts<'_>> {
 /// verified.
 ///
 /// # Errors
-/// `Corrupt`, `Unsupported`.
+/// `Corrupt`, `UnsupportedVersion`.
 pub fn decoded_length(packet: &[u8]) -> Result<usize> {
     Ok(parse(packet)?.length)
 }
@@ -302,7 +302,7 @@ pub fn decoded_length(packet: &[u8]) -> Result<usize> {
 ///
 /// # Errors
 /// `Corrupt` where the packet is damaged, cut short, or holds another number of bytes;
-/// `Unsupported`.
+/// `UnsupportedVersion`.
 pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Result<()> {
     let parts = parse(packet)?;
     if parts.length != out.len() {

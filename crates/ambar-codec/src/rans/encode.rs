@@ -1,7 +1,7 @@
 //! Encoding symbols, the last first.
 
 use crate::frequencies::{BITS, Frequencies, SLOTS, starts};
-use crate::rans::{FEW_STATES, LOWEST, STATES, WIDE_STATES};
+use crate::rans::{LOWEST, STATES, WIDE_STATES};
 
 /// What encoding a symbol takes. Division by its frequency is done by a product, which is exact for
 /// states of 32 bits.
@@ -79,19 +79,17 @@ impl EncodeTables {
         }
     }
 
-    /// Encodes `symbols` with so many states: `STATES`, `FEW_STATES` or `WIDE_STATES`. These begin with what
-    /// takes the least room where they may be `any`, else with `LOWEST`.
+    /// Encodes `symbols` with `states` rANS states, `STATES` or `WIDE_STATES`.
     pub(crate) fn encode_with(
         &self,
-        (states, any): (usize, bool),
+        states: usize,
         of_bin: &[u8],
         bins: &[u8],
         symbols: &[u8],
     ) -> Vec<u8> {
         match states {
-            WIDE_STATES => self.encode::<WIDE_STATES>(any, of_bin, bins, symbols),
-            STATES => self.encode::<STATES>(any, of_bin, bins, symbols),
-            _ => self.encode::<FEW_STATES>(any, of_bin, bins, symbols),
+            WIDE_STATES => self.encode::<WIDE_STATES>(of_bin, bins, symbols),
+            _ => self.encode::<STATES>(of_bin, bins, symbols),
         }
     }
 
@@ -105,15 +103,13 @@ impl EncodeTables {
     /// frequency 0 must not occur.
     pub(super) fn encode<const N: usize>(
         &self,
-        any: bool,
         of_bin: &[u8],
         bins: &[u8],
         symbols: &[u8],
     ) -> Vec<u8> {
         let pairs = bins.iter().zip(symbols);
         let step = |i: usize| self.step(of_bin, bins[i], symbols[i]);
-        let first = any.then(|| first_states(step, symbols.len())).flatten();
-        let mut states = first.unwrap_or([LOWEST; N]);
+        let mut states = first_states(step, symbols.len()).unwrap_or([LOWEST; N]);
         // Filled from the end. Every symbol gives one word away at most.
         let mut words = vec![[0u8; 2]; symbols.len()];
         let mut free = words.len();

@@ -1,4 +1,4 @@
-//! Static entropy coding: four, eight or 32 interleaved rANS states, tables chosen by context.
+//! Static entropy coding: 8 or 32 interleaved rANS states, with a table for each context.
 //!
 //! Source of the method: J. Duda, "Asymmetric numeral systems" (arXiv:1311.2540); the word-wise
 //! renormalisation and the interleaving follow F. Giesen, "Interleaved entropy coders"
@@ -13,14 +13,11 @@ use crate::wide::{self, Words};
 mod encode;
 pub(crate) use encode::EncodeTables;
 
-/// States side by side, so that the processor has so many chains of instructions to go on with: in
-/// streams of version 2.
+/// Interleaved states of a short stream: independent chains of instructions for a scalar decoder.
 pub(crate) const STATES: usize = 8;
-/// In streams of version 1.
-pub(crate) const FEW_STATES: usize = 4;
-/// In those of versions 5 to 7 that are long: for vectors.
+/// Interleaved states of a long stream, for vector instructions.
 pub(crate) const WIDE_STATES: usize = 32;
-/// Bytes of coded symbols beside which so many states weigh little.
+/// Bytes of coded symbols from which on a stream has `WIDE_STATES`.
 pub(crate) const LONG: f64 = 64.0 * WIDE_STATES as f64;
 /// Words are read seldom where there is less than a byte of them for so many symbols.
 const SELDOM: usize = 6;
@@ -40,8 +37,8 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of what [`EncodeTables::encode`] wrote, about `count` symbols, with `STATES` states,
-    /// `FEW_STATES` or `WIDE_STATES`.
+    /// A decoder of what [`EncodeTables::encode`] wrote, about `count` symbols, with `STATES` or
+    /// `WIDE_STATES` states.
     pub(crate) fn new(
         of_bins: &'a OfBins<'a>,
         bytes: &'a [u8],
@@ -71,8 +68,7 @@ impl<'a> Decoder<'a> {
     pub(crate) fn decode(&mut self, bins: &[u8], symbols: &mut [u8]) {
         match self.lanes {
             WIDE_STATES => self.decode_wide(bins, symbols),
-            STATES => self.decode_with::<STATES>(bins, symbols),
-            _ => self.decode_with::<FEW_STATES>(bins, symbols),
+            _ => self.decode_with::<STATES>(bins, symbols),
         }
     }
 
@@ -80,8 +76,7 @@ impl<'a> Decoder<'a> {
     pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
         match self.lanes {
             WIDE_STATES => self.decode_alike_wide(bin, symbols),
-            STATES => self.decode_alike_with::<STATES>(bin, symbols),
-            _ => self.decode_alike_with::<FEW_STATES>(bin, symbols),
+            _ => self.decode_alike_with::<STATES>(bin, symbols),
         }
     }
 
@@ -258,11 +253,9 @@ impl<'a> Decoder<'a> {
         self.position += position as usize - begin as usize;
     }
 
-    /// Checks that exactly all words were read, and that the states are those that the encoder may have begun
-    /// with: `any` up to `LOWEST`, or just that.
-    pub(crate) fn finish(&self, any: bool) -> Result<()> {
-        let first = |state: &u32| *state == LOWEST || any && *state < LOWEST;
-        if self.position == self.words.len() && self.states.iter().all(first) {
+    /// Checks that exactly all words were read, and that no state is above `LOWEST`, where the encoder began.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.position == self.words.len() && self.states.iter().all(|state| *state <= LOWEST) {
             Ok(())
         } else {
             Err(Corrupt("the coded symbols end where they should not"))
@@ -326,7 +319,6 @@ mod tests {
     #[test]
     fn symbols_come_back_in_pieces() {
         come_back::<STATES>();
-        come_back::<FEW_STATES>();
         come_back::<WIDE_STATES>();
         narrowly(come_back::<WIDE_STATES>);
     }
@@ -361,32 +353,24 @@ mod tests {
                 })
                 .collect();
             let encoder = EncodeTables::new(&contexts);
-            let [fixed, bytes] =
-                [false, true].map(|any| encoder.encode::<N>(any, &of_bin, &bins, &symbols));
-            let saved = fixed.len() - bytes.len();
-            assert!(
-                saved >= if length < 5000 { 0 } else { N / 2 },
-                "{N} {spread} {length}"
-            );
+            let bytes = encoder.encode::<N>(&of_bin, &bins, &symbols);
             let mut tables = DecodeTables::default();
             tables.set(&contexts).unwrap();
             let of_bins = tables.of_bins(&of_bin);
-            for (bytes, any) in [(fixed, false), (bytes, true)] {
-                let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len(), N).unwrap();
-                assert!(length < 5000 || decoder.seldom == (spread == 1));
-                let (mut out, mut at) = (vec![0; symbols.len()], 0);
-                while at < out.len() {
-                    let end = (at + 1 + (draw(70) as usize)).min(out.len());
-                    if alike {
-                        decoder.decode_alike(1, &mut out[at..end]);
-                    } else {
-                        decoder.decode(&bins[at..end], &mut out[at..end]);
-                    }
-                    at = end;
+            let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len(), N).unwrap();
+            assert!(length < 5000 || decoder.seldom == (spread == 1));
+            let (mut out, mut at) = (vec![0; symbols.len()], 0);
+            while at < out.len() {
+                let end = (at + 1 + (draw(70) as usize)).min(out.len());
+                if alike {
+                    decoder.decode_alike(1, &mut out[at..end]);
+                } else {
+                    decoder.decode(&bins[at..end], &mut out[at..end]);
                 }
-                decoder.finish(any).unwrap();
-                assert!(out == symbols, "{N} {spread} {alike} {any}");
+                at = end;
             }
+            decoder.finish().unwrap();
+            assert!(out == symbols, "{N} {spread} {alike}");
         }
     }
 }

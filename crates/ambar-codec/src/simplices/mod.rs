@@ -20,7 +20,7 @@ mod walk;
 
 use crate::binary::{BinaryDecoder, BinaryEncoder};
 use crate::bits::{Cursor, write_number};
-use crate::error::{Corrupt, Invalid, Result, Unsupported};
+use crate::error::{Corrupt, Invalid, Result, UnsupportedVersion};
 use crc_fast::crc32_iscsi as crc32c;
 use facets::Facet;
 use known::Known;
@@ -137,7 +137,7 @@ fn parse(stream: &[u8]) -> Result<Parts<'_>> {
         cursor.byte()?,
     ];
     if version != VERSION {
-        return Err(Unsupported("the stream was written by a newer version"));
+        return Err(UnsupportedVersion(version));
     }
     let (value_size, width) = (usize::from(size), usize::from(width));
     if !matches!(value_size, 4 | 8) || !WIDTHS.contains(&width) {
@@ -167,7 +167,7 @@ fn parse(stream: &[u8]) -> Result<Parts<'_>> {
 /// What the stream says of itself. Its checksum is verified.
 ///
 /// # Errors
-/// `Corrupt`, `Unsupported`.
+/// `Corrupt`, `UnsupportedVersion`.
 pub fn inspect(stream: &[u8]) -> Result<Info> {
     let parts = parse(stream)?;
     Ok(Info {
@@ -180,7 +180,7 @@ pub fn inspect(stream: &[u8]) -> Result<Info> {
 /// Decodes a stream of exactly `out.len()` corners of this type, whatever the width of their rows.
 ///
 /// # Errors
-/// `Corrupt` where the stream is damaged, cut short, or holds other values; `Unsupported`.
+/// `Corrupt` where the stream is damaged, cut short, or holds other values; `UnsupportedVersion`.
 pub fn decode<T: Corner>(stream: &[u8], out: &mut [T], workspace: &mut Workspace) -> Result<()> {
     T::decode(stream, out, workspace)
 }

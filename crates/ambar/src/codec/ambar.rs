@@ -139,13 +139,14 @@ fn refused(dtype: &DataType) -> Error {
 
 /// A codec's error as the library's.
 pub(super) fn failed(error: ambar_codec::Error) -> Error {
+    use ambar_codec::Error::{Corrupt, Invalid, ReservedBits, UnsupportedVersion};
     match error {
-        ambar_codec::Error::Invalid(what) => Error::invalid(what),
-        ambar_codec::Error::Corrupt(what) => {
-            Error::corrupt(format!("{what}; restore the file from a copy"))
+        Invalid(message) => Error::invalid(message),
+        Corrupt(_) | ReservedBits(..) => {
+            Error::corrupt(format!("{error}; restore the file from a copy"))
         }
-        ambar_codec::Error::Unsupported(what) => {
-            Error::unsupported(format!("{what}: use a newer version of ambar"))
+        UnsupportedVersion(_) => {
+            Error::unsupported(format!("{error}; use a newer version of ambar"))
         }
     }
 }
