@@ -46,9 +46,7 @@ impl CodecPlan {
 pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
     result
         .map_err(|error| match error {
-            Error::Corrupt(_) | Error::ReservedBits(..) => {
-                ambar::Error::corrupt(error.to_string())
-            }
+            Error::Corrupt(_) | Error::ReservedBits(..) => ambar::Error::corrupt(error.to_string()),
             Error::UnsupportedVersion(_) => ambar::Error::unsupported(error.to_string()),
             Error::Invalid(message) => ambar::Error::invalid(message),
         })

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::bits::{Cursor, write_number};
+use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Result};
 
 /// Bits of the longest code.

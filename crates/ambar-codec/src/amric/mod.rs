@@ -14,8 +14,8 @@ mod regression;
 #[cfg(test)]
 mod tests;
 
-use crate::bits::{Cursor, write_number};
 use crate::element::Element;
+use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Invalid, Result};
 use quantise::{Decoding, Encoding};
 

@@ -3,8 +3,8 @@
 
 use super::quantise::{Decoding, Encoding, Residuals};
 use super::{read_body, write_body};
-use crate::bits::Cursor;
 use crate::element::Element;
+use crate::entropy::bitio::Cursor;
 use crate::error::Result;
 
 /// Values of a chunk: AMReX's default.

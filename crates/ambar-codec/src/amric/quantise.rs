@@ -1,8 +1,8 @@
 //! Residuals as whole multiples of twice the bound, or the value itself: SZ's linear quantiser.
 
 use super::huffman;
-use crate::bits::{Cursor, write_number};
 use crate::element::Element;
+use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Result};
 
 /// Residuals lie below this many steps; the symbol of a residual of 0. Symbol 0: the value itself.

@@ -4,8 +4,8 @@
 //! of scientific datasets" (Big Data 2018), for the regression and the choice between the two.
 
 use super::quantise::{Decoding, Encoding, Residuals};
-use crate::bits::{Cursor, write_number};
 use crate::element::Element;
+use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Result};
 
 /// What Lorenzo's prediction from decoded values is worse by than from exact ones, in bounds.

@@ -18,8 +18,8 @@ mod tests;
 mod values;
 mod walk;
 
-use crate::binary::{BinaryDecoder, BinaryEncoder};
-use crate::bits::{Cursor, write_number};
+use crate::entropy::bitio::{Cursor, write_number};
+use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder};
 use crate::error::{Corrupt, Invalid, Result, UnsupportedVersion};
 use crc_fast::crc32_iscsi as crc32c;
 use facets::Facet;

@@ -2,7 +2,7 @@
 
 use super::places::Distances;
 use super::side::{Coder, Magnitudes};
-use crate::binary::Probability;
+use crate::entropy::range_coder::Probability;
 
 /// Corners of a cell at most.
 pub(super) const MOST: usize = 4;

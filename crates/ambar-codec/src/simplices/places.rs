@@ -128,7 +128,7 @@ fn nth(word: u64, number: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binary::{BinaryDecoder, BinaryEncoder};
+    use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder};
 
     #[test]
     fn bits_are_found() {

@@ -1,6 +1,6 @@
 //! The two sides of a walk: one writes what it knows, the other reads it.
 
-use crate::binary::{BinaryDecoder, BinaryEncoder, Probability};
+use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
 
 /// Bits below the highest one of a number that follow what was coded; all others are taken to be noise.
 const LEARNT: u32 = 3;

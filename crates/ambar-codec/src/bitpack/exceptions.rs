@@ -1,0 +1,50 @@
+//! Values for which there is no integer: their places, and their bits.
+
+use crate::element::Element;
+use crate::entropy::bitio::{Cursor, write_number};
+use crate::error::{Corrupt, Result};
+
+/// Places of values that stand for themselves, in order.
+#[derive(Default)]
+pub(super) struct Exceptions(Vec<usize>);
+
+impl Exceptions {
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub fn push(&mut self, at: usize) {
+        self.0.push(at);
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Appends how many there are, and for each how many values lie between it and the one before, and its
+    /// bits.
+    pub fn write<T: Element>(&self, values: &[T], out: &mut Vec<u8>) {
+        write_number(self.0.len() as u64, out);
+        let mut next = 0;
+        for at in &self.0 {
+            write_number((at - next) as u64, out);
+            out.extend_from_slice(&values[*at].to_word().to_le_bytes()[..T::SIZE]);
+            next = at + 1;
+        }
+    }
+}
+
+/// Puts the exceptions into their places.
+pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result<()> {
+    let (count, mut next) = (cursor.number_to(out.len())?, 0);
+    for _ in 0..count {
+        let at = cursor.number_to(out.len())?.saturating_add(next);
+        let mut word = [0; 8];
+        word[..T::SIZE].copy_from_slice(cursor.bytes(T::SIZE)?);
+        let place = out.get_mut(at);
+        *place.ok_or(Corrupt("a value lies outside of the array"))? =
+            T::from_word(u64::from_le_bytes(word));
+        next = at + 1;
+    }
+    Ok(())
+}

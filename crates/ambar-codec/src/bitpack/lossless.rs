@@ -1,0 +1,137 @@
+//! Blocks of values without loss: integers with a fixed point where there is one, or the bits in order.
+
+use super::block::{self, BLOCK, Buffers, Halves};
+use super::choose_order::{self, Costs};
+use super::exceptions::Exceptions;
+use super::{FIXED, ORDERED, fixed_point};
+use crate::element::Element;
+use crate::entropy::bitio::Cursor;
+use crate::error::{Corrupt, Result};
+
+/// Values of a block that may be exceptions; with more it gets the bits in order.
+const MOST_ODD: usize = 16;
+
+/// How often differences are taken of integers of either kind.
+struct Orders {
+    /// `None` where the bits in order are smaller.
+    fixed: Option<usize>,
+    ordered: usize,
+}
+
+/// Makes the integers of a block with a fixed point: its exponent, and calls `except` for the places of
+/// values that have none.
+fn fix<T: Element>(values: &[T], words: &mut [u64], except: &mut impl FnMut(usize)) -> Option<i32> {
+    let mut plain = [0.0; BLOCK];
+    let plain = &mut plain[..values.len()];
+    for (plain, value) in plain.iter_mut().zip(values) {
+        *plain = value.to_f64();
+    }
+    if let Some(exponent) = fixed_point::fix(plain, words) {
+        return Some(exponent);
+    }
+    let odd = plain
+        .iter()
+        .filter(|value| fixed_point::is_odd(**value))
+        .count();
+    if odd == 0 || odd > MOST_ODD {
+        return None;
+    }
+    // What is near takes their places: 0, or the value before.
+    let mut last = 0.0;
+    for value in plain.iter_mut() {
+        *value = match *value {
+            value if !fixed_point::is_odd(value) => value,
+            value if value.abs() < 1.0 => 0.0,
+            _ => last,
+        };
+        last = *value;
+    }
+    let exponent = fixed_point::fix(plain, words)?;
+    let odd = |value: &T| fixed_point::is_odd(value.to_f64());
+    let places = (0..values.len()).filter(|at| odd(&values[*at]));
+    places.for_each(except);
+    Some(exponent)
+}
+
+fn order_bits<T: Element>(values: &[T], words: &mut [u64]) {
+    for (word, value) in words.iter_mut().zip(values) {
+        *word = fixed_point::bits_in_order(*value);
+    }
+}
+
+/// Appends all blocks.
+pub(super) fn write<T: Element>(values: &[T], exceptions: &mut Exceptions, out: &mut Vec<u8>) {
+    let mut buffers = Buffers::<u64>::default();
+    let chosen = choose(values, &mut buffers);
+    for (number, values) in values.chunks(BLOCK).enumerate() {
+        let count = values.len();
+        let mut except = |at| exceptions.push(number * BLOCK + at);
+        let words = &mut buffers.words[..count];
+        let fixed = chosen
+            .fixed
+            .and_then(|order| Some((order, fix(values, words, &mut except)?)));
+        let order = if let Some((order, exponent)) = fixed {
+            let order = order.min(count - 1);
+            out.push(order as u8 | FIXED << 4);
+            out.extend((exponent as i16).to_le_bytes());
+            order
+        } else {
+            order_bits(values, words);
+            let order = chosen.ordered.min(count - 1);
+            out.push(order as u8 | ORDERED << 4);
+            order
+        };
+        block::write(&mut buffers, count, order, out);
+    }
+}
+
+/// Chooses by a few blocks.
+fn choose<T: Element>(values: &[T], buffers: &mut Buffers<u64>) -> Orders {
+    let mut fixed = Costs::default();
+    // Of the blocks with a fixed point, and of all.
+    let (mut same, mut all) = (Costs::default(), Costs::default());
+    for sample in choose_order::samples(values.len()) {
+        let values = &values[sample];
+        order_bits(values, &mut buffers.words);
+        let ordered = choose_order::costs(buffers, values.len());
+        all.add(&ordered);
+        if fix(values, &mut buffers.words, &mut |_| ()).is_some() {
+            same.add(&ordered);
+            fixed.add(&choose_order::costs(buffers, values.len()));
+        }
+    }
+    Orders {
+        fixed: (fixed.least() <= same.least()).then(|| fixed.order()),
+        ordered: all.order(),
+    }
+}
+
+/// Reads all blocks.
+pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result<()> {
+    let mut words = [0; BLOCK];
+    let mut halves = Halves::default();
+    for values in out.chunks_mut(BLOCK) {
+        let words = &mut words[..values.len()];
+        let byte = cursor.byte()?;
+        let order = usize::from(byte & 15);
+        match byte >> 4 {
+            FIXED => {
+                let exponent = [cursor.byte()?, cursor.byte()?];
+                let exponent = i32::from(i16::from_le_bytes(exponent));
+                if !fixed_point::is_exponent(exponent) {
+                    return Err(Corrupt("a block has an exponent that there is not"));
+                }
+                block::read(cursor, order, words, &mut halves)?;
+                fixed_point::unfix(words, exponent, values);
+            }
+            ORDERED => {
+                block::read(cursor, order, words, &mut halves)?;
+                for (value, word) in values.iter_mut().zip(words) {
+                    *value = fixed_point::from_bits_in_order(*word);
+                }
+            }
+            _ => return Err(Corrupt("a block is of no kind that there is")),
+        }
+    }
+    Ok(())
+}

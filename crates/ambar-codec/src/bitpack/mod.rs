@@ -1,0 +1,249 @@
+//! Packed streams: encoded and decoded near the speed of memory, and larger than those of the walk.
+//!
+//! Values become integers, whose differences are packed with as many bits as the widest of a group has:
+//! no entropy coder, no contexts, and loops that processors do for several values at once.
+
+mod block;
+mod choose_order;
+mod differences;
+mod exceptions;
+mod fixed_point;
+mod lanes;
+mod lossless;
+mod steps;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+use self::exceptions::Exceptions;
+use crate::domain::regions::volume_of;
+use crate::element::Element;
+use crate::entropy::bitio::{Cursor, write_number};
+use crate::error::{Corrupt, Result};
+use crate::stream::decode::{self, Info};
+use crate::stream::header::{Arrangement, Header, Mode};
+use block::{BLOCK, Buffers, Halves};
+use crc_fast::crc32_iscsi as crc32c;
+
+/// What a block's words are.
+const STEPS: u8 = 0;
+const FIXED: u8 = 1;
+const ORDERED: u8 = 2;
+
+/// Memory that is kept from stream to stream.
+#[derive(Default)]
+pub(crate) struct Memory {
+    words: Vec<u32>,
+    exceptions: Exceptions,
+}
+
+/// Bytes that a stream of so many bytes of values takes at most, and its checksum behind it.
+#[must_use]
+pub fn most_bytes(raw: usize) -> usize {
+    raw + raw / 16 + 512
+}
+
+/// Appends the stream of an array to `out`; false, and nothing appended, where another kind of stream suits
+/// the values better: where many are too large for the bound, or none.
+pub(crate) fn encode<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    memory: &mut Memory,
+    out: &mut Vec<u8>,
+) -> bool {
+    let start = out.len();
+    out.reserve(most_bytes(values.len() * T::SIZE));
+    let lossless = bound == 0.0;
+    let header = Header {
+        value_size: T::SIZE,
+        arrangement: Arrangement::Array,
+        is_lossless: lossless,
+        is_masked: false,
+        mode: Mode::BitPacked,
+    };
+    out.extend(header.to_bytes());
+    write_number(values.len() as u64, out);
+    write_number(shape.len() as u64, out);
+    shape.iter().for_each(|n| write_number(*n as u64, out));
+    memory.exceptions.clear();
+    if lossless {
+        lossless::write(values, &mut memory.exceptions, out);
+    } else {
+        out.extend_from_slice(&bound.to_le_bytes());
+        if !within_bound(values, shape, bound, memory, out) {
+            out.truncate(start);
+            return false;
+        }
+    }
+    memory.exceptions.write(values, out);
+    let checksum = crc32c(&out[start..]);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    true
+}
+
+/// Appends the blocks of values within a bound, unless too many are exceptions.
+fn within_bound<T: Element>(
+    values: &[T],
+    shape: &[usize],
+    bound: f64,
+    memory: &mut Memory,
+    out: &mut Vec<u8>,
+) -> bool {
+    let Memory { words, exceptions } = memory;
+    words.resize(values.len(), 0);
+    steps::make(values, bound, words, |at| exceptions.push(at));
+    if exceptions.len() > values.len() / 64 + 4 {
+        return false;
+    }
+    let (across, order) = choose_order::of_array(words, shape);
+    out.push(across);
+    for (length, apart) in distances(shape, across) {
+        differences::take_apart(words, length, apart);
+    }
+    let mut buffers = Buffers::default();
+    for words in words.chunks(BLOCK) {
+        let order = order.min(words.len() - 1);
+        out.push(order as u8 | STEPS << 4);
+        buffers.words[..words.len()].copy_from_slice(words);
+        block::write(&mut buffers, words.len(), order, out);
+    }
+    true
+}
+
+/// For each dimension of `across` the words of what is divided along it, and of one of its parts.
+fn distances(shape: &[usize], across: u8) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+    let of_dimension = move |d: usize| {
+        // An empty array may have other lengths whose product overflows. Its parts must have words all the
+        // same: memory is cut into parts, and parts of nothing would be endlessly many.
+        let words = |lengths: &[usize]| {
+            let product = |n: usize, length: &usize| n.saturating_mul((*length).max(1));
+            lengths.iter().fold(1, product)
+        };
+        (words(&shape[d..]), words(&shape[d + 1..]))
+    };
+    (0..shape.len())
+        .filter(move |d| across >> d & 1 == 1)
+        .map(of_dimension)
+}
+
+/// What all these streams begin with.
+struct Head<'a> {
+    info: Info,
+    shape: Vec<usize>,
+    rest: Cursor<'a>,
+}
+
+fn parse<'a>(header: &Header, mut cursor: Cursor<'a>, most: usize) -> Result<Head<'a>> {
+    let values = cursor.number_to(most)?;
+    let shape = shape_of(&mut cursor, values)?;
+    let bound = decode::bound(header, &mut cursor)?;
+    let value_size = header.value_size;
+    Ok(Head {
+        info: Info {
+            value_size,
+            values,
+            bound,
+        },
+        shape,
+        rest: cursor,
+    })
+}
+
+fn shape_of(cursor: &mut Cursor<'_>, values: usize) -> Result<Vec<usize>> {
+    let count = cursor.number_to(4)?;
+    let mut shape = Vec::with_capacity(count);
+    for _ in 0..count {
+        shape.push(cursor.number_to(usize::MAX)?);
+    }
+    if shape.is_empty() || volume_of(&shape) != Some(values) {
+        return Err(Corrupt("the shape holds another number of values"));
+    }
+    Ok(shape)
+}
+
+/// Describes a stream whose checksum is verified.
+pub(crate) fn inspect(header: &Header, cursor: Cursor<'_>) -> Result<Info> {
+    Ok(parse(header, cursor, usize::MAX)?.info)
+}
+
+/// Decodes what follows the header in a stream of exactly `out.len()` values of this type.
+pub(crate) fn decode<T: Element>(
+    header: &Header,
+    cursor: Cursor<'_>,
+    out: &mut [T],
+    memory: &mut Memory,
+) -> Result<()> {
+    let Head {
+        info,
+        shape,
+        mut rest,
+    } = parse(header, cursor, out.len())?;
+    if info.values != out.len() || info.value_size != T::SIZE {
+        return Err(Corrupt("the stream holds another number or type of values"));
+    }
+    if info.bound == 0.0 {
+        lossless::read(&mut rest, out)?;
+    } else {
+        steps_of(&mut rest, &shape, info.bound, memory, out)?;
+    }
+    exceptions::read(&mut rest, out)?;
+    if rest.0.is_empty() {
+        Ok(())
+    } else {
+        Err(Corrupt("the stream goes on where it should end"))
+    }
+}
+
+/// Reads the blocks of values within a bound.
+fn steps_of<T: Element>(
+    cursor: &mut Cursor<'_>,
+    shape: &[usize],
+    bound: f64,
+    memory: &mut Memory,
+    out: &mut [T],
+) -> Result<()> {
+    let across = cursor.byte()?;
+    if across >> (shape.len() - 1) != 0 {
+        return Err(Corrupt("differences are taken along no dimension"));
+    }
+    let (step, mut halves) = (steps::step(bound), Halves::default());
+    if across == 0 {
+        let mut words = [0; BLOCK];
+        for values in out.chunks_mut(BLOCK) {
+            let words = &mut words[..values.len()];
+            let order = steps_order(cursor)?;
+            block::read(cursor, order, words, &mut halves)?;
+            make_values(words, step, values);
+        }
+        return Ok(());
+    }
+    let words = &mut memory.words;
+    words.resize(out.len(), 0);
+    for words in words.chunks_mut(BLOCK) {
+        let order = steps_order(cursor)?;
+        block::read(cursor, order, words, &mut halves)?;
+    }
+    for (length, apart) in distances(shape, across).rev() {
+        differences::add_apart(words, length.max(1), apart);
+    }
+    make_values(words, step, out);
+    Ok(())
+}
+
+/// The order of a block of steps.
+fn steps_order(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let byte = cursor.byte()?;
+    if byte >> 4 == STEPS {
+        Ok(usize::from(byte & 15))
+    } else {
+        Err(Corrupt("a block is of no kind that there is"))
+    }
+}
+
+fn make_values<T: Element>(words: &[u32], step: f64, values: &mut [T]) {
+    for (value, word) in values.iter_mut().zip(words) {
+        *value = steps::value(*word, step);
+    }
+}

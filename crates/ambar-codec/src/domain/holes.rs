@@ -1,0 +1,217 @@
+//! Regions of blocks with holes that are gone over as if they were whole: which of their points are coded, and
+//! what stands for those that are in no block.
+//!
+//! A hole's points are predicted like all others, and their residuals are 0. Only its faces that lie next
+//! to a block, behind it, are coded: points of the block are interpolated towards them.
+
+use crate::domain::bitmap::Bitmap;
+use crate::domain::blocks::Region;
+use crate::domain::regions::{Dense, first_rows};
+use crate::element::Element;
+
+/// The points of a region that are coded, if it has holes: its first, those in blocks, and the faces of holes
+/// that are next behind a block.
+pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
+    let mut coded = first_rows(region, side)?;
+    for_each_face(region, side, |[z, y, x], _, d| {
+        if d == 2 {
+            coded.set([z, y], x, x + 1);
+        }
+    });
+    coded.repeat([side[0], side[1]]);
+    for_each_face(region, side, |[z, y, x], shape, d| {
+        // Those behind blocks along x are there, and go through all rows of a place.
+        if d == 2 {
+            return;
+        }
+        for z in z..z + shape[0] {
+            for y in y..y + shape[1] {
+                coded.set([z, y], x, x + shape[2]);
+            }
+        }
+    });
+    coded.set([0; 2], 0, 1);
+    Some(coded)
+}
+
+/// Of how much a line bends, how far from what continues it a value may be.
+const SLACK: f64 = 0.75;
+
+/// Gives the coded points of a region that are in no block the values that continue those of blocks: the mean
+/// of the lines on in each dimension, and slack, for nobody knows what would be there. Makes these points there.
+pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut Dense<T>) {
+    let Some(valid) = &dense.valid else {
+        return;
+    };
+    dense.slack = vec![T::from_f64(-1.0); dense.values.len()];
+    let strides = [dense.shape[1] * dense.shape[2], dense.shape[2], 1];
+    if !valid.get([0; 3])
+        && let Some((_, place)) = region.blocks.first()
+    {
+        let first: usize = (0..3).map(|d| place[d] * side[d] * strides[d]).sum();
+        dense.values[0] = tame(dense.values[first].to_f64());
+        dense.slack[0] = T::default();
+    }
+    // How many lines a point lies on, one in each dimension at most.
+    let mut counts = vec![0u8; dense.values.len()];
+    for_each_face(region, side, |origin, shape, d| {
+        for_each_point(origin, shape, strides, |at| {
+            let value = |k: usize| dense.values[at - k.min(side[d]) * strides[d]].to_f64();
+            let new = 2.0 * value(1) - value(2);
+            let bend = value(1) - 2.0 * value(2) + value(3);
+            let slack = dense.slack[at].to_f64().max(SLACK * bend.abs()).max(0.0);
+            dense.slack[at] = tame(slack);
+            let mean = dense.values[at].to_f64();
+            counts[at] += 1;
+            dense.values[at] = tame(mean + (new - mean) / f64::from(counts[at]));
+        });
+    });
+    dense.valid = coded(region, side);
+}
+
+/// A number that sums may be made of; 0 for others.
+fn tame<T: Element>(x: f64) -> T {
+    let value = T::from_f64(x);
+    if value.is_tame() { value } else { T::default() }
+}
+
+/// Calls `visit(origin, shape, dimension)` for the faces of a region's holes that are next behind a block along
+/// a dimension.
+fn for_each_face(
+    region: &Region,
+    side: [usize; 3],
+    mut visit: impl FnMut([usize; 3], [usize; 3], usize),
+) {
+    let [nz, ny, nx] = region.places;
+    let mut filled = vec![false; nz * ny * nx];
+    let index = |[z, y, x]: [usize; 3]| (z * ny + y) * nx + x;
+    for (_, place) in &region.blocks {
+        filled[index(*place)] = true;
+    }
+    for (_, place) in &region.blocks {
+        for d in 0..3 {
+            let mut next = *place;
+            next[d] += 1;
+            if next[d] < region.places[d] && !filled[index(next)] {
+                let mut shape = side;
+                shape[d] = 1;
+                visit(std::array::from_fn(|d| next[d] * side[d]), shape, d);
+            }
+        }
+    }
+}
+
+/// Calls `visit` with the index of each point of a cuboid.
+fn for_each_point(
+    origin: [usize; 3],
+    shape: [usize; 3],
+    strides: [usize; 3],
+    mut visit: impl FnMut(usize),
+) {
+    let [z, y, x] = origin;
+    for z in z..z + shape[0] {
+        for y in y..y + shape[1] {
+            let row = z * strides[0] + y * strides[1];
+            (x..x + shape[2]).for_each(|x| visit(row + x));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode;
+    use crate::domain::blocks;
+    use crate::domain::lattice::Phases;
+    use crate::domain::regions::Layout;
+    use crate::entropy::bitio::Cursor;
+    use crate::stream::encode::{Workspace, encode};
+    use crate::stream::header::{Header, Mode};
+    use crate::stream::params::Plan;
+
+    const SIDE: [usize; 3] = [2, 4, 8];
+
+    /// All places of a cuboid of 2, 2 and 3 of them in the order of their keys, but the missing ones.
+    fn origins(missing: &[[i64; 3]]) -> Vec<[i64; 3]> {
+        let mut places: Vec<[i64; 3]> = (0..12).map(|i| [i / 6, i / 3 % 2, i % 3]).collect();
+        places.retain(|place| !missing.contains(place));
+        let origin = |place: [i64; 3]| [0, 1, 2].map(|d| place[d] * SIDE[d] as i64);
+        let mut origins: Vec<[i64; 3]> = places.into_iter().map(origin).collect();
+        origins.sort_by_key(|origin| blocks::key_of(origin, SIDE).unwrap());
+        origins
+    }
+
+    fn region(missing: &[[i64; 3]]) -> Region {
+        let keys = blocks::keys(&origins(missing), SIDE).unwrap();
+        blocks::regions(&keys, true).pop().unwrap()
+    }
+
+    #[test]
+    fn faces_behind_blocks_are_coded() {
+        assert_eq!(coded(&region(&[]), SIDE), None);
+        let cells: usize = SIDE.iter().product();
+        // What is missing, and how many points of it are coded.
+        let cases: [(&[[i64; 3]], usize); 5] = [
+            (&[[0, 0, 0]], 1),
+            (&[[0, 0, 2]], 8),
+            (&[[0, 0, 1], [0, 0, 2]], 8),
+            (&[[1, 1, 1]], 32 + 16 + 8 - 8 - 4 - 2 + 1),
+            (&[[1, 1, 1], [1, 1, 2]], 64 - 21 + 32 + 16 - 8),
+        ];
+        for (missing, faces) in cases {
+            let region = region(missing);
+            let coded = coded(&region, SIDE).unwrap();
+            let present = crate::domain::regions::present(&region, SIDE).unwrap();
+            let count = |bits: &Bitmap| -> usize {
+                let [nz, ny, _] = bits.shape();
+                let rows = (0..nz * ny).flat_map(|row| bits.row(row / ny, row % ny));
+                rows.map(|word| word.count_ones() as usize).sum()
+            };
+            assert_eq!(count(&present), (12 - missing.len()) * cells);
+            assert_eq!(count(&coded) - count(&present), faces, "{missing:?}");
+        }
+    }
+
+    /// Values and holes: encoder and decoder must see the same ones, down to the sign of 0.
+    #[test]
+    fn the_decoder_sees_what_the_encoder_saw() {
+        let value = |i: usize| match i % 241 {
+            3 => 1e301,
+            7 => -1e-320,
+            11 => f64::INFINITY,
+            // So many NaN that are the same would be masked.
+            21 => f64::from_bits(f64::NAN.to_bits() + i as u64),
+            29 => 1e299,
+            // More literals would have a stream without loss tried.
+            40..90 => -0.0,
+            _ => (i as f64 * 0.37).sin() * 1e3 + (i % 7) as f64,
+        };
+        let missing: [&[[i64; 3]]; 3] = [&[[0, 0, 0]], &[[0, 1, 2], [1, 1, 1]], &[[1, 0, 0]]];
+        for (missing, plan) in missing.iter().flat_map(|m| (64..192).map(move |p| (m, p))) {
+            let plan = Plan::numbered(plan);
+            let origins = origins(missing);
+            let values: Vec<f64> = (0..64 * origins.len()).map(value).collect();
+            let layout = Layout::Blocks {
+                side: SIDE,
+                origins: &origins,
+            };
+            let [mut one, mut two] = [Workspace::default(), Workspace::default()];
+            let stream = encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
+            let header = Header::parse(&mut Cursor(&stream)).unwrap();
+            assert!(matches!(header.mode, Mode::EntropyCoded(coding) if coding.predicts_holes));
+            let mut out = vec![0.0; values.len()];
+            decode(&stream, &mut out, &mut two).unwrap();
+            let phases = Phases::new([4, 8, 24]);
+            for (t, row) in (0..8).flat_map(|t| (0..8).map(move |row| (t, row))) {
+                let row = phases.row(row / 4, row % 4);
+                let [a, b] = [&one, &two].map(|w| &w.walk.values[t][row..row + 12]);
+                let same = a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
+                assert!(same, "{missing:?} {plan:?} {t} {row}");
+            }
+            for (a, b) in values.iter().zip(&out) {
+                let near = (a - b).abs() <= 2.0 && a.is_finite();
+                assert!(near || a.to_bits() == b.to_bits(), "{plan:?} {a} {b}");
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Masks: which of a region's values are there, in few bytes.
+
+use crate::domain::bitmap::Bitmap;
+use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
+
+/// Sides of the cubes that are tried: the largest in which a mask is constant is coded with.
+const SIDES: [usize; 4] = [8, 4, 2, 1];
+/// The state of a cube of which nothing is to be told; others are 0 and 1.
+const UNKNOWN: u8 = 2;
+
+/// Codes cubes of a mask, in their order, under the cubes before them in z, y and x.
+struct Model(Vec<Probability>);
+
+impl Model {
+    fn new() -> Self {
+        Self(vec![Probability::default(); 27])
+    }
+
+    fn under(
+        &mut self,
+        cubes: &[u8],
+        [_, ny, nx]: [usize; 3],
+        [z, y, x]: [usize; 3],
+    ) -> &mut Probability {
+        let at = (z * ny + y) * nx + x;
+        let before = |there: bool, stride: usize| {
+            if there {
+                usize::from(cubes[at - stride])
+            } else {
+                usize::from(UNKNOWN)
+            }
+        };
+        let context = before(z > 0, ny * nx) * 9 + before(y > 0, nx) * 3 + before(x > 0, 1);
+        &mut self.0[context]
+    }
+}
+
+/// Encodes the mask of a region: `valid` says which values are there, `known` for which that is to be
+/// told; the others are not there. Gives the side of the cubes and the bytes.
+pub(crate) fn encode(valid: &Bitmap, known: &Bitmap) -> (u8, Vec<u8>) {
+    for side in SIDES {
+        let Some((cubes, states)) = states(valid, known, side) else {
+            continue;
+        };
+        let (mut encoder, mut model) = (BinaryEncoder::new(), Model::new());
+        places(cubes, |cube, place| {
+            if states[cube] != UNKNOWN {
+                let bit = states[cube] == 1;
+                encoder.bit(model.under(&states, cubes, place), bit);
+            }
+        });
+        return (side as u8, encoder.finish());
+    }
+    (1, Vec::new())
+}
+
+/// Undoes [`encode`].
+pub(crate) fn decode(side: usize, known: &Bitmap, bytes: &[u8]) -> Bitmap {
+    let shape = known.shape();
+    let cubes = shape.map(|n| n.div_ceil(side));
+    let mut states = vec![UNKNOWN; cubes.iter().product()];
+    let mut valid = Bitmap::new(shape);
+    let (mut decoder, mut model) = (BinaryDecoder::new(bytes), Model::new());
+    places(cubes, |cube, place| {
+        let mut told = 0;
+        for_each_row(shape, side, place, |row, x| {
+            told |= known.part(row, x, side)
+        });
+        if told != 0 {
+            let bit = decoder.bit(model.under(&states, cubes, place));
+            states[cube] = u8::from(bit);
+            if bit {
+                for_each_row(shape, side, place, |row, x| {
+                    valid.join(row, x, known.part(row, x, side));
+                });
+            }
+        }
+    });
+    valid
+}
+
+/// The states of the cubes of a mask, and their number in z, y, x; `None` where one is not constant.
+fn states(valid: &Bitmap, known: &Bitmap, side: usize) -> Option<([usize; 3], Vec<u8>)> {
+    let shape = known.shape();
+    let cubes = shape.map(|n| n.div_ceil(side));
+    let mut states = vec![UNKNOWN; cubes.iter().product()];
+    let mut constant = true;
+    places(cubes, |cube, place| {
+        let (mut some, mut others) = (0, 0);
+        for_each_row(shape, side, place, |row, x| {
+            let (known, valid) = (known.part(row, x, side), valid.part(row, x, side));
+            some |= known & valid;
+            others |= known & !valid;
+        });
+        constant &= some == 0 || others == 0;
+        if some | others != 0 {
+            states[cube] = u8::from(some != 0);
+        }
+    });
+    constant.then_some((cubes, states))
+}
+
+/// Whether a side is one that masks are coded with.
+pub(crate) fn is_side(side: u8) -> bool {
+    SIDES.contains(&usize::from(side))
+}
+
+/// Calls `visit` for the rows of a cube: their z and y, and the cube's first x.
+#[inline(always)]
+fn for_each_row(
+    shape: [usize; 3],
+    side: usize,
+    place: [usize; 3],
+    mut visit: impl FnMut([usize; 2], usize),
+) {
+    let [z, y, x] = place.map(|n| n * side);
+    for z in z..(z + side).min(shape[0]) {
+        for y in y..(y + side).min(shape[1]) {
+            visit([z, y], x);
+        }
+    }
+}
+
+fn places([nz, ny, nx]: [usize; 3], mut visit: impl FnMut(usize, [usize; 3])) {
+    for z in 0..nz {
+        for y in 0..ny {
+            for x in 0..nx {
+                visit((z * ny + y) * nx + x, [z, y, x]);
+            }
+        }
+    }
+}

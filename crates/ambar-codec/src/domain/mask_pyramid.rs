@@ -1,0 +1,379 @@
+//! Which points of a region are there, on every lattice of the walk; and what stands for the others, where
+//! they are not gone over themselves.
+
+use crate::domain::bitmap::Bitmap;
+use crate::domain::lattice::Phases;
+use crate::element::Element;
+use crate::predict::extrapolate::continued;
+use crate::predict::interpolate::{FEW, There, groups};
+use std::ops::Range;
+
+/// The points that are there: of each lattice but the coarsest, and each of its phases.
+pub(crate) struct Validity {
+    levels: Vec<[Bitmap; 8]>,
+    anchor: bool,
+    bridged: bool,
+}
+
+impl Validity {
+    /// From the points of a region that are there; `bridged` where the others are to be gone over as if
+    /// they were.
+    pub(crate) fn new(region: &Bitmap, bridged: bool) -> Self {
+        let mut levels: Vec<[Bitmap; 8]> = Vec::new();
+        loop {
+            let lattice = levels.last().map_or(region, |phases| &phases[0]);
+            if lattice.shape() == [1; 3] {
+                break;
+            }
+            levels.push(std::array::from_fn(|t| lattice.phase(t)));
+        }
+        Self {
+            levels,
+            anchor: region.get([0; 3]),
+            bridged,
+        }
+    }
+
+    /// Whether points that are not there are gone over as if they were: predicted, and predicted from.
+    pub(crate) fn is_bridged(&self) -> bool {
+        self.bridged
+    }
+
+    /// Whether the single point of the coarsest lattice is there.
+    pub(crate) fn anchor(&self) -> bool {
+        self.anchor
+    }
+
+    /// The phases of lattice `number`.
+    pub(crate) fn phases(&self, number: usize) -> &[Bitmap; 8] {
+        &self.levels[number]
+    }
+}
+
+/// Which points of a word of a row of phase `t`, odd in dimensions `odd`, are there (`own`), and their
+/// near neighbours.
+#[inline(always)]
+pub(crate) fn near<const N: usize>(
+    phases: &[Bitmap; 8],
+    (t, odd): (usize, [usize; N]),
+    [z, y]: [usize; 2],
+    (word, own): (usize, u64),
+) -> There<N> {
+    let mut there = There {
+        own,
+        before: [0; N],
+        behind: [0; N],
+    };
+    for (j, d) in odd.into_iter().enumerate() {
+        let phase = &phases[t ^ 1 << d];
+        there.before[j] = phase.word([z, y], word);
+        there.behind[j] = match d {
+            0 => phase.word([z + 1, y], word),
+            1 => phase.word([z, y + 1], word),
+            _ => phase.ahead([z, y], word, 1),
+        };
+    }
+    there
+}
+
+/// Gives points of phase `t` that are not there, but next to some that are along an even dimension,
+/// the value that continues these. Points one beyond the borders are such points too.
+pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases, t: usize) {
+    let even: [bool; 3] = std::array::from_fn(|d| t >> d & 1 == 0 && phases.fine[d] > 1);
+    if even == [false; 3] {
+        return;
+    }
+    let filler = Filler {
+        valid,
+        bordered: Bordered::new(valid),
+        even,
+        strides: phases.stride.map(|stride| stride as isize),
+        parts: [0, 1, 2, 3, 4, 5, 6].map(|n| T::from_f64(1.0 / f64::from(n))),
+    };
+    let [nz, ny, nx] = valid.shape();
+    let origin = phases.row(0, 0) as isize;
+    let beyond_z = isize::from(even[0]);
+    let beyond_y = isize::from(even[1]);
+    for z in -beyond_z..nz as isize + beyond_z {
+        for y in -beyond_y..ny as isize + beyond_y {
+            let row = (origin + z * filler.strides[0] + y * filler.strides[1]) as usize;
+            for word in 0..valid.words() {
+                let within = u64::MAX >> (64 - (nx - 64 * word).min(64));
+                filler.fill(values, [z, y], word, row + 64 * word, within);
+            }
+            if even[2] {
+                filler.fill_ends(values, [z as usize, y as usize], row, nx);
+            }
+        }
+    }
+}
+
+/// The words of a bitmap, with rows of which no point is there around them.
+struct Bordered {
+    words: Vec<u64>,
+    /// Words of a row.
+    row: usize,
+    /// Distance of neighbours in z and y.
+    strides: [usize; 2],
+}
+
+/// Rows around a bitmap: one beyond it is looked at from, up to three further on.
+const BORDER: usize = 4;
+
+impl Bordered {
+    fn new(valid: &Bitmap) -> Self {
+        let ([nz, ny, _], row) = (valid.shape(), valid.words());
+        let strides = [(ny + 2 * BORDER) * row, row];
+        let mut words = vec![0; (nz + 2 * BORDER) * strides[0]];
+        for z in 0..nz {
+            let to = (z + BORDER) * strides[0] + BORDER * row;
+            words[to..to + ny * row].copy_from_slice(valid.plane(z));
+        }
+        Self {
+            words,
+            row,
+            strides,
+        }
+    }
+
+    /// The place of a word of the row (z, y).
+    #[inline(always)]
+    fn place(&self, [z, y]: [isize; 2], word: usize) -> usize {
+        let [z, y] = [z, y].map(|k| (k + BORDER as isize) as usize);
+        z * self.strides[0] + y * self.strides[1] + word
+    }
+
+    /// The word of the points `k` further on along dimension `d` from the word at a place, which is
+    /// number `word` of its row.
+    #[inline(always)]
+    fn ahead(&self, at: usize, word: usize, d: usize, k: isize) -> u64 {
+        if d < 2 {
+            return self.words[at.wrapping_add_signed(k * self.strides[d] as isize)];
+        }
+        let by = k.unsigned_abs() as u32;
+        let (own, next) = (self.words[at], word + 1 < self.row);
+        if k > 0 {
+            let next = if next { self.words[at + 1] } else { 0 };
+            own >> by | next << (64 - by)
+        } else {
+            let before = if word > 0 { self.words[at - 1] } else { 0 };
+            own << by | before >> (64 - by)
+        }
+    }
+}
+
+/// Fills points of a phase.
+struct Filler<'a, T> {
+    valid: &'a Bitmap,
+    bordered: Bordered,
+    /// The dimensions along which points continue others.
+    even: [bool; 3],
+    strides: [isize; 3],
+    /// What the sum of so many numbers is multiplied by to get their mean.
+    parts: [T; 7],
+}
+
+/// A direction: its step, and which points of a word are there in it at a distance of 1, 2, and, if 2 is
+/// there too, 3.
+type Direction = (isize, [u64; 3]);
+
+impl<T: Element> Filler<'_, T> {
+    /// Fills the points of a word of a row, whose first has the index `start`.
+    #[inline(always)]
+    fn fill(&self, values: &mut [T], row: [isize; 2], word: usize, start: usize, within: u64) {
+        let bits = &self.bordered;
+        let at = bits.place(row, word);
+        let missing = !bits.words[at] & within;
+        if missing == 0 {
+            return;
+        }
+        // For each direction there is need of: its step, what is there in it. And the points that are
+        // continued from one direction at least, and from several.
+        let (mut directions, mut count) = ([(0, [0; 3]); 6], 0);
+        let (mut edge, mut several) = (0, 0);
+        for d in (0..3).filter(|d| self.even[*d]) {
+            for sign in [1, -1] {
+                let first = bits.ahead(at, word, d, sign) & missing;
+                if first != 0 {
+                    let second = bits.ahead(at, word, d, 2 * sign);
+                    let third = bits.ahead(at, word, d, 3 * sign) & second;
+                    directions[count] = (sign * self.strides[d], [first, second, third]);
+                    count += 1;
+                    several |= edge & first;
+                    edge |= first;
+                }
+            }
+        }
+        let directions = &directions[..count];
+        for (step, there) in directions {
+            let [first, second, third] = *there;
+            let single = first & !several;
+            if single != 0 {
+                self.continue_one(values, start, (*step, [single, second, third]));
+            }
+        }
+        let mut left = groups(several);
+        while left != 0 {
+            // A run of groups.
+            let first = left.trailing_zeros();
+            let n = (!(left >> first)).trailing_zeros();
+            left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+            let span = FEW * first as usize..FEW * (first + n) as usize;
+            self.fill_span(values, start, several, span, directions);
+        }
+    }
+
+    /// Fills points that are continued from one direction alone.
+    #[inline(always)]
+    fn continue_one(&self, values: &mut [T], start: usize, (step, there): Direction) {
+        let mut left = there[0];
+        if left.count_ones() <= 2 {
+            while left != 0 {
+                let k = left.trailing_zeros();
+                left &= left - 1;
+                let near = there.map(|word| word >> k & 1 == 1);
+                let at = start + k as usize;
+                values[at] = beyond(values, at, step, near);
+            }
+            return;
+        }
+        let mut left = groups(left);
+        let mut out = [T::default(); 64];
+        while left != 0 {
+            let first = left.trailing_zeros();
+            let n = (!(left >> first)).trailing_zeros();
+            left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+            let (k, n) = (FEW * first as usize, FEW * n as usize);
+            let there = there.map(|word| word >> k);
+            continue_span(values, start + k, step, there, &mut out[..n]);
+            for (j, (value, new)) in values[start + k..].iter_mut().zip(&out[..n]).enumerate() {
+                *value = if there[0] >> j & 1 == 1 { *new } else { *value };
+            }
+        }
+    }
+
+    /// Fills those of a span of a word's points whose `edge` is set; the word's first has the index
+    /// `start`.
+    fn fill_span(
+        &self,
+        values: &mut [T],
+        start: usize,
+        edge: u64,
+        span: Range<usize>,
+        directions: &[Direction],
+    ) {
+        let (at, n) = (start + span.start, span.len());
+        let ours = u64::MAX >> (64 - n);
+        let (mut sums, mut counts) = ([T::from_f64(-0.0); 64], [0; 64]);
+        let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
+        for (direction, there) in directions {
+            let there = there.map(|word| word >> span.start & ours);
+            if there[0] != 0 {
+                extend(values, at, *direction, there, sums, counts);
+            }
+        }
+        let mut edge = edge >> span.start & ours;
+        while edge != 0 {
+            let k = edge.trailing_zeros() as usize;
+            edge &= edge - 1;
+            if let (Some(sum), Some(count)) = (sums.get(k), counts.get(k)) {
+                values[at + k] = sum.times(self.parts[usize::from(*count)]);
+            }
+        }
+    }
+
+    /// Fills the points before and behind a row.
+    #[inline(always)]
+    fn fill_ends(&self, values: &mut [T], place: [usize; 2], row: usize, nx: usize) {
+        let first = self.valid.word(place, 0);
+        if first & 1 == 1 {
+            let near = [1, 2, 3].map(|k| first >> (k - 1) & 1 == 1);
+            values[row - 1] = beyond(values, row - 1, 1, near);
+        }
+        let (word, bit) = ((nx - 1) / 64, (nx - 1) % 64);
+        if self.valid.word(place, word) >> bit & 1 == 1 {
+            let near = [0, 1, 2].map(|k| self.valid.behind(place, word, k) >> bit & 1 == 1);
+            values[row + nx] = beyond(values, row + nx, -1, near);
+        }
+    }
+}
+
+/// Makes the values that continue the points in a direction, for points from `at` on. `there` are the bits
+/// of the points at a distance of 1, 2, and, if 2 is there too, 3; where the first is not there, the
+/// value is of no meaning.
+#[inline(never)]
+fn continue_span<T: Element>(values: &[T], at: usize, step: isize, there: [u64; 3], out: &mut [T]) {
+    let n = out.len() / FEW * FEW;
+    let out = &mut out[..n];
+    let Some(lanes) = lanes(values, at, step, n) else {
+        return;
+    };
+    for (k, value) in out.iter_mut().enumerate() {
+        *value = one_of(lanes, there, k);
+    }
+}
+
+/// The `n` values from 1, 2 and 3 steps on. Beyond the borders nothing is there: what is read in its
+/// place is not used.
+#[inline(always)]
+fn lanes<T>(values: &[T], at: usize, step: isize, n: usize) -> Option<[&[T]; 3]> {
+    let lanes = |k: isize| {
+        let from = at.wrapping_add_signed(k * step);
+        values.get(from..).and_then(|values| values.get(..n))
+    };
+    let first = lanes(1)?;
+    Some([first, lanes(2).unwrap_or(first), lanes(3).unwrap_or(first)])
+}
+
+/// The value that continues the lanes at `k`.
+#[inline(always)]
+fn one_of<T: Element>([first, second, third]: [&[T]; 3], there: [u64; 3], k: usize) -> T {
+    let a = first[k];
+    let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
+    let line = b.plus(b).minus(a);
+    let c = if there[2] >> k & 1 == 1 {
+        third[k]
+    } else {
+        line
+    };
+    continued(a, b, c)
+}
+
+/// Adds the values that continue the points in a direction to the sums of points from `at` on, and
+/// counts them: of those whose neighbour in this direction is there. `there` are the bits of the
+/// points at a distance of 1, 2, and, if 2 is there too, 3.
+#[inline(never)]
+fn extend<T: Element>(
+    values: &[T],
+    at: usize,
+    direction: isize,
+    there: [u64; 3],
+    sums: &mut [T],
+    counts: &mut [u8],
+) {
+    let n = sums.len() / FEW * FEW;
+    let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
+    let Some(lanes) = lanes(values, at, direction, n) else {
+        return;
+    };
+    for k in 0..n {
+        let one = there[0] >> k & 1 == 1;
+        let value = one_of(lanes, there, k);
+        sums[k] = if one { sums[k].plus(value) } else { sums[k] };
+        counts[k] += u8::from(one);
+    }
+}
+
+/// The value at `at` that continues the points in a direction, of which the first is there.
+#[inline(always)]
+fn beyond<T: Element>(values: &[T], at: usize, direction: isize, there: [bool; 3]) -> T {
+    let value = |k: isize| values[at.wrapping_add_signed(k * direction)];
+    let a = value(1);
+    let b = if there[1] { value(2) } else { a };
+    let c = if there[1] && there[2] {
+        value(3)
+    } else {
+        b.plus(b).minus(a)
+    };
+    continued(a, b, c)
+}

@@ -1,0 +1,10 @@
+//! Where values are: layouts, their regions and lattices, and which of their points are present.
+
+pub(crate) mod bitmap;
+pub(crate) mod blocks;
+pub(crate) mod holes;
+pub(crate) mod lattice;
+pub(crate) mod mask;
+pub(crate) mod mask_pyramid;
+pub(crate) mod regions;
+pub(crate) mod tree;

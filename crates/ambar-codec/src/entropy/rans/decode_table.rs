@@ -1,0 +1,84 @@
+//! Tables of slots: which symbol a state stands for, and what the next state is made of.
+
+use crate::entropy::frequencies::{Frequencies, SLOTS};
+use crate::error::{Corrupt, Result};
+use crate::predict::context::BINS;
+
+/// A table for decoding: one word a slot with the symbol (8 bits), the slot's number among the symbol's
+/// (12 bits), the symbol's frequency (12 bits; at the top, where one shift gets it: the next state waits
+/// for it).
+pub(crate) type Slots = [u32; SLOTS];
+
+/// The tables of all contexts for decoding.
+#[derive(Default)]
+pub(crate) struct DecodeTables {
+    tables: Vec<Slots>,
+}
+
+impl DecodeTables {
+    /// Makes these the tables of contexts, each with a sum of `SLOTS`.
+    pub(crate) fn set(&mut self, contexts: &[Frequencies]) -> Result<()> {
+        if self.tables.len() < contexts.len() {
+            self.tables.resize(contexts.len(), [0; SLOTS]);
+        }
+        for (slots, frequencies) in self.tables.iter_mut().zip(contexts) {
+            let mut rest = &mut slots[..];
+            for (symbol, frequency) in frequencies.iter().enumerate() {
+                let entry = symbol as u32 | u32::from(*frequency) << 20;
+                let (own, others) = rest
+                    .split_at_mut_checked(usize::from(*frequency))
+                    .ok_or(Corrupt("a table of frequencies has another sum"))?;
+                for (slot, number) in own.iter_mut().zip(0..) {
+                    *slot = entry | number << 8;
+                }
+                rest = others;
+            }
+            if !rest.is_empty() {
+                return Err(Corrupt("a table of frequencies has another sum"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables of bins, of which `of_bin` says their numbers; 0 stands for those that there are not.
+    pub(crate) fn of_bins(&self, of_bin: &[u8]) -> OfBins<'_> {
+        let number = |bin: usize| of_bin.get(bin).map_or(0, |number| *number);
+        OfBins {
+            slots: &self.tables,
+            numbers: std::array::from_fn(number),
+            tables: std::array::from_fn(|bin| &self.tables[usize::from(number(bin))]),
+        }
+    }
+}
+
+/// Bins of tokens and of groups; those beyond have the table of number 0.
+pub(crate) const NUMBERS: usize = 2 * BINS;
+
+/// The tables of bins.
+pub(crate) struct OfBins<'a> {
+    /// All tables, and the bins' numbers of these: below their count, for each has got its table.
+    slots: &'a [Slots],
+    numbers: [u8; NUMBERS],
+    tables: [&'a Slots; 256],
+}
+
+impl<'a> OfBins<'a> {
+    /// The table of a bin.
+    #[inline(always)]
+    pub(crate) fn table(&self, bin: u8) -> &'a Slots {
+        self.tables[usize::from(bin)]
+    }
+}
+
+#[cfg(target_feature = "avx2")]
+impl<'a> OfBins<'a> {
+    /// All tables.
+    pub(crate) fn slots(&self) -> &'a [Slots] {
+        self.slots
+    }
+
+    /// The numbers of the bins' tables: there are tables of these.
+    pub(crate) fn numbers(&self) -> &[u8; NUMBERS] {
+        &self.numbers
+    }
+}

@@ -1,0 +1,338 @@
+//! The tables of frequencies: which bins share one, and how the tables are stored.
+
+use crate::entropy::frequencies::{Frequencies, SLOTS, normalise};
+use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
+use crate::entropy::token::TOKENS;
+use crate::error::{Corrupt, Result};
+use crate::predict::context::BINS;
+
+/// Bits that a table costs, and each token in it, about: for deciding which bins share one.
+const TABLE_COST: f64 = 16.0;
+const TOKEN_COST: f64 = 7.0;
+/// Groups of tokens that there are so few of, or fewer, are not worth a place in a table.
+const FEW: u32 = 1;
+
+/// The tables, and which of them each bin uses.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Tables {
+    pub frequencies: Vec<Frequencies>,
+    pub of_bin: [u8; BINS],
+}
+
+/// How often each token occurs in each bin.
+pub(crate) struct Histogram(Vec<[u32; TOKENS]>);
+
+impl Histogram {
+    pub(crate) fn new(bins: &[u8], tokens: &[u8]) -> Self {
+        let mut counts = vec![[0; TOKENS]; BINS];
+        for (bin, token) in bins.iter().zip(tokens) {
+            counts[usize::from(*bin)][usize::from(*token)] += 1;
+        }
+        Self(counts)
+    }
+
+    /// The division of the bins, in their order, into runs that share a table, so that tables and
+    /// tokens take the fewest bits, if every token occurs `scale` times as often: the ends of the
+    /// runs, and the bits.
+    fn divide(&self, scale: f64) -> (Vec<usize>, f64) {
+        let used: Vec<usize> = (0..BINS)
+            .filter(|bin| self.0[*bin].iter().any(|n| *n > 0))
+            .collect();
+        // best[j]: the fewest bits for the first j used bins, and where the last run begins.
+        let mut best = vec![(0.0f64, 0usize)];
+        for end in 1..=used.len() {
+            let mut sum = [0u32; TOKENS];
+            let mut least = (f64::INFINITY, 0);
+            for begin in (0..end).rev() {
+                for (sum, count) in sum.iter_mut().zip(&self.0[used[begin]]) {
+                    *sum += count;
+                }
+                let bits = best[begin].0 + cost(&sum, scale);
+                if bits < least.0 {
+                    least = (bits, begin);
+                }
+            }
+            best.push(least);
+        }
+        let bits = best.last().map_or(0.0, |best| best.0);
+        let mut ends = Vec::new();
+        let mut end = used.len();
+        while end > 0 {
+            ends.push(if end == used.len() { BINS } else { used[end] });
+            end = best[end].1;
+        }
+        ends.reverse();
+        (ends, bits)
+    }
+
+    /// The bits that tokens and tables will take, about, if every token occurs `scale` times as often.
+    pub(crate) fn bits(&self, scale: f64) -> f64 {
+        self.divide(scale).1
+    }
+
+    /// The bits that tokens take under these tables, about; those that have no place there are left out.
+    pub(crate) fn bits_under(&self, tables: &Tables) -> f64 {
+        let bins = self.0.iter().zip(tables.of_bin);
+        bins.map(|(counts, table)| {
+            let frequencies = tables
+                .frequencies
+                .get(usize::from(table))
+                .into_iter()
+                .flatten();
+            let some = counts
+                .iter()
+                .zip(frequencies)
+                .filter(|(count, frequency)| **count > 0 && **frequency > 0);
+            some.map(|(count, frequency)| {
+                f64::from(*count) * (SLOTS as f64 / f64::from(*frequency)).log2()
+            })
+            .sum::<f64>()
+        })
+        .sum()
+    }
+
+    /// The tables that take the fewest bits. Tokens that there are few of under a table are counted as the
+    /// `escape` there, if there is one.
+    pub(crate) fn tables(&self, escape: Option<u8>) -> Tables {
+        let (ends, _) = self.divide(1.0);
+        let mut tables = Tables {
+            frequencies: Vec::new(),
+            of_bin: [0; BINS],
+        };
+        let mut begin = 0;
+        for end in ends {
+            let mut sum = [0u32; TOKENS];
+            for counts in &self.0[begin..end] {
+                for (sum, count) in sum.iter_mut().zip(counts) {
+                    *sum += count;
+                }
+            }
+            if let Some(escape) = escape {
+                leave_out_few(&mut sum, usize::from(escape));
+            }
+            tables.of_bin[begin..end].fill(tables.frequencies.len() as u8);
+            tables.frequencies.push(rounded(&normalise(&sum)));
+            begin = end;
+        }
+        tables
+    }
+}
+
+/// Counts tokens that occur less often than half of a slot of a table as escapes.
+fn leave_out_few(counts: &mut [u32; TOKENS], escape: usize) {
+    let total: u32 = counts.iter().sum();
+    let least = (total / (2 * SLOTS as u32)).max(FEW);
+    for token in (0..TOKENS).filter(|token| *token != escape) {
+        if counts[token] <= least {
+            counts[escape] += std::mem::take(&mut counts[token]);
+        }
+    }
+}
+
+/// Bits of tokens that share a table, the table included.
+fn cost(counts: &[u32; TOKENS], scale: f64) -> f64 {
+    let total: f64 = counts.iter().map(|n| f64::from(*n)).sum();
+    let mut bits = TABLE_COST;
+    for count in counts.iter().filter(|n| **n > 0) {
+        let count = f64::from(*count);
+        bits += TOKEN_COST - scale * count * (count / total).max(1.0 / SLOTS as f64).log2();
+    }
+    bits
+}
+
+/// Frequencies with four significant bits, but the largest, which takes up the rest.
+fn rounded(frequencies: &[u16]) -> Frequencies {
+    let mut out = frequencies.to_vec();
+    let Some(main) = largest(&out) else {
+        return out;
+    };
+    let mut sum = 0u32;
+    for (token, frequency) in out.iter_mut().enumerate() {
+        if token != main {
+            let below = (16 - frequency.leading_zeros()).saturating_sub(4);
+            *frequency = (*frequency + (1 << below >> 1)) >> below << below;
+            sum += u32::from(*frequency);
+        }
+    }
+    if sum < SLOTS as u32 {
+        out[main] = (SLOTS as u32 - sum) as u16;
+        return out;
+    }
+    // Rounding up left nothing for the largest: rounding down leaves more than it had.
+    out.copy_from_slice(frequencies);
+    let mut sum = 0;
+    for (token, frequency) in out.iter_mut().enumerate() {
+        if token != main {
+            let below = (16 - frequency.leading_zeros()).saturating_sub(4);
+            *frequency = *frequency >> below << below;
+            sum += *frequency;
+        }
+    }
+    out[main] = SLOTS as u16 - sum;
+    out
+}
+
+/// The token whose frequency has more than four significant bits; there is one at most.
+fn odd_one(frequencies: &[u16]) -> Option<usize> {
+    let odd = |frequency: &u16| length(*frequency) as u32 > 4 + frequency.trailing_zeros();
+    frequencies.iter().position(odd)
+}
+
+fn largest(frequencies: &[u16]) -> Option<usize> {
+    let token = (0..frequencies.len()).max_by_key(|token| frequencies[*token])?;
+    (frequencies[token] > 0).then_some(token)
+}
+
+/// Probabilities of what tables are stored with.
+struct Model {
+    /// Of a frequency's length in bits, given that of the token before, and of the table before.
+    lengths: [[Probability; 16]; 15 * 15],
+    fractions: [Probability; 16],
+    tokens: [Probability; 256],
+    ends: [Probability; 64],
+}
+
+impl Model {
+    fn new() -> Self {
+        Self {
+            lengths: [[Probability::default(); 16]; 15 * 15],
+            fractions: [Probability::default(); 16],
+            tokens: [Probability::default(); 256],
+            ends: [Probability::default(); 64],
+        }
+    }
+}
+
+fn length(frequency: u16) -> usize {
+    (16 - frequency.leading_zeros()) as usize
+}
+
+impl Tables {
+    /// One table for all bins, of a stream without tokens.
+    pub(crate) fn empty() -> Self {
+        let mut frequencies = vec![0; TOKENS];
+        frequencies[0] = SLOTS as u16;
+        Self {
+            frequencies: vec![frequencies],
+            of_bin: [0; BINS],
+        }
+    }
+
+    /// No table.
+    pub(crate) fn none() -> Self {
+        Self {
+            frequencies: Vec::new(),
+            of_bin: [0; BINS],
+        }
+    }
+
+    /// The tables as bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let (mut encoder, mut model) = (BinaryEncoder::new(), Model::new());
+        let mut before: Frequencies = vec![0; TOKENS];
+        for (number, frequencies) in self.frequencies.iter().enumerate() {
+            let end = self
+                .of_bin
+                .iter()
+                .rposition(|table| usize::from(*table) == number);
+            encoder.tree(&mut model.ends, end.unwrap_or(0) as u32 + 1, 6);
+            let main = odd_one(frequencies)
+                .or_else(|| largest(frequencies))
+                .unwrap_or(0);
+            let last = frequencies.iter().rposition(|f| *f > 0).unwrap_or(0);
+            encoder.tree(&mut model.tokens, main as u32, 8);
+            encoder.tree(&mut model.tokens, last as u32, 8);
+            let mut previous = 0;
+            for token in (0..=last).filter(|token| *token != main) {
+                let frequency = frequencies[token];
+                let context = previous * 15 + length(before[token]);
+                previous = length(frequency);
+                encoder.tree(&mut model.lengths[context], previous as u32, 4);
+                if previous > 1 {
+                    let shown = (previous - 1).min(3) as u32;
+                    let fraction = u32::from(frequency) >> (previous as u32 - 1 - shown);
+                    encoder.tree(&mut model.fractions, fraction & ((1 << shown) - 1), shown);
+                }
+            }
+            before.copy_from_slice(frequencies);
+        }
+        encoder.finish()
+    }
+
+    /// From bytes: `count` tables.
+    pub(crate) fn decode(bytes: &[u8], count: usize) -> Result<Self> {
+        let (mut decoder, mut model) = (BinaryDecoder::new(bytes), Model::new());
+        let mut tables = Self {
+            frequencies: Vec::new(),
+            of_bin: [0; BINS],
+        };
+        let mut before: Frequencies = vec![0; TOKENS];
+        let mut begin = 0;
+        for number in 0..count {
+            let end = decoder.tree(&mut model.ends, 6) as usize;
+            let main = decoder.tree(&mut model.tokens, 8) as usize;
+            let last = decoder.tree(&mut model.tokens, 8) as usize;
+            if end <= begin || end > BINS || main >= TOKENS || last >= TOKENS {
+                return Err(Corrupt("the tables are not in order"));
+            }
+            let mut frequencies: Frequencies = vec![0; TOKENS];
+            let mut sum = 0u32;
+            let mut previous = 0;
+            for token in (0..=last).filter(|token| *token != main) {
+                let context = previous * 15 + length(before[token]).min(14);
+                previous = (decoder.tree(&mut model.lengths[context], 4) as usize).min(14);
+                let mut frequency = u32::from(previous > 0);
+                if previous > 1 {
+                    let shown = (previous - 1).min(3) as u32;
+                    frequency = 1 << shown | decoder.tree(&mut model.fractions, shown);
+                    frequency <<= previous as u32 - 1 - shown;
+                }
+                sum += frequency;
+                if sum >= SLOTS as u32 {
+                    return Err(Corrupt("a table of frequencies has another sum"));
+                }
+                frequencies[token] = frequency as u16;
+            }
+            frequencies[main] = (SLOTS as u32 - sum) as u16;
+            tables.of_bin[begin..end].fill(number as u8);
+            begin = end;
+            before.copy_from_slice(&frequencies);
+            tables.frequencies.push(frequencies);
+        }
+        if begin == BINS {
+            Ok(tables)
+        } else {
+            Err(Corrupt("a class has no table"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_come_back() {
+        for spread in [1u32, 3, 40, 120] {
+            let mut seed = 1u64;
+            let mut random = |below: u32| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (seed >> 33) as u32 % below
+            };
+            let bins: Vec<u8> = (0..20_000).map(|_| random(BINS as u32) as u8).collect();
+            let tokens: Vec<u8> = bins
+                .iter()
+                .map(|bin| (random(spread) * u32::from(*bin) / 40 + random(2)) as u8)
+                .collect();
+            let tables = Histogram::new(&bins, &tokens).tables(None);
+            for frequencies in &tables.frequencies {
+                assert_eq!(
+                    frequencies.iter().map(|f| usize::from(*f)).sum::<usize>(),
+                    SLOTS
+                );
+            }
+            let again = Tables::decode(&tables.encode(), tables.frequencies.len());
+            assert_eq!(again, Ok(tables));
+        }
+    }
+}

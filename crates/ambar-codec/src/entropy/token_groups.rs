@@ -1,0 +1,393 @@
+//! Tokens of points next to each other as one symbol: fewer symbols take less time.
+//!
+//! The tokens of a run, those that are of one class and decoded at once, are put into groups of `size`.
+//! A group of small tokens is a symbol whose digits they are. Any other is an escape: its tokens are
+//! coded one by one behind the run's groups, as is what is left of the run.
+
+use crate::entropy::frequencies::Frequencies;
+use crate::entropy::rans::{self, EncodeTables};
+use crate::entropy::tables::{Histogram, Tables};
+use crate::predict::context::BINS;
+use crate::quantize::row_encoder::Symbols;
+
+/// Tokens of a group, at most.
+pub(crate) const MOST: usize = 4;
+/// Tokens of a group, by its size, are below this; of others they are coded one by one.
+const RADIX: [u8; MOST + 1] = [0, 0, 11, 5, 3];
+
+/// The symbol of groups whose tokens are coded one by one: behind those of the others.
+pub(crate) const fn escape(size: usize) -> u8 {
+    (RADIX[size] as u32).pow(size as u32) as u8
+}
+
+/// The symbol of a group.
+#[inline(always)]
+fn symbol<const SIZE: usize>(tokens: &[u8; SIZE]) -> u8 {
+    let number = tokens.iter().rev().fold(0u8, |number, token| {
+        number.wrapping_mul(RADIX[SIZE]).wrapping_add(*token)
+    });
+    if is_small(tokens) {
+        number
+    } else {
+        escape(SIZE)
+    }
+}
+
+/// Whether a group is a symbol of its own.
+#[inline(always)]
+fn is_small<const SIZE: usize>(tokens: &[u8; SIZE]) -> bool {
+    tokens.iter().all(|token| *token < RADIX[SIZE])
+}
+
+/// The size of groups of which the fewest symbols are made.
+fn best_size(symbols: &Symbols) -> usize {
+    let counts = [
+        symbols.tokens.len(),
+        count::<2>(symbols),
+        count::<3>(symbols),
+        count::<4>(symbols),
+    ];
+    let best = (1..).zip(counts).min_by_key(|(_, count)| *count);
+    best.map_or(1, |(size, _)| size)
+}
+
+/// How many symbols are made of tokens in groups of this size, about.
+fn count<const SIZE: usize>(symbols: &Symbols) -> usize {
+    let groups = symbols.tokens.as_chunks::<SIZE>().0;
+    let large = groups.iter().filter(|tokens| !is_small(tokens)).count();
+    groups.len() + SIZE * large
+}
+
+/// Tokens as they are coded.
+pub(crate) struct Coded {
+    /// Tokens of a group; 1 where there are no groups.
+    pub size: usize,
+    /// How many states they are coded with.
+    pub states: usize,
+    pub single: Tables,
+    pub grouped: Tables,
+    pub bytes: Vec<u8>,
+}
+
+/// The number of states for symbols of so many bits: more where they weigh little.
+fn states_for(bits: f64) -> usize {
+    if bits > 8.0 * rans::LONG {
+        rans::WIDE_STATES
+    } else {
+        rans::STATES
+    }
+}
+
+/// Codes tokens in groups of the size of which there are the fewest symbols.
+pub(crate) fn encode(symbols: &Symbols) -> Coded {
+    match best_size(symbols) {
+        2 => encode_groups::<2>(symbols, None),
+        3 => encode_groups::<3>(symbols, None),
+        4 => encode_groups::<4>(symbols, None),
+        _ => encode_singly(symbols),
+    }
+}
+
+/// Codes tokens one by one.
+pub(crate) fn encode_singly(symbols: &Symbols) -> Coded {
+    encode_tokens(symbols, None)
+}
+
+/// Codes tokens one by one, with a given number of states.
+fn encode_tokens(symbols: &Symbols, states: Option<usize>) -> Coded {
+    let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
+    let single = histogram.tables(None);
+    let states = states.unwrap_or_else(|| states_for(histogram.bits_under(&single)));
+    let slots = EncodeTables::new(&single.frequencies);
+    Coded {
+        size: 1,
+        states,
+        bytes: slots.encode_with(states, &single.of_bin, &symbols.bins, &symbols.tokens),
+        single,
+        grouped: Tables::none(),
+    }
+}
+
+fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: Option<usize>) -> Coded {
+    let (mut bins, mut groups) = (Vec::new(), Vec::new());
+    for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
+        let run = &symbols.tokens[*begin..begin + count];
+        groups.extend(run.as_chunks::<SIZE>().0.iter().map(symbol));
+        bins.resize(groups.len(), symbols.bins[*begin]);
+    }
+    let of_groups = Histogram::new(&bins, &groups);
+    let grouped = of_groups.tables(Some(escape(SIZE)));
+    // Groups that there are few of have no place in the tables.
+    for (bin, group) in bins.iter().zip(&mut groups) {
+        let table = &grouped.frequencies[usize::from(grouped.of_bin[usize::from(*bin)])];
+        if table[usize::from(*group)] == 0 {
+            *group = escape(SIZE);
+        }
+    }
+    let ordered = Ordered::new::<SIZE>(symbols, &groups);
+    let [single_bins, single] = &ordered.single;
+    let histogram = Histogram::new(single_bins, single);
+    let single = histogram.tables(None);
+    let bits = of_groups.bits_under(&grouped) + histogram.bits_under(&single);
+    let states = states.unwrap_or_else(|| states_for(bits));
+    let (frequencies, of_bin) = together(&single, &grouped);
+    let slots = EncodeTables::new(&frequencies);
+    let [bins, all] = &ordered.all;
+    Coded {
+        size: SIZE,
+        states,
+        bytes: slots.encode_with(states, &of_bin, bins, all),
+        single,
+        grouped,
+    }
+}
+
+/// Bins and symbols in the order in which they are coded, and those of single tokens alone.
+struct Ordered {
+    all: [Vec<u8>; 2],
+    single: [Vec<u8>; 2],
+}
+
+impl Ordered {
+    fn new<const SIZE: usize>(symbols: &Symbols, groups: &[u8]) -> Self {
+        let room = symbols.tokens.len() / 2;
+        let mut ordered = Self {
+            all: [(); 2].map(|()| Vec::with_capacity(room)),
+            single: [(); 2].map(|()| Vec::with_capacity(room)),
+        };
+        let (mut end, mut left) = (0, groups);
+        for (begin, count) in &symbols.runs {
+            ordered.add_single(symbols, end, *begin);
+            end = begin + count;
+            let (of_run, rest) = left.split_at(count / SIZE);
+            left = rest;
+            if let Some(bin) = symbols.bins.get(*begin) {
+                let grouped = ordered.all[0].len() + of_run.len();
+                ordered.all[0].resize(grouped, bin + BINS as u8);
+                ordered.all[1].extend_from_slice(of_run);
+            }
+            for (k, _) in of_run
+                .iter()
+                .enumerate()
+                .filter(|(_, group)| **group == escape(SIZE))
+            {
+                ordered.add_single(symbols, begin + SIZE * k, begin + SIZE * (k + 1));
+            }
+            ordered.add_single(symbols, end - count % SIZE, end);
+        }
+        ordered.add_single(symbols, end, symbols.tokens.len());
+        ordered
+    }
+
+    /// Adds tokens that are coded one by one.
+    fn add_single(&mut self, symbols: &Symbols, begin: usize, end: usize) {
+        for to in [&mut self.all, &mut self.single] {
+            to[0].extend_from_slice(&symbols.bins[begin..end]);
+            to[1].extend_from_slice(&symbols.tokens[begin..end]);
+        }
+    }
+}
+
+/// The tables of single tokens and of groups, and which bin uses which; bins of groups come behind the
+/// others.
+pub(crate) fn together(single: &Tables, grouped: &Tables) -> (Vec<Frequencies>, [u8; 2 * BINS]) {
+    let mut of_bin = [0; 2 * BINS];
+    of_bin[..BINS].copy_from_slice(&single.of_bin);
+    if !grouped.frequencies.is_empty() {
+        for (of_bin, table) in of_bin[BINS..].iter_mut().zip(grouped.of_bin) {
+            *of_bin = single.frequencies.len() as u8 + table;
+        }
+    }
+    let tables = single.frequencies.iter().chain(&grouped.frequencies);
+    (tables.cloned().collect(), of_bin)
+}
+
+/// Decodes groups, and keeps the memory for it.
+pub(crate) struct Groups {
+    size: usize,
+    /// The tokens of each symbol, the first lowest.
+    tokens: [u32; 256],
+    groups: Vec<u8>,
+    /// Numbers of the groups whose tokens are coded one by one.
+    escapes: Vec<usize>,
+    single: Vec<u8>,
+}
+
+impl Groups {
+    /// Of groups of `size` tokens, 1 to `MOST`.
+    pub(crate) fn new(size: usize) -> Self {
+        let mut tokens = [0; 256];
+        if size > 1 {
+            let radix = u32::from(RADIX[size]);
+            for (number, tokens) in (0..u32::from(escape(size))).zip(&mut tokens) {
+                let digits = (0..size as u32).map(|k| number / radix.pow(k) % radix);
+                *tokens = digits.rev().fold(0, |tokens, digit| tokens << 8 | digit);
+            }
+        }
+        Self {
+            size,
+            tokens,
+            groups: Vec::new(),
+            escapes: Vec::new(),
+            single: Vec::new(),
+        }
+    }
+
+    /// Decodes a run of `count` tokens of a bin. `tokens` has room for `MOST` behind them.
+    pub(crate) fn decode(
+        &mut self,
+        symbols: &mut rans::Decoder<'_>,
+        bin: u8,
+        count: usize,
+        tokens: &mut [u8],
+    ) {
+        match self.size {
+            2 => self.run::<2>(symbols, bin, count, tokens),
+            3 => self.run::<3>(symbols, bin, count, tokens),
+            4 => self.run::<4>(symbols, bin, count, tokens),
+            _ => symbols.decode_alike(bin, &mut tokens[..count]),
+        }
+    }
+
+    #[inline(always)]
+    fn run<const SIZE: usize>(
+        &mut self,
+        symbols: &mut rans::Decoder<'_>,
+        bin: u8,
+        count: usize,
+        tokens: &mut [u8],
+    ) {
+        let n = count / SIZE;
+        if self.groups.len() < n {
+            self.groups.resize(n, 0);
+            self.escapes.resize(n, 0);
+        }
+        let groups = &mut self.groups[..n];
+        symbols.decode_alike(bin + BINS as u8, groups);
+        let escapes = expand::<SIZE>(&self.tokens, groups, tokens, &mut self.escapes);
+        let single = SIZE * escapes + count % SIZE;
+        if single == 0 {
+            return;
+        }
+        if self.single.len() < single {
+            self.single.resize(single, 0);
+        }
+        let single = &mut self.single[..single];
+        symbols.decode_alike(bin, single);
+        let (of_groups, of_rest) = single.as_chunks::<SIZE>();
+        let (to, rest) = tokens[..count].as_chunks_mut::<SIZE>();
+        for (from, escape) in of_groups.iter().zip(&self.escapes) {
+            to[*escape] = *from;
+        }
+        rest.copy_from_slice(of_rest);
+    }
+}
+
+/// Writes the tokens of groups; `escapes` gets the numbers of those whose tokens are coded one by one,
+/// of which there are as many as it says.
+#[inline(never)]
+fn expand<const SIZE: usize>(
+    tokens: &[u32; 256],
+    groups: &[u8],
+    to: &mut [u8],
+    escapes: &mut [usize],
+) -> usize {
+    let escapes = &mut escapes[..groups.len()];
+    let mut found = 0;
+    for (number, group) in groups.iter().enumerate() {
+        if let Some(to) = to[SIZE * number..].first_chunk_mut::<MOST>() {
+            *to = tokens[usize::from(*group)].to_le_bytes();
+        }
+        escapes[found] = number;
+        found += usize::from(*group == escape(SIZE));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entropy::rans::decode_table::DecodeTables;
+    use crate::stream::properties::Random;
+
+    /// Runs of two bins with single tokens between them; of `few` tokens in a hundred the size is any.
+    fn symbols(few: u64, below: u64) -> Symbols {
+        let mut random = Random(few + below);
+        let mut symbols = Symbols::default();
+        for run in 0..300 {
+            if run % 7 == 0 {
+                symbols.bins.push(39);
+                symbols.tokens.push((random.next() % 137) as u8);
+            }
+            let count = [0, 1, 2, 3, 64, 65, 130, 500][(random.next() % 8) as usize];
+            symbols.runs.push((symbols.bins.len(), count));
+            for _ in 0..count {
+                let most = if random.next() % 100 < few {
+                    137
+                } else {
+                    below
+                };
+                symbols.bins.push((run % 2) as u8);
+                symbols.tokens.push((random.next() % most) as u8);
+            }
+        }
+        symbols
+    }
+
+    fn decoded(coded: &Coded, symbols: &Symbols) -> Vec<u8> {
+        let (frequencies, of_bin) = together(&coded.single, &coded.grouped);
+        let mut tables = DecodeTables::default();
+        tables.set(&frequencies).unwrap();
+        let of_bins = tables.of_bins(&of_bin);
+        let count = symbols.tokens.len();
+        let mut decoder = rans::Decoder::new(&of_bins, &coded.bytes, count, coded.states).unwrap();
+        let mut groups = Groups::new(coded.size);
+        let mut tokens = vec![0; count + MOST];
+        let mut end = 0;
+        for (begin, count) in &symbols.runs {
+            decoder.decode(&symbols.bins[end..*begin], &mut tokens[end..*begin]);
+            end = begin + count;
+            let bin = symbols.bins.get(*begin).copied().unwrap_or(0);
+            groups.decode(&mut decoder, bin, *count, &mut tokens[*begin..]);
+        }
+        decoder.finish().unwrap();
+        tokens.truncate(count);
+        tokens
+    }
+
+    #[test]
+    fn tokens_come_back_in_groups_of_every_size() {
+        for (few, below) in [(0, 1), (1, 2), (2, 3), (5, 5), (10, 11), (100, 2)] {
+            let symbols = symbols(few, below);
+            for number in [rans::STATES, rans::WIDE_STATES] {
+                let states = Some(number);
+                let all = [
+                    encode_tokens(&symbols, states),
+                    encode_groups::<2>(&symbols, states),
+                    encode_groups::<3>(&symbols, states),
+                    encode_groups::<4>(&symbols, states),
+                ];
+                for (size, coded) in (1..).zip(&all) {
+                    assert_eq!([coded.size, coded.states], [size, number]);
+                    let same = decoded(coded, &symbols) == symbols.tokens;
+                    assert!(same, "{few} {below} {size} {number}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn long_symbols_have_many_states() {
+        for (below, states) in [(1, rans::STATES), (11, rans::WIDE_STATES)] {
+            let coded = encode(&symbols(1, below));
+            assert_eq!(coded.states, states, "{} bytes", coded.bytes.len());
+        }
+    }
+
+    #[test]
+    fn the_size_is_that_of_the_fewest_symbols() {
+        for (few, below, size) in [(0, 1, 4), (1, 3, 4), (1, 5, 3), (1, 11, 2), (100, 2, 1)] {
+            assert_eq!(encode(&symbols(few, below)).size, size, "{few} {below}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Where the rows of a phase lie that are predicted together, and which of their points are there.
+
+use crate::domain::bitmap::Bitmap;
+use crate::domain::lattice::Phases;
+use crate::domain::mask_pyramid;
+use crate::predict::interpolate::{self, FEW, There};
+use crate::simd::compact::Spots;
+
+/// Points that are predicted together, about: what belongs to them stays in the first-level cache.
+const POINTS: usize = 1152;
+/// Runs of points so close to each other are predicted as one.
+const GAP: usize = 8;
+
+/// Rows of a phase that are predicted together, at most.
+pub(crate) fn most_rows(phases: &Phases) -> usize {
+    (POINTS / phases.stride[1]).max(1)
+}
+
+/// Rows that are predicted together: `rows` from (z, y) on, whose first point is at `at`.
+pub(crate) struct Batch {
+    pub z: usize,
+    pub y: usize,
+    pub rows: usize,
+    pub at: usize,
+}
+
+/// A row of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchRow {
+    /// Its z and y.
+    pub place: [usize; 2],
+    /// Its offset from the batch's first point.
+    pub from: usize,
+    /// How many of its points are coded.
+    pub count: usize,
+}
+
+/// The number of bits that are set.
+#[inline(always)]
+fn ones(words: &[u64]) -> usize {
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Which points of a phase are there, and which of their neighbours.
+pub(crate) struct Geometry<'a, const N: usize> {
+    t: usize,
+    pub(crate) odd: [usize; N],
+    /// Points that are coded; `None` for all.
+    coded: Option<&'a [Bitmap; 8]>,
+    /// Points that are gone over, and predicted from: those that are coded, or `None` for all.
+    valid: Option<&'a [Bitmap; 8]>,
+    /// The words of a row of which all points are there.
+    full: &'a [u64],
+    /// Points of a row.
+    pub(crate) points: usize,
+    /// Points of the lattice with even indices.
+    evens: [usize; 3],
+    /// Distance of rows.
+    pub(crate) pitch: usize,
+    most_rows: usize,
+}
+
+impl<'a, const N: usize> Geometry<'a, N> {
+    /// Of phase `t`, whose odd dimensions are `odd`.
+    pub(crate) fn new(
+        phases: &Phases,
+        (coded, valid): (Option<&'a [Bitmap; 8]>, Option<&'a [Bitmap; 8]>),
+        (t, odd): (usize, [usize; N]),
+        full: &'a [u64],
+    ) -> Self {
+        Self {
+            t,
+            odd,
+            coded,
+            valid,
+            full,
+            points: phases.points(t)[2],
+            evens: phases.fine.map(|n| n.div_ceil(2)),
+            pitch: phases.stride[1],
+            most_rows: most_rows(phases),
+        }
+    }
+
+    /// Rows that are predicted together, at most.
+    pub(crate) fn most_rows(&self) -> usize {
+        self.most_rows
+    }
+
+    /// The bits of a row's points that are coded.
+    pub(crate) fn there(&self, [z, y]: [usize; 2]) -> &'a [u64] {
+        self.coded
+            .map_or(self.full, |coded| coded[self.t].row(z, y))
+    }
+
+    /// The number of points of a plane of `rows` rows that are coded.
+    pub(crate) fn count(&self, z: usize, rows: usize) -> usize {
+        match self.coded {
+            None => rows * self.points,
+            Some(coded) => ones(coded[self.t].plane(z)),
+        }
+    }
+
+    /// Finds a batch's rows of which there are points to go over.
+    pub(crate) fn rows(&self, batch: &Batch, rows: &mut Vec<BatchRow>) {
+        rows.clear();
+        for row in 0..batch.rows {
+            let place = [batch.z, batch.y + row];
+            let count = match self.coded {
+                None => self.points,
+                Some(_) => ones(self.there(place)),
+            };
+            if count > 0 || self.valid.is_none() {
+                let from = row * self.pitch;
+                rows.push(BatchRow { place, from, count });
+            }
+        }
+    }
+
+    /// The rows of a batch, for who packs what belongs to their points.
+    pub(crate) fn spots<'r>(
+        &'r self,
+        rows: &'r [BatchRow],
+    ) -> impl Iterator<Item = Spots<'r>> + Clone {
+        rows.iter().map(|row| Spots {
+            from: row.from,
+            there: self.there(row.place),
+            count: row.count,
+        })
+    }
+
+    /// Points from the first of a batch to its last, with what lies between rows.
+    pub(crate) fn all(&self, batch: &Batch) -> usize {
+        (batch.rows - 1) * self.pitch + self.points
+    }
+
+    /// Finds the runs of points that are there: offsets from a batch's first point, and lengths, whole
+    /// groups of `FEW`.
+    pub(crate) fn runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
+        runs.clear();
+        if self.valid.is_none() {
+            return runs.push((0, self.all(batch).next_multiple_of(FEW)));
+        }
+        for row in 0..batch.rows {
+            let words = self.there([batch.z, batch.y + row]).iter();
+            for (word, there) in words.enumerate().filter(|(_, there)| **there != 0) {
+                let start = row * self.pitch + 64 * word;
+                let mut left = interpolate::groups(*there);
+                while left != 0 {
+                    let first = left.trailing_zeros();
+                    let n = (!(left >> first)).trailing_zeros();
+                    left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
+                    let (from, length) = (start + FEW * first as usize, FEW * n as usize);
+                    match runs.last_mut() {
+                        Some((begin, before)) if from <= *begin + *before + GAP => {
+                            let all = from + length - *begin;
+                            *before = all.next_multiple_of(FEW).max(*before);
+                        }
+                        _ => runs.push((from, length)),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` for the words of a row in which points lack near neighbours: the number of the
+    /// word, and what is there.
+    #[inline(always)]
+    pub(crate) fn for_each_broken(
+        &self,
+        [z, y]: [usize; 2],
+        mut visit: impl FnMut(usize, There<N>),
+    ) {
+        if let Some(valid) = self.valid {
+            for (word, own) in self.there([z, y]).iter().enumerate() {
+                let there = mask_pyramid::near(valid, (self.t, self.odd), [z, y], (word, *own));
+                if there.broken() != 0 {
+                    visit(word, there);
+                }
+            }
+            return;
+        }
+        // Without holes only those behind the last index lack one. Whole rows that lack some are left
+        // out.
+        let beyond = self.beyond([z, y]);
+        let none = self.odd.iter().all(|d| beyond[*d]);
+        let first = match (none, self.ends()) {
+            (true, _) => 0,
+            (_, true) => self.full.len() - 1,
+            _ => return,
+        };
+        for (word, own) in self.full.iter().enumerate().skip(first) {
+            let there = There {
+                own: if none { *own } else { own & !(own >> 1) },
+                before: [u64::MAX; N],
+                behind: self
+                    .odd
+                    .map(|d| if d == 2 || beyond[d] { 0 } else { u64::MAX }),
+            };
+            visit(word, there);
+        }
+    }
+
+    /// How many of a batch's first rows lie, without holes, between others: of these the last point alone
+    /// may lack a neighbour.
+    pub(crate) fn between(&self, batch: &Batch) -> usize {
+        let last = [batch.z, batch.y + batch.rows - 1];
+        match (self.valid.is_none(), self.beyond(last)) {
+            (true, [false, last, _]) => batch.rows - usize::from(last),
+            _ => 0,
+        }
+    }
+
+    /// Whether rows without holes end with a point that lacks a neighbour.
+    pub(crate) fn ends(&self) -> bool {
+        self.odd.contains(&2) && self.points == self.evens[2]
+    }
+
+    /// Points of a row, in whole groups.
+    pub(crate) fn row_of_groups(&self) -> usize {
+        self.points.next_multiple_of(FEW)
+    }
+
+    /// In which dimensions, z and y, a row without holes lies behind the last even index.
+    pub(crate) fn beyond(&self, [z, y]: [usize; 2]) -> [bool; 3] {
+        let whole = self.valid.is_none();
+        let last = |d: usize, k: usize| whole && self.odd.contains(&d) && k + 1 >= self.evens[d];
+        [last(0, z), last(1, y), false]
+    }
+}

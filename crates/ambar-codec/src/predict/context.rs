@@ -1,0 +1,311 @@
+//! Contexts: how large a residual is to be expected, from what has been coded around it.
+
+use crate::domain::lattice::Phases;
+use crate::predict::interpolate::LANES;
+use crate::simd::dispatch::vectorised;
+
+/// Classes of expected magnitude.
+pub(crate) const BINS: usize = 40;
+
+/// Groups of passes whose weights differ: by the number of odd dimensions.
+pub(crate) const GROUPS: usize = 3;
+
+/// How the expectation is put together for one group of passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mixture {
+    /// Of the mean magnitude in earlier phases nearby.
+    pub phases: f32,
+    /// Of the mean magnitude in earlier rows of the phase.
+    pub rows: f32,
+    /// Of the roughness of the values around, in steps.
+    pub rough: f32,
+}
+
+impl Mixture {
+    /// What serves most fields.
+    pub(crate) const DEFAULT: [Self; GROUPS] = [
+        Self {
+            phases: 0.3,
+            rows: 0.4,
+            rough: 0.15,
+        },
+        Self {
+            phases: 0.4,
+            rows: 0.25,
+            rough: 0.1,
+        },
+        Self {
+            phases: 0.5,
+            rows: 0.2,
+            rough: 0.08,
+        },
+    ];
+}
+
+/// The least expectation that is told from others: log2 of it begins bin 0.
+const LEAST: f32 = 1.0 / 64.0;
+
+/// The bin of an expectation: half octaves from `LEAST` on.
+#[inline(always)]
+pub(crate) fn bin(expected: f32) -> u8 {
+    // The bits of a float ordered by exponent and first bit of the fraction: half octaves.
+    let steps = ((expected + LEAST).to_bits() >> 22) as i32 - (LEAST.to_bits() >> 22) as i32;
+    steps.min(BINS as i32 - 1) as u8
+}
+
+/// The bin of values of which nothing is expected: that of their level, the coarser ones together.
+pub(crate) fn level_bin(level: usize) -> u8 {
+    level.min(2) as u8
+}
+
+/// The bin of an expected length in bits, 0 to 64.
+#[inline(always)]
+pub(crate) fn linear_bin(bits: f32) -> u8 {
+    ((bits * (BINS as f32 / 65.0)) as i32).clamp(0, BINS as i32 - 1) as u8
+}
+
+/// How the bins of a phase's rows follow from the magnitudes around them, and the roughness of the
+/// values.
+pub(crate) struct Expectation {
+    /// Where the magnitudes near a point lie: earlier phases, and offsets within them.
+    nearby: [(usize, isize); 8],
+    nearby_count: usize,
+    /// For rows without and with earlier ones in y (1) and z (2): factors of the sums of magnitudes
+    /// in earlier phases and in earlier rows.
+    factors: [(f32, f32); 4],
+    rough: f32,
+    /// Distance of rows in y and z.
+    strides: [usize; 2],
+    lossless: bool,
+}
+
+impl Expectation {
+    /// For phase `t` of a lattice whose steps are `step`; 0 for lossless coding.
+    pub(crate) fn new(t: usize, phases: &Phases, mixture: &Mixture, step: f64) -> Self {
+        let (nearby, nearby_count) = nearest(t, phases);
+        let lossless = step == 0.0;
+        let mixed = if lossless {
+            (0.5, 0.5)
+        } else {
+            (mixture.phases, mixture.rows)
+        };
+        let factors = std::array::from_fn(|known: usize| {
+            let (mut near, mut rows) = mixed;
+            // Where there is only one kind, it stands for the other as well.
+            if known == 0 {
+                near += rows;
+            }
+            if nearby_count == 0 {
+                rows += near;
+            }
+            let counted = known.count_ones().max(1);
+            (
+                near / nearby_count.max(1) as f32,
+                rows / (4 * counted) as f32,
+            )
+        });
+        Self {
+            nearby,
+            nearby_count,
+            factors,
+            rough: if lossless {
+                0.0
+            } else {
+                mixture.rough * (1.0 / step) as f32
+            },
+            strides: [phases.stride[1], phases.stride[0]],
+            lossless,
+        }
+    }
+
+    /// Sums the magnitudes near points from `at` on: of the phases' `marks`.
+    pub(crate) fn near(&self, marks: &[Vec<u8>; 8], at: usize, sums: &mut [u16]) {
+        let n = sums.len();
+        match self.nearby_count {
+            4 => add(self.nearby::<4>(marks, at, n), sums),
+            6 => add(self.nearby::<6>(marks, at, n), sums),
+            8 => add(self.nearby::<8>(marks, at, n), sums),
+            _ => sums.fill(0),
+        }
+    }
+
+    /// Fills the bins of points from `at` on, in whole groups of lanes, that have a plane before them in
+    /// z, of whose `marks` those around the point before count. `sums` has room for two more.
+    pub(crate) fn bins_after_plane(
+        &self,
+        (marks, at): (&[u8], usize),
+        (near, rough): (&[u16], &[f32]),
+        sums: &mut [u16],
+        out: &mut [u8],
+    ) {
+        let n = out.len() + 2;
+        let begin = at - self.strides[1] - 1;
+        let row = |from: usize| &marks[from..][..n];
+        let rows = [begin - self.strides[0], begin, begin + self.strides[0]].map(row);
+        add_rows(rows, &mut sums[..n]);
+        let (near_weight, row_weight) = self.factors[2];
+        bins_of_sums(
+            &sums[..n],
+            near,
+            rough,
+            [near_weight, row_weight / 4.0, self.rough],
+            out,
+        );
+    }
+
+    /// The magnitudes nearby of `n` points.
+    #[inline(always)]
+    fn nearby<'a, const N: usize>(
+        &self,
+        marks: &'a [Vec<u8>; 8],
+        at: usize,
+        n: usize,
+    ) -> [&'a [u8]; N] {
+        let mut near: [&[u8]; N] = [&[]; N];
+        for (near, (phase, offset)) in near.iter_mut().zip(self.nearby) {
+            *near = &marks[phase][at.wrapping_add_signed(offset)..][..n];
+        }
+        near
+    }
+
+    /// Fills the bins of a row, of as many points as `out` has, in whole groups of lanes: `marks` are
+    /// those of the row's phase, in which its first point is at `at`. `above` says whether there are rows
+    /// before it in y and z.
+    pub(crate) fn bins(
+        &self,
+        (marks, at): (&[u8], usize),
+        above: [bool; 2],
+        (near, rough): (&[u16], &[f32]),
+        out: &mut [u8],
+    ) {
+        let n = out.len();
+        let known = usize::from(above[0]) | usize::from(above[1]) << 1;
+        let weights = [self.factors[known].0, self.factors[known].1, self.rough];
+        // Of a row that there is not, any stands in the place.
+        let row = |d: usize| &marks[at - if above[d] { self.strides[d] } else { 0 } - 1..][..n + 2];
+        let rows = if above[0] {
+            [row(0), row(1)]
+        } else {
+            [row(1), row(1)]
+        };
+        match (known.count_ones(), self.lossless) {
+            (0, false) => bins::<0, false>(rows, near, rough, weights, out),
+            (1, false) => bins::<1, false>(rows, near, rough, weights, out),
+            (_, false) => bins::<2, false>(rows, near, rough, weights, out),
+            (0, true) => bins::<0, true>(rows, near, rough, weights, out),
+            (1, true) => bins::<1, true>(rows, near, rough, weights, out),
+            (_, true) => bins::<2, true>(rows, near, rough, weights, out),
+        }
+    }
+}
+
+vectorised! {
+    /// Fills bins from the sums of magnitudes `near`by, from the magnitudes in the first `ROWS` earlier rows,
+    /// which begin one before the row (of these, four times the mean around each point counts), and from
+    /// roughness, with the weights of each.
+    fn bins [const ROWS: usize, const LOSSLESS: bool] of [ROWS, LOSSLESS] (
+        rows: [&[u8]; 2],
+        near: &[u16],
+        rough: &[f32],
+        weights: [f32; 3],
+        out: &mut [u8],
+    ) {
+        let n = out.len() / LANES * LANES;
+        let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+        let [one, two] = rows;
+        let (one_left, one_mid, one_right) = (&one[..n], &one[1..][..n], &one[2..][..n]);
+        let (two_left, two_mid, two_right) = (&two[..n], &two[1..][..n], &two[2..][..n]);
+        let around =
+            |left: u8, mid: u8, right: u8| 2 * u16::from(mid) + u16::from(left) + u16::from(right);
+        for k in 0..n {
+            let mut rows = 0;
+            if ROWS > 0 {
+                rows += around(one_left[k], one_mid[k], one_right[k]);
+            }
+            if ROWS > 1 {
+                rows += around(two_left[k], two_mid[k], two_right[k]);
+            }
+            let expected = f32::from(near[k]) * weights[0] + f32::from(rows) * weights[1];
+            out[k] = if LOSSLESS {
+                linear_bin(expected)
+            } else {
+                bin(expected + rough[k] * weights[2])
+            };
+        }
+    }
+}
+
+vectorised! {
+    /// Adds the magnitudes of three rows, the middle one's twice.
+    fn add_rows [] of [] (rows: [&[u8]; 3], sums: &mut [u16]) {
+        let n = sums.len();
+        let [up, mid, down] = rows.map(|row| &row[..n]);
+        for k in 0..n {
+            sums[k] = u16::from(up[k]) + 2 * u16::from(mid[k]) + u16::from(down[k]);
+        }
+    }
+}
+
+vectorised! {
+    /// Fills bins from sums of magnitudes in the plane before, which begin one before the points (of these,
+    /// 16 times the mean around each point counts), of magnitudes `near`by, and from roughness.
+    fn bins_of_sums [] of [] (
+        sums: &[u16],
+        near: &[u16],
+        rough: &[f32],
+        weights: [f32; 3],
+        out: &mut [u8],
+    ) {
+        let n = out.len() / LANES * LANES;
+        let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+        let (left, mid, right) = (&sums[..n], &sums[1..][..n], &sums[2..][..n]);
+        for k in 0..n {
+            let before = left[k] + 2 * mid[k] + right[k];
+            let expected = f32::from(near[k]) * weights[0] + f32::from(before) * weights[1];
+            out[k] = bin(expected + rough[k] * weights[2]);
+        }
+    }
+}
+
+vectorised! {
+    /// Adds magnitudes.
+    fn add [const N: usize] of [N] (marks: [&[u8]; N], sums: &mut [u16]) {
+        let n = sums.len();
+        let marks = marks.map(|marks| &marks[..n]);
+        for k in 0..n {
+            let mut sum = 0;
+            for marks in marks {
+                sum += u16::from(marks[k]);
+            }
+            sums[k] = sum;
+        }
+    }
+}
+
+/// The points of earlier phases nearest to those of phase `t`, on the same lattice: phases, offsets.
+fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
+    let stride = phases.stride.map(|s| s as isize);
+    let mut terms = [(0, 0); 8];
+    let mut count = 0;
+    let mut add = |term| {
+        terms[count] = term;
+        count += 1;
+    };
+    if t.is_power_of_two() {
+        // Diagonals: from phase 1 and 2 to 2 and 4. Seen from an odd index the neighbours of even
+        // index lie at 0 and +1, from an even index those of odd index at -1 and 0.
+        let own = t.trailing_zeros() as usize;
+        for other in (0..own).filter(|d| phases.fine[*d] > 1) {
+            for (a, b) in [(0, 0), (0, -1), (1, 0), (1, -1)] {
+                add((1 << other, a * stride[own] + b * stride[other]));
+            }
+        }
+    } else {
+        // Faces: the points that the prediction is made of, where they belong to this lattice.
+        for d in (0..3).filter(|d| t >> d & 1 == 1) {
+            add((t ^ 1 << d, 0));
+            add((t ^ 1 << d, stride[d]));
+        }
+    }
+    (terms, count)
+}

@@ -1,0 +1,75 @@
+//! Values beyond the borders of a phase, for interpolation to reach there.
+
+use crate::domain::lattice::Phases;
+use crate::element::Element;
+use crate::predict::interpolate;
+
+/// Continues a phase by one point on both sides of dimension `d`: along the parabola through three
+/// points, the line through two, or the value of one.
+pub(crate) fn pad_dimension<T: Element>(
+    values: &mut [T],
+    phases: &Phases,
+    points: [usize; 3],
+    d: usize,
+) {
+    let (stride, n) = (phases.stride[d], points[d]);
+    let mut around = points;
+    around[d] = 1;
+    for z in 0..around[0] {
+        for y in 0..around[1] {
+            let row = phases.row(z, y);
+            if d == 2 {
+                pad_row(&mut values[row - 1..][..n + 2]);
+                continue;
+            }
+            // Rows in the order of their distance from the one that continues them.
+            let (before, from) = values.split_at_mut(row);
+            let rows: [&[T]; 3] = std::array::from_fn(|k| &from[k.min(n - 1) * stride..]);
+            continue_rows(rows, n, &mut before[row - stride..][..around[2]]);
+            let (from, behind) = values.split_at_mut(row + n * stride);
+            let rows = std::array::from_fn(|k| &from[row + (n - 1 - k.min(n - 1)) * stride..]);
+            continue_rows(rows, n, &mut behind[..around[2]]);
+        }
+    }
+}
+
+/// Continues a row by its first and last place.
+#[inline(always)]
+fn pad_row<T: Element>(row: &mut [T]) {
+    let last = row.len() - 1;
+    let at = |k: usize| (row[1 + k], row[last - 1 - k]);
+    let ((a, z), n) = (at(0), row.len() - 2);
+    let (b, y) = if n > 1 { at(1) } else { (a, z) };
+    let (c, x) = if n > 2 {
+        at(2)
+    } else {
+        (third(a, b), third(z, y))
+    };
+    row[0] = continued(a, b, c);
+    row[last] = continued(z, y, x);
+}
+
+/// Fills a row that continues others, of which there are `n`. A function of its own, so that the
+/// compiler knows what is written to be apart from what is read.
+#[inline(never)]
+fn continue_rows<T: Element>([a, b, c]: [&[T]; 3], n: usize, out: &mut [T]) {
+    let length = out.len();
+    let (a, b, c) = (&a[..length], &b[..length], &c[..length]);
+    for k in 0..length {
+        let c = if n > 2 { c[k] } else { third(a[k], b[k]) };
+        out[k] = continued(a[k], b[k], c);
+    }
+}
+
+/// The third value on the line through two.
+#[inline(always)]
+fn third<T: Element>(a: T, b: T) -> T {
+    b.plus(b).minus(a)
+}
+
+/// The value before `a` on the parabola through `a`, `b` and `c`.
+#[inline(always)]
+pub(crate) fn continued<T: Element>(a: T, b: T, c: T) -> T {
+    let difference = a.minus(b);
+    interpolate::tame(difference.plus(difference).plus(difference).plus(c))
+}

@@ -1,0 +1,9 @@
+//! Prediction: the traversal of lattices, interpolation along them, and contexts of residuals.
+
+pub(crate) mod batch;
+pub(crate) mod batch_geometry;
+pub(crate) mod context;
+pub(crate) mod extrapolate;
+pub(crate) mod interpolate;
+mod planes;
+pub(crate) mod traversal;

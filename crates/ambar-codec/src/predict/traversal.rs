@@ -1,0 +1,330 @@
+//! The walk over a region: from its coarsest lattice to the finest, phase by phase, row by row.
+//!
+//! Encoder and decoder take the same walk. At every row the walk knows, from what both have, a
+//! prediction of each value and how large a residual is to be expected; a [`RowCoder`] turns these
+//! into values, by encoding or decoding residuals.
+
+use crate::domain::bitmap::Bitmap;
+use crate::domain::lattice::{self, ORDER, Phases};
+use crate::domain::mask_pyramid::{self, Validity};
+use crate::element::Element;
+use crate::predict::batch::{Pass, RowScratch};
+use crate::predict::batch_geometry::{Batch, Geometry};
+use crate::predict::context::{self, Expectation, Mixture};
+use crate::predict::extrapolate;
+use crate::predict::interpolate::{LANES, Line, Weights};
+use crate::simd::compact::Spots;
+
+/// What belongs to one level of the walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    /// 0 is the finest.
+    pub number: usize,
+    /// Twice the error bound of its values; 0 where coding is lossless.
+    pub step: f64,
+    /// Lowest bits that are 0 in all values; of use where coding is lossless.
+    pub shift: u32,
+    /// Whether contexts are what is expected of each value; else they are the levels.
+    pub expects: bool,
+    /// Whether these come from the plane before, where there is one, and not from the row before.
+    pub planes: bool,
+    /// Cubic interpolation; else linear.
+    pub cubic: bool,
+}
+
+/// Where a row lies in the region's values: the index of its first point, and the distance of points.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub start: usize,
+    pub step: usize,
+}
+
+impl Place {
+    /// Of the row (z, y) of phase `t` of lattice `number`, in a region of this shape.
+    pub(crate) fn new(
+        t: usize,
+        [z, y]: [usize; 2],
+        [_, ny, nx]: [usize; 3],
+        number: usize,
+    ) -> Self {
+        let at = |d: usize, k: usize| (2 * k + (t >> d & 1)) << number;
+        Self {
+            start: (at(0, z) * ny + at(1, y)) * nx + at(2, 0),
+            step: 2 << number,
+        }
+    }
+}
+
+/// A row on its way: predictions and bins are given, values and marks are made. All slices have room
+/// for a group of lanes behind the last point, and what comes there is of no meaning, but for marks:
+/// those are 0 where no point is.
+pub(crate) struct Row<'a, T> {
+    pub place: Place,
+    pub level: Level,
+    /// Predicted values.
+    pub predictions: &'a [T],
+    /// Classes of the expected magnitudes; `None` where the coder was told ahead.
+    pub bins: Option<&'a [u8]>,
+    /// Points of the row.
+    pub points: usize,
+    /// The bits of the points that are there, and coded.
+    pub there: &'a [u64],
+    /// The number of points that are there.
+    pub count: usize,
+    /// The values, as they will be decoded; of points that are not there, the predictions.
+    pub values: &'a mut [T],
+    /// Magnitudes of the residuals; `None` where they are of no use.
+    pub marks: Option<&'a mut [u8]>,
+}
+
+/// What happens to the rows.
+pub(crate) trait RowCoder<T> {
+    /// Says that the next `count` points that are there are in class `bin`.
+    fn ahead(&mut self, bin: u8, count: usize);
+    /// Says in which classes the next points are that are there.
+    fn ahead_each(&mut self, bins: &[u8]);
+    /// Makes values and marks of a row.
+    fn row(&mut self, row: Row<'_, T>);
+    /// Whether it decodes, and lays tokens out: instead of `row` there are then calls of `lay` and `raw`
+    /// where the class was told ahead and coding is not lossless.
+    const LAYS: bool = false;
+    /// Writes the tokens of rows' points that are there, 0 for others and in the lanes behind; says whether
+    /// there may be tokens with raw bits.
+    fn lay<'a>(
+        &mut self,
+        _rows: impl Iterator<Item = Spots<'a>>,
+        _points: usize,
+        _tokens: &mut [u8],
+    ) -> bool {
+        false
+    }
+    /// Reads the raw bits behind a token; gives the residual, or `None` for a literal, which belongs to
+    /// index `at` of the region.
+    fn raw(&mut self, _token: u8, _at: usize) -> Option<i32> {
+        None
+    }
+}
+
+/// Buffers of the walk, kept from region to region.
+#[derive(Default)]
+pub(crate) struct Scratch<T> {
+    /// The values of the phases of the lattice; in the end, of the finest.
+    pub values: [Vec<T>; 8],
+    marks: [Vec<u8>; 8],
+    coarse: Vec<T>,
+    row: RowScratch<T>,
+}
+
+/// What the walk does the same on all levels.
+pub(crate) struct Rules<'a> {
+    pub mixture: &'a [Mixture; context::GROUPS],
+    /// The levels' properties, the finest first; one more than there are refinements.
+    pub levels: &'a [Level],
+}
+
+/// Walks over a region of `shape`; `scratch` gets its values, as the phases of its lattice.
+pub(crate) fn walk<T: Element>(
+    shape: [usize; 3],
+    validity: Option<&Validity>,
+    rules: &Rules<'_>,
+    coder: &mut impl RowCoder<T>,
+    scratch: &mut Scratch<T>,
+) {
+    let lattices = lattice::levels(shape);
+    let top = lattices.len() - 1;
+    let mut anchor = [T::default(); LANES];
+    if validity.is_none_or(Validity::anchor) {
+        coder.row(Row {
+            place: Place { start: 0, step: 1 },
+            level: rules.levels[top.min(rules.levels.len() - 1)],
+            predictions: &[T::default(); LANES],
+            bins: Some(&[context::BINS as u8 - 1; 1 + LANES]),
+            points: 1,
+            there: &[1],
+            count: 1,
+            values: &mut anchor,
+            marks: None,
+        });
+    }
+    let mut phases = Phases::new(lattices[top]);
+    grow(&mut scratch.values[0], phases.len + LANES);
+    scratch.values[0][phases.row(0, 0)] = anchor[0];
+    for number in (0..top).rev() {
+        let coarse = std::mem::replace(&mut phases, Phases::new(lattices[number]));
+        let level = Level {
+            number,
+            ..rules.levels[number.min(rules.levels.len() - 1)]
+        };
+        scratch.coarsen(&coarse, &phases);
+        scratch.prepare(&phases, level.expects);
+        let mut walk = LevelWalk {
+            phases: &phases,
+            shape,
+            level,
+            weights: Weights::new(level.cubic),
+            coded: validity.map(|v| v.phases(number)),
+            bridged: validity.is_some_and(Validity::is_bridged),
+            rules,
+            scratch,
+        };
+        walk.pad(0);
+        for t in ORDER {
+            if phases.points(t).contains(&0) {
+                continue;
+            }
+            walk.pass(t, coder);
+            walk.pad(t);
+        }
+    }
+}
+
+impl<T: Element> Scratch<T> {
+    /// Makes the phases of a lattice phase 0 of the next finer one.
+    fn coarsen(&mut self, coarse: &Phases, fine: &Phases) {
+        grow(&mut self.coarse, fine.len + LANES);
+        lattice::interleave(coarse, &self.values, &mut self.coarse, |z, y| {
+            fine.row(z, y)
+        });
+        std::mem::swap(&mut self.coarse, &mut self.values[0]);
+    }
+
+    /// Makes room for the other phases of a lattice, and for marks where they are of use.
+    fn prepare(&mut self, phases: &Phases, marks: bool) {
+        let len = phases.len + LANES;
+        for t in (1..8).filter(|t| !phases.points(*t).contains(&0)) {
+            // Values are written before they are read. Marks of points that are not there are read.
+            grow(&mut self.values[t], len);
+            if cfg!(debug_assertions) {
+                self.values[t].fill(T::from_f64(f64::NAN));
+            }
+            if marks {
+                self.marks[t].clear();
+                self.marks[t].resize(len, 0);
+            }
+        }
+        self.row.prepare(phases);
+    }
+}
+
+/// The walk over one lattice.
+struct LevelWalk<'a, T> {
+    phases: &'a Phases,
+    shape: [usize; 3],
+    level: Level,
+    weights: Weights<T>,
+    /// Which points of each phase are there; `None` for all.
+    coded: Option<&'a [Bitmap; 8]>,
+    /// Whether the others are gone over as if they were.
+    bridged: bool,
+    rules: &'a Rules<'a>,
+    scratch: &'a mut Scratch<T>,
+}
+
+impl<'a, T: Element> LevelWalk<'a, T> {
+    /// Which points of each phase are gone over; `None` for all.
+    fn valid(&self) -> Option<&'a [Bitmap; 8]> {
+        self.coded.filter(|_| !self.bridged)
+    }
+
+    /// Codes all rows of phase `t`.
+    fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
+        let odd = |n: usize| (0..3).filter(|d| t >> d & 1 == 1).nth(n).unwrap_or(0);
+        match (t.count_ones(), self.level.expects) {
+            (1, true) => self.rows::<1, true>(t, [odd(0)], coder),
+            (1, false) => self.rows::<1, false>(t, [odd(0)], coder),
+            (2, true) => self.rows::<2, true>(t, [odd(0), odd(1)], coder),
+            (2, false) => self.rows::<2, false>(t, [odd(0), odd(1)], coder),
+            (_, true) => self.rows::<3, true>(t, [0, 1, 2], coder),
+            (_, false) => self.rows::<3, false>(t, [0, 1, 2], coder),
+        }
+    }
+
+    /// Codes all rows of phase `t`, whose `N` odd dimensions are `odd`; where `EXPECTS`, under the
+    /// classes of what is expected.
+    fn rows<const N: usize, const EXPECTS: bool>(
+        &mut self,
+        t: usize,
+        odd: [usize; N],
+        coder: &mut impl RowCoder<T>,
+    ) {
+        let [nz, ny, nx] = self.phases.points(t);
+        let mut own = std::mem::take(&mut self.scratch.values[t]);
+        let mut own_marks = std::mem::take(&mut self.scratch.marks[t]);
+        let mut row = std::mem::take(&mut self.scratch.row);
+        let full: Vec<u64> = (0..nx.div_ceil(64))
+            .map(|word| first_bits(nx, word))
+            .collect();
+        let pass = Pass {
+            t,
+            lines: odd.map(|d| Line {
+                values: &self.scratch.values[t ^ 1 << d][..],
+                stride: self.phases.stride[d],
+            }),
+            geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, odd), &full),
+            weights: self.weights,
+            marks: &self.scratch.marks,
+            expectation: Expectation::new(
+                t,
+                self.phases,
+                &self.rules.mixture[N - 1],
+                self.level.step,
+            ),
+            level: self.level,
+            shape: self.shape,
+        };
+        for z in 0..nz {
+            if !EXPECTS {
+                let count = pass.geometry.count(z, ny);
+                coder.ahead(context::level_bin(self.level.number), count);
+            }
+            let most = pass.geometry.most_rows();
+            for y in (0..ny).step_by(most) {
+                let batch = Batch {
+                    z,
+                    y,
+                    rows: most.min(ny - y),
+                    at: self.phases.row(z, y),
+                };
+                if EXPECTS && self.level.planes && z > 0 && self.phases.fine[1] > 1 {
+                    pass.rows_after_plane(&batch, &mut own, &mut own_marks, &mut row, coder);
+                } else if EXPECTS {
+                    pass.expected_rows(&batch, &mut own, &mut own_marks, &mut row, coder);
+                } else {
+                    pass.plain_rows(&batch, &mut own, &mut row, coder);
+                }
+            }
+        }
+        self.scratch.values[t] = own;
+        self.scratch.marks[t] = own_marks;
+        self.scratch.row = row;
+    }
+
+    /// Continues phase `t` beyond its borders in its even dimensions, for interpolation to reach
+    /// there.
+    fn pad(&mut self, t: usize) {
+        let points = self.phases.points(t);
+        let valid = self.valid();
+        let values = &mut self.scratch.values[t];
+        if let Some(valid) = valid {
+            return mask_pyramid::fill(values, &valid[t], self.phases, t);
+        }
+        for d in (0..3).filter(|d| t >> d & 1 == 0 && self.phases.fine[*d] > 1) {
+            extrapolate::pad_dimension(values, self.phases, points, d);
+        }
+    }
+}
+
+/// Makes a buffer as long as it has to be at least.
+fn grow<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) {
+    if buffer.len() < length {
+        buffer.resize(length, T::default());
+    }
+}
+
+/// The bits of a word that belong to the first `n` points of a row.
+fn first_bits(n: usize, word: usize) -> u64 {
+    match n.saturating_sub(64 * word) {
+        0 => 0,
+        left => u64::MAX >> (64 - left.min(64)),
+    }
+}

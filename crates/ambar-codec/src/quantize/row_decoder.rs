@@ -1,0 +1,280 @@
+//! Tokens and raw bits to rows of values.
+
+use crate::element::Element;
+use crate::entropy::bitio::BitReader;
+use crate::entropy::rans;
+use crate::entropy::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
+use crate::entropy::token_groups::Groups;
+use crate::predict::interpolate::{LANES, direct};
+use crate::predict::traversal::{Row, RowCoder};
+use crate::quantize::float_order::sum;
+use crate::simd::compact::{Spots, pack, unpack, unpack_rows};
+use crate::simd::dispatch::vectorised;
+
+/// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
+const SELDOM_RAW: usize = 8;
+
+/// Decodes rows.
+pub(crate) struct Decoder<'a> {
+    pub symbols: rans::Decoder<'a>,
+    /// Tokens that are coded together, where the class was told ahead.
+    groups: Groups,
+    pub raw: BitReader<'a>,
+    /// Literals: index in the region, bits.
+    pub literals: Vec<(usize, u64)>,
+    /// Tokens that are next to each other: of the current row, or decoded ahead, and how many of these
+    /// were used.
+    packed: Vec<u8>,
+    used: usize,
+    /// Whether most rows have raw bits.
+    often_raw: bool,
+    /// Whether there are raw bits behind any of the tokens that were decoded ahead.
+    raw_ahead: bool,
+    bins: Vec<u8>,
+    /// Of the points of the current row; 0 for those that are not there.
+    tokens: Vec<u8>,
+    residuals: Vec<u64>,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder of the symbols and raw bits of `count` values.
+    pub(crate) fn new(
+        symbols: rans::Decoder<'a>,
+        groups: Groups,
+        raw: &'a [u8],
+        count: usize,
+    ) -> Self {
+        Self {
+            symbols,
+            groups,
+            raw: BitReader::new(raw),
+            often_raw: raw.len() > count / SELDOM_RAW,
+            literals: Vec::new(),
+            packed: Vec::new(),
+            used: 0,
+            raw_ahead: false,
+            bins: Vec::new(),
+            tokens: Vec::new(),
+            residuals: Vec::new(),
+        }
+    }
+
+    /// Makes the tokens of a row.
+    #[inline(always)]
+    fn tokens<T>(&mut self, row: &Row<'_, T>) {
+        let (n, count) = (row.points, row.count);
+        if self.tokens.len() < n + LANES {
+            self.tokens.resize(n + LANES, 0);
+        }
+        let whole = count == n;
+        match row.bins {
+            Some(bins) if whole => {
+                let tokens = &mut self.tokens[..n];
+                self.symbols.decode(bins, tokens);
+            }
+            Some(bins) => {
+                self.bins.resize(n + LANES, 0);
+                self.packed.resize(n + LANES, 0);
+                pack(row.there, bins, &mut self.bins);
+                let tokens = &mut self.packed[..count];
+                self.symbols.decode(&self.bins, tokens);
+                unpack(row.there, n, &self.packed, &mut self.tokens);
+            }
+            None => {
+                let packed = &self.packed[self.used..];
+                if whole {
+                    self.tokens[..n].copy_from_slice(&packed[..n]);
+                } else {
+                    unpack(row.there, n, packed, &mut self.tokens);
+                }
+                self.used += count;
+            }
+        }
+        if let Some(room) = self.tokens[n..].first_chunk_mut() {
+            *room = [0; LANES];
+        }
+    }
+
+    /// Reads the raw bits of a row; its literals' become their predictions' residuals, 0.
+    #[cold]
+    fn slow_residuals<T: Element>(&mut self, row: &Row<'_, T>) {
+        let tokens = self.tokens[..row.points].iter().zip(&mut self.residuals);
+        for (point, (token, residual)) in tokens.enumerate() {
+            *residual = if *token == LITERAL {
+                let at = row.place.start + point * row.place.step;
+                self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
+                0
+            } else {
+                token::join(*token, self.raw.read(token::raw_bits(*token)))
+            };
+        }
+    }
+
+    /// Makes values and marks of those points of a row that have raw bits; those of the others are made.
+    #[inline(never)]
+    fn raw_points<T: Element>(&mut self, mut row: Row<'_, T>) {
+        let step = T::from_f64(row.level.step);
+        let tokens = std::mem::take(&mut self.tokens);
+        for_each_raw(&tokens[..row.points], |k, token| {
+            let residual = self.raw_residual::<T>(token, row.place.start + k * row.place.step);
+            row.values[k] = match residual {
+                Some(residual) => row.predictions[k].plus(T::from_i32(residual).times(step)),
+                None => row.predictions[k],
+            };
+            if let Some(marks) = &mut row.marks {
+                let size = residual.map_or(u32::MAX, i32::unsigned_abs);
+                marks[k] = size.min(255) as u8;
+            }
+        });
+        self.tokens = tokens;
+    }
+
+    /// Reads the raw bits behind a token; gives the residual, or `None` for a literal, which belongs to
+    /// index `at` of the region.
+    fn raw_residual<T: Element>(&mut self, token: u8, at: usize) -> Option<i32> {
+        if token == LITERAL {
+            self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
+            return None;
+        }
+        let folded = token::join(token, self.raw.read(token::raw_bits(token)));
+        Some(token::unfold(folded) as i32)
+    }
+
+    /// Makes values and marks of a row with raw bits, or of one without loss.
+    fn slow_row<T: Element>(&mut self, row: Row<'_, T>) {
+        let n = row.points;
+        let largest = self.tokens[..n]
+            .iter()
+            .fold(0, |largest, token| largest.max(*token));
+        if self.residuals.len() < n {
+            self.residuals.resize(n, 0);
+        }
+        if largest < QUICK {
+            self.raw
+                .read_residuals(&self.tokens[..n], &mut self.residuals);
+        } else {
+            self.slow_residuals(&row);
+        }
+        let lossless = row.level.step == 0.0;
+        let step = T::from_f64(row.level.step);
+        let outs = row.values[..n].iter_mut().zip(&row.predictions[..n]);
+        for ((value, prediction), folded) in outs.zip(&self.residuals) {
+            *value = if lossless {
+                sum(*prediction, *folded, row.level.shift)
+            } else {
+                prediction.plus(T::from_i32(token::unfold(*folded) as i32).times(step))
+            };
+        }
+        let literals = (0..n).filter(|k| self.tokens[*k] == LITERAL);
+        if largest == LITERAL {
+            literals
+                .clone()
+                .for_each(|k| row.values[k] = row.predictions[k]);
+        }
+        let Some(marks) = row.marks else {
+            return;
+        };
+        for (mark, folded) in marks[..n].iter_mut().zip(&self.residuals) {
+            *mark = if lossless {
+                (64 - folded.leading_zeros()) as u8
+            } else {
+                (token::unfold(*folded) as i32).unsigned_abs().min(255) as u8
+            };
+        }
+        if largest == LITERAL {
+            literals.for_each(|k| marks[k] = if lossless { 64 } else { u8::MAX });
+        }
+    }
+}
+
+impl<T: Element> RowCoder<T> for Decoder<'_> {
+    const LAYS: bool = true;
+
+    fn ahead(&mut self, bin: u8, count: usize) {
+        self.packed.resize(count + LANES, 0);
+        self.used = 0;
+        let (symbols, packed) = (&mut self.symbols, &mut self.packed);
+        self.groups.decode(symbols, bin, count, packed);
+        let tokens = &self.packed[..count];
+        self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+    }
+
+    fn ahead_each(&mut self, bins: &[u8]) {
+        self.packed.resize(bins.len() + LANES, 0);
+        self.used = 0;
+        let tokens = &mut self.packed[..bins.len()];
+        self.symbols.decode(bins, tokens);
+        self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+    }
+
+    fn lay<'s>(
+        &mut self,
+        rows: impl Iterator<Item = Spots<'s>>,
+        points: usize,
+        tokens: &mut [u8],
+    ) -> bool {
+        self.used += unpack_rows(rows, points, &self.packed[self.used..], tokens);
+        self.raw_ahead
+    }
+
+    fn raw(&mut self, token: u8, at: usize) -> Option<i32> {
+        self.raw_residual::<T>(token, at)
+    }
+
+    fn row(&mut self, mut row: Row<'_, T>) {
+        self.tokens(&row);
+        let lossless = row.level.step == 0.0;
+        if lossless || self.often_raw {
+            return self.slow_row(row);
+        }
+        // The common case: no raw bits, or few.
+        let step = T::from_f64(row.level.step);
+        let tokens = &self.tokens[..row.values.len()];
+        let any = match &mut row.marks {
+            Some(marks) => add_and_mark(tokens, step, row.predictions, row.values, marks),
+            None => add(tokens, step, row.predictions, row.values),
+        };
+        if any >= DIRECT {
+            self.raw_points(row);
+        }
+    }
+}
+
+vectorised! {
+    /// Makes values of predictions and tokens without raw bits, and says which bits these have.
+    fn add [T: Element] of [T] (
+        tokens: &[u8],
+        step: T,
+        predictions: &[T],
+        values: &mut [T],
+    ) -> u8 {
+        let n = values.len() / LANES * LANES;
+        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
+        for k in 0..n {
+            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+        }
+        tokens.iter().fold(0, |any, token| any | token)
+    }
+}
+
+vectorised! {
+    /// As [`add`], and marks too.
+    pub(crate) fn add_and_mark [T: Element] of [T] (
+        tokens: &[u8],
+        step: T,
+        predictions: &[T],
+        values: &mut [T],
+        marks: &mut [u8],
+    ) -> u8 {
+        let n = values.len() / LANES * LANES;
+        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
+        let marks = &mut marks[..n];
+        for k in 0..n {
+            marks[k] = (tokens[k] + 1) >> 1;
+        }
+        for k in 0..n {
+            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+        }
+        tokens.iter().fold(0, |any, token| any | token)
+    }
+}

@@ -1,0 +1,468 @@
+//! Encoding: streams that hold everything decoding needs, in the order that `docs/format.md` gives.
+
+use crate::bitpack;
+use crate::domain::bitmap::Bitmap;
+use crate::domain::blocks;
+use crate::domain::holes;
+use crate::domain::mask;
+use crate::domain::mask_pyramid::Validity;
+use crate::domain::regions::{self, Dense, Layout};
+use crate::domain::tree::{Cells, Kept};
+use crate::element::Element;
+use crate::entropy::bitio::write_number;
+use crate::entropy::rans::decode_table::DecodeTables;
+use crate::entropy::tables::{Histogram, Tables};
+use crate::entropy::token_groups;
+use crate::error::Result;
+use crate::predict::context::Mixture;
+use crate::predict::traversal::{self, Scratch};
+use crate::quantize::row_encoder::{Encoder, Symbols};
+use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
+use crate::stream::params::{self, Plan};
+use crate::stream::tune::tune;
+use crc_fast::crc32_iscsi as crc32c;
+
+/// Levels of the longest walk.
+pub(crate) const LEVELS: usize = 64;
+
+/// Memory that encoding and decoding work in. Kept from chunk to chunk, nothing is allocated anew.
+#[derive(Default)]
+pub struct Workspace<T> {
+    pub(crate) walk: Scratch<T>,
+    symbols: Symbols,
+    pub(crate) slots: DecodeTables,
+    pub(crate) cells: Kept,
+    pub(crate) packed: bitpack::Memory,
+}
+
+/// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
+///
+/// NaN, infinities and other values that cannot be predicted come back bit for bit. `plan` is what
+/// [`tune`] chose; `None` chooses for these values.
+///
+/// # Errors
+/// `Invalid` where the layout does not fit the values, or the bound is no finite number from 0 on.
+pub fn encode<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    plan: Option<Plan>,
+    workspace: &mut Workspace<T>,
+) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    encode_into(values, layout, bound, plan, workspace, &mut out)?;
+    Ok(out)
+}
+
+/// The same, into `out`, whose memory is used again and whose content is lost.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_into<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    plan: Option<Plan>,
+    workspace: &mut Workspace<T>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let plan = match plan {
+        Some(plan) => plan,
+        None => tune(values, layout, bound)?,
+    };
+    if plan.is_packed()
+        && let Layout::Array(shape) = layout
+    {
+        layout.check(values.len(), bound)?;
+        out.clear();
+        if bitpack::encode(values, shape, bound, &mut workspace.packed, out) {
+            return Ok(());
+        }
+    }
+    *out = walk(values, layout, bound, plan, workspace)?;
+    Ok(())
+}
+
+/// Encodes values by the walk.
+fn walk<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+    plan: Plan,
+    workspace: &mut Workspace<T>,
+) -> Result<Vec<u8>> {
+    // Where a level's step is less than the least number, nothing may be lost.
+    let steps = plan.levels::<T>(bound, 0, LEVELS);
+    let bound = if steps.iter().any(|level| level.step == 0.0) {
+        0.0
+    } else {
+        bound
+    };
+    // Lossless residuals depend more on the row before.
+    let plan = match plan.contexts() {
+        Contexts::Plane if bound == 0.0 || !layout.has_planes() => {
+            plan.with_contexts(Contexts::Row)
+        }
+        _ => plan,
+    };
+    let input = Input::new(values, layout, bound, plan.contexts() != Contexts::Row)?;
+    make_symbols(&input, bound, plan, workspace);
+    // Where many values had to be stored as they are, the bound is below what their type resolves.
+    if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
+        let bounded = std::mem::take(&mut workspace.symbols);
+        let lossless = walk(values, layout, 0.0, plan, workspace)?;
+        if bits(&workspace.symbols, 1.0) <= bits(&bounded, 1.0) {
+            return Ok(lossless);
+        }
+        workspace.symbols = bounded;
+    }
+    Ok(input.stream(&workspace.symbols, bound, plan))
+}
+
+/// The bits that regions take under a plan, about, if they are one part in `scale` of all.
+pub(crate) fn estimate<T: Element>(
+    input: &Input<T>,
+    bound: f64,
+    plan: Plan,
+    scale: f64,
+    workspace: &mut Workspace<T>,
+) -> f64 {
+    make_symbols(input, bound, plan, workspace);
+    bits(&workspace.symbols, scale)
+}
+
+fn bits(symbols: &Symbols, scale: f64) -> f64 {
+    let tokens = Histogram::new(&symbols.bins, &symbols.tokens).bits(scale);
+    tokens + scale * symbols.raw.bits() as f64
+}
+
+/// Makes the workspace's symbols those of regions.
+fn make_symbols<T: Element>(
+    input: &Input<T>,
+    bound: f64,
+    plan: Plan,
+    workspace: &mut Workspace<T>,
+) {
+    let levels = plan.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, LEVELS);
+    let rules = params::rules(&levels, &Mixture::DEFAULT);
+    workspace.symbols.clear();
+    for region in &input.regions {
+        let valid = region.valid.as_ref();
+        let validity = valid.map(|valid| Validity::new(valid, input.bridged));
+        let mut encoder = Encoder::new(region, bound, &mut workspace.symbols);
+        traversal::walk(
+            region.shape,
+            validity.as_ref(),
+            &rules,
+            &mut encoder,
+            &mut workspace.walk,
+        );
+    }
+}
+
+/// Values on their way into a stream.
+pub(crate) struct Input<T> {
+    arrangement: Arrangement,
+    /// The number of values, and the shape or the places.
+    layout: Vec<u8>,
+    regions: Vec<Dense<T>>,
+    /// The number of values.
+    pub(crate) count: usize,
+    /// Lowest bits that are 0 in all values.
+    shift: u32,
+    /// The bits of the values that are not there, and the masks.
+    masks: Option<(u64, Vec<u8>)>,
+    /// Whether there are holes between blocks that are gone over.
+    bridged: bool,
+}
+
+impl<T: Element> Input<T> {
+    /// Puts values into regions: unit blocks into ones that are filled, or filled `well`.
+    pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, well: bool) -> Result<Self> {
+        layout.check(values.len(), bound)?;
+        let mut header = Vec::new();
+        write_number(values.len() as u64, &mut header);
+        let (mut all, mut bridged) = (Vec::new(), false);
+        let fill = commonest_nan(values);
+        let arrangement = match layout {
+            Layout::Array(shape) => {
+                let (inner, _) = regions::of_array(shape)?;
+                let size = regions::volume(inner).unwrap_or(0);
+                write_number(shape.len() as u64, &mut header);
+                shape
+                    .iter()
+                    .for_each(|n| write_number(*n as u64, &mut header));
+                let parts = values.chunks_exact(size.max(1));
+                all.extend(parts.map(|part| Dense {
+                    shape: inner,
+                    values: part.to_vec(),
+                    valid: None,
+                    slack: Vec::new(),
+                }));
+                Arrangement::Array
+            }
+            Layout::Blocks { side, origins } => {
+                let keys = blocks::keys(origins, *side)?;
+                side.iter()
+                    .for_each(|n| write_number(*n as u64, &mut header));
+                let places = blocks::encode_keys(&keys);
+                write_number(places.len() as u64, &mut header);
+                header.extend(places);
+                let regions = blocks::regions(&keys, well);
+                all.extend(
+                    regions
+                        .iter()
+                        .map(|region| regions::gather(region, *side, values)),
+                );
+                let has_holes = all.iter().any(|dense| dense.valid.is_some());
+                bridged = has_holes && well && bound > 0.0 && fill.is_none();
+                if bridged {
+                    for (region, dense) in regions.iter().zip(&mut all) {
+                        holes::guide(region, *side, dense);
+                    }
+                }
+                Arrangement::Blocks
+            }
+            Layout::Cells {
+                dimensions,
+                levels,
+                origins,
+            } => {
+                let cells = Cells::new(*dimensions, levels, origins)?;
+                header.extend(cells.header);
+                let regions = cells.regions.iter();
+                all.extend(regions.map(|region| regions::gather_cells(region, values)));
+                let behind = &values[levels.len()..];
+                all.extend((!behind.is_empty()).then(|| Dense {
+                    shape: [1, 1, behind.len()],
+                    values: behind.to_vec(),
+                    valid: None,
+                    slack: Vec::new(),
+                }));
+                Arrangement::Cells
+            }
+        };
+        let masks = fill.map(|fill| (fill, masks(fill, &mut all)));
+        Ok(Self {
+            arrangement,
+            layout: header,
+            regions: all,
+            count: values.len(),
+            shift: shift(values),
+            masks,
+            bridged,
+        })
+    }
+
+    /// The whole stream.
+    fn stream(&self, symbols: &Symbols, bound: f64, plan: Plan) -> Vec<u8> {
+        let coded = match plan.contexts() {
+            Contexts::Level => token_groups::encode(symbols),
+            Contexts::Row | Contexts::Plane => token_groups::encode_singly(symbols),
+        };
+        let header = Header {
+            value_size: T::SIZE,
+            arrangement: self.arrangement,
+            is_lossless: bound == 0.0,
+            is_masked: self.masks.is_some(),
+            mode: Mode::EntropyCoded(Coding {
+                contexts: plan.contexts(),
+                predicts_holes: self.bridged,
+                group_size: coded.size,
+                states: coded.states,
+            }),
+        };
+        let mut out = header.to_bytes().to_vec();
+        out.extend_from_slice(&self.layout);
+        if bound > 0.0 {
+            out.extend_from_slice(&bound.to_le_bytes());
+        } else {
+            out.push(self.shift as u8);
+        }
+        out.push(plan.to_byte());
+        if let Some((fill, masks)) = &self.masks {
+            out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
+            out.extend_from_slice(masks);
+        }
+        if coded.size > 1 {
+            write_tables(&coded.grouped, &mut out);
+        }
+        write_tables(&coded.single, &mut out);
+        for section in [&coded.bytes[..], symbols.raw.bytes()] {
+            write_number(section.len() as u64, &mut out);
+            out.extend_from_slice(section);
+        }
+        let checksum = crc32c(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+}
+
+/// Appends tables: how many, their length, the bytes.
+fn write_tables(tables: &Tables, out: &mut Vec<u8>) {
+    let bytes = tables.encode();
+    out.push(tables.frequencies.len() as u8);
+    write_number(bytes.len() as u64, out);
+    out.extend(bytes);
+}
+
+/// The number of lowest bits that are 0 in all values but literals.
+fn shift<T: Element>(values: &[T]) -> u32 {
+    let tame = values.iter().filter(|x| x.is_tame());
+    match tame.fold(0, |bits, x| bits | x.to_word()) {
+        0 => 0,
+        bits => bits.trailing_zeros(),
+    }
+}
+
+/// The bits of the first NaN, where there are many of them.
+fn commonest_nan<T: Element>(values: &[T]) -> Option<u64> {
+    let nan = |x: &&T| x.to_f64().is_nan();
+    let fill = values.iter().find(nan)?.to_word();
+    let count = values.iter().filter(|x| x.to_word() == fill).count();
+    (count >= values.len() / 1024 + 8).then_some(fill)
+}
+
+/// Takes out of the regions what has the bits `fill`; gives the masks.
+fn masks<T: Element>(fill: u64, regions: &mut [Dense<T>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for region in regions {
+        let [_, ny, nx] = region.shape;
+        let known = region.valid.take();
+        let known = known.unwrap_or_else(|| Bitmap::full(region.shape));
+        let mut valid = Bitmap::new(region.shape);
+        for (number, row) in region.values.chunks_exact(nx).enumerate() {
+            let place = [number / ny, number % ny];
+            for (word, values) in row.chunks(64).enumerate() {
+                let bits = values
+                    .iter()
+                    .rev()
+                    .fold(0, |bits, x| bits << 1 | u64::from(x.to_word() != fill));
+                valid.join(place, 64 * word, bits & known.word(place, word));
+            }
+        }
+        let (side, mask) = mask::encode(&valid, &known);
+        bytes.push(side);
+        write_number(mask.len() as u64, &mut bytes);
+        bytes.extend(mask);
+        region.valid = (!valid.is_full()).then_some(valid);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regions without holes take a short cut: it must lead to the same place.
+    #[test]
+    fn whole_regions_are_regions_without_holes() {
+        for shape in [
+            [9, 8, 7],
+            [1, 6, 40],
+            [2, 2, 2],
+            [4, 1, 1],
+            [16, 3, 5],
+            [1, 1, 70],
+            [6, 10, 134],
+        ] {
+            let count = shape.iter().product();
+            let value = |i: usize, bound: f64| match i % 50 {
+                3 => 1e301,
+                4.. if bound == 0.5 => -0.0,
+                _ => (i as f64 * 0.37).sin() * 1e3 + (i % 7) as f64,
+            };
+            let bounds = [0.0, 0.1, 0.5, 30.0, 1e300];
+            let both = [false, true].map(|planes| bounds.map(|bound| (planes, bound)));
+            for &(planes, bound) in both.as_flattened() {
+                let contexts = if planes {
+                    Contexts::Plane
+                } else {
+                    Contexts::Row
+                };
+                let plan = Plan::default().with_contexts(contexts);
+                let values: Vec<f64> = (0..count).map(|i| value(i, bound)).collect();
+                let coded = if bound == 0.5 { 0.0 } else { bound };
+                let mut input = Input::new(&values, &Layout::Array(&shape), coded, false).unwrap();
+                let mut streams = [None, Some(Bitmap::full(shape))].map(|valid| {
+                    input.regions[0].valid = valid;
+                    let mut workspace = Workspace::default();
+                    make_symbols(&input, coded, plan, &mut workspace);
+                    input.stream(&workspace.symbols, coded, plan)
+                });
+                let [short, long] = &mut streams;
+                assert!(short == long, "{shape:?} {bound} {planes}");
+            }
+        }
+    }
+
+    /// Writers of today make no literals of what is nobody's. Others may.
+    #[test]
+    fn literals_of_holes_are_forgotten() {
+        let layout = Layout::Blocks {
+            side: [8; 3],
+            origins: &[[0, 0, 0], [0, 8, 0], [0, 8, 8]],
+        };
+        // A face continues a block of which one value is far from all others.
+        let mut values = vec![1.0f64; 3 * 512];
+        values[7] = 1e200;
+        for plan in [Contexts::Plane, Contexts::Level]
+            .map(|contexts| Plan::default().with_contexts(contexts))
+        {
+            let mut input = Input::new(&values, &layout, 1e-3, true).unwrap();
+            for literals in [1, 2] {
+                let mut workspace = Workspace::default();
+                make_symbols(&input, 1e-3, plan, &mut workspace);
+                assert_eq!(workspace.symbols.literals, literals);
+                let stream = input.stream(&workspace.symbols, 1e-3, plan);
+                let mut out = vec![0.0; values.len()];
+                crate::decode(&stream, &mut out, &mut workspace).unwrap();
+                assert!(out.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-3));
+                input.regions[0].slack.clear();
+            }
+        }
+    }
+
+    /// Decoding makes values as it predicts them, encoding does not: both must see the same ones, down to
+    /// the sign of 0.
+    #[test]
+    fn the_decoder_sees_what_the_encoder_saw() {
+        for shape in [
+            [9, 8, 7],
+            [1, 6, 40],
+            [16, 3, 5],
+            [1, 1, 140],
+            [12, 16, 17],
+            [6, 10, 134],
+        ] {
+            let count = shape.iter().product();
+            for (holes, plan) in (0..2).flat_map(|holes| (0..192).map(move |plan| (holes, plan))) {
+                let plan = Plan::numbered(plan);
+                let value = |i: usize| match i % 61 {
+                    _ if holes == 1 && ((i / 5).is_multiple_of(3) || i / 70 % 4 == 1) => f64::NAN,
+                    3 => 1e301,
+                    7 => -1e-320,
+                    4..20 => -0.0,
+                    _ => (i as f64 * 0.37).sin() * 1e3 + (i % 7) as f64,
+                };
+                let values: Vec<f64> = (0..count).map(value).collect();
+                let [mut one, mut two] = [Workspace::default(), Workspace::default()];
+                let layout = Layout::Array(&shape);
+                let stream = encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
+                crate::decode(&stream, &mut vec![0.0; count], &mut two).unwrap();
+                let phases = crate::domain::lattice::Phases::new(shape);
+                for (i, value) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+                    let at = [
+                        i / (shape[1] * shape[2]),
+                        i / shape[2] % shape[1],
+                        i % shape[2],
+                    ];
+                    let t = (0..3).fold(0, |t, d| t | (at[d] & 1) << d);
+                    let place = phases.row(at[0] / 2, at[1] / 2) + at[2] / 2;
+                    let [a, b] = [&one, &two].map(|w| w.walk.values[t][place].to_bits());
+                    assert!(a == b, "{shape:?} {plan:?} {i}: {value}");
+                }
+            }
+        }
+    }
+}

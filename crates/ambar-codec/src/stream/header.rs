@@ -1,0 +1,233 @@
+//! The header of a stream: the fixed bytes that say how the rest is encoded (`docs/format.md`, 7.1).
+
+use crate::entropy::bitio::Cursor;
+use crate::entropy::rans;
+use crate::error::{Corrupt, Error, Result, UnsupportedVersion};
+
+/// The version of streams that this library writes and reads.
+pub const VERSION: u8 = 1;
+
+/// How the values of a stream are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrangement {
+    /// An array of 1 to 4 dimensions.
+    Array,
+    /// Unit blocks of equal shape.
+    Blocks,
+    /// Leaf cells of a tree.
+    Cells,
+}
+
+/// Where the contexts of the entropy coder come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Contexts {
+    /// The interpolation level alone. Tokens may be coded in groups.
+    Level,
+    /// The level, and residuals of the row before.
+    #[default]
+    Row,
+    /// The level, and residuals of the plane before.
+    Plane,
+}
+
+/// How the values of a stream are coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Differences, packed with as many bits as the widest of a group has.
+    BitPacked,
+    /// Residuals of interpolation, entropy coded.
+    EntropyCoded(Coding),
+}
+
+/// The settings of the entropy coder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coding {
+    pub contexts: Contexts,
+    /// Whether points in holes between blocks are predicted like all others, with a residual of 0.
+    pub predicts_holes: bool,
+    /// Tokens of a group: 1 where tokens are coded one by one.
+    pub group_size: usize,
+    /// Number of rANS states: 8 or 32.
+    pub states: usize,
+}
+
+/// The fixed part of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Bytes of a value: 4 (float32) or 8 (float64).
+    pub value_size: usize,
+    pub arrangement: Arrangement,
+    pub is_lossless: bool,
+    /// Whether masks say which values have the bits of a fill value.
+    pub is_masked: bool,
+    pub mode: Mode,
+}
+
+const LOSSLESS: u8 = 1 << 2;
+const MASKED: u8 = 1 << 3;
+
+const PREDICTS_HOLES: u8 = 1 << 2;
+const GROUP_SIZE_SHIFT: u32 = 3;
+const WIDE: u8 = 1 << 5;
+
+impl Header {
+    /// The four bytes: version, type, arrangement and mode.
+    pub(crate) fn to_bytes(self) -> [u8; 4] {
+        let arrangement = match self.arrangement {
+            Arrangement::Array => 0,
+            Arrangement::Blocks => 1,
+            Arrangement::Cells => 2,
+        };
+        let lossless = if self.is_lossless { LOSSLESS } else { 0 };
+        let masked = if self.is_masked { MASKED } else { 0 };
+        let mode = match self.mode {
+            Mode::BitPacked => 0,
+            Mode::EntropyCoded(coding) => coding.to_byte(),
+        };
+        let value_type = if self.value_size == 4 { 1 } else { 2 };
+        [VERSION, value_type, arrangement | lossless | masked, mode]
+    }
+
+    /// Reads the four bytes.
+    ///
+    /// # Errors
+    /// `UnsupportedVersion`; `ReservedBits` and `Corrupt` where a field has an undefined value, or where
+    /// fields contradict each other.
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let version = cursor.byte()?;
+        if version != VERSION {
+            return Err(UnsupportedVersion(version));
+        }
+        let value_size = match cursor.byte()? {
+            1 => 4,
+            2 => 8,
+            _ => return Err(Corrupt("the stream's value type is not 1 or 2")),
+        };
+        let layout = cursor.byte()?;
+        if layout & !(3 | LOSSLESS | MASKED) != 0 {
+            return Err(Error::ReservedBits("layout", layout));
+        }
+        let header = Self {
+            value_size,
+            arrangement: match layout & 3 {
+                0 => Arrangement::Array,
+                1 => Arrangement::Blocks,
+                2 => Arrangement::Cells,
+                _ => return Err(Corrupt("the stream's layout is not 0, 1 or 2")),
+            },
+            is_lossless: layout & LOSSLESS != 0,
+            is_masked: layout & MASKED != 0,
+            mode: match cursor.byte()? {
+                0 => Mode::BitPacked,
+                byte => Mode::EntropyCoded(Coding::from_byte(byte)?),
+            },
+        };
+        header.check()?;
+        Ok(header)
+    }
+
+    fn check(&self) -> Result<()> {
+        let Mode::EntropyCoded(coding) = self.mode else {
+            if self.arrangement == Arrangement::Array && !self.is_masked {
+                return Ok(());
+            }
+            return Err(Corrupt("a bit-packed stream is an array without masks"));
+        };
+        if coding.contexts == Contexts::Plane && self.is_lossless {
+            return Err(Corrupt("a lossless stream has no contexts of planes"));
+        }
+        if coding.contexts != Contexts::Level && coding.group_size > 1 {
+            return Err(Corrupt("tokens are grouped with contexts of levels only"));
+        }
+        if coding.predicts_holes
+            && (self.arrangement != Arrangement::Blocks
+                || self.is_lossless
+                || self.is_masked
+                || coding.contexts == Contexts::Row)
+        {
+            return Err(Corrupt("holes of such a stream are not predicted"));
+        }
+        Ok(())
+    }
+}
+
+impl Coding {
+    fn to_byte(self) -> u8 {
+        let contexts = match self.contexts {
+            Contexts::Level => 1,
+            Contexts::Row => 2,
+            Contexts::Plane => 3,
+        };
+        let holes = if self.predicts_holes {
+            PREDICTS_HOLES
+        } else {
+            0
+        };
+        let wide = if self.states == rans::WIDE_STATES {
+            WIDE
+        } else {
+            0
+        };
+        contexts | holes | (self.group_size as u8 - 1) << GROUP_SIZE_SHIFT | wide
+    }
+
+    fn from_byte(byte: u8) -> Result<Self> {
+        let contexts = match byte & 3 {
+            1 => Contexts::Level,
+            2 => Contexts::Row,
+            3 => Contexts::Plane,
+            _ => return Err(Error::ReservedBits("mode", byte)),
+        };
+        if byte >> 6 != 0 {
+            return Err(Error::ReservedBits("mode", byte));
+        }
+        Ok(Self {
+            contexts,
+            predicts_holes: byte & PREDICTS_HOLES != 0,
+            group_size: usize::from(byte >> GROUP_SIZE_SHIFT & 3) + 1,
+            states: if byte & WIDE == 0 {
+                rans::STATES
+            } else {
+                rans::WIDE_STATES
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every value of the bytes after the version is refused, or read and written back unchanged.
+    #[test]
+    fn headers_come_back() {
+        let mut accepted = 0;
+        for value_type in 0..=3 {
+            for (layout, mode) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
+                let bytes = [VERSION, value_type, layout, mode];
+                if let Ok(header) = Header::parse(&mut Cursor(&bytes)) {
+                    assert_eq!(header.to_bytes(), bytes);
+                    accepted += 1;
+                }
+            }
+        }
+        // Two types; array, lossless or not: 1 bit-packed each. With masks or not, of three layouts: levels
+        // have 8 modes, rows 2, and planes 2 unless lossless. Holes of bounded blocks without masks: levels
+        // 8 more, planes 2 more.
+        assert_eq!(accepted, 2 * (2 + 3 * 2 * (2 * (8 + 2) + 2) + 8 + 2));
+    }
+
+    #[test]
+    fn other_versions_are_named() {
+        let error = Header::parse(&mut Cursor(&[7, 1, 0, 0])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "stream version 7 is not supported; this library reads version 1"
+        );
+        let error = Header::parse(&mut Cursor(&[1, 1, 0x90, 0])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "reserved bits are set in the header's layout byte: 0b10010000"
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! Streams: the header, encoding and decoding, the settings and how they are tuned, and HDF5's packets.
+
+pub(crate) mod decode;
+pub(crate) mod encode;
+pub(crate) mod header;
+pub mod packet;
+pub(crate) mod params;
+#[cfg(test)]
+pub(crate) mod properties;
+pub(crate) mod tune;

@@ -1,0 +1,48 @@
+//! Values of other types: their bytes sorted by significance, and a zstd frame of them.
+
+use crate::entropy::bitio::{Cursor, write_number};
+use crate::error::{Corrupt, Invalid, Result};
+
+/// As quick as the codec for floats, about.
+const LEVEL: i32 = 3;
+/// Values of more bytes are records, whose bytes are left where they are.
+const WIDEST: usize = 16;
+
+pub(super) fn encode(bytes: &[u8], size: usize, packet: &mut Vec<u8>) -> Result<()> {
+    let size = if size <= WIDEST { size } else { 1 };
+    write_number(size as u64, packet);
+    let mut sorted = bytes.to_vec();
+    transpose(bytes, bytes.len() / size, &mut sorted);
+    let frame = zstd::bulk::compress(&sorted, LEVEL)
+        .map_err(|_| Invalid("zstd has no memory for the chunk"))?;
+    packet.extend_from_slice(&frame);
+    Ok(())
+}
+
+pub(super) fn decode(mut rest: Cursor<'_>, out: &mut [u8]) -> Result<()> {
+    let size = rest.number_to(WIDEST)?;
+    if size == 0 || !out.len().is_multiple_of(size) {
+        return Err(Corrupt("the chunk is no whole number of values"));
+    }
+    let mut sorted = vec![0; out.len()];
+    match zstd::bulk::decompress_to_buffer(rest.0, &mut sorted[..]) {
+        Ok(length) if length == out.len() => {}
+        _ => return Err(Corrupt("the chunk is no whole zstd frame")),
+    }
+    transpose(&sorted, size, out);
+    Ok(())
+}
+
+/// Turns rows of `width` bytes into columns.
+fn transpose(from: &[u8], width: usize, to: &mut [u8]) {
+    if width <= 1 || width >= from.len() {
+        to.copy_from_slice(from);
+        return;
+    }
+    let rows = from.len() / width;
+    for (number, column) in to.chunks_exact_mut(rows).enumerate() {
+        for (to, row) in column.iter_mut().zip(from.chunks_exact(width)) {
+            *to = row[number];
+        }
+    }
+}
