@@ -1,4 +1,4 @@
-"""Bombs: small files that declare, or decode to, far more than the caller asked for.
+"""Bombs: small files that declare or decode to far more data than the caller asked for.
 
 Opening, describing, verifying, reading a corner and compacting each take at most 2 s of processor
 time and 300 MB of memory, or raise an error of ambar.
@@ -93,7 +93,7 @@ def _many_dimensions() -> seal.Image:
 
 
 def _fill_values() -> seal.Image:
-    """Declare shards of which no chunk was written."""
+    """Declare shards without any written chunk."""
     chunks = 2**13
     codecs = _sharded([2**13], [_BYTES, *_CRC])
     index = _index([(2**64 - 1, 2**64 - 1)] * chunks)
@@ -102,7 +102,7 @@ def _fill_values() -> seal.Image:
 
 
 def _repeated_index() -> seal.Image:
-    """Name one chunk a thousand times in the index of a shard."""
+    """Refer to one chunk 1,024 times in the index of a shard."""
     chunk = np.zeros(2**20).tobytes()
     from numcodecs import zstd
 
@@ -138,7 +138,7 @@ def _blosc(name: str) -> Callable[[], seal.Image]:
 
 
 def _texts() -> seal.Image:
-    """Claim four thousand million texts in one chunk."""
+    """Declare 2^32 - 1 strings in one chunk."""
     document = _array([2**32 - 1], [2**32 - 1], [{"name": "vlen-utf8"}, *_CRC])
     document |= {"data_type": "string", "fill_value": ""}
     return _store({"a": document}, {"a/c/0": _sealed(struct.pack("<I", 2**32 - 1) + bytes(64))})
@@ -177,7 +177,7 @@ def _many_codecs() -> seal.Image:
 
 
 def _changed(kind: str, path: str, values: Callable[[np.ndarray], np.ndarray]) -> seal.Image:
-    """Return a sample of which an array was changed and sealed again."""
+    """Return a sample in which the values of one array were changed."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -199,7 +199,7 @@ def _ragged() -> seal.Image:
 
 
 def _about(kind: str, change: Callable[[dict[str, Any]], None]) -> seal.Image:
-    """Return a sample whose documents were changed."""
+    """Return a sample in which `change` has changed the root's document."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -248,7 +248,7 @@ def _boxes() -> seal.Image:
 
 
 def _mesh() -> seal.Image:
-    """Let the description of a mesh inflate to much more."""
+    """Make the description of a mesh inflate to 250 MiB."""
 
     def change(root: dict[str, Any]) -> None:
         about = root["attributes"]["ambar"]
@@ -323,7 +323,7 @@ ACTIONS: dict[str, Callable[[str], None]] = {
 
 
 def measured(action: str, path: str) -> tuple[float, str]:
-    """Do something; return how much processor time it took, and the foreign error it raised."""
+    """Run an action; return its processor time and an error that is not one of ambar."""
     started = time.process_time()
     wrong = ""
     try:
@@ -336,13 +336,13 @@ def measured(action: str, path: str) -> tuple[float, str]:
 
 
 def prepare() -> None:
-    """Load what the first task would load otherwise."""
+    """Import modules, so that their import is not counted in the first task."""
     for module in ("xarray", "ambar.collection", "ambar.mesh", "ambar.overview"):
         importlib.import_module(module)
 
 
 def run(run: Run) -> None:
-    """Set off every bomb."""
+    """Run every action on every bomb."""
     cases = [(bomb, action) for bomb in BOMBS for action in ACTIONS]
     path, made = run.folder / "case.ambar", ""
     with Worker(10, 4 << 30) as worker:

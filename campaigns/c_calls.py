@@ -1,10 +1,10 @@
 """Random sequences of calls of the C API, checked by AddressSanitizer and by a model.
 
 Each case is one run of c/sequences.c, which writes and reads a store with right and wrong calls,
-and compares all values that it reads with what it wrote. The program is compiled with
-AddressSanitizer and UndefinedBehaviorSanitizer. The library is not: the sanitizer sees its accesses
-through memcpy, memmove, memset and the string functions, which it replaces, each memory block that
-the library frees twice or never, and what the program does with the results.
+and compares all values that it reads with those that it wrote. The program is compiled with
+AddressSanitizer and UndefinedBehaviorSanitizer; the library is not. In the library, the sanitizer
+detects wrong accesses in memcpy, memmove, memset and the string functions, which it replaces, and
+memory blocks that are freed twice or never. It also checks the accesses of the program itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from campaigns import programs
 from campaigns.campaign import Run, removed
 
 SECONDS = 120
-"""A run of the program that takes longer hangs."""
+"""Seconds after which a run of the program counts as hanging."""
 _OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -33,7 +33,7 @@ def run(run: Run) -> None:
 
 
 def run_sequence(run: Run, case: int, command: list[str], seconds: float) -> None:
-    """Run the sequence of a case, count its calls, and report what is wrong."""
+    """Run the sequence of a case, count its calls, and report errors."""
     store = removed(run.folder / "sequence.ambar")
     seed = int(run.random(case).integers(2**62))
     command = [*command, str(store), str(seed)]
@@ -57,7 +57,7 @@ def run_sequence(run: Run, case: int, command: list[str], seconds: float) -> Non
 
 
 def _kind(report: str) -> str:
-    """Return what findings of one cause have in common: the line that says what is wrong."""
+    """Return the first line with an error, which findings of one cause have in common."""
     lines = [line for line in report.splitlines() if "ERROR" in line or "error:" in line]
     return (lines or report.splitlines() or [""])[0].split(" 0x")[0].split("==")[-1]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 MOST_FINDINGS = 20
-"""A run ends after so many findings."""
+"""The number of findings after which a run ends."""
 _ENDING = 200
 
 
@@ -31,7 +31,7 @@ class Run:
     folder: Path
     """An empty folder, removed after the run."""
     keep: Path | None = None
-    """Where files of findings are copied to."""
+    """The folder to which files of findings are copied."""
     only: int | None = None
     """The only case to run, to repeat a finding."""
     counts: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Run:
         return time.monotonic() - self.started
 
     def begin(self) -> None:
-        """Start the clock: what a campaign prepares does not count."""
+        """Start the clock again after preparations, which do not count."""
         self.started = time.monotonic()
 
     @property
@@ -72,13 +72,14 @@ class Run:
         return np.random.default_rng([self.seed, case])
 
     def count(self, what: str, number: int = 1) -> None:
-        """Add to a count of the result line."""
+        """Add `number` to the count `what` of the result line."""
         self.counts[what] = self.counts.get(what, 0) + number
 
     def finding(self, case: int, text: str, *files: Path, what: str | None = None) -> None:
         """Report a violated guarantee, and keep the files that show it.
 
-        Of findings of the same `what`, by default how the text ends, the first is reported.
+        Only the first of several findings with the same `what` is reported. The default of `what`
+        is the end of the text.
         """
         what = what or text[-_ENDING:]
         if what in self._known:
@@ -91,7 +92,7 @@ class Run:
         show(f"{self.name}: finding in case {case}: {text}\n  repeat: {again}{kept}")
 
     def result(self) -> str:
-        """Return the line that says what was done."""
+        """Return the line with the counts of the run."""
         counts = [f"{number:,} {what}" for what, number in self.counts.items()]
         found = f"{len(self.findings):,} findings"
         return f"{self.name}: " + ", ".join(
@@ -116,7 +117,7 @@ class Run:
 
 
 def show(line: str) -> None:
-    """Print a line at once."""
+    """Print a line and flush."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

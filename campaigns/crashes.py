@@ -1,12 +1,12 @@
 """Crashes and power cuts: a store opens as the last acknowledged commit, or as a later one.
 
-Every way to write is run once with its file operations recorded. From the record the campaign
-makes the files as a crash may leave them, in two models, and reads them:
+The campaign runs every way to write once and records its file operations. From the record it
+makes images, which are the files that a crash may leave, and reads them. There are two models:
 
-- ordered: the first n operations happened, the last write maybe in some of its 512-byte sectors;
-- strict POSIX: what was made durable happened. Of the operations since, any may be lost, writes
-  in part. A name is durable when its folder was made durable; a file's length is part of its
-  content.
+- ordered: the first n operations happened; of the last write possibly only some 512-byte sectors;
+- strict POSIX: operations that were made durable happened. Any later operation may be lost, and a
+  write in part. A name is durable when its folder was made durable; a file's length is part of
+  its content.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from campaigns.worker import Worker, environment
 SECTOR = 512
 ABSENT = "absent"
 _BY_OTHERS = frozenset(["export-mesh", "export-plotfile"])
-"""VTK, and Rust for files that are no stores, promise nothing after a crash."""
+"""VTK and the plotfile writer write these files without durability, so crashes may damage them."""
 _BEGIN, _DONE = "begin", "done"
 
 
 @dataclass(eq=False)
 class File:
-    """A file: what is durable of it, and the operations since."""
+    """A file: its durable content, and later operations."""
 
     durable: bytes = b""
     pending: list[Operation] = field(default_factory=list)
@@ -45,14 +45,14 @@ class File:
 
 @dataclass(eq=False)
 class Folder:
-    """A folder: the names that are durable, and changes of names since."""
+    """A folder: its durable names, and later changes of names."""
 
     durable: dict[str, Node] = field(default_factory=dict)
     pending: list[tuple[int, str, Node | None]] = field(default_factory=list)
     now: dict[str, Node] = field(default_factory=dict)
 
     def change(self, operation: int, name: str, node: Node | None) -> None:
-        """Give a name to a node, or take it away."""
+        """Give a name to a node, or remove the name if `node` is None."""
         self.pending.append((operation, name, node))
         _put(self.now, name, node)
 
@@ -68,7 +68,7 @@ def _put(names: dict[str, Node], name: str, node: Node | None) -> None:
 
 
 def applied(data: bytes, operation: Operation, sectors: set[int] | None = None) -> bytes:
-    """Return the content of a file after an operation, of which only some sectors were written."""
+    """Return the content of a file after an operation, or after `sectors` of a write."""
     if operation.kind == "T":
         return data[: operation.length].ljust(operation.length, b"\0")
     made = bytearray(data.ljust(operation.offset + operation.length, b"\0"))
@@ -82,7 +82,7 @@ def applied(data: bytes, operation: Operation, sectors: set[int] | None = None) 
 
 
 class Disk:
-    """What is on a disk below a folder, after some operations."""
+    """The content of a disk below a folder, after some operations."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -145,11 +145,11 @@ class Disk:
                 waiting += node.durable.values()
 
     def ordered(self, target: Path, torn: tuple[Operation, set[int]] | None = None) -> None:
-        """Write all of it to a folder; of a torn write only some sectors."""
+        """Write the files to a folder after all operations; of a torn write only some sectors."""
         _write(self.root, target, lambda folder: folder.now, lambda file: _content(file, torn))
 
     def strict(self, target: Path, rng: np.random.Generator) -> None:
-        """Write what a power cut may leave, as `rng` decides, to a folder."""
+        """Write files that a power cut may leave to a folder; `rng` selects lost operations."""
         chance = float(rng.choice([0.0, 0.1, 0.5, 0.9, 1.0]))
         kept: dict[int, bool] = {}
 
@@ -184,7 +184,7 @@ def _sync(node: Node) -> None:
     if isinstance(node, File):
         node.durable = _content(node)
     else:
-        # Of a name that moved from folder to folder, each folder has its own part.
+        # A rename between folders is one change in each folder; each is durable by itself.
         for _, name, target in node.pending:
             _put(node.durable, name, target)
     node.pending.clear()
@@ -209,18 +209,18 @@ def _write(folder: Folder, target: Path, names: Any, data: Any) -> None:
 
 @dataclass
 class Record:
-    """What one way to write did."""
+    """The recorded operations of one way to write."""
 
     name: str
     operations: list[Operation]
     contents: list[str]
-    """What the store held before, and after each acknowledged commit."""
+    """Digests of the store before the first and after each acknowledged commit."""
     first: int
-    """The number of the operation with which the way to write begins, after what it prepares."""
+    """The number of operations that prepare the folder, before the way to write begins."""
 
 
 def record(folder: str, names: list[str]) -> None:
-    """Run writings, and note what each acknowledged commit held; with the preloaded library."""
+    """Run writings, and note a digest of each acknowledged commit; needs the preloaded library."""
     for name in names:
         Path(folder, name).mkdir()
     for name in names:
@@ -237,7 +237,7 @@ def _note(path: Path, commits: bool) -> None:
 
 
 def _held(path: Path, commits: bool) -> str:
-    """Return a digest of what there is at a path."""
+    """Return a digest of the content at a path."""
     if not path.exists():
         return ABSENT
     found = samples.content(path) if commits else writings.listing(path.parent)
@@ -266,7 +266,7 @@ def recorded(run: Run, names: list[str]) -> list[Record]:
 
 
 def disk_after(record: Record, root: Path, count: int) -> tuple[Disk, int]:
-    """Return the disk after some operations, and how many commits were acknowledged."""
+    """Return the disk after `count` operations, and the number of acknowledged commits."""
     disk, acknowledged = Disk(root / record.name), -1
     for number, operation in enumerate(record.operations[:count]):
         if operation.kind == "N":
@@ -279,7 +279,7 @@ def disk_after(record: Record, root: Path, count: int) -> tuple[Disk, int]:
 
 
 def look(path: str, commits: bool) -> str:
-    """Return what there is at a path, or how it is refused."""
+    """Return a digest of the content at a path, or the error that refuses it."""
     try:
         return _held(Path(path), commits)
     except (ambar.AmbarError, OSError):
@@ -287,7 +287,7 @@ def look(path: str, commits: bool) -> str:
 
 
 def written_again(path: str) -> str:
-    """Commit to what a crash left; return what it holds without what was added."""
+    """Append to an image and remove the addition again; return a digest of the store."""
     try:
         with ambar.append(path) as writer:
             writer.group("made after the crash")
@@ -301,7 +301,8 @@ def written_again(path: str) -> str:
 def images(records: list[Record], run: Run) -> Iterator[tuple[int, Record, int, bool]]:
     """Yield cases: a record, a number of operations, and whether the model is strict.
 
-    Every other case is the next prefix of all in the ordered model, as long as there are some.
+    Even cases traverse all prefixes of the records in random order, in the ordered model. Odd cases
+    are random prefixes, in the strict model if the writing commits to a store.
     """
     prefixes = [
         (record, count)
@@ -335,7 +336,7 @@ def run(run: Run) -> None:
 def _make(
     record: Record, root: Path, count: int, is_strict: bool, target: Path, rng: np.random.Generator
 ) -> tuple[str, int]:
-    """Write an image; return how it came about, and how many commits were acknowledged."""
+    """Write an image; return its description and the number of acknowledged commits."""
     disk, acknowledged = disk_after(record, root, count)
     last = record.operations[count - 1]
     if is_strict:

@@ -1,7 +1,8 @@
-"""Exports of collections with hostile names: every file is the dataset, nothing else changes.
+"""Exports of collections with hostile names: each file holds its dataset, no other file changes.
 
-Names share their first 200 characters, lead out of the folder, or are those of temporary and
-reserved files. Each dataset carries its number, so that a file with another's values is noticed.
+Names share their first 200 characters, lead out of the folder, or are names of temporary or
+reserved files. Each dataset contains its number, so that a file with values of another dataset is
+found.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ VALUES = 20_000
 
 
 def run(run: Run) -> None:
-    """Export collections of random choices of the names, in several processes."""
+    """Export collections with random subsets of the names, in several processes."""
     for case in run.cases():
         rng = run.random(case)
         count = int(rng.integers(10, len(NAMES)))

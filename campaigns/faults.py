@@ -1,11 +1,11 @@
 """Failing system calls: each call reports them, and the last commit stays unchanged.
 
-For every way to write, the n-th operation that changes a file, a length, a name or makes something
-durable fails with EIO, or it and all later writes with ENOSPC. The call must raise OSError or an
-error of ambar. Operations that only tidy up (shortening a file, removing a name) may fail
-unnoticed where all was written.
+The campaign counts the operations that change a file, a length or a name, or make data durable.
+For every way to write, the n-th operation fails with EIO, or it and all later writes fail with
+ENOSPC. The call must raise OSError or an error of ambar. Operations that only tidy up (shortening
+a file, removing a name) may fail without an error if everything was written.
 
-A failed call may leave behind what the next writer of that store removes: `.NAME.ambar-new`,
+A failed call may leave files that the next writer of that store removes: `.NAME.ambar-new`,
 `.NAME.ambar-new-folder`, and `new-N` and `commit-next` in a directory store's folder `.ambar`.
 """
 
@@ -31,19 +31,19 @@ _TIDYING = "TUD"
 
 @dataclass
 class Outcome:
-    """What one fault came to."""
+    """The outcome of one fault."""
 
     kind: str = ""
     """The kind of the operation that failed, as in preload.c; "" if there were fewer operations."""
     wrong: list[str] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
-    """What the store held before, and after each commit."""
+    """Digests of the store before the first and after each commit."""
     names: set[str] = field(default_factory=set)
-    """The files that there are at the end."""
+    """The files that exist at the end."""
 
 
 def inject(folder: str, name: str, number: int, error: int, stays: bool) -> Outcome:
-    """Let one operation of a writing fail, in a process with the preloaded library."""
+    """Make one operation of a writing fail, in a process with the preloaded library."""
     if name not in _CLEAN:
         _CLEAN[name], _ = _attempt(folder, name, 0, 0, False)
     outcome, raised = _attempt(folder, name, number, error, stays)
@@ -59,7 +59,7 @@ def inject(folder: str, name: str, number: int, error: int, stays: bool) -> Outc
 
 
 _CLEAN: dict[str, Outcome] = {}
-"""What each writing comes to without faults."""
+"""The outcome of each writing without faults."""
 
 
 def _attempt(
@@ -97,7 +97,7 @@ def _attempt(
 
 
 def _may_stay(name: str, writing: Writing) -> bool:
-    """Whether a file may be there after an error: a part of the target, or a known leftover."""
+    """Return whether a file may exist after an error: in the target, or a known leftover."""
     inside = name == writing.target or name.startswith(f"{writing.target}/")
     return (inside and "/.ambar-" not in name) or bool(_LEFT.fullmatch(name))
 

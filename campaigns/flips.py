@@ -1,6 +1,6 @@
-"""Damage by accident: every read gives the values that were written, or an error of ambar.
+"""Accidental damage: a read returns the values that were written, or raises an error of ambar.
 
-Flips one or a few bits, cuts files short, drops and repeats blocks of the disk, fills them with
+The campaign flips one or a few bits, truncates files, drops and repeats blocks, fills them with
 zeros, and removes files of directory stores. No checksum is repaired.
 """
 
@@ -19,7 +19,7 @@ BLOCKS = (512, 4096)
 
 
 def run(run: Run) -> None:
-    """Damage stores of every kind, and compare what can be read with what was written."""
+    """Damage stores of every kind, and compare the readable values with those written."""
     stores = samples.write_all(run.folder / "stores")
     truths = {name: reads.arrays(str(path)).values for name, path in stores.items()}
     names = list(stores)
@@ -47,7 +47,7 @@ def run(run: Run) -> None:
 
 
 def damage(path: Path, rng: np.random.Generator) -> str:
-    """Damage a store as disks, cables and copies do; return how."""
+    """Damage a store as failing disks and copies do; return a description of the damage."""
     files = reads.damaged_paths(path)
     file = files[rng.integers(len(files))]
     data = bytearray(file.read_bytes())

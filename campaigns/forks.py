@@ -1,8 +1,8 @@
 """Forks during first reads and beside open writers: no child hangs, reads wrong data or commits.
 
-A process that has not read yet starts threads that read, which builds the pools of threads, and
-forks all the while. Each child reads the store. In other cases the parent has an open writer: what
-it has not committed stays invisible when children end, and is committed by the parent alone.
+A process starts threads that read for the first time, which starts the library's thread pools, and
+forks meanwhile. Each child reads the store. In every fourth case the parent has an open writer:
+uncommitted data stays invisible when children end, and only the parent commits it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 import ambar
 import ambar.array
-import ambar.store  # imported before any fork: a child inherits the locks of imports
+import ambar.store  # imported before any fork, because a child inherits import locks
 from campaigns import samples
 from campaigns.campaign import Run, removed
 from campaigns.worker import Worker
@@ -29,7 +29,7 @@ LIMIT = 20
 
 
 def storm(path: str, writes: bool) -> list[str]:
-    """Fork a process that forks; return what went wrong."""
+    """Fork a process that forks children; return descriptions of all failures."""
     reading, writing = os.pipe()
     parent = os.fork()
     if not parent:
@@ -108,7 +108,7 @@ def _beside_a_writer(path: str) -> list[str]:
 
 
 def run(run: Run) -> None:
-    """Fork again and again."""
+    """Fork while threads read, and beside an open writer."""
     made = run.folder / "made.ambar"
     with ambar.create(made, durability="none") as writer:
         for number in range(6):

@@ -1,8 +1,8 @@
 """Hostile directory stores: nothing outside of the store changes, and nothing hangs.
 
-Folders, entries, lists, locks and temporary files are replaced with symbolic links to a victim's
-files, with FIFOs and sockets; resealed lists name paths outside. Readers and writers then do their
-work.
+Folders, entries, lists, locks and temporary files are replaced with FIFOs, sockets, and symbolic
+links to files of a victim. Resealed lists name paths outside of the store. Readers and writers then
+open the store.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def _special(store: Path, _: Path, rng: np.random.Generator) -> None:
         os.mkfifo(place)
         return
     here = Path.cwd()
-    os.chdir(place.parent)  # names of sockets are short
+    os.chdir(place.parent)  # the system limits the length of a socket's path
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(place.name)
     os.chdir(here)
 
 
 def _list(store: Path, victim: Path, rng: np.random.Generator) -> None:
-    """Seal a list that removes or names what is outside."""
+    """Seal a list that removes or names files outside of the store."""
     path = store / ".ambar" / "commit"
     lines = path.read_text().splitlines()[:-1]
     outside = [
@@ -159,7 +159,7 @@ def compact(path: str) -> None:
 
 
 def overwrite(path: str) -> None:
-    """Write another store in its place."""
+    """Replace the store with another one."""
     for directory in (True, False):
         with ambar.create(path, overwrite=True, directory=directory) as writer:
             writer.array("a", np.arange(9))

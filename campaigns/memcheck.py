@@ -1,10 +1,10 @@
 """Unit tests of Rust and sequences of C calls under valgrind.
 
-Valgrind sees every access of the machine code: outside of memory blocks, after they were freed, and
-decisions that depend on memory that was never set. Each case is one unit test of ambar-codec or
-ambar, in an order that depends on the seed, or, every fifth, a sequence of c_calls. What takes
-longer than 90 s is ended and counted. Valgrind reports a processor without AVX-512, so that the
-scalar and AVX2 decoders run.
+Valgrind checks every access of the machine code. It reports accesses outside of memory blocks,
+accesses after a block was freed, and branches that depend on uninitialized memory. Each case is one
+unit test of ambar-codec or ambar, in an order that depends on the seed; every fifth case is a
+sequence of c_calls. A test that takes longer than 90 s is ended and counted. Valgrind emulates a
+processor without AVX-512, so the scalar and AVX2 decoders run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from campaigns.c_calls import run_sequence
 from campaigns.campaign import Run
 
 SECONDS = 90
-"""A test that takes longer is ended."""
+"""Seconds after which a test is ended."""
 CRATES = ("ambar_codec", "ambar")
 _SUPPRESSED = Path(__file__).with_suffix(".supp")
 _FOUND = 99
@@ -55,7 +55,7 @@ def _tests(program: Path) -> list[str]:
 def _run_test(run: Run, case: int, valgrind: list[str], program: Path, name: str) -> None:
     command = [*valgrind, "--leak-check=no", str(program), name, "--exact", "--test-threads=1"]
     crate = program.name.rpartition("-")[0].replace("_", "-")
-    # A few random inputs each; the other runs of these tests have many.
+    # Two random inputs for each property, because valgrind is slow; other runs use many.
     environment = {**os.environ, "PROPTEST_CASES": "2"}
     try:
         done = subprocess.run(

@@ -15,7 +15,7 @@ from ambar.mesh import packs
 from campaigns import seal
 
 MESH_DICTIONARY = packs._USUAL
-"""The dictionary that descriptions of meshes are deflated with."""
+"""The preset dictionary of the deflate streams that hold descriptions of meshes."""
 NUMBERS: list[Any] = [
     *(0, 1, -1, 2, 3, 7, 255, 2**15, 2**31 - 1, 2**31, 2**32, 2**40, 2**53 + 1, 2**63 - 1, 2**63),
     *(2**64 - 1, 2**64, 10**30, -(2**63), 0.5, -0.0, 1e308, 1e-320),
@@ -28,7 +28,7 @@ TEXT_BYTES = b'{}[]",:0-9.eE+\\u0000/ '
 
 
 def nested(depth: int) -> Any:
-    """Return lists in lists."""
+    """Return lists nested `depth` deep."""
     value: Any = 0
     for _ in range(depth):
         value = [value]
@@ -36,7 +36,7 @@ def nested(depth: int) -> Any:
 
 
 def json_value(rng: np.random.Generator) -> Any:
-    """Return a value of any type."""
+    """Return a random JSON value of any type."""
     if rng.random() < 0.02:
         return nested(int(rng.choice([50, 120, 130, 900])))
     pool = NUMBERS if rng.random() < 0.5 else OTHERS
@@ -97,12 +97,12 @@ def _places(document: Any) -> Any:
 
 
 def change_bytes(data: bytes, rng: np.random.Generator) -> bytes:
-    """Change some bytes: flip bits, put numbers in, cut, repeat or move a part."""
+    """Change some bytes: flip bits, insert numbers, or remove, repeat or overwrite a part."""
     made = bytearray(data)
     for _ in range(int(rng.choice([1, 1, 1, 2, 4]))):
         if not made:
             return bytes(rng.integers(0, 256, 3, np.uint8))
-        # Headers come first: places near the beginning are chosen more often.
+        # Headers are at the beginning: choose places near it more often.
         at = int(len(made) * rng.random() ** rng.choice([1, 3, 8]))
         choice = rng.integers(7)
         if choice <= 1:
@@ -123,7 +123,7 @@ def change_bytes(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def change_store(image: seal.Image, rng: np.random.Generator) -> str:
-    """Change one thing of a store; its checksums fit afterwards. Return what was changed."""
+    """Change one part of a store and repair its checksums; return the name of the change."""
     names = list(CHANGES)
     weights = np.array([CHANGES[name][0] for name in names], float)
     name = names[rng.choice(len(names), p=weights / weights.sum())]
@@ -132,7 +132,7 @@ def change_store(image: seal.Image, rng: np.random.Generator) -> str:
 
 
 def _attributes(image: seal.Image, rng: np.random.Generator) -> None:
-    """Change what ambar says of a group."""
+    """Change the attribute ``ambar`` of a group."""
     root = image.root
     nodes = [root, *root["consolidated_metadata"]["metadata"].values()]
     known = [node["attributes"]["ambar"] for node in nodes if "ambar" in node["attributes"]]
@@ -161,7 +161,7 @@ def _root(image: seal.Image, rng: np.random.Generator) -> None:
 
 
 def _root_text(image: seal.Image, rng: np.random.Generator) -> None:
-    """Change bytes of the root's text, so that it may be no JSON, or unusual JSON."""
+    """Change bytes of the root's text, which may then be invalid or unusual JSON."""
     text = bytearray(image.entries[seal.ROOT])
     for _ in range(int(rng.choice([1, 2, 5]))):
         text[int(rng.integers(len(text)))] = TEXT_BYTES[rng.integers(len(TEXT_BYTES))]
@@ -191,7 +191,7 @@ def _chunk(image: seal.Image, rng: np.random.Generator) -> None:
 
 
 def _index(image: seal.Image, rng: np.random.Generator) -> None:
-    """Change places and lengths in the index of a shard."""
+    """Change offsets and lengths in the index of a shard."""
     key, document = _entry(image, rng, sharded=True)
     if document is None:
         return
@@ -208,7 +208,7 @@ def _index(image: seal.Image, rng: np.random.Generator) -> None:
 
 
 def _values(image: seal.Image, rng: np.random.Generator) -> None:
-    """Change the values of a small array: of indices, counts, names, places."""
+    """Change the values of a small array, such as indices, counts or names."""
     import tempfile
     from pathlib import Path
 
@@ -334,4 +334,4 @@ CHANGES: dict[str, tuple[int, Callable[[seal.Image, np.random.Generator], None]]
     "list": (2, _list),
     "slots": (1, _slots),
 }
-"""How often each change is made, and what makes it."""
+"""The relative frequency of each change, and the function that makes it."""

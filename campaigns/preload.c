@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The C library's own system calls: this library has a function of that name, too. */
+/* The function `syscall` of the C library; this library defines one of that name, too. */
 static long (*system_call)(long, ...);
 #define CALL(...) ((const long[6]){__VA_ARGS__})
 #define SYSTEM(call) next_call()((call)[0], (call)[1], (call)[2], (call)[3], (call)[4], (call)[5])
@@ -50,8 +50,8 @@ __attribute__((constructor)) static void begin(void)
         log_fd = (int)next_call()(SYS_openat, AT_FDCWD, value, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-/* Begins to count anew; the operation of this number fails, 0 for none. If it stays so, all later writes
- * and new files fail too, as on a full disk. */
+/* Restarts the count; the operation of this number fails, 0 for none. With `stays`, all later writes and new
+ * files fail too, as on a full disk. */
 void campaign_arm(long fail, int error, int stays)
 {
     fail_at = fail;
@@ -70,7 +70,7 @@ static int below_root(const char *path)
     return length > 0 && strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == 0);
 }
 
-/* The absolute path of the parent is resolved, the last part is not. */
+/* Makes a path absolute: resolves links in its parent, but not in its last part. Returns whether it counts. */
 static int absolute(int folder, const char *path, char *out)
 {
     char joined[2 * PATH_MAX], parent[2 * PATH_MAX], base[PATH_MAX], *slash;
@@ -114,7 +114,7 @@ static int of_descriptor(int fd, char *out)
     return below_root(out);
 }
 
-/* 0 for a folder, which may have got the number of a removed file. */
+/* The inode of a file; 0 for a folder, which may have the number of a removed file. */
 static uint64_t inode(int fd)
 {
     struct stat found;
@@ -159,7 +159,7 @@ static void record(char kind, uint64_t ino, uint64_t offset, uint64_t length, co
     errno = saved;
 }
 
-/* Whether the operation that begins now is to fail; errno is set then. */
+/* Counts an operation; returns 1 and sets errno if it must fail. */
 static int fails(char kind)
 {
     operations += 1;
@@ -173,7 +173,7 @@ static int fails(char kind)
     return 0;
 }
 
-/* What the workload wants to be found among the operations. */
+/* Records a note of the workload among the operations. */
 void campaign_note(const char *text)
 {
     pthread_mutex_lock(&lock);
@@ -269,7 +269,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count) { return written(fd
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return written(fd, parts, count, at, 1); }
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at) { return written(fd, parts, count, at, 1); }
 
-/* Copies inside of the system are refused, as file systems may: callers then write the bytes. */
+/* Refuses copies inside the kernel, as some file systems do; callers then write the bytes. */
 ssize_t copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t size, unsigned flags)
 {
     char path[PATH_MAX];
@@ -334,7 +334,7 @@ static int named(char kind, int at, const char *path, int to_at, const char *to,
     char place[PATH_MAX], to_place[PATH_MAX];
     struct stat found;
     int first = absolute(at, path, place), second = to != NULL && absolute(to_at, to, to_place), done;
-    /* Some libraries make folders that there are. */
+    /* Some libraries call mkdir for folders that exist. */
     if ((!first && !second) || (kind == 'M' && fstatat(at, path, &found, 0) == 0))
         return (int)SYSTEM(call);
     pthread_mutex_lock(&lock);
@@ -371,7 +371,7 @@ int linkat(int at, const char *from, int to_at, const char *to, int flags)
 }
 int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
 
-/* Rust's library and ambar make some calls by their numbers. */
+/* Rust's standard library and ambar make some system calls by number. */
 long syscall(long number, ...)
 {
     long given[6];

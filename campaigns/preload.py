@@ -1,4 +1,4 @@
-"""The preloaded library preload.c: compiles it, reads what it records, and arms its faults."""
+"""The preloaded library preload.c: compiles it, reads its records, and arms its faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compiled(folder: Path) -> Path:
     """Compile the library and return its path; raise MissingToolError without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
-        raise MissingToolError("cc is not installed; it compiles what records and fails operations")
+        raise MissingToolError("cc is not installed; install a C compiler to build preload.c")
     library = folder / "preload.so"
     source = Path(__file__).with_suffix(".c")
     command = [
@@ -63,19 +63,19 @@ def operations(log: Path) -> Iterator[Operation]:
 
 
 def note(text: str) -> None:
-    """Put a note among the operations; in a process with the library."""
+    """Record a note among the operations; needs the preloaded library."""
     ctypes.CDLL(None).campaign_note(text.encode())
 
 
 def arm(operation: int, error: int = 0, stays: bool = False) -> None:
-    """Let the operation of this number fail, counted from now on; 0 for none.
+    """Make the operation of this number fail, counted from now on from 1; 0 for none.
 
-    If it `stays` so, all later writes and new files fail too, as on a full disk.
+    If `stays`, all later writes and new files fail too, as on a full disk.
     """
     ctypes.CDLL(None).campaign_arm(ctypes.c_long(operation), error, int(stays))
 
 
 def failed() -> str:
-    """Return the kind of the operation that failed since `arm`, "" for none."""
+    """Return the kind of the operation that failed since `arm`, or "" if none did."""
     kind = int(ctypes.CDLL(None).campaign_failed())
     return chr(kind) if kind else ""

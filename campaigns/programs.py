@@ -1,4 +1,4 @@
-"""Builds what the campaigns on memory safety run: the C library, a C program, unit tests."""
+"""Builds the programs of the memory safety campaigns: C library, C program, unit tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build_sequences(folder: Path, *flags: str) -> Path:
 
 
 def build_unit_tests() -> dict[str, Path]:
-    """Build the unit tests of all crates but the Python module's; return the programs by crate."""
+    """Build the unit tests of all crates except ambar-python; return the programs by crate."""
     cargo = find_tool("cargo")
     command = [cargo, "test", "--release", "--locked", *_UNIT_TESTS, "--lib", "--no-run"]
     programs = {}

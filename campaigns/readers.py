@@ -1,8 +1,8 @@
-"""A reader beside writers, a compactor and SIGKILLs: commits never go back and never mix.
+"""A reader beside a writer, a compactor and SIGKILLs: commits never go back and never mix.
 
-The writer counts its commits, in every array of the store, and notes each acknowledged one in a
-file. The reader must find one number in all arrays, not below one that was noted before it opened
-the store, nor below one that it has seen.
+The writer stores the number of the commit in every array of the store, and notes each acknowledged
+number in a file. The reader must find one number in all arrays. It must not be less than a number
+that was noted before the reader opened the store, or that the reader has seen.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMBER = struct.Struct("<Q")
 
 
 def write(path: str, noted: str) -> None:
-    """Commit again and again, from the number on that the store has."""
+    """Commit in a loop, starting after the number that the store has."""
     with Path(noted).open("r+b", buffering=0) as file:
         while True:
             with contextlib.suppress(ambar.BusyError), ambar.append(path) as writer:
@@ -42,7 +42,7 @@ def write(path: str, noted: str) -> None:
 
 
 def compact(path: str, _: str) -> None:
-    """Compact again and again."""
+    """Compact in a loop."""
     while True:
         with contextlib.suppress(ambar.BusyError):
             ambar.compact(path)
@@ -86,7 +86,7 @@ def _start(name: str, path: Path, noted: Path) -> subprocess.Popen[bytes]:
 
 
 def run(run: Run) -> None:
-    """Read while others write, compact and die; in both containers, half of the time each."""
+    """Read beside a writer and a compactor; half of the time in each container."""
     for case, directory in enumerate((False, True)):
         if run.only not in (None, case):
             continue
@@ -114,7 +114,7 @@ def _read_until(
         least = max(seen, _NUMBER.unpack(noted.read_bytes())[0])
         try:
             number = _only_number(str(path))
-        except ambar.BusyError:  # a directory's entries are replaced: the store is to be reopened
+        except ambar.BusyError:  # a commit replaced entries of the directory: open it again
             run.count("reopened")
             continue
         except Exception:

@@ -22,27 +22,27 @@ from ambar.overview import overview
 from campaigns.samples import digest
 
 LARGEST = 1 << 26
-"""Bytes up to which an array is read whole: what a hostile store declares is not asked for."""
+"""The size in bytes up to which arrays are read whole; hostile stores may declare any size."""
 
 
 @dataclass
 class Outcome:
-    """What reading a store came to."""
+    """The outcome of reading a store."""
 
     reads: int = 0
     refused: int = 0
     """Reads that raised an error of ambar."""
     foreign: list[str] = field(default_factory=list)
-    """Reads that raised something else."""
+    """Reads that raised other errors."""
     values: dict[str, str] = field(default_factory=dict)
     """Digests of the arrays that could be read whole."""
 
     def attempt(
         self, name: str, action: Callable[..., Any], *arguments: Any, by_xarray: bool = False
     ) -> Any:
-        """Do something that may fail with an error of ambar, and with nothing else.
+        """Run an action, which may fail with errors of ambar only.
 
-        What xarray decodes, such as hostile units of time, may raise errors of xarray's.
+        If `by_xarray`, xarray may raise its own errors, such as for hostile units of time.
         """
         self.reads += 1
         try:
@@ -78,7 +78,7 @@ def everything(path: str, every_way: bool = True) -> Outcome:
 
 
 def arrays(path: str) -> Outcome:
-    """Read every array of a store, and what else `values` compares."""
+    """Read every array of a store, and the attributes that `values` compares."""
     outcome = Outcome()
     store = outcome.attempt("Store", lambda: ambar.Store(ambar._core.Store(path)))
     if store is not None:
@@ -192,7 +192,7 @@ def _of_mesh(found: ambar.Mesh) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _listed(action: Callable[[], list[Any]]) -> list[Any]:
-    """Return a list, nothing where it cannot be read; another attempt reports the error."""
+    """Return a list, empty if it cannot be read; another attempt reports the error."""
     try:
         return action()
     except ambar.AmbarError:
@@ -219,7 +219,7 @@ def _command(*words: str) -> None:
 
 
 def damaged_paths(path: Path) -> list[Path]:
-    """Return the files that hold a store's bytes."""
+    """Return the files of a store that a campaign may damage."""
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.rglob("*") if file.is_file() and file.name != "lock")

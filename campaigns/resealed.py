@@ -1,6 +1,6 @@
-"""Hostile stores whose checksums all fit: any reader refuses them with an error of ambar.
+"""Hostile stores with valid checksums: readers accept them or raise an error of ambar.
 
-No read may crash, hang, take more than 1 GiB of memory, or raise what is no error of ambar.
+No read may crash, hang, take more than 1 GiB of memory, or raise another error.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def _triangles() -> np.ndarray:
 
 
 def collection(path: Path, directory: bool = False) -> None:
-    """Write a collection: regular, ragged and shared variables, attributes in common and not."""
+    """Write a collection: regular, ragged and shared variables, equal and different attributes."""
     rng = np.random.default_rng(2)
     options: Any = {"directory": directory, "durability": "none", "ragged": ["time"]}
     with ambar.Collection.create(path, **options) as made:
@@ -162,7 +162,7 @@ def write_all(folder: Path) -> dict[str, Path]:
 
 
 def _as_directory(path: Path) -> None:
-    """Put the entries of a store in one file into a directory store of the same name."""
+    """Convert a store in one file to a directory store of the same name."""
     from campaigns import seal
 
     image = seal.read(path)

@@ -1,7 +1,7 @@
-"""Stores as their entries: taken apart, changed, and put together again with checksums that fit.
+"""Reads a store into its entries, and writes changed entries as a store with valid checksums.
 
-Written from docs/format.md, chapters 1 and 2. What is sealed so may be hostile at any place, yet no
-checksum shows it.
+Written from docs/format.md, chapters 1 and 2. The store may be hostile in any part, but all its
+checksums are valid.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def crc32c(data: bytes) -> int:
 
 @dataclass
 class Image:
-    """What a store consists of."""
+    """The content of a store."""
 
     entries: dict[str, bytes]
     commit: int = 1
@@ -50,9 +50,9 @@ class Image:
     list_change: Callable[[bytes], bytes] | None = None
     """Changes the central directory, or the list of entries, before it is sealed."""
     slot_change: Callable[[list[int]], list[int]] | None = None
-    """Changes number, offset, length, entries and tail in the slots and the trailer."""
+    """Changes commit number, offset, length, entry count and tail in slots and trailer."""
     checksums: dict[str, int] = field(default_factory=dict)
-    """CRC-32 of entries, where it is to be another than the content's."""
+    """CRC-32 of entries whose stored checksum differs from that of the content."""
     sealed: set[str] = field(default_factory=set)
     """Entries that have a seal, and a table of tags if they are shards (format, 2.3)."""
 
@@ -63,7 +63,7 @@ class Image:
         return document
 
     def nodes(self) -> dict[str, Any]:
-        """Return the documents of all nodes but the root."""
+        """Return the documents of all nodes except the root."""
         found: dict[str, Any] = self.root["consolidated_metadata"]["metadata"]
         return found
 
@@ -83,7 +83,7 @@ def read(path: Path) -> Image:
 
 
 def write(path: Path, image: Image) -> None:
-    """Write a store with valid tags and seals, in place of what is at the path."""
+    """Write a store with valid tags and seals, and replace an existing one."""
     removed(path)
     for key in image.sealed & image.entries.keys():
         image.entries[key] = _tagged(image, key)
@@ -94,12 +94,12 @@ def write(path: Path, image: Image) -> None:
 
 
 def set_root(image: Image, document: Any) -> None:
-    """Replace the root's document, and repair its checksum."""
+    """Replace the root's document, with a valid checksum."""
     image.entries[ROOT] = seal_root(json.dumps(document).encode())
 
 
 def seal_root(text: bytes) -> bytes:
-    """Return the root's document with the checksum that it must have, if it has one."""
+    """Return the root's document with a valid checksum, if it has a checksum."""
     match = _CHECKSUM.search(text)
     if match is None:
         return text
@@ -108,7 +108,7 @@ def seal_root(text: bytes) -> bytes:
 
 
 def seal_chunk(data: bytes, codecs: list[Any]) -> bytes:
-    """Return a chunk, changed but for its checksums, with those of its codecs repaired."""
+    """Return a changed chunk with the checksums of its codecs repaired."""
     names = [codec if isinstance(codec, str) else codec.get("name") for codec in codecs]
     if names[-1:] != ["crc32c"] or len(data) < 4:
         return data
@@ -119,7 +119,7 @@ def seal_chunk(data: bytes, codecs: list[Any]) -> bytes:
 
 
 def index_span(data: bytes, document: dict[str, Any]) -> tuple[slice, int] | None:
-    """Return where the index of a shard is, and how many chunks it has; None of other entries."""
+    """Return the span of a shard's index, and its number of chunks; None without an index."""
     codec = document["codecs"][0]
     if not isinstance(codec, dict) or codec.get("name") != "sharding_indexed":
         return None
@@ -141,7 +141,7 @@ def shard_index(data: bytes, document: dict[str, Any]) -> np.ndarray | None:
 
 
 def with_index(data: bytes, document: dict[str, Any], index: np.ndarray) -> bytes:
-    """Return a shard with another index, whose checksum fits."""
+    """Return a shard with another index, with a valid checksum."""
     found = index_span(data, document)
     assert found is not None
     raw = index.astype("<u8").tobytes()
@@ -293,7 +293,7 @@ def _write_directory(path: Path, image: Image) -> None:
         seal = seal_of(image, key)
         sealed = "-" if seal is None else f"{seal:08x}"
         lines.append(f"{checksum:08x} {sealed} {len(data)} {put} {key}\n")
-        # Some hostile keys cannot be files, such as one that is another's folder.
+        # Some hostile keys cannot be files, such as a key that is the folder of another key.
         with contextlib.suppress(OSError):
             (path / key).parent.mkdir(parents=True, exist_ok=True)
             (path / key).write_bytes(data)

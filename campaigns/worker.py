@@ -1,7 +1,7 @@
 """A child process that reads hostile input: it has a time limit and a memory limit for each task.
 
-The child lives on from task to task, because starting Python is slow, and is started again after
-it died.
+One child runs many tasks, because starting Python is slow. After the child dies, the next task
+starts a new one.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _LENGTH = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a task came to."""
+    """The outcome of a task."""
 
     value: Any = None
-    """What the function returned."""
+    """The return value of the function."""
     error: str | None = None
-    """What the function raised, with its traceback."""
+    """The traceback of the exception that the function raised."""
     died: str | None = None
-    """How the child died: a signal, a hang, an abort, with what it wrote to stderr."""
+    """How the child died (signal, hang or abort), with its output to stderr."""
     peak: int = 0
-    """How many bytes of memory the task took at most, above what the child had before."""
+    """Peak memory of the task in bytes, without the memory that the child had before."""
     seconds: float = 0.0
 
 
@@ -50,7 +50,7 @@ class Worker:
     Parameters
     ----------
     seconds
-        How long a task may take.
+        Time limit of a task.
     memory
         Bytes of address space that a task may take.
     variables
@@ -161,7 +161,7 @@ def main() -> None:
     """Answer the parent's tasks until it closes the pipe."""
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a task prints does not go to the parent
+    os.dup2(2, 1)  # the output of a task does not go to the parent
     faulthandler.enable()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Every public way to write, small: what crashes and faults are injected into.
+"""Small examples of every public way to write, for the campaigns crashes and faults.
 
 A writing prepares a folder, then acts in it, and calls `done` after each acknowledged commit.
 """
@@ -26,11 +26,11 @@ class Writing:
     act: Callable[[Path, Done], None]
     """Writes the store at a path."""
     prepare: Callable[[Path], None] = lambda _: None
-    """Makes what there is before."""
+    """Makes the files that exist before."""
     target: str = "x.ambar"
-    """The name of what is written."""
+    """The name of the store or files that are written."""
     commits: bool = True
-    """Whether a store is written, with durable commits: else files of another format."""
+    """Whether a store is written, with durable commits; else files of another format."""
 
 
 def _create(path: Path, done: Done, **options: Any) -> None:
@@ -122,7 +122,7 @@ def _repair(path: Path, done: Done) -> None:
 
 
 def _torn(path: Path) -> None:
-    """Leave a store behind whose slot is damaged, and the rest of a killed writer."""
+    """Make a store with a damaged slot."""
     _created(path)
     with path.open("r+b") as file:
         file.seek(512)
@@ -163,7 +163,7 @@ def _xarray(path: Path, done: Done) -> None:
 
 
 def _ranks(path: Path, done: Done) -> None:
-    """Write as two ranks do; `ambar.mpi` sends the same bytes over MPI."""
+    """Write as two ranks in one process; `ambar.mpi` sends the same bytes over MPI."""
     core = ambar._core
     first = core.RankWriter.first(path, "create", "full", (2, "reserved", 512, 0, 1))
     ranks = [first, core.RankWriter.join(first.invitation(), 1)]
@@ -240,7 +240,7 @@ WRITINGS: dict[str, Writing] = {
     "export-mesh": Writing(_export(None), _source("mesh"), "out.vtm", False),
 }
 SLOW = frozenset(name for name in WRITINGS if name.startswith(("mesh", "export", "ingest")))
-"""Those that load large libraries; short runs leave them out."""
+"""Writings that load large libraries; short runs leave them out."""
 
 
 def listing(folder: Path) -> dict[str, str]:
@@ -250,5 +250,5 @@ def listing(folder: Path) -> dict[str, str]:
 
 
 def as_text(found: dict[str, str]) -> str:
-    """Return contents as one text, to be compared."""
+    """Return contents as one string, for comparison."""
     return json.dumps(found, sort_keys=True)

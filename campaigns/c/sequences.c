@@ -101,7 +101,7 @@ typedef struct {
     uint64_t count, seed;
 } particles_model;
 
-/* The store holds the first `committed` of each kind; those behind them were defined since the last commit. */
+/* The store contains the first `committed` of each kind; later ones were defined since the last commit. */
 static array_model arrays[MOST_ARRAYS];
 static group_model groups[MOST_ARRAYS];
 static amr_model hierarchies[MOST_ARRAYS];
@@ -163,7 +163,7 @@ static int is_equal(const unsigned char *found, const unsigned char *expected, a
 
 /* ---- Regions of arrays in memory ---- */
 
-/* Moves to the next index in C order; 0 behind the last. */
+/* Moves to the next index in C order; returns 0 after the last. */
 static int advance(uint64_t *index, const uint64_t *count, int ndim) {
     int d;
     for (d = ndim - 1; d >= 0; d--) {
@@ -382,7 +382,7 @@ static void describe(array_model *a, const char *within) {
     fill(a->data, a->values, a->type, a->bound > 0);
 }
 
-/* Codecs by a sample, which is the whole array; as text. */
+/* Chooses codecs by a sample, which is the whole array; returns them as JSON. */
 static char *chosen(const ambar_spec *spec, const array_model *a) {
     ambar_bytes json = {NULL, 0};
     char *text;
@@ -413,7 +413,7 @@ static void write_array(const char *within, ambar_array *handles, block *last, i
     if (chance(20) && a->ndim == 3) spec.dimension_names = "z, y, x";
     if (chance(30)) {
         for (d = 0; d < a->ndim; d++) chunks[d] = 1 + below(a->shape[d] + 2);
-        /* Not too many chunks. */
+        /* Limits the number of chunks. */
         if (a->ndim > 0 && a->values > 0 && values_in(chunks, a->ndim) * 500 > a->values) spec.chunks = chunks;
     }
     if (chance(20) && a->values > 0 && a->bound == 0) spec.codecs = codecs = chosen(&spec, a);
@@ -432,7 +432,7 @@ static void write_array(const char *within, ambar_array *handles, block *last, i
     free(codecs);
     *last_rank = -1;
     for (i = 0; i < count; i++) {
-        /* In pieces along the first dimension. */
+        /* Writes in pieces along the first dimension. */
         block piece = blocks[i];
         uint64_t end = a->ndim ? blocks[i].start[0] + blocks[i].count[0] : 1, at = a->ndim ? blocks[i].start[0] : 0;
         while (at < end) {
@@ -679,7 +679,7 @@ static void spoil(const ambar_array *handles, const block *last, int last_rank) 
             REFUSED(ambar_write(writers[last_rank], handles[last_rank], wrong.start, wrong.count, values));
             free(values);
         } else {
-            /* Another rank may be the one that notices. */
+            /* Another rank may detect the error. */
             EITHER(write_region(writers[last_rank], handles[last_rank], a, wrong.start, wrong.count));
         }
     }
@@ -694,7 +694,7 @@ static void spoiled_calls(void) {
     EITHER(ambar_begin_step(writers[0], "more", 0, text, sizeof text));
 }
 
-/* One commit; returns 0 where it was spoiled, after which the writers can only be closed. */
+/* One commit; returns 0 if it was spoiled, after which the writers can only be closed. */
 static int write_commit(unsigned percent_spoiled) {
     ambar_array handles[MOST_RANKS] = {-1, -1, -1};
     block last;
@@ -974,7 +974,7 @@ int main(int argc, char **argv) {
         unsigned percent_spoiled = 25;
         start_session(argv[1], append);
         if (!append) {
-            /* A store that replaces another one holds nothing of it, once it is committed. */
+            /* A store that replaces another one contains none of its data after the commit. */
             if (exists && chance(50)) {
                 close_session();
                 read_store(argv[1]);
