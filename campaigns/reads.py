@@ -42,7 +42,7 @@ class Outcome:
     ) -> Any:
         """Run an action, which may fail with errors of ambar only.
 
-        If `by_xarray`, xarray may raise its own errors, such as for hostile units of time.
+        If `by_xarray`, xarray may raise its own errors, such as for invalid units of time.
         """
         self.reads += 1
         try:

@@ -12,7 +12,9 @@ import pytest
 import xarray as xr
 
 import ambar
+from ambar.amrex_info import AmrexInfo
 from ambar.cli.look import ls
+from ambar.mesh.reading import blocks_of
 from ambar.overview import overview
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -183,3 +185,46 @@ def test_a_group_that_is_no_dataset_is_an_error_of_ambar(tmp_path: Path) -> None
         writer.array("g/b", np.arange(4), dims=("x",))
     with pytest.raises(ambar.InvalidError, match=r"x\.ambar.*group /g: conflicting sizes"):
         xr.open_dataset(tmp_path / "x.ambar", engine="ambar", group="g")
+
+
+def test_a_tree_whose_groups_do_not_fit_together_is_refused(tmp_path: Path) -> None:
+    """The error was xarray's own, which does not name the store."""
+    with ambar.create(tmp_path / "x.ambar", durability="none") as writer:
+        writer.array("g/a", np.arange(3), dims=("x",))
+        writer.array("g/h/b", np.arange(4), dims=("x",))
+    with pytest.raises(ambar.InvalidError, match=r"x\.ambar: expected groups with the dimensions"):
+        xr.open_datatree(tmp_path / "x.ambar", engine="ambar")
+    groups = xr.open_groups(tmp_path / "x.ambar", engine="ambar")
+    assert groups["/g/h"]["b"].shape == (4,)
+
+
+def test_a_variable_of_numbers_and_of_times_is_refused(tmp_path: Path) -> None:
+    """Reading it raised NumPy's DTypePromotionError."""
+    with ambar.Collection.create(tmp_path / "x.ambar", durability="none") as made:
+        made.add("a", {"v": ("x", [1, 2])})
+        made.add("b", {"v": ("x", np.array([3, 4], "M8[s]"))})
+    collection = ambar.open_collection(tmp_path / "x.ambar")
+    with pytest.raises(ambar.InvalidError, match=r"'v': .*datetime64\[s\], int64"):
+        collection.read("v")
+    with pytest.raises(ambar.InvalidError, match=r"'v': .*datetime64\[s\], int64"):
+        collection.stats("v")
+    assert collection.read("v", ["a"])["v"].tolist() == [[1, 2]]
+
+
+def test_plotfiles_with_corners_of_other_dimensions_are_refused() -> None:
+    level = {"lo": [0, 0], "hi": [3, 3], "cell_size": [1, 1], "ratio": [2, 2], "boxes": 1}
+    values = {"ndim": 2, "time": 0, "lower": [0, 0], "upper": [1, 1]}
+    good = {**values, "levels": [{**level, "cells": 16}]}
+    assert AmrexInfo.from_dict(good).box_size == (1, 1)
+    for bad in (
+        {**good, "upper": [1]},
+        {**good, "levels": [{**level, "cells": 16, "hi": [3, 3, 3]}]},
+    ):
+        with pytest.raises(ambar.InvalidError, match="expected 2 numbers in"):
+            AmrexInfo.from_dict(bad)
+
+
+def test_information_of_a_block_that_is_no_list_is_passed_over() -> None:
+    """Listing the arrays raised TypeError."""
+    described = {"blocks": [{"block": {"type": "x"}, "info": 7}]}
+    assert blocks_of(described) == [(None, {"type": "x"})]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -443,3 +446,16 @@ def test_tables_are_written(tmp_path: Path) -> None:
     assert {name: found[name] for name in columns} == {n: v.tolist() for n, v in columns.items()}
     with pytest.raises(ambar.UnsupportedError, match=r"a table is written as \.csv or \.parquet"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")
+
+
+def test_an_export_that_does_not_fit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # VTK's XML writers free uninitialized memory when a write fails.
+    mesh = pv.ImageData(dimensions=(20, 20, 20)).to_tetrahedra()
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match="found 1,000; free some") as raised:
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")
+    assert raised.value.errno == errno.ENOSPC
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]

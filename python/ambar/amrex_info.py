@@ -78,7 +78,7 @@ class AmrexInfo:
         """
         try:
             aexp = values.get("aexp")
-            return cls(
+            info = cls(
                 ndim=int(values["ndim"]),
                 time=float(values["time"]),
                 lower=tuple(map(float, values["lower"])),
@@ -91,10 +91,21 @@ class AmrexInfo:
                 texts=tuple(map(str, values.get("texts", ()))),
                 periodic=tuple(map(bool, values.get("periodic", ()))),
             )
+            info._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             from ambar._core import InvalidError
 
             raise InvalidError(f"this is no run information of AMReX: {error!r}") from error
+        return info
+
+    def _check(self) -> None:
+        """Raise ValueError if a corner or a level has another number of dimensions."""
+        corners = [("lower", self.lower), ("upper", self.upper)]
+        for level in self.levels:
+            corners += [("lo", level.lo), ("hi", level.hi), ("cell_size", level.cell_size)]
+        for name, corner in corners:
+            if len(corner) != self.ndim:
+                raise ValueError(f"expected {self.ndim} numbers in {name!r}, found {len(corner)}")
 
     @property
     def box_size(self) -> tuple[float, ...]:

@@ -15,6 +15,24 @@ if TYPE_CHECKING:
 _TIMES = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}
 
 
+def common_dtype(variable: str, dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the dtype to which NumPy promotes the dtypes that a variable has in several datasets.
+
+    Raises
+    ------
+    InvalidError
+        If there is none, as for integers and times.
+    """
+    try:
+        return np.result_type(*dtypes)
+    except TypeError as error:
+        names = ", ".join(sorted(map(str, dtypes)))
+        raise _core.InvalidError(
+            f"variable {variable!r}: expected dtypes with a common dtype, found {names}; select "
+            "datasets in which it has one of them"
+        ) from error
+
+
 def to_zarr(values: np.ndarray) -> tuple[str, np.ndarray | list[bytes]]:
     """Return the JSON text of the Zarr data type of `values`, and what the extension module takes.
 

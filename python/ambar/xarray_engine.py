@@ -208,7 +208,14 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         **options: Any,
     ) -> xr.DataTree:
         """Open the groups as a DataTree."""
-        return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+        groups = self.open_groups_as_dict(filename_or_obj, **options)
+        try:
+            return xr.DataTree.from_dict(groups)
+        except ValueError as error:
+            raise _core.InvalidError(
+                f"{filename_or_obj}: expected groups with the dimensions of their parents: "
+                f"{error}; use xarray.open_groups"
+            ) from error
 
 
 def _opened(place: Any, storage_options: Mapping[str, object] | None) -> OpenedStore:

@@ -12,6 +12,7 @@ from ambar.collection.families import Families
 from ambar.collection.predicate import matching
 from ambar.collection.selecting import by_family
 from ambar.collection.tables import STATISTICS, Columns, as_column
+from ambar.dtypes import common_dtype
 
 
 class Chooser:
@@ -57,7 +58,8 @@ class Chooser:
                 whole = columns.get(key)
                 if whole is None:
                     whole = np.zeros(count, values.dtype)
-                columns[key] = whole = whole.astype(np.result_type(whole, values), copy=False)
+                dtype = common_dtype(variable, {whole.dtype, values.dtype})
+                columns[key] = whole = whole.astype(dtype, copy=False)
                 whole[piece.at] = values
         if not having.any():
             raise _core.NotFoundError(f"no dataset has a variable {variable!r}")

@@ -16,6 +16,7 @@ from ambar.collection.ragged import Ragged
 from ambar.collection.selecting import Isel, Piece, row_ranges, with_leading
 from ambar.collection.texts import MISSING, decode_texts
 from ambar.collection.times import decoded_dtype
+from ambar.dtypes import common_dtype
 from ambar.store import Store
 
 
@@ -92,7 +93,9 @@ class Reader:
         missing = np.ones(count, bool)
         for piece in having:
             missing[piece.at] = False
-        dtype = np.result_type(*{dtype_of(piece.family.columns[variable]) for piece in having})
+        dtype = common_dtype(
+            variable, {dtype_of(piece.family.columns[variable]) for piece in having}
+        )
         if len(having) == 1 and having[0].is_all(count):
             values = self._piece(variable, having[0], out, stack)
             if out is not None and values is not out:

@@ -332,7 +332,8 @@ def blocks_of(described: Any) -> list[tuple[str | None, Any]]:
         name, block = None, entry
         if isinstance(entry, dict) and "block" in entry:
             block = entry["block"]
-            for item in entry.get("info") or ():
+            info = entry.get("info")
+            for item in info if isinstance(info, list) else ():
                 if isinstance(item, list) and item[1:2] == ["NAME"]:
                     name = str(item[-1])
         found.append((name, block))

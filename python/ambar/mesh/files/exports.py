@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -210,6 +212,7 @@ def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
     elif suffix in _XML:
         check_xml(mesh)
     known = sorted({str(suffix) for suffix in getattr(mesh, "_WRITERS", ())})
+    _check_room(mesh, place)
     try:
         with strictly(library):
             if suffix in known:
@@ -228,6 +231,19 @@ def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
             f"{place}: a {type(mesh).__name__} is not written as {path.suffix or 'a file'} "
             f"({error}); there are {', '.join(known)}"
         ) from error
+
+
+def _check_room(mesh: Any, place: Path) -> None:
+    """Raise OSError where the mesh may not fit: VTK's writers can crash when a write fails."""
+    needed = mesh.GetActualMemorySize() * 1024
+    free = shutil.disk_usage(place.parent if place.parent.is_dir() else place.parent.parent).free
+    if free < needed:
+        raise OSError(
+            errno.ENOSPC,
+            f"expected {needed:,} bytes of free space for the export, found {free:,}; free some, "
+            "or choose another disk",
+            str(place),
+        )
 
 
 def _name_as_asked(path: Path) -> None:
