@@ -88,7 +88,7 @@ def test_the_command_line_and_bounds_by_field(tmp_path: Path) -> None:
     found = differences(native, file)
     assert 0 < found["density"][0] <= 0.5
     assert found["Temp"][0] == 0
-    with pytest.raises(FileExistsError, match="something of that name"):
+    with pytest.raises(FileExistsError, match="the target already exists"):
         ambar.export(store, file, amrex_hdf5=True)
     with pytest.raises(ambar.NotFoundError, match="no such field"):
         ambar.export(store, tmp_path / "x.h5", amrex_hdf5=True, error_bound={"rho": 1.0})

@@ -46,7 +46,7 @@ def test_an_export_comes_back_identical(tmp_path: Path, capsys) -> None:
     assert code == 0
     assert len(json.loads(out)["exported"]) == 10
     code, _, err = run(capsys, "export", target, tmp_path / "argo")
-    assert (code, "there is something of that name" in err) == (4, True)
+    assert (code, "the target already exists" in err) == (4, True)
     code, _, err = run(capsys, "export", target, tmp_path / "z", "--where", 'x == "argo"')
     assert (code, (tmp_path / "z").exists()) == (3, False)
 

@@ -1,4 +1,4 @@
-"""What a store says of a group under the attribute ``ambar``, read with the types it must have."""
+"""Typed access to a group's attribute ``ambar``, whose content is untrusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LARGEST = 2**63
 
 
 class Description:
-    """A JSON object of a store, whose content may be anything.
+    """A JSON object of a store; its content is untrusted.
 
     Each method returns the value of a key, and raises CorruptError if it is missing or of another
     type.
@@ -31,7 +31,7 @@ class Description:
         self._values = values
 
     def damaged(self, what: str) -> _core.CorruptError:
-        """Return the error that says what cannot be."""
+        """Return the error for a damaged object; `what` says what is wrong with it."""
         return _core.CorruptError(f"{self.where}: {what}; restore the store from a copy")
 
     def integer(self, key: str, least: int = 0) -> int:
@@ -53,7 +53,7 @@ class Description:
         return None if self._values.get(key) is None else self.text(key)
 
     def truth(self, key: str) -> bool:
-        """Return true or false."""
+        """Return a boolean."""
         value = self._values.get(key)
         if not isinstance(value, bool):
             raise self._expected(key, "true or false")
@@ -67,7 +67,7 @@ class Description:
         return tuple(value)
 
     def items(self, key: str) -> list[Any]:
-        """Return a list, of anything."""
+        """Return a list with items of any type."""
         value = self._values.get(key)
         if not isinstance(value, list):
             raise self._expected(key, "a list")
@@ -78,19 +78,19 @@ class Description:
         return Description(self._values.get(key), f"{self.where}: {key!r}")
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """Return an object whose keys mean nothing to this version."""
+        """Return an object as a dictionary, without checking its keys and values."""
         return dict(self.object(key)._values)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def check_version(self, newest: int, what: str) -> None:
-        """Raise UnsupportedError if a newer version wrote it."""
+        """Raise UnsupportedError if the object's version is newer than `newest`."""
         version = self.integer("version", 1)
         if version > newest:
             raise _core.UnsupportedError(
-                f"{self.where}: version {version} of {what}; this ambar reads up to {newest}: use "
-                "a newer one"
+                f"{self.where}: expected at most version {newest} of {what}, found {version}; use "
+                "a newer version of ambar"
             )
 
     def _expected(self, key: str, what: str) -> _core.CorruptError:

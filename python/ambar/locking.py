@@ -19,8 +19,8 @@ _Result = TypeVar("_Result")
 class WriterLock:
     """Serialises the operations of a writer between threads; a context manager.
 
-    A forked child has neither the writer's threads nor a right to its file. There the lock raises
-    instead of waiting for a thread that does not exist.
+    Only the process that made the lock may write. In a forked child the lock raises InvalidError
+    instead of waiting for a thread that does not exist there.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class WriterLock:
     def __enter__(self) -> None:
         if self.is_foreign:
             raise _core.InvalidError(
-                f"a writer is used in the process that opened it, {self._process}, not in a forked "
-                f"child, {os.getpid()}: open the store in the child"
+                f"expected the process that opened this writer, {self._process}, found its forked "
+                f"child {os.getpid()}; open the store in the child"
             )
         self._lock.acquire()
 
@@ -60,7 +60,7 @@ _Owner = TypeVar("_Owner", bound=_Locked)
 def locked(
     method: Callable[Concatenate[_Owner, _Parameters], _Result],
 ) -> Callable[Concatenate[_Owner, _Parameters], _Result]:
-    """Let a method hold its object's ``_lock`` while it runs."""
+    """Make a method hold its object's ``_lock`` while it runs."""
 
     @functools.wraps(method)
     def holding(self: _Owner, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:

@@ -1,4 +1,4 @@
-"""Rewriting stores without dead bytes, and in a form that every reader of ZIP files knows."""
+"""Maintenance of stores: removes dead bytes, and the remains of killed writers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ambar.urls import refuse_url
 
 
 def compact(path: str | os.PathLike[str]) -> None:
-    """Rewrite a store without the dead bytes that replaced and removed arrays left.
+    """Rewrite a store without the dead bytes of replaced and removed arrays.
 
     Raises
     ------
     FileNotFoundError
-        If there is nothing at `path`.
+        If `path` does not exist.
     BusyError
-        If a writer is at it.
+        If a writer has the store open.
     CorruptError
-        If it is damaged; it is as before then.
+        If the store is damaged; it is not rewritten then.
     UnsupportedError
         If `path` is a URL.
     """
@@ -27,16 +27,16 @@ def compact(path: str | os.PathLike[str]) -> None:
 
 
 def repair(path: str | os.PathLike[str]) -> None:
-    """Cut off what a killed writer left behind the last commit, so that any ZIP reader finds it.
+    """Remove the remains of a killed writer, so that any ZIP reader finds the last commit.
 
     Raises
     ------
     FileNotFoundError
-        If there is nothing at `path`.
+        If `path` does not exist.
     BusyError
-        If a writer is at it.
+        If a writer has the store open.
     CorruptError
-        If it has no whole commit.
+        If the store has no complete commit.
     UnsupportedError
         If `path` is a URL.
     """

@@ -1,4 +1,4 @@
-"""How much memory one read may take: set for the process, or for a ``with`` block."""
+"""The memory limit of reads: set for the process, or for a ``with`` block."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ambar import _core
 
 
 class _Limits:
-    """Limits that have been set; leaving its ``with`` block restores those before."""
+    """The result of `limits`; leaving its ``with`` block restores the previous limit."""
 
     def __init__(self, memory: int | None) -> None:
         self._before = _core.set_memory_limit(memory)
 
     def __enter__(self) -> None:
-        """Return nothing: the limits are set already."""
+        """Do nothing: the limit is already set."""
 
     def __exit__(
         self,
@@ -26,19 +26,20 @@ class _Limits:
         _core.set_memory_limit(self._before)
 
     def __repr__(self) -> str:
-        """Return the limits that hold now."""
+        """Return the current limit as text."""
         return f"<ambar.limits: memory={_core.memory_limit()}>"
 
 
 def limits(*, memory: int | None) -> _Limits:
     """Set how many bytes one read may take, for all threads of the process.
 
-    The limit holds for every allocation whose size a file decides: the values that a read returns,
-    fill values included, indices and metadata. A read that needs more raises LimitError before it
-    allocates anything. The default is the memory of the machine, or less where the container (its
-    control group) or ``ulimit -v`` allows less.
+    The limit applies to each allocation whose size a file determines: the values that a read
+    returns, including fill values, indices and metadata. A larger allocation raises LimitError
+    before any memory is taken for it. The default is the memory of the machine, or the limit of
+    the container (its control group) or of ``ulimit -v``, if that is lower.
 
-    The limit holds from the call on. As a context manager it is restored at the end of the block.
+    The limit applies from the call on. As a context manager, the previous limit is restored at the
+    end of the block.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def limits(*, memory: int | None) -> _Limits:
     Raises
     ------
     InvalidError
-        If `memory` is less than 1.
+        If `memory` is not in the range from 1 to 2^64 - 1.
 
     Examples
     --------
@@ -58,10 +59,12 @@ def limits(*, memory: int | None) -> _Limits:
     8589934592
     """
     if memory is not None and not 1 <= (memory := operator.index(memory)) < 1 << 64:
-        raise _core.InvalidError(f"memory={memory} is not a number of bytes from 1 to 2^64 - 1")
+        raise _core.InvalidError(
+            f"invalid memory={memory}; expected a number of bytes from 1 to 2^64 - 1, or None"
+        )
     return _Limits(memory)
 
 
 def get_limits() -> dict[str, int]:
-    """Return the limits that hold now, by the names that `limits` gives them."""
+    """Return the current limits, by the names of the parameters of `limits`."""
     return {"memory": _core.memory_limit()}

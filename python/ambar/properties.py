@@ -1,4 +1,4 @@
-"""Properties that are computed once."""
+"""Properties that are computed on first access and then kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class cached_property(Generic[_Owner, _Value]):  # noqa: N801 - as that of funct
     """A property that is computed on first access and kept in the object's ``__dict__``.
 
     Unlike `functools.cached_property` before Python 3.12 it holds no lock while it computes: a
-    child forked meanwhile would wait for that lock for ever. Two threads may both compute.
+    child forked meanwhile would wait for that lock forever. Two threads may both compute the value.
     """
 
     def __init__(self, compute: Callable[[_Owner], _Value]) -> None:

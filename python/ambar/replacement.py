@@ -1,4 +1,4 @@
-"""Replacing files and folders by an export, once it is complete."""
+"""Replaces files and folders with an export, once the export is complete."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ambar import _core
 
 @contextmanager
 def replaced(target: Path, source: Path) -> Iterator[Path]:
-    """Give a place to write to; what is there at the end replaces what is at `target`.
+    """Yield a scratch path; at the end of the block, the files written there replace `target`.
 
-    After an error, `target` is as before.
+    If the block raises, `target` stays unchanged.
 
     Raises
     ------
     InvalidError
-        If `source`, which is read meanwhile, is at `target` or in it; if there is a folder with
+        If `source`, which the block reads, is at `target` or in it, or if `target` is a folder with
         other files than those of an export.
     """
     place = target.absolute()
     if source.absolute().resolve().is_relative_to(place.resolve()):
         raise _core.InvalidError(
-            f"{target}: overwrite would replace {source}, which is exported; give another name"
+            f"{target}: overwrite would replace {source}, which is exported; choose another target"
         )
     _check(target)
     with TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
@@ -53,11 +53,11 @@ def _replace(place: Path, new: Path, old: Path) -> None:
 
 
 def _check(place: Path) -> None:
-    """Raise InvalidError if there is a folder with other files than those of an export."""
+    """Raise InvalidError if `place` is a folder with other files than those of an export."""
     if place.is_dir() and not _core.is_plotfile(place) and not all(map(_is_export, _inside(place))):
         raise _core.InvalidError(
             f"{place} is a folder with other files than those of an export: overwrite does not "
-            "replace it; remove it, or give another name"
+            "replace it; remove it, or choose another target"
         )
 
 
@@ -66,7 +66,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _is_export(path: Path) -> bool:
-    """Whether a path is a NetCDF file, a Zarr store, a step of a series of meshes, or all such."""
+    """Return whether a path is a NetCDF file, Zarr store, mesh step, or a folder of only these."""
     if path.is_dir():
         return path.suffix == ".zarr" or all(map(_is_export, _inside(path)))
     return path.suffix == ".nc" or path.name.startswith("step_")

@@ -1,4 +1,4 @@
-"""Particles, sinks and clumps of two versions of a snapshot, compared row by row."""
+"""Row-by-row comparison of particles, sinks and clumps in two versions of a snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ambar.rows import Particles
 from ambar.snapshot import TABLE_COMPONENTS, Snapshot
 
 _IDENTITIES = (("identity",), ("id", "cpu"), ("id",))
-"""Columns that tell particles apart, if no two rows have the same values of them."""
+"""Columns that identify particles, if no two rows have equal values in all of them."""
 
 
 @dataclass
@@ -24,13 +24,13 @@ class ColumnComparison:
 
     column: str
     bound: float | None
-    """The absolute bound that is to hold, 0 where nothing may differ, None where none is known."""
+    """The absolute error bound: 0 if values must be equal, None if no bound is known."""
     max_error: float
-    """Infinite where NaN or an infinity did not come back."""
+    """The largest absolute error; infinite where NaN, an infinity or a string differs."""
 
     @property
     def held(self) -> bool | None:
-        """Whether the bound held; None where none is known."""
+        """Whether the bound held; None if no bound is known."""
         return None if self.bound is None else self.max_error <= self.bound
 
 
@@ -40,26 +40,26 @@ class RowComparison:
 
     component: str
     rows: int
-    """Rows of the original."""
+    """The number of rows of the original."""
     matched_by: str
-    """The columns that tell rows apart, "order", or "position"."""
+    """The columns that identify rows, "order", or "position"."""
     missing: int
-    """Rows of the original that the other does not have."""
+    """The number of rows that only the original has."""
     extra: int
-    """Rows of the other that the original does not have."""
+    """The number of rows that only the other version has."""
     columns: list[ColumnComparison]
     only_in_original: list[str] = field(default_factory=list)
     only_in_other: list[str] = field(default_factory=list)
 
     @property
     def held(self) -> bool:
-        """Whether both have the same rows, and all bounds that are known held."""
+        """Whether both have the same rows, and all known bounds held."""
         same_rows = not self.missing and not self.extra
         return same_rows and all(one.held is not False for one in self.columns)
 
 
 def table_components(snapshot: Snapshot) -> list[str]:
-    """Return the components of a snapshot that are rows."""
+    """Return the components of a snapshot that are tables of rows."""
     return [
         name
         for name in snapshot.components
@@ -70,7 +70,11 @@ def table_components(snapshot: Snapshot) -> list[str]:
 def compare_rows(
     a: Snapshot, b: Snapshot, component: str, bounds: Mapping[str, float], threads: int | None
 ) -> RowComparison:
-    """Compare a component that both have; `bounds` are by column, else what the stores say."""
+    """Compare a component that both snapshots have.
+
+    `bounds` maps columns to absolute bounds. A column without one must keep the sum of the bounds
+    that the stores of both versions record.
+    """
     mine, theirs = _rows(a, component), _rows(b, component)
     tables = mine.read(threads=threads), theirs.read(threads=threads)
     common = [name for name in tables[0] if name in tables[1]]
@@ -103,7 +107,7 @@ def _rows(snapshot: Snapshot, component: str) -> Particles:
 
 
 def _stored_bounds(snapshot: Snapshot, component: str) -> dict[str, float] | None:
-    """Return the bounds that columns were written with; None where no store says."""
+    """Return the bounds that columns were written with; None if the snapshot has no store."""
     if snapshot.stored_at is None:
         return None
     store, path = snapshot.stored_at
@@ -115,7 +119,7 @@ Columns: TypeAlias = Mapping[str, np.ndarray]
 
 
 class Matched(NamedTuple):
-    """Rows of two tables that belong together."""
+    """Pairs of matching rows of two tables."""
 
     by: str
     """How they were matched."""
@@ -156,14 +160,14 @@ def _positions(table: Columns) -> list[str]:
 
 
 def _keys(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Return columns as one that can be sorted: of one its values, of several their records."""
+    """Return one sortable array: the values of a single column, or records of several."""
     if len(columns) == 1:
         return columns[0]
     return np.rec.fromarrays(columns)
 
 
 def _distance(a: Columns, b: Columns, names: list[str], matched: Matched) -> float:
-    """Return the largest distance of matched rows in one dimension."""
+    """Return the largest distance between matched rows along any dimension."""
     pairs = ((a[name][matched.rows], b[name][matched.other_rows]) for name in names)
     return max(_largest_error(*pair) for pair in pairs)
 
@@ -174,14 +178,14 @@ def _largest_error(values: np.ndarray, found: np.ndarray) -> float:
     with np.errstate(over="ignore"):
         largest = float(np.abs(errors(values, found)).max(initial=0.0))
     if largest == 0.0 and values.dtype.kind in "iu" and not np.array_equal(values, found):
-        return 1.0  # integers that float64 does not tell apart
+        return 1.0  # different integers that are equal as float64
     return largest
 
 
 def bounds_of_columns(bounds: Mapping[str, str], component: str) -> dict[str, float]:
-    """Return the bounds that are given for columns of a component, as ``component/column``.
+    """Return the bounds given as ``component/column`` for columns of a component.
 
-    Raises InvalidError for a bound that is no number.
+    Raises InvalidError for a bound that is not a number.
     """
     chosen = {}
     for name, text in bounds.items():
@@ -191,6 +195,6 @@ def bounds_of_columns(bounds: Mapping[str, str], component: str) -> dict[str, fl
                 chosen[column] = float(text)
             except ValueError:
                 raise _core.InvalidError(
-                    f"{text!r} is no error bound of {name}: bounds of columns are absolute numbers"
+                    f"invalid error bound of {name}: {text!r}; columns need absolute numbers"
                 ) from None
     return chosen

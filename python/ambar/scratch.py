@@ -1,4 +1,4 @@
-"""Files and folders that get their names only when they are complete, and replace nothing."""
+"""Scratch folders; publishes complete files and folders without replacing existing ones."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
-"""What file systems without hard links answer to `os.link`."""
+"""Error numbers of `os.link` where the file system has no hard links, or no more of them."""
 
 
 @contextmanager
 def scratch_folder(parent: Path) -> Iterator[Path]:
-    """Make a folder with a random name in `parent`; at the end remove it with all that is in it.
+    """Make a folder with a random name in `parent`; remove it and its content at the end.
 
-    The process that made it knows its name and is the only one that writes there. It is in the file
-    system of `parent`, so that `publish` can rename.
+    Only the process that made the folder knows its name and writes to it. The folder is in the file
+    system of `parent`, so that `publish` can rename files.
     """
     with TemporaryDirectory(prefix=".ambar-", dir=parent) as folder:
         yield Path(folder)
 
 
 def publish(made: Path, target: Path) -> None:
-    """Rename a complete file or folder, without ever replacing what has the name.
+    """Rename a complete file or folder to `target`, and never replace anything.
 
     Raises
     ------
     FileExistsError
-        If there is something at `target`.
+        If `target` exists.
     """
     try:
         if made.is_dir():
-            # A rename replaces an empty folder: this one, and no one else's.
+            # A rename replaces an empty folder: make one first, which belongs to this process.
             target.mkdir()
             _rename(made, target, target.rmdir)
         else:
@@ -45,9 +45,9 @@ def publish(made: Path, target: Path) -> None:
 
 
 def publish_all(folder: Path, parent: Path, last: str) -> None:
-    """Publish all that is in `folder` to `parent`, what is named `last` at the end; or nothing.
+    """Publish everything in `folder` to `parent`, the item named `last` at the end; or nothing.
 
-    Raises FileExistsError if something has one of the names.
+    Raises FileExistsError if one of the names exists in `parent`.
     """
     published: list[Path] = []
     try:
@@ -64,8 +64,8 @@ def publish_all(folder: Path, parent: Path, last: str) -> None:
 
 
 def already_there(target: Path) -> FileExistsError:
-    """Return the error for a name that is taken."""
-    what = "there is something of that name; remove it, or choose another name"
+    """Return the error for a target that exists."""
+    what = "the target already exists; remove it, or choose another name"
     return FileExistsError(errno.EEXIST, what, os.fspath(target))
 
 
@@ -84,7 +84,7 @@ def _publish_file(made: Path, target: Path) -> None:
 
 
 def _rename(made: Path, placeholder: Path, remove: Callable[[], None]) -> None:
-    """Rename over an empty placeholder of our own, which goes away if that fails."""
+    """Rename `made` over an empty placeholder; remove the placeholder if this fails."""
     try:
         made.replace(placeholder)
     except BaseException:

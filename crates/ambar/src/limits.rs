@@ -1,4 +1,4 @@
-//! What a file may ask of memory: checked before any allocation whose size the file decides.
+//! Limits on the sizes that a file declares, checked before memory is allocated for them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use crate::process::SetOnce;
 
 /// Upper bounds on sizes read from files. The defaults fit every store this library writes.
 ///
-/// Whatever these say, no single allocation passes [`memory`].
+/// Independently of these limits, no single allocation exceeds [`memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one metadata document (the root's holds the metadata of every node).
@@ -19,7 +19,7 @@ pub struct Limits {
     pub chunk_bytes: u64,
     /// Bytes of one shard's index.
     pub shard_index_bytes: u64,
-    /// Bytes of one array as its metadata declares it, whatever part of it is read.
+    /// Bytes of one array as its metadata declares it, even if only a part is read.
     pub array_bytes: u64,
     /// Dimensions of an array.
     pub dimensions: usize,
@@ -38,11 +38,11 @@ impl Default for Limits {
     }
 }
 
-/// The memory limit of this process in bytes; 0 for that of the machine.
+/// The memory limit of this process in bytes; 0 for the default.
 static MEMORY: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that one allocation whose size a file decides may have, such as the values that one read
-/// returns: what [`set_memory`] was given last, by default the memory of the machine or of the container.
+/// The largest size in bytes of an allocation whose size a file determines, such as the values that one
+/// read returns. [`set_memory`] sets it; the default is the memory of the machine or of the container.
 pub fn memory() -> u64 {
     match MEMORY.load(Ordering::Relaxed) {
         0 => machine_memory(),
@@ -50,15 +50,15 @@ pub fn memory() -> u64 {
     }
 }
 
-/// Sets the limit that [`memory`] returns, for the whole process; `None` for the default. Returns what was
-/// set before.
+/// Sets the limit that [`memory`] returns, for the whole process; `None` for the default. Returns the
+/// previous limit, `None` if it was the default.
 pub fn set_memory(bytes: Option<u64>) -> Option<u64> {
     let set = bytes.map_or(0, |bytes| bytes.max(1));
     let before = MEMORY.swap(set, Ordering::Relaxed);
     (before != 0).then_some(before)
 }
 
-/// Checks that `bytes`, the size of `what`, do not pass the memory limit.
+/// Checks that `bytes`, the size of `what`, does not exceed the memory limit.
 ///
 /// # Errors
 /// `Limit`.
@@ -73,7 +73,7 @@ pub fn check_memory(what: &str, bytes: u64) -> Result<usize> {
     }
 }
 
-/// `len` zeros for `what`, or an error where there is no memory for them.
+/// Allocates `len` zeros for `what`, or returns an error if the system has no memory for them.
 ///
 /// # Errors
 /// `Limit`.
@@ -83,7 +83,7 @@ pub(crate) fn zeroed<T: bytemuck::Zeroable + Copy>(what: &str, len: usize) -> Re
     Ok(zeros)
 }
 
-/// Makes `buffer` at least `len` long, or fails where there is no memory for it.
+/// Extends `buffer` to at least `len` elements, or returns an error if the system has no memory for them.
 ///
 /// # Errors
 /// `Limit`.
@@ -98,7 +98,8 @@ pub(crate) fn resize<T: bytemuck::Zeroable + Copy>(
     {
         let bytes = len.saturating_mul(size_of::<T>());
         return Err(Error::limit(format!(
-            "no memory for {what} of {bytes} bytes"
+            "cannot allocate {bytes} bytes of memory for {what}; free memory, or read or write less \
+             in one call"
         )));
     }
     if buffer.len() < len {
@@ -107,8 +108,8 @@ pub(crate) fn resize<T: bytemuck::Zeroable + Copy>(
     Ok(())
 }
 
-/// Bytes of memory that this process may have: the machine's, or less where its container or the shell
-/// (`ulimit -v`) limits it.
+/// Bytes of memory that this process may use: those of the machine, or less if its container or the shell
+/// (`ulimit -v`) sets a limit.
 fn machine_memory() -> u64 {
     // Not a `OnceLock`: a child forked while another thread asks the system would wait for that thread.
     static FOUND: SetOnce<u64> = SetOnce::new();
@@ -139,7 +140,7 @@ fn address_space() -> Option<u64> {
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// The smallest limit of this process's control groups; `None` where there is none (or no Linux).
+/// The smallest limit of this process's control groups; `None` without a limit, or on other systems than Linux.
 fn cgroup_memory() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let limits = groups.lines().flat_map(|line| {
@@ -152,7 +153,7 @@ fn cgroup_memory() -> Option<u64> {
             }
             _ => return None,
         };
-        // In a container the path may be the host's: then only the root is there.
+        // In a container the path may be the host's; then only the root exists.
         let folders = Path::new(path).ancestors().map(|folder| {
             let inside = folder.strip_prefix("/").unwrap_or(folder);
             Path::new(root).join(inside).join(file)
@@ -167,7 +168,7 @@ fn cgroup_memory() -> Option<u64> {
 }
 
 impl Limits {
-    /// `size` as a `usize`, or an error that says which limit (`what`) it passes.
+    /// Converts `size` to `usize`, or returns an error if `what`, of that size, exceeds `limit` or [`memory`].
     pub fn check(what: &str, size: u64, limit: u64) -> Result<usize> {
         if size > limit {
             return Err(Error::limit(format!(

@@ -1,8 +1,8 @@
-//! Forked children: a child inherits locks that no thread of it will ever release, and objects that
+//! Fork safety: a forked child inherits locks that none of its threads will release, and objects that
 //! only its parent may use.
 //!
-//! [`Process`] tells a process from the children it forks. [`PerProcess`] gives a child a new value in
-//! place of the inherited one. [`SetOnce`] is a `OnceLock` without a lock.
+//! [`Process`] distinguishes a process from its forked children. [`PerProcess`] gives a child a new value
+//! in place of the inherited one. [`SetOnce`] is a `OnceLock` without a lock.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// Forks between the process that loaded the library and this one.
+/// The number of forks between the process that loaded the library and this one.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the system calls `count_fork` in each child.
@@ -21,10 +21,10 @@ extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The number of forks, which no two processes that share an object have in common. Process ids do not
-/// have this property: a grandchild may get the id of its dead grandparent.
+/// The number of forks. It differs between a process and all its descendants. Process ids do not have this
+/// property: a grandchild may get the id of its dead grandparent.
 fn forks() -> u64 {
-    // Two threads may both register the handler: a fork then counts as two, which is just as good. A
+    // Two threads may both register the handler: a fork then counts as two, which does no harm. A
     // `Once` would be a lock that a child can inherit.
     if !IS_COUNTING.load(Ordering::Acquire) {
         // SAFETY: the handler touches an atomic only, as a handler in a forked child must.
@@ -34,9 +34,9 @@ fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Makes now what the libraries that this one uses would make, once, in the first call of it. A child forked
-/// while another thread makes it would wait for that thread for ever, so a program that forks beside threads
-/// calls this before it starts them; the Python module does when it is imported.
+/// Initializes the values that dependencies of this crate would otherwise make once, on first use. A child
+/// forked while another thread initializes such a value would wait for that thread forever. A program that
+/// forks while threads run calls this before it starts them; the Python module calls it on import.
 pub fn prepare() {
     forks();
     crc_fast::crc32_iscsi(b"");
@@ -82,9 +82,9 @@ impl Process {
     }
 }
 
-/// A value that each process has for itself. A forked child starts with a new one: what it inherits may be
-/// locked, or half changed, by a thread that it does not have. The inherited value is never touched again,
-/// nor freed.
+/// A value of which each process has its own. A forked child starts with a new one: the inherited value may
+/// be locked, or half changed, by a thread that does not exist in the child. The child neither uses nor frees
+/// the inherited value.
 pub struct PerProcess<T> {
     current: AtomicPtr<Owned<T>>,
     value: PhantomData<T>,
@@ -96,7 +96,7 @@ struct Owned<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// A value that is made when it is first asked for.
+    /// No value yet; [`get`](Self::get) makes it on first use.
     pub const fn new() -> Self {
         Self {
             current: AtomicPtr::new(ptr::null_mut()),
@@ -112,7 +112,7 @@ impl<T: Default + Send + Sync> PerProcess<T> {
         let mut found = self.current.load(Ordering::Acquire);
         loop {
             // SAFETY: a pointer that was stored is null, or came from `Box::into_raw` and is freed by
-            // `drop` only, which has the value to itself.
+            // `drop` only, which has exclusive access.
             if let Some(owned) = unsafe { found.as_ref() }
                 && owned.forks == forks
             {
@@ -184,13 +184,13 @@ impl<T> SetOnce<T> {
     /// The value, if it was set.
     pub fn get(&self) -> Option<&T> {
         // SAFETY: a pointer that was stored is null, or came from `Box::into_raw`, and is neither
-        // replaced nor freed before `drop`, which has the value to itself.
+        // replaced nor freed before `drop`, which has exclusive access.
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
     }
 }
 
 impl<T: Send + Sync> SetOnce<T> {
-    /// Sets `value`, unless another thread has set one; returns the one that was set.
+    /// Sets `value`, unless another value was set before; returns the value that is set.
     pub fn get_or_set(&self, value: T) -> &T {
         let new = Box::into_raw(Box::new(value));
         let none = ptr::null_mut();
@@ -250,12 +250,12 @@ pub(crate) fn succeeds_in_child(act: impl FnOnce()) -> bool {
             // SAFETY: no handler is installed for this signal, which ends the process.
             unsafe { libc::alarm(10) };
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
-            // SAFETY: ends the child at once, without what its parent would do at its end.
+            // SAFETY: ends the child immediately, without the exit handlers of its parent.
             unsafe { libc::_exit(i32::from(result.is_err())) }
         }
         child => {
             let mut status = -1;
-            // SAFETY: the child is this process', and the status lives until the call returns.
+            // SAFETY: the child belongs to this process, and the status lives until the call returns.
             unsafe { libc::waitpid(child, &raw mut status, 0) };
             status == 0
         }

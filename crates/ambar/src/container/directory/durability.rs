@@ -1,8 +1,8 @@
-//! Loss of power after a commit, on a disk that keeps no more than it must.
+//! Tests that a commit survives the loss of power on a disk that keeps only what was made durable.
 //!
 //! The model: a name in a folder is durable once the folder was made durable after the name was given, and
-//! so is the absence of a removed one. Of all other changes any may be lost, in any order. Only a renaming is
-//! lost, or kept, as a whole, as long as neither of its folders was made durable.
+//! so is the absence of a removed name. Any other change may be lost, in any order. A renaming is lost or kept
+//! as a whole as long as neither of its folders was made durable.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::{tree, writer};
 /// The number of a file or folder.
 type Node = usize;
 
-/// A folder's name that was given (or, without a node, taken away).
+/// A name in a folder that was given to a node, or removed if `node` is `None`.
 #[derive(Clone, Debug)]
 struct Change {
     folder: Node,
@@ -33,7 +33,7 @@ struct Disk {
     changes: Vec<Change>,
     nodes: usize,
     synced: Vec<Node>,
-    /// The last file that was made under a name, wherever it is now.
+    /// The last node that was created under each name; it may have another name now.
     made: HashMap<String, Node>,
 }
 
@@ -51,7 +51,7 @@ fn find(names: &Names, path: &Path) -> Option<Node> {
 }
 
 impl Disk {
-    /// The names after the changes for which `is_kept` gives true.
+    /// The names after the changes for which `is_kept` returns true.
     fn names(&self, is_kept: impl Fn(&Change) -> bool) -> Names {
         let mut names = Names::new();
         for change in self.changes.iter().filter(|change| is_kept(change)) {
@@ -112,7 +112,7 @@ impl Disk {
         }
     }
 
-    /// The names that a loss of power leaves, one of many possibilities.
+    /// The names after a loss of power; `seed` decides which changes are lost, 0 loses all that may be.
     fn crash(&self, seed: u64) -> Names {
         self.names(|change| {
             let mixed = (seed ^ (change.renaming as u64) << 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,8 @@
-//! A store's folder, held open: files below it are opened, renamed and removed through no symbolic link.
+//! A store's open folder: files below it are opened, renamed and removed without following symbolic links.
 //!
-//! A hostile store may hold links to files of its victim, and names of FIFOs or devices where files are
-//! expected. So nothing below the folder is ever reached by a path: each name is resolved from the open
-//! folder on, by `openat2` where the system has it, else one segment after the other.
+//! A hostile store may contain links to files of its victim, or FIFOs and devices where files are expected.
+//! So names below the folder are never resolved as paths of the process. Each name is resolved relative to
+//! the open folder, by `openat2` where the system has it, otherwise segment by segment.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{self, File, Metadata};
@@ -17,13 +17,13 @@ use super::super::faults::{Event, record};
 use super::super::{Durability, file};
 use crate::error::{Error, Result};
 
-/// How folders on the way are opened: where the system allows it, without the right to list them.
+/// Flags to open intermediate folders; on Linux this does not need the permission to list them.
 #[cfg(target_os = "linux")]
 const SEARCH: libc::c_int = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
 #[cfg(not(target_os = "linux"))]
 const SEARCH: libc::c_int = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
 
-/// How folders are opened to be listed, or made durable.
+/// Flags to open folders that are listed or made durable.
 const LIST: libc::c_int = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
 
 /// Whether the system lacks `openat2`.
@@ -36,10 +36,10 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// What has a name.
+/// The type of the file that has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file of that many bytes.
+    /// A regular file, with its length in bytes.
     File(u64),
     /// A folder.
     Folder,
@@ -78,7 +78,7 @@ impl Folder {
         })
     }
 
-    /// Gives the folder the mode and, where permitted, the owner of the one that it replaces.
+    /// Gives the folder the mode and, where permitted, the owner of the folder that it replaces.
     pub fn inherit(&self, replaced: &Metadata) -> Result<()> {
         file::inherit(&self.root, replaced, &self.path)
     }
@@ -93,12 +93,12 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Notes that the folder has another path now.
+    /// Sets the path of the folder after it was renamed.
     pub fn renamed(&mut self, path: &Path) {
         self.path = path.to_path_buf();
     }
 
-    /// The error for what the system said of `name`.
+    /// Converts an error of the system about `name`; `action` is what failed.
     pub fn failed(&self, source: io::Error, name: &str, action: &str) -> Error {
         let path = self.path_of(name);
         if source.raw_os_error() == Some(libc::ELOOP) {
@@ -114,7 +114,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// Makes the file `name` and opens it for writing. It must not exist.
+    /// Creates the file `name`, which must not exist, and opens it for writing.
     pub fn create_file(&self, name: &str) -> io::Result<File> {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let file = self.open_below(name, flags, 0o666).map(File::from);
@@ -123,10 +123,10 @@ impl Folder {
         file
     }
 
-    /// Opens or makes the file `name`, with its lock held.
+    /// Opens or creates the file `name`, and locks it.
     ///
     /// # Errors
-    /// `Busy` where another writer holds it.
+    /// `Busy` if another writer holds the lock.
     pub fn create_locked(&self, name: &str) -> Result<File> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NONBLOCK | libc::O_CLOEXEC;
         loop {
@@ -134,7 +134,7 @@ impl Folder {
             let file = file.and_then(|file| file::require_regular(&file).map(|()| file));
             let file = file.map_err(|source| self.failed(source, name, "opening for writing"))?;
             file::lock(&file, &self.path_of(name))?;
-            // Another writer may have put another file in its place.
+            // Another writer may have replaced the file before it was locked.
             let named = self.identity(name).ok();
             if named.is_some() && named == file::identity(&file).ok() {
                 return Ok(file);
@@ -142,14 +142,14 @@ impl Folder {
         }
     }
 
-    /// The numbers that tell the file `name` from all others, as [`file::identity`].
-    #[allow(clippy::unnecessary_cast)] // other systems have other types
+    /// The numbers that identify the file `name`, as [`file::identity`] returns them.
+    #[allow(clippy::unnecessary_cast)] // the types differ between systems
     pub fn identity(&self, name: &str) -> io::Result<(u64, u64)> {
         let status = self.parent(name)?.status()?;
         Ok((status.st_dev as u64, status.st_ino as u64))
     }
 
-    /// What has the name `name`; `None` where nothing has.
+    /// The type of the file `name`; `None` if it does not exist.
     pub fn kind(&self, name: &str) -> io::Result<Option<Kind>> {
         let found = self.parent(name).and_then(|parent| parent.status());
         match found {
@@ -212,7 +212,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Names and kinds of what is in the folder `name`, which is empty for this folder.
+    /// Lists names and kinds of the files in the folder `name`; an empty name is this folder.
     pub fn list(&self, name: &str) -> Result<Vec<(OsString, Kind)>> {
         let listed = || -> io::Result<_> {
             let folder = self.open_below(if name.is_empty() { "." } else { name }, LIST, 0)?;
@@ -237,7 +237,7 @@ impl Folder {
         listed().map_err(|source| self.failed(source, name, "listing the folder"))
     }
 
-    /// Makes the names in the folder `name` durable; it is empty for this folder.
+    /// Makes the names in the folder `name` durable; an empty name is this folder.
     pub fn sync(&self, name: &str, durability: Durability) -> Result<()> {
         if durability == Durability::None {
             return Ok(());
@@ -254,13 +254,13 @@ impl Folder {
             .map_err(|source| self.failed(source, name, "making the folder durable"))
     }
 
-    /// Makes everything durable that was written to the folder's file system. Returns whether the system
-    /// can do it.
+    /// Makes all data durable that was written to the folder's file system. Returns false if the system
+    /// cannot do this.
     pub fn sync_file_system(&self) -> Result<bool> {
         file::sync_file_system(&self.root, &self.path)
     }
 
-    /// The folder of `name`, opened, and the last segment of it.
+    /// Opens the parent folder of `name`.
     fn parent(&self, name: &str) -> io::Result<Place> {
         let (parent, last) = match name.rsplit_once('/') {
             Some((folder, last)) => (Some(self.open_below(folder, SEARCH, 0)?), last),
@@ -285,7 +285,7 @@ impl Folder {
                 Err(source) if source.raw_os_error() == Some(libc::ENOSYS) => {
                     LACKS_OPENAT2.store(true, Ordering::Relaxed);
                 }
-                // What forbids system calls that it does not know often says so.
+                // Filters of system calls often return this error for calls that they do not know.
                 Err(source) if source.raw_os_error() == Some(libc::EPERM) => {}
                 opened => return opened,
             }
@@ -293,7 +293,7 @@ impl Folder {
         self.open_stepwise(name, flags, mode)
     }
 
-    /// As `open_below`, one segment after the other.
+    /// As `open_below`, segment by segment.
     fn open_stepwise(
         &self,
         name: &str,
@@ -345,7 +345,7 @@ impl Place {
         self.parent.as_ref().map_or(self.root, AsRawFd::as_raw_fd)
     }
 
-    /// What the system says of what has the name; of a link, not of its target.
+    /// The status of the file that has the name; of a link itself, not of its target.
     fn status(&self) -> io::Result<libc::stat> {
         // SAFETY: `stat` holds numbers only, which may all be 0.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
@@ -464,22 +464,22 @@ fn names(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
             found.push(OsString::from_vec(name.to_vec()));
         }
     }
-    // The end of the folder is no error.
+    // The end of the folder is not an error.
     match io::Error::last_os_error().raw_os_error() {
         None | Some(0) => Ok(found),
         Some(number) => Err(io::Error::from_raw_os_error(number)),
     }
 }
 
-/// Sets the thread's error number to 0: `readdir` tells its errors by it alone.
+/// Sets the thread's error number to 0: `readdir` reports errors by this number alone.
 fn clear_error_number() {
     #[cfg(target_os = "linux")]
-    // SAFETY: the system gives a valid place of this thread's own.
+    // SAFETY: the system returns a valid pointer to a number of this thread.
     unsafe {
         *libc::__errno_location() = 0;
     }
     #[cfg(not(target_os = "linux"))]
-    // SAFETY: the system gives a valid place of this thread's own.
+    // SAFETY: the system returns a valid pointer to a number of this thread.
     unsafe {
         *libc::__error() = 0;
     }

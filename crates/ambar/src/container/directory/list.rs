@@ -25,7 +25,7 @@ pub struct Record {
     pub crc32: u32,
     /// The entry's seal, where it has one.
     pub seal: Option<u32>,
-    /// Number of the `put` that wrote it: no other content of this store ever has it.
+    /// Number of the `put` that wrote it; never used twice in a store.
     pub number: u64,
 }
 
@@ -96,7 +96,7 @@ impl List {
         }
     }
 
-    /// The list of the text `bytes`.
+    /// Parses the text of a list.
     ///
     /// # Errors
     /// `Corrupt` where the list is damaged; `Unsupported` where its format is newer.
@@ -143,7 +143,7 @@ impl List {
         Ok(list)
     }
 
-    /// Takes up the lines behind the first, which says how many of either kind there are.
+    /// Parses the lines after the first; `entries` and `removed` are the counts that the first line gives.
     fn parse_lines<'a>(
         &mut self,
         lines: impl Iterator<Item = &'a str>,
@@ -167,7 +167,11 @@ impl List {
             last = key;
         }
         if (self.entries.len() as u64, self.removed.len() as u64) != (entries, removed) {
-            return Err(damaged("it has not as many lines as it says"));
+            return Err(damaged(&format!(
+                "expected {entries} entries and {removed} removed keys, found {} and {}",
+                self.entries.len(),
+                self.removed.len()
+            )));
         }
         if self
             .removed
@@ -179,7 +183,7 @@ impl List {
         self.check_numbers()
     }
 
-    /// Checks that puts were counted.
+    /// Checks that the numbers of puts are unique and below `next`, and that the commit is counted from 1.
     fn check_numbers(&self) -> Result<()> {
         let mut numbers: Vec<u64> = self.entries.values().map(|record| record.number).collect();
         numbers.sort_unstable();
@@ -187,12 +191,15 @@ impl List {
             return Err(damaged("two entries have the same number"));
         }
         if numbers.last().is_some_and(|last| *last >= self.next) || self.sequence == 0 {
-            return Err(damaged("a number is not what it can be"));
+            return Err(damaged(&format!(
+                "expected a commit number above 0 and numbers of puts below {}",
+                self.next
+            )));
         }
         Ok(())
     }
 
-    /// Takes up an entry, and gives its key.
+    /// Parses the line of an entry, and returns its key.
     fn parse_entry<'a>(&mut self, line: &'a str) -> Result<&'a str> {
         let words: Vec<&str> = line.splitn(5, ' ').collect();
         let [crc32, seal, len, put, key] = words[..] else {
@@ -217,10 +224,10 @@ fn checked(name: &str) -> Result<&str> {
 }
 
 fn number(text: &str) -> Result<u64> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.then(|| text.parse().ok()).flatten();
-    number.ok_or_else(|| damaged("a number is none"))
+    number.ok_or_else(|| damaged(&format!("expected a number, found {text:?}")))
 }
 
 fn checksum(text: &str) -> Result<u32> {
@@ -230,13 +237,17 @@ fn checksum(text: &str) -> Result<u32> {
     let checksum = (digits && text.len() == 8)
         .then(|| u32::from_str_radix(text, 16).ok())
         .flatten();
-    checksum.ok_or_else(|| damaged("a checksum is none"))
+    checksum.ok_or_else(|| {
+        damaged(&format!(
+            "expected a checksum of 8 hexadecimal digits, found {text:?}"
+        ))
+    })
 }
 
 fn damaged(how: &str) -> Error {
     Error::corrupt(format!(
-        "the list of entries is damaged ({how}); restore it from a copy, or let `ambar repair` \
-         make it anew"
+        "the list of entries is damaged ({how}); restore it from a copy, or recreate it with \
+         `ambar repair`"
     ))
 }
 

@@ -1,7 +1,8 @@
-//! The directory container: a file an entry, committed by a list of entries that is renamed in place.
+//! The directory container: one file per entry; a commit renames a new list of entries to its final name.
 //!
-//! ambar's own files lie in the folder `.ambar` of the directory: `commit`, the list of the last
-//! commit's entries; `lock`; and `new-<number>`, entries that have not got their place yet.
+//! ambar's own files are in the folder `.ambar` of the directory: `commit`, the list of the last commit's
+//! entries; `commit-next`, the next list while it is written; `lock`; and `new-<number>`, entries that have
+//! not been moved to their keys yet.
 
 #[cfg(test)]
 mod durability;

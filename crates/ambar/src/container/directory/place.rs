@@ -1,4 +1,4 @@
-//! The steps of a commit: naming its list, bringing its entries to their places, naming a new folder.
+//! The steps of a commit: renames its list, moves its entries to their keys, and renames a new folder.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -11,10 +11,10 @@ use super::list::List;
 use super::tree::{self, is_absence};
 use crate::error::{Error, Result};
 
-/// The root's metadata gets its place last, for readers that know of no list.
+/// The root's metadata is moved last, for readers that do not know the list of entries.
 const ROOT: &str = "zarr.json";
 
-/// From so many files or folders on, one call for all of the file system is cheaper than one for each.
+/// Above this number of files or folders, one call for the whole file system is cheaper than a call for each.
 pub const MANY: usize = 64;
 
 /// Writes `list` under a temporary name, and makes it durable.
@@ -30,11 +30,11 @@ pub fn write_list(root: &Folder, list: &List, durability: Durability) -> Result<
         Ok(file)
     });
     file::sync(&written.map_err(failed)?, &root.path_of(name), durability)?;
-    // The entries' names must be on the disk before the list that speaks of them may be.
+    // The names of the entries must be durable before the list that refers to them gets its final name.
     root.sync(tree::OWN, durability)
 }
 
-/// Gives the list its name: this is the commit.
+/// Renames the list to its final name: this is the commit.
 pub fn name_list(root: &Folder, durability: Durability) -> Result<()> {
     #[cfg(test)]
     super::super::faults::step(&root.path_of(tree::NEXT_LIST))?;
@@ -43,12 +43,12 @@ pub fn name_list(root: &Folder, durability: Durability) -> Result<()> {
     root.sync(tree::OWN, durability)
 }
 
-/// Brings the directory `root` into the form that the commit `list` describes: removes the files
-/// of removed entries, moves waiting entries to their places, removes those of no commit. It can
-/// be done again, from wherever it was broken off.
+/// Makes the directory `root` match the commit `list`: removes the files of removed entries, moves waiting
+/// entries to their keys, and removes waiting entries that are not in the list. After an interruption at any
+/// step, it can be repeated.
 ///
 /// New folders are durable before an entry is moved into one of them, and the folders that got entries
-/// are durable when this returns: so an entry has a durable name at any time.
+/// are durable when this returns. So an entry has a durable name at any time.
 pub fn finish(root: &Folder, list: &List, durability: Durability) -> Result<()> {
     for key in &list.removed {
         remove(root, key)?;
@@ -65,7 +65,7 @@ pub fn finish(root: &Folder, list: &List, durability: Durability) -> Result<()> 
             Some(key) => moves.push((from, *key)),
             None => root
                 .remove_file(&from)
-                .map_err(|source| root.failed(source, &from, "removing what was left behind"))?,
+                .map_err(|source| root.failed(source, &from, "removing a leftover file"))?,
         }
     }
     moves.sort_unstable_by_key(|(_, key)| (*key == ROOT, *key));
@@ -86,7 +86,7 @@ fn folder_of(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Makes a folder and those on the way to it, where they do not exist; notes which folders got a new one.
+/// Makes a folder and its missing parents; adds each folder that got a new one to `grown`.
 fn make_folders<'a>(root: &Folder, folder: &'a str, grown: &mut BTreeSet<&'a str>) -> Result<()> {
     if folder.is_empty() {
         return Ok(());
@@ -120,17 +120,17 @@ fn move_to(root: &Folder, from: &str, to: &str) -> Result<()> {
     #[cfg(test)]
     super::super::faults::step(&root.path_of(to))?;
     let moved = match root.rename(from, to) {
-        // A folder that holds nothing any more, where another entry's file lay.
+        // `to` is an empty folder that remains of an entry with a longer key.
         Err(_) if root.has_folder(to) => {
             root.remove_folder(to).and_then(|()| root.rename(from, to))
         }
         done => done,
     };
-    moved.map_err(|source| root.failed(source, to, "bringing the entry to its place"))
+    moved.map_err(|source| root.failed(source, to, "moving the entry to its key"))
 }
 
-/// Removes the file of `key`, and the folders that become empty. It may be gone already, and a
-/// newer entry's folder stand in its place, or a newer entry's file in that of its folder.
+/// Removes the file of `key`, and the folders that become empty. The file may be gone already, and a newer
+/// entry may have a folder of that name, or a file with the name of one of its folders.
 fn remove(root: &Folder, key: &str) -> Result<()> {
     match root.remove_file(key) {
         Err(source) if !is_absence(&source) && !root.has_folder(key) => {
@@ -147,8 +147,8 @@ fn remove(root: &Folder, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Gives the folder `from` the name `to`. Where that `exists`, the two change names, so that there
-/// is a whole store of that name at any time.
+/// Renames the folder `from` to `to`. If `to` `exists`, the two exchange names, so that a complete store has
+/// the name `to` at any time.
 pub fn name_folder(from: &Path, to: &Path, exists: bool) -> Result<()> {
     #[cfg(test)]
     super::super::faults::step(to)?;
@@ -159,7 +159,7 @@ pub fn name_folder(from: &Path, to: &Path, exists: bool) -> Result<()> {
     };
     #[cfg(test)]
     super::super::faults::record(super::super::faults::Event::Rename(from.into(), to.into()));
-    named.map_err(|source| Error::io(source, to, "giving the directory its name"))
+    named.map_err(|source| Error::io(source, to, "renaming the directory"))
 }
 
 #[cfg(target_os = "linux")]
@@ -205,7 +205,7 @@ fn c_path(path: &Path) -> io::Result<std::ffi::CString> {
     Ok(std::ffi::CString::new(path.as_os_str().as_bytes())?)
 }
 
-/// For file systems that cannot exchange names; for a moment nothing has the name.
+/// For file systems that cannot exchange names; for a moment no folder has the name `to`.
 fn exchange_in_steps(from: &Path, to: &Path, source: io::Error) -> io::Result<()> {
     let cannot = [libc::EINVAL, libc::ENOSYS, libc::ENOTSUP];
     if !source

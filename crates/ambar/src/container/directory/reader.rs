@@ -25,14 +25,14 @@ struct Commit {
     /// Held open, so that no later list can have the same identity.
     file: File,
     identity: (u64, u64),
-    /// The numbers of the entries that had not got their place when the list was read.
+    /// The numbers of the entries that were not at their keys yet when the list was read.
     waiting: HashSet<u64>,
 }
 
 impl DirectoryReader {
     /// Opens the directory at `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        // Files are opened when they are read; the process may have changed its folder by then.
+        // Files are opened when they are read; the process may have changed its working directory by then.
         let root = Folder::open(&file::resolve(path))?;
         let commit = match root.open_file(tree::LIST) {
             Ok(file) => Some(Commit::read(&root, file)?),
@@ -42,14 +42,14 @@ impl DirectoryReader {
             Err(_) if root.has_folder(tree::OWN) => {
                 return Err(Error::corrupt(
                     "the list of entries `.ambar/commit` is missing; restore it from a copy, or \
-                     let `ambar repair` make it anew",
+                     recreate it with `ambar repair`",
                 )
                 .in_file(path.display()));
             }
             Err(_) if tree::is_store(&root) => None,
             Err(_) => {
                 return Err(Error::not_found(
-                    "the folder holds no zarr.json, so it is no store; check the path",
+                    "the folder contains no zarr.json, so it is not a store; check the path",
                 )
                 .in_file(path.display()));
             }
@@ -70,7 +70,7 @@ impl DirectoryReader {
         self.list()?.entries.get(key).copied()
     }
 
-    /// Opens the file of `key`, in whichever of its two places it is.
+    /// Opens the file of `key`, which may still have its temporary name.
     fn open_file(&self, key: &str) -> Result<File> {
         let Some((commit, record)) = self.commit.as_ref().zip(self.record(key)) else {
             return (self.root.open_file(key))
@@ -82,8 +82,8 @@ impl DirectoryReader {
             Some(Ok(file)) => Ok(file),
             _ => self.root.open_file(key),
         };
-        // Files get their places after the list has got its own: if the list is still this
-        // commit's, or the entry is still the same in it, so was the file when it was opened.
+        // Files are moved after the list is renamed. So the right file was opened if the list is still
+        // that of this commit, or still has the same entry.
         let found = file.and_then(|file| Ok((file.metadata()?.len(), file)));
         if !commit.still_has(&self.root, key, record)? {
             return Err(Error::busy(
@@ -124,7 +124,7 @@ impl DirectoryReader {
 impl Commit {
     fn read(root: &Folder, file: File) -> Result<Self> {
         let list = List::read(&file, &root.path_of(tree::LIST))?;
-        // Listed after the list was read: what is not there has got its place.
+        // Listed after the list was read: entries that are missing here are at their keys.
         let waiting = tree::all_waiting(root)?.into_iter().collect();
         let identity = file::identity(&file)
             .map_err(|source| root.failed(source, tree::LIST, "looking up"))?;
@@ -136,8 +136,8 @@ impl Commit {
         })
     }
 
-    /// Whether `record` is what the directory's last commit has under `key`. It is not where the directory
-    /// was replaced: what is open then has another name, or none, and holds no list any more.
+    /// Whether the directory's last commit still has `record` under `key`. False if the directory was
+    /// replaced: the open folder then has no list.
     fn still_has(&self, root: &Folder, key: &str, record: Record) -> Result<bool> {
         if root
             .identity(tree::LIST)

@@ -1,4 +1,4 @@
-//! Repairing and adopting directories: the list of entries is made anew from the files that are there.
+//! Repairs and adopts directories: makes a new list of entries from the existing files.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::tree::{self, Others};
 use super::writer::{DirectoryWriter, read_list};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Finishes what a killed writer has committed, and takes over what other programs have changed.
+/// Finishes the last commit of a killed writer, and adopts changes by other programs.
 pub fn repair(path: &Path) -> Result<Repaired> {
     let path = file::resolve(path);
     let root = Folder::open(&path)?;
@@ -54,7 +54,7 @@ pub fn compact(path: &Path) -> Result<Compacted> {
         root.sync("", Durability::Full)?;
         take_over(&root, None, &mut Vec::new())?;
     }
-    // A writer brings entries to their places and removes what a killed one left behind.
+    // A writer moves entries to their keys and removes the leftover files of a killed writer.
     let _writer = DirectoryWriter::append(&path, Durability::Full)?;
     let reader = DirectoryReader::open(&path)?;
     for key in reader.keys()? {
@@ -64,14 +64,14 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     Ok(Compacted { before, after })
 }
 
-/// Commits a list of the files that are there, if it differs from `old`. What differs is noted.
+/// Commits a list of the existing files if it differs from `old`; adds the differences to `notes`.
 fn take_over(root: &Folder, old: Option<List>, notes: &mut Vec<String>) -> Result<List> {
     let known = old.is_some();
     let old = old.unwrap_or_default();
     if !known && !tree::all_waiting(root)?.is_empty() {
         return Err(Error::corrupt(
             "the list of entries is damaged, and `.ambar` holds entries whose keys only the list \
-             tells; restore the list from a copy",
+             has; restore the list from a copy",
         )
         .in_file(root.path().display()));
     }

@@ -18,10 +18,10 @@ pub const NEXT_LIST: &str = ".ambar/commit-next";
 /// The file that a writer holds locked.
 pub const LOCK: &str = ".ambar/lock";
 
-/// What the name of an entry that has not got its place yet begins with.
+/// Prefix of the temporary names of entries.
 const NEW: &str = "new-";
 
-/// The entry of the `put` of that number before it gets its place, from the directory on.
+/// The temporary name of the entry that `put` number `number` wrote, relative to the directory.
 pub fn waiting(number: u64) -> String {
     format!("{OWN}/{NEW}{number}")
 }
@@ -31,27 +31,27 @@ pub fn is_store(root: &Folder) -> bool {
     root.has_folder(OWN) || matches!(root.kind("zarr.json"), Ok(Some(Kind::File(_))))
 }
 
-/// The numbers of the entries that wait for their place.
+/// The numbers of the entries that still have temporary names.
 pub fn all_waiting(root: &Folder) -> Result<Vec<u64>> {
     let numbers = root.list(OWN)?.into_iter().filter_map(|(name, _)| {
         let name = name.to_str()?;
         let number: u64 = name.strip_prefix(NEW)?.parse().ok()?;
-        // Only the spelling that `waiting` gives.
+        // Only the spelling that `waiting` returns.
         (format!("{NEW}{number}") == name).then_some(number)
     });
     Ok(numbers.collect())
 }
 
-/// What a walk does with names that are valid keys, but neither files nor folders.
+/// How a walk treats names that are valid keys, but neither files nor folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// Refuses them: an entry may be missing.
     Refuse,
-    /// Passes over them.
+    /// Skips them.
     Ignore,
 }
 
-/// All files below the folder whose paths are valid keys, with their lengths; ambar's own left out.
+/// All files below the folder whose paths are valid keys, with their lengths, except ambar's own files.
 pub fn walk(root: &Folder, others: Others) -> Result<Vec<(String, u64)>> {
     let mut files = Vec::new();
     let mut folders = vec![String::new()];
@@ -97,7 +97,7 @@ pub fn own_bytes(root: &Folder) -> Result<u64> {
     Ok(lens.fold(0, u64::saturating_add))
 }
 
-/// Removes everything in the folder but the lock.
+/// Removes everything in the folder except the lock.
 pub fn clear(root: &Folder) -> Result<()> {
     clear_below(root, "")
 }
@@ -106,7 +106,8 @@ fn clear_below(root: &Folder, folder: &str) -> Result<()> {
     for (name, kind) in root.list(folder)? {
         let name = name.into_string().map_err(|name| {
             Error::busy(format!(
-                "a file {name:?} is left in the folder, whose name ambar never gives; remove it"
+                "the folder contains {name:?}, whose name is not UTF-8, so ambar did not write \
+                 it; remove it"
             ))
             .in_file(root.path_of(folder).display())
         })?;
@@ -125,12 +126,12 @@ fn clear_below(root: &Folder, folder: &str) -> Result<()> {
             }
             _ => root.remove_file(&name),
         };
-        removed.map_err(|source| root.failed(source, &name, "removing what was left behind"))?;
+        removed.map_err(|source| root.failed(source, &name, "removing a leftover file"))?;
     }
     Ok(())
 }
 
-/// Whether the error means that there is no such file, also where a file stands for a folder.
+/// Whether the error means that the file does not exist, or that a parent of it is not a folder.
 pub fn is_absence(source: &io::Error) -> bool {
     matches!(
         source.kind(),

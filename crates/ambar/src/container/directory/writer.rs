@@ -20,7 +20,7 @@ pub struct DirectoryWriter {
     root: Folder,
     path: PathBuf,
     durability: Durability,
-    /// What a new directory may replace; `None` from its first commit on.
+    /// The directory that a new one may replace; `None` from the first commit on.
     new: Option<NewFolder>,
     lock: File,
     /// The last commit.
@@ -33,7 +33,7 @@ pub struct DirectoryWriter {
     state: State,
 }
 
-/// What a directory that has not got its name yet may replace.
+/// The directory that a new one, without its final name yet, may replace.
 struct NewFolder {
     /// The lock of the directory to be replaced.
     _replaced: Option<File>,
@@ -52,13 +52,13 @@ impl DirectoryWriter {
             }
             Ok(_) => {
                 return Err(Error::invalid(
-                    "a directory is to be created, but what is there is no directory store; \
+                    "the name is taken, and overwriting replaces only directory stores; \
                      choose another name",
                 )
                 .in_file(path.display()));
             }
         };
-        // What is here will be cleared: neither folder may be a link to somewhere else.
+        // The folder is cleared below, so neither it nor `.ambar` may be a link.
         let root = Folder::make(&file::temporary(&path, ".ambar-new-folder")?)?;
         if let Some((_, found)) = &replaced {
             root.inherit(found)?;
@@ -80,8 +80,8 @@ impl DirectoryWriter {
         Ok(writer)
     }
 
-    /// Goes on writing the directory `path`. Entries that a killed writer has committed but not
-    /// brought to their places get there; those it has not committed are removed.
+    /// Opens the directory `path` to write further commits. Entries that a killed writer committed are
+    /// moved to their keys; entries that it did not commit are removed.
     pub fn append(path: &Path, durability: Durability) -> Result<Self> {
         let path = file::resolve(path);
         let root = Folder::open(&path)?;
@@ -151,7 +151,7 @@ impl DirectoryWriter {
         Ok(())
     }
 
-    /// The bytes of an entry, at its place or waiting for the next commit.
+    /// The bytes of an entry, which may wait for the next commit under a temporary name.
     fn read_entry(&self, key: &str, record: Record) -> Result<Vec<u8>> {
         let name = if record.number >= self.last.next {
             tree::waiting(record.number)
@@ -167,15 +167,15 @@ impl DirectoryWriter {
         Ok(bytes)
     }
 
-    /// Removes the file of an entry that was put since the last commit, and put again or removed.
+    /// Removes the file of an entry that was put since the last commit, and then replaced or removed.
     fn drop_waiting(&self, record: Record) {
         if record.number >= self.last.next {
-            // The next writer removes it where this fails.
+            // If this fails, the next writer removes the file.
             let _ = self.root.remove_file(&tree::waiting(record.number));
         }
     }
 
-    /// Brings the list of the next commit to the disk; from the renaming on it is the last one.
+    /// Writes the list of the next commit; once it is renamed, it is the last commit.
     fn write_commit(&mut self) -> Result<()> {
         self.list.sequence = self.last.sequence + 1;
         let now = &self.list.entries;
@@ -225,13 +225,13 @@ impl DirectoryWriter {
         Ok(())
     }
 
-    /// Gives a new directory its name.
+    /// Renames a new directory to its final name.
     fn name_folder(&mut self, overwrite: bool) -> Result<()> {
         let exists = self.path.symlink_metadata().is_ok();
         if exists && !overwrite {
             return Err(file::taken(&self.path));
         }
-        // What is in the folder must be durable before it has the name.
+        // The names in the folder must be durable before it has its final name.
         self.root.sync("", self.durability)?;
         place::name_folder(self.root.path(), &self.path, exists)?;
         self.state.doubt();
@@ -241,7 +241,7 @@ impl DirectoryWriter {
         file::sync_parent(&self.path, self.durability)?;
         if exists {
             fs::remove_dir_all(&temporary)
-                .map_err(|source| Error::io(source, &temporary, "removing what was replaced"))?;
+                .map_err(|source| Error::io(source, &temporary, "removing the old directory"))?;
         }
         Ok(())
     }
@@ -303,7 +303,7 @@ impl Drop for DirectoryWriter {
         if !self.state.is_owner() {
             return;
         }
-        // Nothing of this can be reported, and none of it matters to a later reader or writer.
+        // Errors cannot be reported here, and do not affect later readers or writers.
         if self.new.is_some() {
             let _ = fs::remove_dir_all(self.root.path());
         } else if !self.state.is_in_doubt() {
