@@ -34,10 +34,10 @@ pub fn export(
         if !none {
             return error;
         }
-        Error::unsupported(format!(
-            "only patch-based cells become a plotfile: {}",
-            error.message()
-        ))
+        Error::unsupported(
+            "expected cells in patches (layout \"patches\") for a plotfile, found none; export the \
+             cells of a tree to a file with the suffix .vtkhdf",
+        )
         .in_file(store.location())
     })?;
     let layout = layout_of(store, &format!("{path}/{LAYOUT}"))?;
