@@ -2,7 +2,7 @@
 #
 #   make demo       environment, build, convert a RAMSES output, compare load times, draw it
 #   make test       all tests
-#   make lint       formatting, lints, types
+#   make lint       formatting, lints, types, layers of the Rust modules
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
 #   make peers      what `ambar bench parallel` measures ambar against: by apt-get (root) and pip
 #   make campaign   the long tests: crashes, damage, random inputs: make campaign SECONDS=600 SEED=7
@@ -37,6 +37,7 @@ test: build
 
 lint: EXTRAS := test,dev
 lint: build
+	$(BIN)/python .ci/imports.py
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	$(BIN)/ruff check

@@ -9,9 +9,14 @@ pub enum Error {
     /// The stream is damaged or was cut short.
     #[error("{0}")]
     Corrupt(&'static str),
-    /// The stream has this version, which is not [`VERSION`](crate::VERSION).
-    #[error("stream version {0} is not supported; this library reads version {newest}", newest = crate::VERSION)]
-    UnsupportedVersion(u8),
+    /// The stream has a version that is not the one this library reads.
+    #[error("stream version {found} is not supported; this library reads version {supported}")]
+    UnsupportedVersion {
+        /// Of the stream.
+        found: u8,
+        /// Of this library.
+        supported: u8,
+    },
     /// Reserved bits are set in the header's byte of this name, which has this value.
     #[error("reserved bits are set in the header's {0} byte: {1:#010b}")]
     ReservedBits(&'static str, u8),

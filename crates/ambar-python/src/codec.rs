@@ -47,7 +47,7 @@ pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
     result
         .map_err(|error| match error {
             Error::Corrupt(_) | Error::ReservedBits(..) => ambar::Error::corrupt(error.to_string()),
-            Error::UnsupportedVersion(_) => ambar::Error::unsupported(error.to_string()),
+            Error::UnsupportedVersion { .. } => ambar::Error::unsupported(error.to_string()),
             Error::Invalid(message) => ambar::Error::invalid(message),
         })
         .or_raise()

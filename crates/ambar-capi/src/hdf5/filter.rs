@@ -207,6 +207,6 @@ fn with_workspaces<R>(bytes: usize, work: impl FnOnce(&mut Workspaces) -> R) -> 
 fn message(error: Error) -> Message {
     match error {
         Error::Invalid(message) | Error::Corrupt(message) => message.into(),
-        Error::UnsupportedVersion(_) | Error::ReservedBits(..) => error.to_string().into(),
+        Error::UnsupportedVersion { .. } | Error::ReservedBits(..) => error.to_string().into(),
     }
 }

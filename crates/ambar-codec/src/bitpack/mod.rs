@@ -17,14 +17,10 @@ mod word;
 mod tests;
 
 use self::exceptions::Exceptions;
-use crate::domain::regions::volume_of;
 use crate::element::Element;
-use crate::entropy::bitio::{Cursor, write_number};
+use crate::entropy::bitio::Cursor;
 use crate::error::{Corrupt, Result};
-use crate::stream::decode::{self, Info};
-use crate::stream::header::{Arrangement, Header, Mode};
 use block::{BLOCK, Buffers, Halves};
-use crc_fast::crc32_iscsi as crc32c;
 
 /// What a block's words are.
 const STEPS: u8 = 0;
@@ -44,8 +40,8 @@ pub fn most_bytes(raw: usize) -> usize {
     raw + raw / 16 + 512
 }
 
-/// Appends the stream of an array to `out`; false, and nothing appended, where another kind of stream suits
-/// the values better: where many are too large for the bound, or none.
+/// Appends the values of an array of this shape to `out`; false, and `out` as it was, where another kind of
+/// stream suits the values better: where many are too large for the bound, or none.
 pub(crate) fn encode<T: Element>(
     values: &[T],
     shape: &[usize],
@@ -54,32 +50,14 @@ pub(crate) fn encode<T: Element>(
     out: &mut Vec<u8>,
 ) -> bool {
     let start = out.len();
-    out.reserve(most_bytes(values.len() * T::SIZE));
-    let lossless = bound == 0.0;
-    let header = Header {
-        value_size: T::SIZE,
-        arrangement: Arrangement::Array,
-        is_lossless: lossless,
-        is_masked: false,
-        mode: Mode::BitPacked,
-    };
-    out.extend(header.to_bytes());
-    write_number(values.len() as u64, out);
-    write_number(shape.len() as u64, out);
-    shape.iter().for_each(|n| write_number(*n as u64, out));
     memory.exceptions.clear();
-    if lossless {
+    if bound == 0.0 {
         lossless::write(values, &mut memory.exceptions, out);
-    } else {
-        out.extend_from_slice(&bound.to_le_bytes());
-        if !within_bound(values, shape, bound, memory, out) {
-            out.truncate(start);
-            return false;
-        }
+    } else if !within_bound(values, shape, bound, memory, out) {
+        out.truncate(start);
+        return false;
     }
     memory.exceptions.write(values, out);
-    let checksum = crc32c(&out[start..]);
-    out.extend_from_slice(&checksum.to_le_bytes());
     true
 }
 
@@ -128,68 +106,21 @@ fn distances(shape: &[usize], across: u8) -> impl DoubleEndedIterator<Item = (us
         .map(of_dimension)
 }
 
-/// What all these streams begin with.
-struct Head<'a> {
-    info: Info,
-    shape: Vec<usize>,
-    rest: Cursor<'a>,
-}
-
-fn parse<'a>(header: &Header, mut cursor: Cursor<'a>, most: usize) -> Result<Head<'a>> {
-    let values = cursor.number_to(most)?;
-    let shape = shape_of(&mut cursor, values)?;
-    let bound = decode::bound(header, &mut cursor)?;
-    let value_size = header.value_size;
-    Ok(Head {
-        info: Info {
-            value_size,
-            values,
-            bound,
-        },
-        shape,
-        rest: cursor,
-    })
-}
-
-fn shape_of(cursor: &mut Cursor<'_>, values: usize) -> Result<Vec<usize>> {
-    let count = cursor.number_to(4)?;
-    let mut shape = Vec::with_capacity(count);
-    for _ in 0..count {
-        shape.push(cursor.number_to(usize::MAX)?);
-    }
-    if shape.is_empty() || volume_of(&shape) != Some(values) {
-        return Err(Corrupt("the shape holds another number of values"));
-    }
-    Ok(shape)
-}
-
-/// Describes a stream whose checksum is verified.
-pub(crate) fn inspect(header: &Header, cursor: Cursor<'_>) -> Result<Info> {
-    Ok(parse(header, cursor, usize::MAX)?.info)
-}
-
-/// Decodes what follows the header in a stream of exactly `out.len()` values of this type.
+/// Decodes the values of an array of this shape, of 1 to 4 dimensions, which holds `out.len()` values.
 pub(crate) fn decode<T: Element>(
-    header: &Header,
-    cursor: Cursor<'_>,
+    mut cursor: Cursor<'_>,
+    shape: &[usize],
+    bound: f64,
     out: &mut [T],
     memory: &mut Memory,
 ) -> Result<()> {
-    let Head {
-        info,
-        shape,
-        mut rest,
-    } = parse(header, cursor, out.len())?;
-    if info.values != out.len() || info.value_size != T::SIZE {
-        return Err(Corrupt("the stream holds another number or type of values"));
-    }
-    if info.bound == 0.0 {
-        lossless::read(&mut rest, out)?;
+    if bound == 0.0 {
+        lossless::read(&mut cursor, out)?;
     } else {
-        steps_of(&mut rest, &shape, info.bound, memory, out)?;
+        steps_of(&mut cursor, shape, bound, memory, out)?;
     }
-    exceptions::read(&mut rest, out)?;
-    if rest.0.is_empty() {
+    exceptions::read(&mut cursor, out)?;
+    if cursor.0.is_empty() {
         Ok(())
     } else {
         Err(Corrupt("the stream goes on where it should end"))

@@ -1,19 +1,25 @@
 //! Packed streams: what is made of which values, and what becomes of damaged ones.
 
-use super::*;
+use super::{distances, most_bytes};
+use crate::entropy::bitio::Cursor;
+use crate::stream::header::{Header, Mode};
 use crate::stream::properties::Random;
-use crate::{Error, Layout, Plan, Workspace, decode, inspect, tune_fast};
+use crate::{Element, Error, Layout, Plan, Workspace, decode, encode, inspect, tune_fast};
 use crc_fast::crc32_iscsi as crc32c;
 
 fn packed<T: Element>(values: &[T], shape: &[usize], bound: f64) -> Option<Vec<u8>> {
-    let mut out = vec![1, 2, 3];
-    let mut memory = Memory::default();
-    if !encode(values, shape, bound, &mut memory, &mut out) {
-        assert_eq!(out, [1, 2, 3]);
+    let (layout, plan) = (Layout::Array(shape), Plan::default().packed());
+    let stream = encode(
+        values,
+        &layout,
+        bound,
+        Some(plan),
+        &mut Workspace::default(),
+    )
+    .unwrap();
+    if !is_bit_packed(&stream) {
         return None;
     }
-    let stream = out.split_off(3);
-    assert!(is_bit_packed(&stream));
     assert!(stream.len() <= most_bytes(values.len() * T::SIZE));
     let mut back = vec![T::from_f64(7.0); values.len()];
     decode(&stream, &mut back, &mut Workspace::default()).unwrap();
@@ -117,7 +123,7 @@ fn what_bounds_are_too_tight_for_is_left_to_the_walk() {
         let layout = Layout::Array(&[5000]);
         let plan = Some(Plan::default().packed());
         let workspace = &mut Workspace::default();
-        let stream = crate::encode(&values, &layout, bound, plan, workspace).unwrap();
+        let stream = encode(&values, &layout, bound, plan, workspace).unwrap();
         assert!(!is_bit_packed(&stream));
     }
 }
@@ -129,7 +135,7 @@ fn quick_streams_are_chosen_where_they_are_much_smaller() {
     let is_packed = |values: &[f64], bound: f64| {
         let plan = tune_fast(values, &layout, bound).unwrap();
         let workspace = &mut Workspace::default();
-        is_bit_packed(&crate::encode(values, &layout, bound, Some(plan), workspace).unwrap())
+        is_bit_packed(&encode(values, &layout, bound, Some(plan), workspace).unwrap())
     };
     assert!(!is_packed(&smooth, 0.05));
     assert!(is_packed(&units(20_000), 1e-4));
@@ -211,7 +217,13 @@ fn parts_that_there_are_not_are_refused() {
     );
     let mut newer = bounded;
     newer[0] = 4;
-    assert_eq!(inspect(&mended(newer)), Err(Error::UnsupportedVersion(4)));
+    assert_eq!(
+        inspect(&mended(newer)),
+        Err(Error::UnsupportedVersion {
+            found: 4,
+            supported: 1
+        })
+    );
 }
 
 /// The product of the other lengths was computed, which panicked in builds with overflow checks.

@@ -120,14 +120,14 @@ fn for_each_point(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode;
     use crate::domain::blocks;
     use crate::domain::lattice::Phases;
     use crate::domain::regions::Layout;
     use crate::entropy::bitio::Cursor;
-    use crate::stream::encode::{Workspace, encode};
+    use crate::stream::encode::Workspace;
     use crate::stream::header::{Header, Mode};
     use crate::stream::params::Plan;
+    use crate::{decode, encode};
 
     const SIDE: [usize; 3] = [2, 4, 8];
 

@@ -5,6 +5,5 @@ pub(crate) mod blocks;
 pub(crate) mod holes;
 pub(crate) mod lattice;
 pub(crate) mod mask;
-pub(crate) mod mask_pyramid;
 pub(crate) mod regions;
 pub(crate) mod tree;

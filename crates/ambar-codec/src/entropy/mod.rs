@@ -4,6 +4,10 @@ pub(crate) mod bitio;
 pub(crate) mod frequencies;
 pub(crate) mod range_coder;
 pub(crate) mod rans;
+pub(crate) mod symbols;
 pub(crate) mod tables;
 pub(crate) mod token;
 pub(crate) mod token_groups;
+
+/// Contexts of tokens.
+pub(crate) const BINS: usize = 40;

@@ -1,10 +1,10 @@
 //! The tables of frequencies: which bins share one, and how the tables are stored.
 
+use crate::entropy::BINS;
 use crate::entropy::frequencies::{Frequencies, SLOTS, normalise};
 use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
 use crate::entropy::token::TOKENS;
 use crate::error::{Corrupt, Result};
-use crate::predict::context::BINS;
 
 /// Bits that a table costs, and each token in it, about: for deciding which bins share one.
 const TABLE_COST: f64 = 16.0;

@@ -4,11 +4,11 @@
 //! A group of small tokens is a symbol whose digits they are. Any other is an escape: its tokens are
 //! coded one by one behind the run's groups, as is what is left of the run.
 
+use crate::entropy::BINS;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans::{self, EncodeTables};
+use crate::entropy::symbols::Symbols;
 use crate::entropy::tables::{Histogram, Tables};
-use crate::predict::context::BINS;
-use crate::quantize::row_encoder::Symbols;
 
 /// Tokens of a group, at most.
 pub(crate) const MOST: usize = 4;

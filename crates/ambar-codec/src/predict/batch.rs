@@ -5,8 +5,10 @@ use crate::element::Element;
 use crate::entropy::token::for_each_raw;
 use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::Expectation;
-use crate::predict::interpolate::{self, FEW, LANES, Line, Weights};
-use crate::predict::traversal::{Level, Place, Row, RowCoder};
+use crate::predict::interpolate::{self, FEW, Line, Weights};
+use crate::predict::reconstruct;
+use crate::predict::row::{Level, Place, Row, RowCoder};
+use crate::simd::LANES;
 
 /// Buffers of rows that are predicted together. A row's points lie one behind the other, rows as far
 /// apart as in the phase.
@@ -309,7 +311,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         if self.geometry.ends() {
             self.last_points(batch, between, |at, mean, _| {
                 let token = scratch.tokens[at];
-                own[batch.at + at] = interpolate::direct::<T, RAW>(mean, token, step);
+                own[batch.at + at] = reconstruct::direct::<T, RAW>(mean, token, step);
             });
         }
         let mut mended = [T::default(); 64];
@@ -337,7 +339,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                     let k = left.trailing_zeros() as usize;
                     left &= left - 1;
                     let token = scratch.tokens[from + k];
-                    own[at + k] = interpolate::direct::<T, RAW>(mended[k], token, step);
+                    own[at + k] = reconstruct::direct::<T, RAW>(mended[k], token, step);
                 }
             });
         }

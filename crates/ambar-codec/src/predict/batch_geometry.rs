@@ -2,9 +2,9 @@
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::Phases;
-use crate::domain::mask_pyramid;
 use crate::predict::interpolate::{self, FEW, There};
-use crate::simd::compact::Spots;
+use crate::predict::mask_pyramid;
+use crate::simd::Spots;
 
 /// Points that are predicted together, about: what belongs to them stays in the first-level cache.
 const POINTS: usize = 1152;

@@ -1,11 +1,9 @@
 //! Contexts: how large a residual is to be expected, from what has been coded around it.
 
 use crate::domain::lattice::Phases;
-use crate::predict::interpolate::LANES;
+use crate::entropy::BINS;
+use crate::simd::LANES;
 use crate::simd::dispatch::vectorised;
-
-/// Classes of expected magnitude.
-pub(crate) const BINS: usize = 40;
 
 /// Groups of passes whose weights differ: by the number of odd dimensions.
 pub(crate) const GROUPS: usize = 3;

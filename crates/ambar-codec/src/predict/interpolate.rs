@@ -1,12 +1,9 @@
 //! Predictions of a row of points from the points around it, and how rough the values are there.
 
 use crate::element::Element;
-use crate::entropy::token::DIRECT;
+use crate::predict::reconstruct::direct;
 use crate::simd::dispatch::vectorised;
 
-/// Room behind rows: they are computed in whole groups of lanes, and what lies behind their end is
-/// of no meaning, and never used.
-pub(crate) const LANES: usize = 16;
 /// Points that are predicted at a time.
 pub(crate) const FEW: usize = 8;
 
@@ -345,21 +342,6 @@ vectorised! {
             }
         }
     }
-}
-
-/// The value of a prediction and a token; where tokens may have raw bits (`RAW`), of one that does, the
-/// prediction.
-#[inline(always)]
-pub(crate) fn direct<T: Element, const RAW: bool>(prediction: T, token: u8, step: T) -> T {
-    let folded = i32::from(token);
-    let residual = T::from_i32(folded >> 1 ^ -(folded & 1)).times(step);
-    // Added to a number, even to -0, it leaves that number.
-    let nothing = T::from_f64(-0.0);
-    prediction.plus(if RAW && token >= DIRECT {
-        nothing
-    } else {
-        residual
-    })
 }
 
 vectorised! {

@@ -5,11 +5,11 @@ use crate::entropy::bitio::BitReader;
 use crate::entropy::rans;
 use crate::entropy::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
 use crate::entropy::token_groups::Groups;
-use crate::predict::interpolate::{LANES, direct};
-use crate::predict::traversal::{Row, RowCoder};
+use crate::predict::reconstruct::{add, add_and_mark};
+use crate::predict::row::{Row, RowCoder};
 use crate::quantize::float_order::sum;
-use crate::simd::compact::{Spots, pack, unpack, unpack_rows};
-use crate::simd::dispatch::vectorised;
+use crate::simd::compact::{pack, unpack, unpack_rows};
+use crate::simd::{LANES, Spots};
 
 /// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
 const SELDOM_RAW: usize = 8;
@@ -237,44 +237,5 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         if any >= DIRECT {
             self.raw_points(row);
         }
-    }
-}
-
-vectorised! {
-    /// Makes values of predictions and tokens without raw bits, and says which bits these have.
-    fn add [T: Element] of [T] (
-        tokens: &[u8],
-        step: T,
-        predictions: &[T],
-        values: &mut [T],
-    ) -> u8 {
-        let n = values.len() / LANES * LANES;
-        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
-        for k in 0..n {
-            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
-        }
-        tokens.iter().fold(0, |any, token| any | token)
-    }
-}
-
-vectorised! {
-    /// As [`add`], and marks too.
-    pub(crate) fn add_and_mark [T: Element] of [T] (
-        tokens: &[u8],
-        step: T,
-        predictions: &[T],
-        values: &mut [T],
-        marks: &mut [u8],
-    ) -> u8 {
-        let n = values.len() / LANES * LANES;
-        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
-        let marks = &mut marks[..n];
-        for k in 0..n {
-            marks[k] = (tokens[k] + 1) >> 1;
-        }
-        for k in 0..n {
-            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
-        }
-        tokens.iter().fold(0, |any, token| any | token)
     }
 }

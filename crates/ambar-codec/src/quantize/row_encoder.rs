@@ -2,11 +2,11 @@
 
 use crate::domain::regions::Dense;
 use crate::element::Element;
-use crate::entropy::bitio::BitWriter;
+use crate::entropy::symbols::Symbols;
 use crate::entropy::token::{self, DIRECT, LITERAL};
-use crate::predict::interpolate::LANES;
-use crate::predict::traversal::{Place, Row, RowCoder};
+use crate::predict::row::{Place, Row, RowCoder};
 use crate::quantize::float_order::difference;
+use crate::simd::LANES;
 use crate::simd::compact::append;
 
 /// Residuals in steps are smaller than this; others are literals. Exact as float32 too.
@@ -28,29 +28,6 @@ fn no_more(a: f64, b: f64, error: f64) -> bool {
     let part = error - a;
     let rest = (a - (error - part)) - (b + part);
     rest == 0.0 || (rest < 0.0) == (error > 0.0) && !rest.is_nan()
-}
-
-/// What encoded regions are made of: tokens and the bins they belong to, raw bits.
-#[derive(Default)]
-pub(crate) struct Symbols {
-    pub tokens: Vec<u8>,
-    pub bins: Vec<u8>,
-    /// Runs of tokens that are decoded at once, all of one bin: where they begin, and how many they are.
-    pub runs: Vec<(usize, usize)>,
-    pub raw: BitWriter,
-    /// Values that were stored as they are.
-    pub literals: usize,
-}
-
-impl Symbols {
-    /// Forgets all, and keeps the memory.
-    pub(crate) fn clear(&mut self) {
-        self.tokens.clear();
-        self.bins.clear();
-        self.runs.clear();
-        self.raw.clear();
-        self.literals = 0;
-    }
 }
 
 /// Encodes rows.

@@ -1,10 +1,10 @@
 //! Bytes of the points of a row that are there: next to each other, and back at their places.
 
-use crate::predict::interpolate::LANES;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::compact_avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::dispatch::are_widest;
+use crate::simd::{LANES, Spots};
 
 /// Room that is needed behind what is written: eight bytes are written at a time.
 pub(crate) const ROOM: usize = 8;
@@ -43,15 +43,6 @@ pub(crate) fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) 
     to.resize(end + ROOM, 0);
     pack(there, row, &mut to[end - count..]);
     to.truncate(end);
-}
-
-/// A row of a batch.
-pub(crate) struct Spots<'a> {
-    /// Where its points begin.
-    pub from: usize,
-    /// The bits of those that are there, and their number.
-    pub there: &'a [u64],
-    pub count: usize,
 }
 
 /// Puts the bytes of rows' points that are there next to each other. Rows have room behind their `points`, whole

@@ -1,7 +1,6 @@
 //! Bytes of rows' points that are there, 64 at once, where the processor has vectors of 512 bits.
 
-use crate::predict::interpolate::LANES;
-use crate::simd::compact::Spots;
+use crate::simd::{LANES, Spots};
 use core::arch::x86_64::*;
 
 /// Bytes of a vector.

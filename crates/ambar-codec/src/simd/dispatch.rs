@@ -93,9 +93,9 @@ pub(crate) fn narrowly<R>(what: impl FnOnce() -> R) -> R {
 mod tests {
     use super::*;
     use crate::domain::regions::Layout;
-    use crate::stream::encode::{Workspace, encode};
+    use crate::stream::encode::Workspace;
     use crate::stream::params::Plan;
-    use crate::{decode, element::Element};
+    use crate::{decode, element::Element, encode};
 
     /// Streams, and the bits that they are decoded to, must be those of narrow vectors.
     fn both_ways<T: Element>(layout: &Layout<'_>, count: usize) {

@@ -137,7 +137,10 @@ fn parse(stream: &[u8]) -> Result<Parts<'_>> {
         cursor.byte()?,
     ];
     if version != VERSION {
-        return Err(UnsupportedVersion(version));
+        return Err(UnsupportedVersion {
+            found: version,
+            supported: VERSION,
+        });
     }
     let (value_size, width) = (usize::from(size), usize::from(width));
     if !matches!(value_size, 4 | 8) || !WIDTHS.contains(&width) {

@@ -137,7 +137,7 @@ fn other_rows_are_refused() {
     let checksum = crc32c(&newer[..end]);
     newer[end..].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&newer, &mut [0u32; 3], workspace).unwrap_err();
-    assert!(matches!(error, UnsupportedVersion(_)));
+    assert!(matches!(error, UnsupportedVersion { .. }));
 }
 
 proptest! {

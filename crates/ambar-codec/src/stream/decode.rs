@@ -6,17 +6,19 @@ use crate::domain::blocks;
 use crate::domain::holes;
 use crate::domain::lattice::Phases;
 use crate::domain::mask;
-use crate::domain::mask_pyramid::Validity;
 use crate::domain::regions::{self, Target};
 use crate::domain::tree::{CellRegion, Coded};
 use crate::element::Element;
+use crate::entropy::BINS;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans;
 use crate::entropy::tables::Tables;
 use crate::entropy::token_groups::{self, Groups};
 use crate::error::{Corrupt, Result};
-use crate::predict::context::{BINS, Mixture};
+use crate::predict::context::Mixture;
+use crate::predict::mask_pyramid::Validity;
+use crate::predict::row::Level;
 use crate::predict::traversal::{self, Scratch};
 use crate::quantize::row_decoder::Decoder;
 use crate::stream::encode::{LEVELS, Workspace};
@@ -98,7 +100,7 @@ fn parse<'a>(
 }
 
 /// The absolute error bound; 0 for a lossless stream.
-pub(crate) fn bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
+fn bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
     if header.is_lossless {
         return Ok(0.0);
     }
@@ -112,19 +114,68 @@ pub(crate) fn bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
     }
 }
 
-fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed<'a>> {
+/// The shape of an array, of 1 to 4 dimensions.
+fn shape(cursor: &mut Cursor<'_>, values: usize) -> Result<Vec<usize>> {
     let count = cursor.number_to(4)?;
     let mut shape = Vec::with_capacity(count);
     for _ in 0..count {
         shape.push(cursor.number_to(usize::MAX)?);
     }
-    let Ok((inner, outer)) = regions::of_array(&shape) else {
+    if shape.is_empty() {
         return Err(Corrupt("the array has no dimensions"));
-    };
+    }
+    if regions::volume_of(&shape) != Some(values) {
+        return Err(Corrupt("the shape holds another number of values"));
+    }
+    Ok(shape)
+}
+
+fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed<'a>> {
+    let shape = shape(cursor, values)?;
+    let (inner, outer) = regions::of_array(&shape)?;
     if regions::volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
         return Err(Corrupt("the shape holds another number of values"));
     }
     Ok(Parsed::Array { inner, outer })
+}
+
+/// What a bit-packed stream begins with, and what follows.
+struct BitPacked<'a> {
+    info: Info,
+    shape: Vec<usize>,
+    rest: Cursor<'a>,
+}
+
+fn parse_bit_packed<'a>(
+    header: &Header,
+    mut cursor: Cursor<'a>,
+    most: usize,
+) -> Result<BitPacked<'a>> {
+    let values = cursor.number_to(most)?;
+    let shape = shape(&mut cursor, values)?;
+    let bound = bound(header, &mut cursor)?;
+    Ok(BitPacked {
+        info: Info {
+            value_size: header.value_size,
+            values,
+            bound,
+        },
+        shape,
+        rest: cursor,
+    })
+}
+
+fn decode_bit_packed<T: Element>(
+    header: &Header,
+    cursor: Cursor<'_>,
+    out: &mut [T],
+    workspace: &mut Workspace<T>,
+) -> Result<()> {
+    let BitPacked { info, shape, rest } = parse_bit_packed(header, cursor, out.len())?;
+    if info.values != out.len() || info.value_size != T::SIZE {
+        return Err(Corrupt("the stream holds another number or type of values"));
+    }
+    bitpack::decode(rest, &shape, info.bound, out, &mut workspace.packed)
 }
 
 fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a>> {
@@ -152,7 +203,7 @@ pub fn inspect(stream: &[u8]) -> Result<Info> {
     let mut cursor = Cursor::verified(stream)?;
     let header = Header::parse(&mut cursor)?;
     match header.mode {
-        Mode::BitPacked => bitpack::inspect(&header, cursor),
+        Mode::BitPacked => Ok(parse_bit_packed(&header, cursor, usize::MAX)?.info),
         Mode::EntropyCoded(coding) => Ok(parse(&header, cursor, coding, usize::MAX)?.info),
     }
 }
@@ -169,7 +220,7 @@ pub fn decode<T: Element>(
     let mut cursor = Cursor::verified(stream)?;
     let header = Header::parse(&mut cursor)?;
     let coding = match header.mode {
-        Mode::BitPacked => return bitpack::decode(&header, cursor, out, &mut workspace.packed),
+        Mode::BitPacked => return decode_bit_packed(&header, cursor, out, workspace),
         Mode::EntropyCoded(coding) => coding,
     };
     let mut parts = parse(&header, cursor, coding, out.len())?;
@@ -324,7 +375,7 @@ fn masks<'a, T: Element>(cursor: &mut Cursor<'a>, regions: usize) -> Result<(u64
 /// Regions being decoded.
 struct Job<'a, T> {
     decoder: Decoder<'a>,
-    levels: Vec<traversal::Level>,
+    levels: Vec<Level>,
     /// Whether points that are not there are gone over.
     bridged: bool,
     fill: u64,

@@ -5,21 +5,21 @@ use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks;
 use crate::domain::holes;
 use crate::domain::mask;
-use crate::domain::mask_pyramid::Validity;
 use crate::domain::regions::{self, Dense, Layout};
 use crate::domain::tree::{Cells, Kept};
 use crate::element::Element;
 use crate::entropy::bitio::write_number;
 use crate::entropy::rans::decode_table::DecodeTables;
+use crate::entropy::symbols::Symbols;
 use crate::entropy::tables::{Histogram, Tables};
 use crate::entropy::token_groups;
 use crate::error::Result;
 use crate::predict::context::Mixture;
+use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch};
-use crate::quantize::row_encoder::{Encoder, Symbols};
+use crate::quantize::row_encoder::Encoder;
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::{self, Plan};
-use crate::stream::tune::tune;
 use crc_fast::crc32_iscsi as crc32c;
 
 /// Levels of the longest walk.
@@ -35,52 +35,48 @@ pub struct Workspace<T> {
     pub(crate) packed: bitpack::Memory,
 }
 
-/// Encodes `values`, none of which will differ by more than `bound` (absolute; 0: not at all).
-///
-/// NaN, infinities and other values that cannot be predicted come back bit for bit. `plan` is what
-/// [`tune`] chose; `None` chooses for these values.
-///
-/// # Errors
-/// `Invalid` where the layout does not fit the values, or the bound is no finite number from 0 on.
-pub fn encode<T: Element>(
+/// Encodes values by a plan, into `out`, whose content is lost.
+pub(crate) fn encode_planned<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    plan: Option<Plan>,
-    workspace: &mut Workspace<T>,
-) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    encode_into(values, layout, bound, plan, workspace, &mut out)?;
-    Ok(out)
-}
-
-/// The same, into `out`, whose memory is used again and whose content is lost.
-///
-/// # Errors
-/// As [`encode`].
-pub fn encode_into<T: Element>(
-    values: &[T],
-    layout: &Layout<'_>,
-    bound: f64,
-    plan: Option<Plan>,
+    plan: Plan,
     workspace: &mut Workspace<T>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let plan = match plan {
-        Some(plan) => plan,
-        None => tune(values, layout, bound)?,
-    };
     if plan.is_packed()
         && let Layout::Array(shape) = layout
     {
         layout.check(values.len(), bound)?;
-        out.clear();
+        bit_packed_head::<T>(shape, values.len(), bound, out);
         if bitpack::encode(values, shape, bound, &mut workspace.packed, out) {
+            let checksum = crc32c(out);
+            out.extend_from_slice(&checksum.to_le_bytes());
             return Ok(());
         }
     }
     *out = walk(values, layout, bound, plan, workspace)?;
     Ok(())
+}
+
+/// Writes what a bit-packed stream begins with: the header, the shape, the bound unless it is 0.
+fn bit_packed_head<T: Element>(shape: &[usize], values: usize, bound: f64, out: &mut Vec<u8>) {
+    let header = Header {
+        value_size: T::SIZE,
+        arrangement: Arrangement::Array,
+        is_lossless: bound == 0.0,
+        is_masked: false,
+        mode: Mode::BitPacked,
+    };
+    out.clear();
+    out.reserve(bitpack::most_bytes(values * T::SIZE));
+    out.extend(header.to_bytes());
+    write_number(values as u64, out);
+    write_number(shape.len() as u64, out);
+    shape.iter().for_each(|n| write_number(*n as u64, out));
+    if bound > 0.0 {
+        out.extend_from_slice(&bound.to_le_bytes());
+    }
 }
 
 /// Encodes values by the walk.
@@ -448,7 +444,7 @@ mod tests {
                 let values: Vec<f64> = (0..count).map(value).collect();
                 let [mut one, mut two] = [Workspace::default(), Workspace::default()];
                 let layout = Layout::Array(&shape);
-                let stream = encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
+                let stream = crate::encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
                 crate::decode(&stream, &mut vec![0.0; count], &mut two).unwrap();
                 let phases = crate::domain::lattice::Phases::new(shape);
                 for (i, value) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {

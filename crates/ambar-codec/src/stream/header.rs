@@ -96,7 +96,10 @@ impl Header {
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let version = cursor.byte()?;
         if version != VERSION {
-            return Err(UnsupportedVersion(version));
+            return Err(UnsupportedVersion {
+                found: version,
+                supported: VERSION,
+            });
         }
         let value_size = match cursor.byte()? {
             1 => 4,

@@ -1,5 +1,6 @@
 //! Streams: the header, encoding and decoding, the settings and how they are tuned, and HDF5's packets.
 
+pub(crate) mod compress;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod header;

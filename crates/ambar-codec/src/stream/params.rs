@@ -2,7 +2,8 @@
 
 use crate::element::Element;
 use crate::predict::context::Mixture;
-use crate::predict::traversal::{Level, Rules};
+use crate::predict::row::Level;
+use crate::predict::traversal::Rules;
 use crate::stream::header::Contexts;
 
 /// How much tighter the bounds of coarser levels are: a factor for each level, and its limit.

@@ -4,7 +4,7 @@ use crate::domain::blocks;
 use crate::domain::regions::{Layout, volume};
 use crate::element::Element;
 use crate::error::Result;
-use crate::stream::encode::{Input, Workspace, encode, estimate};
+use crate::stream::encode::{Input, Workspace, encode_planned, estimate};
 use crate::stream::header::Contexts;
 use crate::stream::params::Plan;
 
@@ -110,8 +110,17 @@ pub fn tune_fast<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> R
     };
     let quick = tune(values, layout, bound)?.quick();
     let mut workspace = Workspace::default();
-    let packed = encode(values, layout, bound, Some(quick.packed()), &mut workspace)?;
-    let walked = encode(values, layout, bound, Some(quick), &mut workspace)?;
+    let (mut packed, mut walked) = (Vec::new(), Vec::new());
+    let with_packing = quick.packed();
+    encode_planned(
+        values,
+        layout,
+        bound,
+        with_packing,
+        &mut workspace,
+        &mut packed,
+    )?;
+    encode_planned(values, layout, bound, quick, &mut workspace, &mut walked)?;
     let is_worth = packed.len() as f64 <= WORTH * walked.len() as f64;
     Ok(if is_worth { quick.packed() } else { quick })
 }

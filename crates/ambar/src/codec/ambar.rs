@@ -145,7 +145,7 @@ pub(super) fn failed(error: ambar_codec::Error) -> Error {
         Corrupt(_) | ReservedBits(..) => {
             Error::corrupt(format!("{error}; restore the file from a copy"))
         }
-        UnsupportedVersion(_) => {
+        UnsupportedVersion { .. } => {
             Error::unsupported(format!("{error}; use a newer version of ambar"))
         }
     }

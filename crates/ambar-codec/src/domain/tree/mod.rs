@@ -1,6 +1,7 @@
 //! Leaf cells of trees: their places in a stream, and the regions in which they are predicted.
 
 mod neighbours;
+mod node;
 mod siblings;
 #[cfg(test)]
 mod tests;
@@ -10,8 +11,8 @@ pub(crate) use siblings::CellRegion;
 
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Invalid, Result};
+use node::{Node, Tree};
 use siblings::Collector;
-use topology::{Node, Tree};
 
 /// Levels between the coarsest and the finest cell, at most.
 const DEPTH: u32 = 42;

@@ -1,6 +1,6 @@
 //! What is known of the nodes around one that is met: those before it in z, y and x.
 
-use super::topology::{Node, REACH, Tree};
+use super::node::{Node, REACH, Tree};
 
 /// States of a node: not met, not there but a larger cell in its place, a cell, a node whose children all are
 /// cells; then records of nodes that are refined further.

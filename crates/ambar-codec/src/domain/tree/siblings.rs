@@ -1,6 +1,6 @@
 //! Cells by their parents, and the regions of a level in which they are predicted together.
 
-use super::topology::Node;
+use super::node::Node;
 use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::Phases;
 use crate::element::Element;

@@ -1,7 +1,8 @@
 //! Properties of cells: their places come back, and the bound holds wherever they lie.
 
+use super::node::{Node, Tree};
 use super::siblings::Collector;
-use super::topology::{self, Node, Tree};
+use super::topology;
 use super::{Cells, Coded};
 use crate::entropy::bitio::Cursor;
 use crate::stream::properties::{Random, check_kind, settings};

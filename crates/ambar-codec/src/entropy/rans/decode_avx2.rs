@@ -4,9 +4,9 @@
 //! Source of the method: F. Giesen, "Interleaved entropy coders" (arXiv:1402.3392), section 3.
 
 use crate::entropy::frequencies::{BITS, SLOTS};
-use crate::entropy::rans::WIDE_STATES;
 use crate::entropy::rans::decode_avx512;
 use crate::entropy::rans::decode_table::{NUMBERS, OfBins, Slots};
+use crate::entropy::rans::{WIDE_STATES, first_of};
 use crate::simd::dispatch::are_widest;
 use core::arch::x86_64::*;
 
@@ -178,15 +178,6 @@ unsafe fn some(
             some_by_eight(slots, tables, out, all, words)
         }
     }
-}
-
-/// The first of the bits that are set, so many at most.
-#[inline(always)]
-pub(crate) fn first_of(mut bits: u32, count: usize) -> u32 {
-    while bits.count_ones() as usize > count {
-        bits ^= 1 << bits.ilog2();
-    }
-    bits
 }
 
 /// As [`some`]: of the words, there are `count`, and zeros behind them.

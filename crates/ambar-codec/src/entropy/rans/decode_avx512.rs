@@ -1,9 +1,8 @@
 //! Decoding with 32 states, sixteen at once, where the processor has vectors of 512 bits.
 
 use crate::entropy::frequencies::{BITS, SLOTS};
-use crate::entropy::rans::WIDE_STATES;
-use crate::entropy::rans::decode_avx2::first_of;
 use crate::entropy::rans::decode_table::Slots;
+use crate::entropy::rans::{WIDE_STATES, first_of};
 use core::arch::x86_64::*;
 
 /// States of a vector.

@@ -1,8 +1,8 @@
 //! Tables of slots: which symbol a state stands for, and what the next state is made of.
 
+use crate::entropy::BINS;
 use crate::entropy::frequencies::{Frequencies, SLOTS};
 use crate::error::{Corrupt, Result};
-use crate::predict::context::BINS;
 
 /// A table for decoding: one word a slot with the symbol (8 bits), the slot's number among the symbol's
 /// (12 bits), the symbol's frequency (12 bits; at the top, where one shift gets it: the next state waits

@@ -6,8 +6,9 @@ use crate::domain::blocks::{REACH, key_of};
 use crate::domain::regions::{Layout, volume};
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Invalid, Result};
+use crate::stream::compress::encode as encode_stream;
 use crate::stream::decode::decode as decode_stream;
-use crate::stream::encode::{Workspace, encode as encode_stream};
+use crate::stream::encode::Workspace;
 
 /// The longest side of a unit block, and the fewest cells that are worth one.
 const SIDE: usize = 16;

@@ -11,7 +11,8 @@ use crate::domain::regions::{Layout, volume_of};
 use crate::element::Element;
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Invalid, Result, UnsupportedVersion};
-use crate::stream::encode::{Workspace, encode as encode_stream};
+use crate::stream::compress::encode as encode_stream;
+use crate::stream::encode::Workspace;
 use bytemuck::Pod;
 use crc_fast::crc32_iscsi as crc32c;
 
@@ -266,7 +267,10 @@ fn parse(packet: &[u8]) -> Result<Parts<'_>> {
     let mut rest = Cursor(body);
     let [version, form, code, flags] = [rest.byte()?, rest.byte()?, rest.byte()?, rest.byte()?];
     if version != VERSION || form > BYTES {
-        return Err(UnsupportedVersion(version));
+        return Err(UnsupportedVersion {
+            found: version,
+            supported: VERSION,
+        });
     }
     if flags & !BIG_ENDIAN != 0 {
         return Err(Corrupt("the chunk has flags that there are not"));

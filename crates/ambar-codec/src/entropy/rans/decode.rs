@@ -1,0 +1,363 @@
+//! Decoding symbols: state by state, or by vectors where there are 32 states and the processor has them.
+
+use crate::entropy::frequencies::{BITS, SLOTS};
+#[cfg(target_feature = "avx2")]
+use crate::entropy::rans::decode_avx2::{self, Words};
+use crate::entropy::rans::decode_table::{OfBins, Slots};
+use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
+use crate::error::{Corrupt, Result};
+
+/// Words are read seldom where there is less than a byte of them for so many symbols.
+const SELDOM: usize = 6;
+
+/// The states and what is left of the words.
+pub(crate) struct Decoder<'a> {
+    of_bins: &'a OfBins<'a>,
+    states: [u32; WIDE_STATES],
+    /// How many of the states there are.
+    lanes: usize,
+    words: &'a [u8],
+    position: usize,
+    /// Whether words are read seldom.
+    seldom: bool,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder of what [`EncodeTables::encode`](crate::entropy::rans::EncodeTables::encode) wrote, about `count` symbols, with `STATES` or
+    /// `WIDE_STATES` states.
+    pub(crate) fn new(
+        of_bins: &'a OfBins<'a>,
+        bytes: &'a [u8],
+        count: usize,
+        lanes: usize,
+    ) -> Result<Self> {
+        let (heads, words) = bytes
+            .split_at_checked(4 * lanes)
+            .ok_or(Corrupt("the coded symbols are cut short"))?;
+        let mut states = [LOWEST; WIDE_STATES];
+        for (state, head) in states.iter_mut().zip(heads.as_chunks::<4>().0) {
+            *state = u32::from_le_bytes(*head);
+        }
+        Ok(Self {
+            of_bins,
+            states,
+            lanes,
+            words,
+            position: 0,
+            seldom: words.len() < count / SELDOM,
+        })
+    }
+
+    /// Decodes one symbol for each of the first of `bins`.
+    ///
+    /// Where no words are left, states stay as they are: `finish` finds out whether they should.
+    pub(crate) fn decode(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        match self.lanes {
+            WIDE_STATES => self.decode_wide(bins, symbols),
+            _ => self.decode_with::<STATES>(bins, symbols),
+        }
+    }
+
+    /// Decodes symbols that are all of one bin.
+    pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
+        match self.lanes {
+            WIDE_STATES => self.decode_alike_wide(bin, symbols),
+            _ => self.decode_alike_with::<STATES>(bin, symbols),
+        }
+    }
+
+    #[cfg(target_feature = "avx2")]
+    fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        let mut words = self.words();
+        decode_avx2::decode(self.of_bins, (bins, symbols), &mut self.states, &mut words);
+        self.position = words.position;
+    }
+
+    #[cfg(target_feature = "avx2")]
+    fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
+        let mut words = self.words();
+        decode_avx2::decode_alike(self.of_bins, (bin, symbols), &mut self.states, &mut words);
+        self.position = words.position;
+    }
+
+    #[cfg(target_feature = "avx2")]
+    fn words(&self) -> Words<'a> {
+        Words {
+            words: self.words,
+            position: self.position,
+        }
+    }
+
+    #[cfg(not(target_feature = "avx2"))]
+    fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        self.decode_with::<WIDE_STATES>(bins, symbols);
+    }
+
+    #[cfg(not(target_feature = "avx2"))]
+    fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
+        self.decode_alike_with::<WIDE_STATES>(bin, symbols);
+    }
+
+    #[inline(always)]
+    fn decode_with<const N: usize>(&mut self, bins: &[u8], symbols: &mut [u8]) {
+        let (bins, last) = bins[..symbols.len()].as_chunks::<N>();
+        let (groups, rest) = symbols.as_chunks_mut();
+        let mut done = 0;
+        loop {
+            let sure = self.sure::<N>().min(groups.len() - done);
+            if sure == 0 {
+                break;
+            }
+            self.often(&bins[done..][..sure], &mut groups[done..][..sure]);
+            done += sure;
+        }
+        self.seldom(&bins[done..], &mut groups[done..]);
+        let of_bins = self.of_bins;
+        self.rest::<N>(rest, |k| of_bins.table(last[k]));
+    }
+
+    #[inline(always)]
+    fn decode_alike_with<const N: usize>(&mut self, bin: u8, symbols: &mut [u8]) {
+        let table = self.of_bins.table(bin);
+        let (groups, rest) = symbols.as_chunks_mut::<N>();
+        let mut done = 0;
+        loop {
+            let sure = self.sure::<N>().min(groups.len() - done);
+            if sure == 0 {
+                break;
+            }
+            self.often_alike(table, &mut groups[done..][..sure]);
+            done += sure;
+        }
+        self.seldom_alike(table, &mut groups[done..]);
+        self.rest::<N>(rest, |_| table);
+    }
+
+    /// Decodes symbols of less than a group.
+    #[inline(always)]
+    fn rest<const N: usize>(&mut self, symbols: &mut [u8], table: impl Fn(usize) -> &'a Slots) {
+        if symbols.is_empty() {
+            return;
+        }
+        for (k, out) in symbols.iter_mut().enumerate() {
+            (*out, self.states[k]) = next(table(k), self.states[k], self.words, &mut self.position);
+        }
+        // The next symbol belongs to the state behind the last one used.
+        self.states[..N].rotate_left(symbols.len());
+    }
+
+    /// Groups that are best decoded without a branch: those there are words for in any case, at most one
+    /// a state, where words are read often.
+    #[inline(always)]
+    fn sure<const N: usize>(&self) -> usize {
+        if self.seldom {
+            return 0;
+        }
+        self.words.len().saturating_sub(self.position) / (2 * N)
+    }
+
+    #[inline(never)]
+    fn seldom<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
+        let (of_bins, bins) = (self.of_bins, &bins[..groups.len()]);
+        self.with_branch(groups, |group, k| of_bins.table(bins[group][k]));
+    }
+
+    #[inline(never)]
+    fn seldom_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
+        self.with_branch(groups, |_, _| table);
+    }
+
+    #[inline(never)]
+    fn often<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
+        let (of_bins, bins) = (self.of_bins, &bins[..groups.len()]);
+        self.without_branch(groups, |group, k| of_bins.table(bins[group][k]));
+    }
+
+    #[inline(never)]
+    fn often_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
+        self.without_branch(groups, |_, _| table);
+    }
+
+    /// The first states.
+    #[inline(always)]
+    fn first_states<const N: usize>(&self) -> [u32; N] {
+        std::array::from_fn(|k| self.states[k])
+    }
+
+    /// Decodes groups where words are read seldom: the branch is mostly foreseen. `table` gives the
+    /// table of a group's symbol.
+    #[inline(always)]
+    fn with_branch<'t, const N: usize>(
+        &mut self,
+        groups: &mut [[u8; N]],
+        table: impl Fn(usize, usize) -> &'t Slots,
+    ) {
+        let (mut states, mut position) = (self.first_states::<N>(), self.position);
+        for (group, out) in groups.iter_mut().enumerate() {
+            for k in 0..N {
+                (out[k], states[k]) = next(table(group, k), states[k], self.words, &mut position);
+            }
+        }
+        self.states[..N].copy_from_slice(&states);
+        self.position = position;
+    }
+
+    /// Decodes groups that there are words for in any case.
+    #[inline(always)]
+    fn without_branch<'t, const N: usize>(
+        &mut self,
+        groups: &mut [[u8; N]],
+        table: impl Fn(usize, usize) -> &'t Slots,
+    ) {
+        assert!(groups.len() <= self.sure::<N>());
+        let mut states = self.first_states::<N>();
+        // SAFETY: the position is within the words, or at their end.
+        let mut position = unsafe { self.words.as_ptr().add(self.position) };
+        let begin = position;
+        for (group, out) in groups.iter_mut().enumerate() {
+            for four in 0..N / 4 {
+                // SAFETY: every four symbols move the position by 8 bytes at most, and there are so many
+                // for all of them.
+                let words = unsafe { position.cast::<[u8; 8]>().read() };
+                // All that the four may need, read before it is known how much they do.
+                let mut words = u64::from_le_bytes(words);
+                let mut used = 0;
+                for k in 4 * four..4 * four + 4 {
+                    let (symbol, state) = step(table(group, k), states[k]);
+                    out[k] = symbol;
+                    let short = state < LOWEST;
+                    let wide = state << 16 | u32::from(words as u16);
+                    states[k] = apart(if short { wide } else { state });
+                    words >>= 16 * u32::from(short);
+                    used += usize::from(short);
+                }
+                // SAFETY: as above.
+                position = unsafe { position.add(2 * used) };
+            }
+        }
+        self.states[..N].copy_from_slice(&states);
+        self.position += position as usize - begin as usize;
+    }
+
+    /// Checks that exactly all words were read, and that no state is above `LOWEST`, where the encoder began.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.position == self.words.len() && self.states.iter().all(|state| *state <= LOWEST) {
+            Ok(())
+        } else {
+            Err(Corrupt("the coded symbols end where they should not"))
+        }
+    }
+}
+
+/// A symbol, and the next state, which may lack a word.
+#[inline(always)]
+fn step(slots: &Slots, state: u32) -> (u8, u32) {
+    let entry = slots[state as usize % SLOTS];
+    let next = (entry >> 20).wrapping_mul(state >> BITS);
+    (entry as u8, next.wrapping_add(entry >> 8 & 0xfff))
+}
+
+/// A symbol, and the next state, with a word where it lacks one and there is one.
+#[inline(always)]
+fn next(slots: &Slots, state: u32, words: &[u8], position: &mut usize) -> (u8, u32) {
+    let (symbol, state) = step(slots, state);
+    if state >= LOWEST {
+        return (symbol, state);
+    }
+    match words.get(*position..).and_then(|words| words.first_chunk()) {
+        Some(word) => {
+            *position += 2;
+            (symbol, state << 16 | u32::from(u16::from_le_bytes(*word)))
+        }
+        None => (symbol, state),
+    }
+}
+
+/// The state, of which the compiler is to know no more than that: else it puts four states into a
+/// vector, and looking entries up for a vector is slower by half.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn apart(mut state: u32) -> u32 {
+    // SAFETY: there is no instruction.
+    unsafe {
+        core::arch::asm!("/* {0:e} */", inout(reg) state, options(pure, nomem, nostack, preserves_flags));
+    }
+    state
+}
+
+/// The state.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn apart(state: u32) -> u32 {
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entropy::frequencies::{Frequencies, normalise};
+    use crate::entropy::rans::EncodeTables;
+    use crate::entropy::rans::decode_table::DecodeTables;
+    use crate::simd::dispatch::narrowly;
+    use crate::stream::properties::Random;
+
+    /// Symbols that take few bits, and many, come back whatever pieces they are decoded in: with a
+    /// branch and without, of one bin and of several.
+    #[test]
+    fn symbols_come_back_in_pieces() {
+        come_back::<STATES>();
+        come_back::<WIDE_STATES>();
+        narrowly(come_back::<WIDE_STATES>);
+    }
+
+    fn come_back<const N: usize>() {
+        let cases = [(1, false), (12, false), (60, false), (1, true), (60, true)];
+        let lengths = [1, 7, 31, 40, 200, 1000, 5000];
+        let cases = cases
+            .iter()
+            .flat_map(|case| lengths.map(|length| (*case, length)));
+        for ((spread, alike), length) in cases {
+            let mut random = Random(spread);
+            let mut draw = |below: u64| random.next() % below;
+            let bins: Vec<u8> = (0..length)
+                .map(|_| if alike { 1 } else { draw(3) as u8 })
+                .collect();
+            let symbol = |bin: u8, draw: &mut dyn FnMut(u64) -> u64| {
+                let seldom = draw(20) == 0 || spread > 1;
+                (if seldom { draw(spread + 1) } else { 0 }) as u8 + bin
+            };
+            let symbols: Vec<u8> = bins.iter().map(|bin| symbol(*bin, &mut draw)).collect();
+            let mut counts = vec![vec![0; 64]; 2];
+            let of_bin = [0, 1, 1];
+            for (bin, symbol) in bins.iter().zip(&symbols) {
+                counts[usize::from(of_bin[usize::from(*bin)])][usize::from(*symbol)] += 1;
+            }
+            let contexts: Vec<Frequencies> = counts
+                .iter()
+                .map(|counts| match counts.iter().sum::<u32>() {
+                    0 => normalise(&[1]),
+                    _ => normalise(counts),
+                })
+                .collect();
+            let encoder = EncodeTables::new(&contexts);
+            let bytes = encoder.encode::<N>(&of_bin, &bins, &symbols);
+            let mut tables = DecodeTables::default();
+            tables.set(&contexts).unwrap();
+            let of_bins = tables.of_bins(&of_bin);
+            let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len(), N).unwrap();
+            assert!(length < 5000 || decoder.seldom == (spread == 1));
+            let (mut out, mut at) = (vec![0; symbols.len()], 0);
+            while at < out.len() {
+                let end = (at + 1 + (draw(70) as usize)).min(out.len());
+                if alike {
+                    decoder.decode_alike(1, &mut out[at..end]);
+                } else {
+                    decoder.decode(&bins[at..end], &mut out[at..end]);
+                }
+                at = end;
+            }
+            decoder.finish().unwrap();
+            assert!(out == symbols, "{N} {spread} {alike}");
+        }
+    }
+}

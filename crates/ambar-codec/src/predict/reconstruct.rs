@@ -1,0 +1,60 @@
+//! Values from predictions and tokens.
+
+use crate::element::Element;
+use crate::entropy::token::DIRECT;
+use crate::simd::LANES;
+use crate::simd::dispatch::vectorised;
+
+/// The value of a prediction and a token; where tokens may have raw bits (`RAW`), of one that does, the
+/// prediction.
+#[inline(always)]
+pub(crate) fn direct<T: Element, const RAW: bool>(prediction: T, token: u8, step: T) -> T {
+    let folded = i32::from(token);
+    let residual = T::from_i32(folded >> 1 ^ -(folded & 1)).times(step);
+    // Added to a number, even to -0, it leaves that number.
+    let nothing = T::from_f64(-0.0);
+    prediction.plus(if RAW && token >= DIRECT {
+        nothing
+    } else {
+        residual
+    })
+}
+
+vectorised! {
+    /// Makes values of predictions and tokens without raw bits, and says which bits these have.
+    pub(crate) fn add [T: Element] of [T] (
+        tokens: &[u8],
+        step: T,
+        predictions: &[T],
+        values: &mut [T],
+    ) -> u8 {
+        let n = values.len() / LANES * LANES;
+        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
+        for k in 0..n {
+            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+        }
+        tokens.iter().fold(0, |any, token| any | token)
+    }
+}
+
+vectorised! {
+    /// As [`add`], and marks too.
+    pub(crate) fn add_and_mark [T: Element] of [T] (
+        tokens: &[u8],
+        step: T,
+        predictions: &[T],
+        values: &mut [T],
+        marks: &mut [u8],
+    ) -> u8 {
+        let n = values.len() / LANES * LANES;
+        let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
+        let marks = &mut marks[..n];
+        for k in 0..n {
+            marks[k] = (tokens[k] + 1) >> 1;
+        }
+        for k in 0..n {
+            values[k] = direct::<T, false>(predictions[k], tokens[k], step);
+        }
+        tokens.iter().fold(0, |any, token| any | token)
+    }
+}
