@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import ambar
 from ambar import measures
-from ambar.bench.amr import cutting, peers, report, study
+from ambar.bench.amr import amric, cutting, peers, report, study
 from ambar.bench.amr.hierarchy import Box, load_levels
 from ambar.cli import app
 from amrex_plotfiles import smooth, steep, write_plotfile
@@ -38,6 +38,22 @@ def plotfile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(plotfile: Path) -> study.Study:
     return study.run_study(plotfile, bounds=[1e-2, 1e-4], keys=OWN, rounds=1)
+
+
+@pytest.mark.parametrize("scheme", amric.SCHEMES)
+def test_the_schemes_of_amric_hold_the_bound(scheme: str) -> None:
+    noise = np.random.default_rng(3).normal(size=(27, 8, 8, 8)) / 50
+    for dtype in ("float32", "float64"):
+        blocks = (np.sin(np.arange(27 * 512) / 90).reshape(noise.shape) + noise).astype(dtype)
+        stream = amric.encode(scheme, blocks, 1e-3)
+        assert len(stream) < blocks.nbytes / 2
+        decoded = amric.decode(scheme, stream, dtype, blocks.shape)
+        assert decoded.dtype == dtype
+        assert np.abs(decoded.astype("f8") - blocks).max() <= 1e-3
+    with pytest.raises(ambar.InvalidError, match="stream|body"):
+        amric.decode(scheme, stream[:-1], dtype, blocks.shape)
+    with pytest.raises(ambar.InvalidError, match="bound"):
+        amric.encode(scheme, blocks, -1.0)
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f4"])

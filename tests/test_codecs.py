@@ -217,19 +217,6 @@ def test_unit_blocks_come_back() -> None:
         _core.codec_encode(blocks, origins[::-1].copy(), 1e-2)
 
 
-@pytest.mark.parametrize(
-    "scheme", ["1d", "lorenzo-regression", "interpolation-linear", "interpolation-clustered"]
-)
-def test_schemes_of_amric_hold_the_bound(scheme: str) -> None:
-    for dtype in ("float32", "float64"):
-        blocks = field((27, 8, 8, 8), dtype)
-        stream = _core.amric_encode(scheme, blocks, 1e-3)
-        assert len(stream) < blocks.nbytes / 2
-        check(_core.amric_decode(scheme, stream, dtype, blocks.shape), blocks, 1e-3)
-    with pytest.raises(ambar.CorruptError):
-        _core.amric_decode(scheme, stream[:-1], dtype, blocks.shape)
-
-
 def corners(cells: int, width: int, dtype: str) -> np.ndarray:
     """Return rows of a mesh of sorts (cells, width), the last ones of any points."""
     rows = np.arange(cells)[:, None] // 2 + np.array([0, 1, 7, 20])[:width]

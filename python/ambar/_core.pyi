@@ -381,13 +381,6 @@ class CodecPlan:
 
     def quick(self) -> CodecPlan: ...
 
-def amric_decode(scheme: str, stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array: ...
-def amric_encode(scheme: str, blocks: _Array, bound: float) -> bytes:
-    """Encode unit blocks (n, u, u, u) as AMRIC does, or any array with the scheme "1d".
-
-    The others are "lorenzo-regression", "interpolation-linear" and "interpolation-clustered".
-    """
-
 class Amrex:
     """A plotfile of AMReX."""
 

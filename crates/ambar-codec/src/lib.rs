@@ -6,7 +6,6 @@
 //!
 //! No I/O, and no threads of its own.
 
-pub mod amric;
 mod bitpack;
 mod domain;
 mod element;

@@ -1,9 +1,8 @@
-//! The codec on single chunks, and the schemes that it is measured against.
+//! The codec on single chunks.
 
 use std::cell::RefCell;
 
 use ambar::{Column, DataType};
-use ambar_codec::amric::{self, Scheme};
 use ambar_codec::{Element, Error, Layout, Plan, Workspace};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,9 +24,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(codec_inspect, module)?)?;
     module.add_function(wrap_pyfunction!(encode_alone, module)?)?;
     module.add_function(wrap_pyfunction!(encode_alone_with, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_alone, module)?)?;
-    module.add_function(wrap_pyfunction!(amric_encode, module)?)?;
-    module.add_function(wrap_pyfunction!(amric_decode, module)?)
+    module.add_function(wrap_pyfunction!(decode_alone, module)?)
 }
 
 /// What the codec chose for values like those it was shown.
@@ -324,79 +321,6 @@ fn decode_alone(
     let (stored, values) = (encoded.bytes(), out.bytes_mut());
     py.detach(|| ambar::codec::decode_alone(codecs, &dtype, &shape, stored, values))
         .or_raise()
-}
-
-/// The scheme of this name.
-fn scheme(name: &str) -> PyResult<Scheme> {
-    Ok(match name {
-        "1d" => Scheme::OneDimensional,
-        "lorenzo-regression" => Scheme::LorenzoRegression,
-        "interpolation-linear" => Scheme::InterpolationLinear,
-        "interpolation-clustered" => Scheme::InterpolationClustered,
-        other => return Err(PyValueError::new_err(format!("no scheme {other:?}"))),
-    })
-}
-
-/// Encodes unit blocks (n, u, u, u), or for "1d" any array, in a scheme of AMRIC's.
-#[pyfunction]
-fn amric_encode<'py>(
-    py: Python<'py>,
-    scheme: &str,
-    blocks: &Bound<'py, PyAny>,
-    bound: f64,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let lent = Lent::new(blocks, false)?;
-    let scheme = self::scheme(scheme)?;
-    let side = side(scheme, lent.shape())?;
-    by_format!(lent, amric_values(py, &lent, scheme, side, bound))
-}
-
-fn amric_values<'py, T: Value>(
-    py: Python<'py>,
-    lent: &Lent,
-    scheme: Scheme,
-    side: usize,
-    bound: f64,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let values = values::<T>(lent)?;
-    let stream = told(py.detach(|| amric::encode(scheme, values, side, bound)))?;
-    Ok(PyBytes::new(py, &stream))
-}
-
-/// Decodes what `amric_encode` made.
-#[pyfunction]
-fn amric_decode<'py>(
-    py: Python<'py>,
-    scheme: &str,
-    stream: &Bound<'py, PyAny>,
-    dtype: &str,
-    shape: Vec<usize>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let stream = Stable::new(stream)?;
-    let stream = stream.bytes();
-    let scheme = self::scheme(scheme)?;
-    let side = side(scheme, &shape)?;
-    by_name!(dtype, amric_decoded(py, stream, scheme, side, shape))
-}
-
-fn amric_decoded<'py, T: Value>(
-    py: Python<'py>,
-    stream: &[u8],
-    scheme: Scheme,
-    side: usize,
-    shape: Vec<usize>,
-) -> PyResult<Bound<'py, PyAny>> {
-    decoded::<T>(py, shape, |out| amric::decode(scheme, stream, side, out))
-}
-
-fn side(scheme: Scheme, shape: &[usize]) -> PyResult<usize> {
-    match (scheme, shape) {
-        (Scheme::OneDimensional, _) => Ok(1),
-        (_, [_, z, y, x]) if z == y && y == x => Ok(*x),
-        _ => Err(PyValueError::new_err(format!(
-            "unit blocks have the shape (n, u, u, u), not {shape:?}"
-        ))),
-    }
 }
 
 fn count(shape: &[usize]) -> PyResult<usize> {

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from ambar import _core
-from ambar.bench.amr import cutting
+from ambar.bench.amr import amric, cutting
 from ambar.bench.amr.cutting import Piece
 from ambar.bench.amr.hierarchy import Hierarchy, Values
 
@@ -176,6 +176,11 @@ class AmrexRow(Method):
     key = "amrex-1d"
     scheme: ClassVar[str] = "1d"
 
+    @classmethod
+    def lacking(cls) -> list[str]:
+        """Return what is missing to build the schemes."""
+        return amric.lacking()
+
     def variants(self, hierarchy: Hierarchy, name: str) -> Iterator[Variant]:
         """Yield each level as a row, covered cells too."""
         pieces = [piece for level in hierarchy.levels for piece in cutting.row(level, name)]
@@ -183,12 +188,12 @@ class AmrexRow(Method):
 
     def compress(self, piece: Piece, bound: float, option: Any) -> bytes:  # noqa: ARG002
         """Return a level's stream."""
-        return _core.amric_encode(self.scheme, piece.values, bound)
+        return amric.encode(self.scheme, piece.values, bound)
 
     def decompress(self, packed: Any, piece: Piece) -> Values:
         """Return a level's values."""
         values = piece.values
-        return _core.amric_decode(self.scheme, packed, values.dtype.name, values.shape)
+        return amric.decode(self.scheme, packed, values.dtype.name, values.shape)
 
 
 class Amric(AmrexRow):

@@ -1,16 +1,16 @@
 //! One row in chunks, each predicted from the value before and coded on its own, as HDF5's filters
 //! see what AMReX writes.
 
-use super::quantise::{Decoding, Encoding, Residuals};
-use super::{read_body, write_body};
-use crate::element::Element;
-use crate::entropy::bitio::Cursor;
-use crate::error::Result;
+use crate::bytes::Cursor;
+use crate::quantizer::{Decoding, Encoding, Residuals};
+use crate::schemes::Result;
+use crate::schemes::{read_body, write_body};
+use crate::value::Value;
 
 /// Values of a chunk: AMReX's default.
 const CHUNK: usize = 1024;
 
-pub(super) fn encode<T: Element>(values: &[T], bound: f64, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn encode<T: Value>(values: &[T], bound: f64, out: &mut Vec<u8>) -> Result<()> {
     let mut decoded = [T::default(); CHUNK];
     for chunk in values.chunks(CHUNK) {
         let mut residuals = Encoding::new(chunk, bound);
@@ -22,7 +22,7 @@ pub(super) fn encode<T: Element>(values: &[T], bound: f64, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-pub(super) fn decode<T: Element>(cursor: &mut Cursor<'_>, bound: f64, out: &mut [T]) -> Result<()> {
+pub(crate) fn decode<T: Value>(cursor: &mut Cursor<'_>, bound: f64, out: &mut [T]) -> Result<()> {
     for chunk in out.chunks_mut(CHUNK) {
         let body = read_body(cursor, chunk.len())?;
         let mut residuals = Decoding::read::<T>(&mut Cursor(&body), chunk.len(), bound)?;
@@ -32,7 +32,7 @@ pub(super) fn decode<T: Element>(cursor: &mut Cursor<'_>, bound: f64, out: &mut 
     Ok(())
 }
 
-fn walk<T: Element>(residuals: &mut impl Residuals<T>, out: &mut [T]) {
+fn walk<T: Value>(residuals: &mut impl Residuals<T>, out: &mut [T]) {
     let mut last = 0.0;
     for (at, value) in out.iter_mut().enumerate() {
         *value = residuals.value(at, last);

@@ -1,23 +1,24 @@
-//! Residuals as whole multiples of twice the bound, or the value itself: SZ's linear quantiser.
+//! SZ's linear quantizer: residuals as multiples of twice the bound, or the value verbatim.
 
-use super::huffman;
-use crate::element::Element;
-use crate::entropy::bitio::{Cursor, write_number};
-use crate::error::{Corrupt, Result};
+use crate::bytes::{Cursor, write_number};
+use crate::huffman;
+use crate::schemes::{Error, Result};
+use crate::value::Value;
 
-/// Residuals lie below this many steps; the symbol of a residual of 0. Symbol 0: the value itself.
+/// Residuals are smaller than this number of steps. It is also the symbol of residual 0; symbol 0
+/// means that the value is stored verbatim.
 const RADIUS: f64 = 32768.0;
 
-/// What a walk asks for every value: the encoder knows it, the decoder reads it.
-pub(super) trait Residuals<T> {
-    /// The value number `at` as it will be decoded, where `predicted` was predicted.
+/// Source of decoded values: the encoder computes them, the decoder reads them.
+pub(crate) trait Residuals<T> {
+    /// The decoded value at index `at`, given its prediction.
     fn value(&mut self, at: usize, predicted: f64) -> T;
-    /// Sets the bound of the values from here on, at most the one at the beginning.
+    /// Sets the bound of the next values, which is at most the initial one.
     fn set_bound(&mut self, bound: f64);
 }
 
 #[inline(always)]
-fn sane(predicted: f64) -> f64 {
+fn finite_or_zero(predicted: f64) -> f64 {
     if predicted.is_finite() {
         predicted
     } else {
@@ -25,16 +26,16 @@ fn sane(predicted: f64) -> f64 {
     }
 }
 
-/// Residuals being made.
-pub(super) struct Encoding<'a, T> {
-    pub(super) values: &'a [T],
-    pub(super) bound: f64,
+/// Encodes residuals.
+pub(crate) struct Encoding<'a, T> {
+    pub(crate) values: &'a [T],
+    pub(crate) bound: f64,
     symbols: Vec<u16>,
     literals: Vec<u8>,
 }
 
-impl<'a, T: Element> Encoding<'a, T> {
-    pub(super) fn new(values: &'a [T], bound: f64) -> Self {
+impl<'a, T: Value> Encoding<'a, T> {
+    pub(crate) fn new(values: &'a [T], bound: f64) -> Self {
         Self {
             values,
             bound,
@@ -44,23 +45,23 @@ impl<'a, T: Element> Encoding<'a, T> {
     }
 
     /// The symbols so far.
-    pub(super) fn symbols(&self) -> &[u16] {
+    pub(crate) fn symbols(&self) -> &[u16] {
         &self.symbols
     }
 
     /// Appends literals and symbols.
-    pub(super) fn finish(&self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&self, out: &mut Vec<u8>) {
         write_number((self.literals.len() / T::SIZE) as u64, out);
         out.extend_from_slice(&self.literals);
         huffman::encode(&self.symbols, out);
     }
 }
 
-impl<T: Element> Residuals<T> for Encoding<'_, T> {
+impl<T: Value> Residuals<T> for Encoding<'_, T> {
     #[inline(always)]
     fn value(&mut self, at: usize, predicted: f64) -> T {
         let value = self.values[at];
-        let (exact, predicted) = (value.to_f64(), sane(predicted));
+        let (exact, predicted) = (value.to_f64(), finite_or_zero(predicted));
         let steps = ((exact - predicted) / (2.0 * self.bound)).round();
         if steps.abs() < RADIUS {
             let decoded = T::from_f64(predicted + steps * (2.0 * self.bound));
@@ -80,8 +81,8 @@ impl<T: Element> Residuals<T> for Encoding<'_, T> {
     }
 }
 
-/// Residuals being read.
-pub(super) struct Decoding<'a> {
+/// Decodes residuals.
+pub(crate) struct Decoding<'a> {
     bound: f64,
     symbols: std::vec::IntoIter<u16>,
     literals: &'a [u8],
@@ -90,7 +91,7 @@ pub(super) struct Decoding<'a> {
 
 impl<'a> Decoding<'a> {
     /// Reads what [`Encoding::finish`] wrote of `count` values.
-    pub(super) fn read<T: Element>(
+    pub(crate) fn read<T: Value>(
         cursor: &mut Cursor<'a>,
         count: usize,
         bound: f64,
@@ -99,7 +100,7 @@ impl<'a> Decoding<'a> {
         let literals = cursor.bytes(literals * T::SIZE)?;
         let symbols = huffman::decode(cursor, count)?.into_iter();
         if !cursor.0.is_empty() {
-            return Err(Corrupt("the stream goes on where it should end"));
+            return Err(Error(c"the stream has excess bytes"));
         }
         Ok(Self {
             bound,
@@ -109,16 +110,16 @@ impl<'a> Decoding<'a> {
         })
     }
 
-    /// Checks that all was read and nothing was lacking.
-    pub(super) fn finish(&self) -> Result<()> {
+    /// Checks that the stream held exactly the values that were read.
+    pub(crate) fn finish(&self) -> Result<()> {
         if self.short || !self.literals.is_empty() || !self.symbols.as_slice().is_empty() {
-            return Err(Corrupt("the stream holds another number of values"));
+            return Err(Error(c"the number of values in the stream differs"));
         }
         Ok(())
     }
 
     #[cold]
-    fn literal<T: Element>(&mut self) -> T {
+    fn literal<T: Value>(&mut self) -> T {
         let mut word = [0; 8];
         match self.literals.split_at_checked(T::SIZE) {
             Some((bytes, rest)) => {
@@ -131,14 +132,14 @@ impl<'a> Decoding<'a> {
     }
 }
 
-impl<T: Element> Residuals<T> for Decoding<'_> {
+impl<T: Value> Residuals<T> for Decoding<'_> {
     #[inline(always)]
     fn value(&mut self, _at: usize, predicted: f64) -> T {
         match self.symbols.next() {
             Some(0) => self.literal(),
             Some(symbol) => {
                 let steps = f64::from(symbol) - RADIUS;
-                T::from_f64(sane(predicted) + steps * (2.0 * self.bound))
+                T::from_f64(finite_or_zero(predicted) + steps * (2.0 * self.bound))
             }
             None => {
                 self.short = true;

@@ -1,4 +1,5 @@
-use super::*;
+use crate::schemes::{Scheme, decode, encode};
+use crate::value::Value;
 
 const SCHEMES: [Scheme; 4] = [
     Scheme::OneDimensional,
@@ -17,7 +18,7 @@ fn noise(seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// Blocks of a smooth field, each at a place of its own.
+/// Blocks of a smooth field at different positions.
 fn smooth(count: usize, side: usize) -> Vec<f64> {
     let mut values = Vec::new();
     for block in 0..count {
@@ -33,7 +34,7 @@ fn smooth(count: usize, side: usize) -> Vec<f64> {
     values
 }
 
-fn check<T: Element>(scheme: Scheme, values: &[T], side: usize, bound: f64) -> usize {
+fn check<T: Value>(scheme: Scheme, values: &[T], side: usize, bound: f64) -> usize {
     let stream = encode(scheme, values, side, bound).unwrap();
     let mut out = vec![T::default(); values.len()];
     decode(scheme, &stream, side, &mut out).unwrap();
@@ -49,7 +50,7 @@ fn check<T: Element>(scheme: Scheme, values: &[T], side: usize, bound: f64) -> u
 }
 
 #[test]
-fn values_come_back_within_the_bound() {
+fn values_are_restored_within_the_bound() {
     for scheme in SCHEMES {
         for (count, side) in [
             (0, 8),
@@ -72,7 +73,7 @@ fn values_come_back_within_the_bound() {
 }
 
 #[test]
-fn noise_and_values_of_every_kind_come_back() {
+fn noise_and_special_values_are_restored() {
     let mut random = noise(7);
     let mut values: Vec<f64> = (0..20 * 512).map(|_| random() - 0.5).collect();
     for (at, odd) in [
@@ -98,7 +99,7 @@ fn noise_and_values_of_every_kind_come_back() {
 }
 
 #[test]
-fn smooth_blocks_become_small() {
+fn smooth_blocks_compress_well() {
     let values = smooth(64, 16);
     let raw = 8 * values.len();
     let sizes = SCHEMES.map(|scheme| check(scheme, &values, 16, 1e-2));
@@ -110,7 +111,7 @@ fn smooth_blocks_become_small() {
 }
 
 #[test]
-fn damaged_streams_are_errors_or_other_values_but_never_a_panic() {
+fn damaged_streams_never_panic() {
     let values = smooth(9, 8);
     let mut random = noise(3);
     for scheme in SCHEMES {
@@ -134,7 +135,7 @@ fn damaged_streams_are_errors_or_other_values_but_never_a_panic() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_arguments_are_refused() {
     for scheme in &SCHEMES[1..] {
         assert!(encode(*scheme, &[0.0f64; 7], 2, 1.0).is_err());
         assert!(encode(*scheme, &[0.0f64; 8], 0, 1.0).is_err());

@@ -3,12 +3,12 @@
 //! Source: X. Liang et al., "Error-controlled lossy compression optimized for high compression ratios
 //! of scientific datasets" (Big Data 2018), for the regression and the choice between the two.
 
-use super::quantise::{Decoding, Encoding, Residuals};
-use crate::element::Element;
-use crate::entropy::bitio::{Cursor, write_number};
-use crate::error::{Corrupt, Result};
+use crate::bytes::{Cursor, write_number};
+use crate::quantizer::{Decoding, Encoding, Residuals};
+use crate::schemes::{Error, Result};
+use crate::value::Value;
 
-/// What Lorenzo's prediction from decoded values is worse by than from exact ones, in bounds.
+/// Extra error of Lorenzo prediction from decoded values instead of exact ones, in error bounds.
 const LORENZO_NOISE: f64 = 1.22;
 /// Parameters of a linear function: slopes in z, y, x, and its value at the first point.
 type Linear = [f64; 4];
@@ -20,7 +20,7 @@ fn inner_side(side: usize) -> usize {
 
 /// An inner block: its place in the unit block, its extent, and the unit block's first index.
 #[derive(Clone, Copy)]
-pub(super) struct Inner {
+pub(crate) struct Inner {
     unit: usize,
     side: usize,
     lo: [usize; 3],
@@ -37,8 +37,8 @@ impl Inner {
     }
 }
 
-/// What the walk asks: values, and which inner blocks are linear.
-pub(super) trait Blocks<T> {
+/// Source of values and block predictors: the encoder computes them, the decoder reads them.
+pub(crate) trait BlockCoder<T> {
     /// The linear function of a block; `None` for Lorenzo.
     fn linear(&mut self, block: &Inner) -> Option<Linear>;
     /// As [`Residuals::value`].
@@ -46,7 +46,7 @@ pub(super) trait Blocks<T> {
 }
 
 /// Visits all values: unit block by unit block, inner block by inner block.
-pub(super) fn walk<T: Element>(blocks: &mut impl Blocks<T>, side: usize, out: &mut [T]) {
+pub(crate) fn walk<T: Value>(blocks: &mut impl BlockCoder<T>, side: usize, out: &mut [T]) {
     let padded = side + 1;
     // A unit block with a plane of the same value before it in each dimension.
     let mut known = vec![0.0f64; padded * padded * padded];
@@ -118,9 +118,9 @@ fn parameter_bounds(bound: f64, side: usize) -> Linear {
     [slope, slope, slope, bound / 4.0]
 }
 
-/// The encoder's part: fits linear functions, chooses, quantises.
-pub(super) struct Fitting<'a, T> {
-    pub(super) residuals: Encoding<'a, T>,
+/// The encoder's coder: fits linear functions, chooses a predictor for each block, quantizes.
+pub(crate) struct ParameterWriter<'a, T> {
+    pub(crate) residuals: Encoding<'a, T>,
     bounds: Linear,
     /// Bits: 1 for a linear block.
     choices: Vec<u8>,
@@ -131,8 +131,8 @@ pub(super) struct Fitting<'a, T> {
     literals: Vec<f64>,
 }
 
-impl<'a, T: Element> Fitting<'a, T> {
-    pub(super) fn new(residuals: Encoding<'a, T>, side: usize) -> Self {
+impl<'a, T: Value> ParameterWriter<'a, T> {
+    pub(crate) fn new(residuals: Encoding<'a, T>, side: usize) -> Self {
         let bounds = parameter_bounds(residuals.bound, side);
         Self {
             residuals,
@@ -146,14 +146,14 @@ impl<'a, T: Element> Fitting<'a, T> {
     }
 
     /// The choices and parameters, as bytes.
-    pub(super) fn parameters(&self) -> Vec<u8> {
+    pub(crate) fn parameters(&self) -> Vec<u8> {
         let mut out = self.choices.clone();
         write_number(self.steps.len() as u64, &mut out);
         write_number(self.literals.len() as u64, &mut out);
         for literal in &self.literals {
             out.extend_from_slice(&literal.to_le_bytes());
         }
-        super::huffman::encode(&self.steps, &mut out);
+        crate::huffman::encode(&self.steps, &mut out);
         out
     }
 
@@ -214,7 +214,7 @@ impl<'a, T: Element> Fitting<'a, T> {
     }
 
     /// The parameters as they will be decoded.
-    fn quantise(&mut self, linear: &Linear) -> Linear {
+    fn quantize(&mut self, linear: &Linear) -> Linear {
         let mut decoded = [0.0; 4];
         for d in 0..4 {
             let step = 2.0 * self.bounds[d];
@@ -233,7 +233,7 @@ impl<'a, T: Element> Fitting<'a, T> {
     }
 }
 
-impl<T: Element> Blocks<T> for Fitting<'_, T> {
+impl<T: Value> BlockCoder<T> for ParameterWriter<'_, T> {
     fn linear(&mut self, block: &Inner) -> Option<Linear> {
         if !block.can_be_linear() {
             return None;
@@ -247,7 +247,7 @@ impl<T: Element> Blocks<T> for Fitting<'_, T> {
             *bits |= u8::from(chosen) << (self.blocks % 8);
         }
         self.blocks += 1;
-        chosen.then(|| self.quantise(&linear))
+        chosen.then(|| self.quantize(&linear))
     }
 
     #[inline(always)]
@@ -256,9 +256,9 @@ impl<T: Element> Blocks<T> for Fitting<'_, T> {
     }
 }
 
-/// The decoder's part: what the stream says.
-pub(super) struct Told<'a> {
-    pub(super) residuals: Option<Decoding<'a>>,
+/// The decoder's coder: reads predictors and residuals from the stream.
+pub(crate) struct ParameterReader<'a> {
+    pub(crate) residuals: Option<Decoding<'a>>,
     bounds: Linear,
     choices: &'a [u8],
     blocks: usize,
@@ -268,9 +268,9 @@ pub(super) struct Told<'a> {
     short: bool,
 }
 
-impl<'a> Told<'a> {
-    /// Reads what [`Fitting::parameters`] wrote of `values` values.
-    pub(super) fn read(
+impl<'a> ParameterReader<'a> {
+    /// Reads what [`ParameterWriter::parameters`] wrote of `values` values.
+    pub(crate) fn read(
         cursor: &mut Cursor<'a>,
         values: usize,
         side: usize,
@@ -287,7 +287,7 @@ impl<'a> Told<'a> {
         let literals: Vec<f64> = (0..literals)
             .map(|_| cursor.word().map(f64::from_bits))
             .collect::<Result<_>>()?;
-        let steps = super::huffman::decode(cursor, count)?;
+        let steps = crate::huffman::decode(cursor, count)?;
         Ok(Self {
             residuals: None,
             bounds: parameter_bounds(bound, side),
@@ -300,16 +300,18 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// Checks that all was read and nothing was lacking.
-    pub(super) fn finish(&self) -> Result<()> {
+    /// Checks that the stream held exactly the parameters and residuals that were read.
+    pub(crate) fn finish(&self) -> Result<()> {
         if self.short || !self.steps.as_slice().is_empty() || !self.literals.as_slice().is_empty() {
-            return Err(Corrupt("the stream holds another number of parameters"));
+            return Err(Error(
+                c"the number of parameters differs from that of linear blocks",
+            ));
         }
         self.residuals.as_ref().map_or(Ok(()), Decoding::finish)
     }
 }
 
-impl<T: Element> Blocks<T> for Told<'_> {
+impl<T: Value> BlockCoder<T> for ParameterReader<'_> {
     fn linear(&mut self, block: &Inner) -> Option<Linear> {
         if !block.can_be_linear() {
             return None;
@@ -321,7 +323,7 @@ impl<T: Element> Blocks<T> for Told<'_> {
             return None;
         }
         for d in 0..4 {
-            let told = match self.steps.next() {
+            let parameter = match self.steps.next() {
                 Some(0) => self.literals.next(),
                 Some(symbol) => {
                     let steps = f64::from(symbol) - 32768.0;
@@ -329,8 +331,8 @@ impl<T: Element> Blocks<T> for Told<'_> {
                 }
                 None => None,
             };
-            self.short |= told.is_none();
-            self.last[d] = told.unwrap_or(0.0);
+            self.short |= parameter.is_none();
+            self.last[d] = parameter.unwrap_or(0.0);
         }
         Some(self.last)
     }

@@ -1,31 +1,31 @@
-//! SZ's interpolation: level by level, one dimension after the other, linear or cubic.
+//! SZ's multilevel interpolation: level by level, one dimension after the other, linear or cubic.
 //!
 //! Source: K. Zhao et al., "Optimizing error-bounded lossy compression for scientific data by dynamic
 //! spline interpolation" (ICDE 2021).
 
-use super::huffman;
-use super::quantise::{Encoding, Residuals};
-use crate::element::Element;
+use crate::huffman;
+use crate::quantizer::{Encoding, Residuals};
+use crate::value::Value;
 
-/// Levels from this on, the finest is 1, have half the bound.
+/// Levels from this one on have half the bound; the finest level is 1.
 const TIGHTER_FROM: u32 = 3;
-/// Side of the part of an array that settings are tried on.
+/// Side of the sample on which settings are tried.
 const SAMPLE: usize = 48;
 
-/// What is chosen for an array.
+/// The interpolation chosen for an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     cubic: bool,
-    /// x comes first, not z.
+    /// Whether the dimensions are traversed from x to z.
     reversed: bool,
 }
 
 impl Settings {
-    pub(super) fn to_byte(self) -> u8 {
+    pub(crate) fn to_byte(self) -> u8 {
         u8::from(self.cubic) | u8::from(self.reversed) << 1
     }
 
-    pub(super) fn from_byte(byte: u8) -> Self {
+    pub(crate) fn from_byte(byte: u8) -> Self {
         Self {
             cubic: byte & 1 == 1,
             reversed: byte & 2 == 2,
@@ -34,7 +34,7 @@ impl Settings {
 }
 
 /// The settings that make the middle of an array smallest.
-pub(super) fn choose<T: Element>(values: &[T], shape: [usize; 3], bound: f64) -> Settings {
+pub(crate) fn choose<T: Value>(values: &[T], shape: [usize; 3], bound: f64) -> Settings {
     let (sample, sides) = middle(values, shape);
     let mut best = (usize::MAX, Settings::from_byte(0));
     for byte in 0..4 {
@@ -51,7 +51,7 @@ pub(super) fn choose<T: Element>(values: &[T], shape: [usize; 3], bound: f64) ->
     best.1
 }
 
-fn middle<T: Element>(values: &[T], shape: [usize; 3]) -> (Vec<T>, [usize; 3]) {
+fn middle<T: Value>(values: &[T], shape: [usize; 3]) -> (Vec<T>, [usize; 3]) {
     let sides = shape.map(|n| n.min(SAMPLE));
     let lo: [usize; 3] = std::array::from_fn(|d| (shape[d] - sides[d]) / 2);
     let mut sample = Vec::with_capacity(sides.iter().product());
@@ -65,7 +65,7 @@ fn middle<T: Element>(values: &[T], shape: [usize; 3]) -> (Vec<T>, [usize; 3]) {
 }
 
 /// Visits all values of an array, from its coarsest level to the finest.
-pub(super) fn walk<T: Element>(
+pub(crate) fn walk<T: Value>(
     residuals: &mut impl Residuals<T>,
     shape: [usize; 3],
     bound: f64,
@@ -120,7 +120,7 @@ struct Pass {
 }
 
 impl Pass {
-    fn run<T: Element>(&self, residuals: &mut impl Residuals<T>, out: &mut [T]) {
+    fn run<T: Value>(&self, residuals: &mut impl Residuals<T>, out: &mut [T]) {
         let [_, ny, nx] = self.shape;
         let stride = [ny * nx, nx, 1][self.axis];
         let axis = |d: usize| {
@@ -140,7 +140,7 @@ impl Pass {
 
     /// Predicts the point at index `along` of the axis from known ones at odd distances of `half`.
     #[inline(always)]
-    fn predict<T: Element>(&self, known: &[T], at: usize, stride: usize, along: usize) -> f64 {
+    fn predict<T: Value>(&self, known: &[T], at: usize, stride: usize, along: usize) -> f64 {
         let (half, n) = (self.half, self.shape[self.axis]);
         let before = |k: usize| known[at - k * half * stride].to_f64();
         let after = |k: usize| known[at + k * half * stride].to_f64();

@@ -1,20 +1,20 @@
-//! A canonical Huffman code over 16-bit symbols, its table in front of what it encodes.
+//! A canonical Huffman code over 16-bit symbols, preceded by its table.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::entropy::bitio::{Cursor, write_number};
-use crate::error::{Corrupt, Result};
+use crate::bytes::{Cursor, write_number};
+use crate::schemes::{Error, Result};
 
 /// Bits of the longest code.
 const LONGEST: usize = 32;
-/// Bits of codes that are decoded by one look into a table.
+/// Codes of at most this number of bits are decoded with one table lookup.
 const QUICK: u32 = 12;
 /// Bytes of the largest table of lengths.
-pub(super) const LARGEST_TABLE: usize = 4 << 16;
+pub(crate) const LARGEST_TABLE: usize = 4 << 16;
 
 /// Appends the table, the length of the codes in bytes, and the codes of `symbols`.
-pub(super) fn encode(symbols: &[u16], out: &mut Vec<u8>) {
+pub(crate) fn encode(symbols: &[u16], out: &mut Vec<u8>) {
     let mut counts = vec![0u64; 1 << 16];
     for symbol in symbols {
         counts[usize::from(*symbol)] += 1;
@@ -113,13 +113,13 @@ fn canonical(table: &[(u16, usize)]) -> Vec<(u16, usize, u64)> {
 }
 
 /// Decodes `count` symbols.
-pub(super) fn decode(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<u16>> {
+pub(crate) fn decode(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<u16>> {
     let table = read_table(cursor)?;
     let length = cursor.number_to(cursor.0.len())?;
     let bytes = cursor.bytes(length)?;
     match table[..] {
         [] if count == 0 => return Ok(Vec::new()),
-        [] => return Err(Corrupt("there is no code")),
+        [] => return Err(Error(c"the code table is empty")),
         [(symbol, _)] => return Ok(vec![symbol; count]),
         _ => {}
     }
@@ -141,7 +141,7 @@ fn read_table(cursor: &mut Cursor<'_>) -> Result<Vec<(u16, usize)>> {
         let gap = cursor.number_to(1 << 16)?;
         last += gap;
         if last >= 1 << 16 || (number > 0 && gap == 0) {
-            return Err(Corrupt("the symbols of a code are in no order"));
+            return Err(Error(c"the symbols of the code table are not ascending"));
         }
         symbols.push(last as u16);
     }
@@ -166,12 +166,14 @@ impl Decoder {
         let mut space = 0u64;
         for (_, length) in table {
             if !(1..=LONGEST).contains(length) {
-                return Err(Corrupt("a code is too long"));
+                return Err(Error(c"a code length is not between 1 and 32"));
             }
             space += 1 << (LONGEST - length);
         }
         if space != 1 << LONGEST {
-            return Err(Corrupt("the lengths are those of no code"));
+            return Err(Error(
+                c"the code lengths are not those of a complete prefix code",
+            ));
         }
         let codes = canonical(table);
         let mut quick = vec![(0, 0); 1 << QUICK];
@@ -224,11 +226,11 @@ impl Decoder {
                 return Ok(self.symbols[at as usize]);
             }
         }
-        Err(Corrupt("bits are no code"))
+        Err(Error(c"invalid code"))
     }
 }
 
-/// Bits, the first lowest; zeros behind the end.
+/// A bit reader, lowest bit first; it reads zeros after the end.
 struct Bits<'a> {
     bytes: &'a [u8],
     next: usize,
@@ -246,7 +248,7 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Makes sure of 32 bits.
+    /// Ensures that at least 32 bits are loaded.
     #[inline(always)]
     fn fill(&mut self) {
         if self.filled < 32 {
@@ -275,13 +277,13 @@ impl<'a> Bits<'a> {
         self.filled -= width;
     }
 
-    /// Checks that what was read ends where the bytes do.
+    /// Checks that all bytes were read.
     fn finish(&self) -> Result<()> {
         let read = 8 * self.next - self.filled as usize;
         if read.div_ceil(8) == self.bytes.len() {
             Ok(())
         } else {
-            Err(Corrupt("the codes end where they should not"))
+            Err(Error(c"the codes have another length than stated"))
         }
     }
 }
