@@ -1,0 +1,120 @@
+"""Decodes streams of the codec `ambar` (format.md, chapters 7 and 10)."""
+
+import numpy as np
+
+from . import packed, regions, tree
+from .bits import Reader, UnsupportedError, check, sealed
+from .entropy import ESCAPE_BASE, RawBits, Symbols, Tokens, read_tables
+from .walk import LEVELS, PLANES, Walk
+
+ARRAY, BLOCKS, CELLS = 0, 1, 2
+
+
+def read_header(data: bytes) -> dict:
+    """Return the fields of a stream's header of four bytes (7.1)."""
+    check(len(data) >= 4, "a stream of less than four bytes")
+    version, kind, content, mode = data[:4]
+    if version != 1:
+        raise UnsupportedError(f"a stream of version {version}; this reads version 1")
+    check(kind in (1, 2), f"type {kind}; expected 1 or 2")
+    header = {
+        "version": version,
+        "dtype": "float32" if kind == 1 else "float64",
+        "layout": content & 3,
+        "lossless": bool(content & 4),
+        "masked": bool(content & 8),
+        "contexts": mode & 3,
+        "predicted_holes": bool(mode & 4),
+        "group": (mode >> 3 & 3) + 1,
+        "states": 32 if mode & 32 else 8,
+    }
+    lossless, masked, contexts = header["lossless"], header["masked"], header["contexts"]
+    check(content >> 4 == 0 and mode >> 6 == 0, "reserved bits are set")
+    check(header["layout"] <= CELLS, "a layout that does not exist")
+    check(contexts or (mode == 0 and content & ~4 == 0), "fields that exclude each other")
+    check(not (contexts == PLANES and lossless), "planes without loss")
+    check(header["group"] == 1 or contexts == LEVELS, "groups without contexts of levels")
+    holes = header["layout"] == BLOCKS and not lossless and not masked and contexts in (1, 3)
+    check(holes or not header["predicted_holes"], "predicted holes where none can be")
+    return header
+
+
+def decode(data: bytes) -> np.ndarray:
+    """Return the values of one stream, in one dimension.
+
+    Raises
+    ------
+    ValueError
+        If the stream is damaged, or of another version.
+    """
+    header = read_header(data)
+    reader = Reader(sealed(data))
+    reader.take(4)
+    try:
+        with np.errstate(all="ignore"):
+            if not header["contexts"]:
+                return packed.decode(reader, header)
+            return _decode_coded(reader, header)
+    except (IndexError, OverflowError, MemoryError) as error:
+        raise ValueError(f"a damaged stream: {error}") from error
+
+
+def _decode_coded(reader: Reader, header: dict) -> np.ndarray:
+    """Decode an entropy-coded stream."""
+    dtype, count = np.dtype(header["dtype"]), reader.number()
+    places = _read_regions(reader, header, count)
+    bound = 0.0 if header["lossless"] else reader.unpack("d")
+    check(header["lossless"] or 0 < bound < np.inf, "a bound that is not above 0 and finite")
+    shift = reader.unpack("B") if header["lossless"] else 0
+    check(shift < 8 * dtype.itemsize, "a shift beyond the bits of the type")
+    plan = reader.unpack("B")
+    check(plan < 64, "reserved bits of the plan are set")
+    if count == 0:
+        return np.zeros(0, dtype)
+    out = np.zeros(count, dtype)
+    blocks = [index >= 0 for index in places]
+    if header["masked"]:
+        out[:] = np.frombuffer(reader.take(dtype.itemsize), dtype)
+        places = [regions.read_mask(reader, index) for index in places]
+    group = header["group"]
+    groups = []
+    if group > 1:
+        groups = read_tables(reader.unpack("B"), reader.section(), ESCAPE_BASE[group] ** group)
+    tables = read_tables(reader.unpack("B"), reader.section(), 136)
+    data = reader.section()
+    raw = RawBits(reader.section())
+    reader.end()
+    symbols = Symbols(data, header["states"]) if tables else None
+    walk = Walk(out, Tokens(tables, groups, group, symbols, raw), header["contexts"], bound, shift,
+                plan)  # fmt: skip
+    for index, _ in zip(places, blocks, strict=True):
+        coded = index >= 0
+        if header["predicted_holes"]:
+            coded |= regions.edges(coded, header["side"])
+        walk.region(index, coded, header["predicted_holes"])
+    raw.end()
+    if symbols:
+        symbols.end()
+    return out
+
+
+def _read_regions(reader: Reader, header: dict, count: int) -> list[np.ndarray]:
+    if header["layout"] == ARRAY:
+        shape = read_shape(reader, count)
+        return regions.of_array(shape)
+    if header["layout"] == CELLS:
+        return tree.read_regions(reader, count)
+    side = header["side"] = [reader.number() for _ in range(3)]
+    size = side[0] * side[1] * side[2]
+    check(size and count % size == 0, "values that are no blocks")
+    places = regions.read_places(reader.section(), count // size)
+    return regions.of_blocks(places, side, 0.4 if header["contexts"] == 2 else 0.7)
+
+
+def read_shape(reader: Reader, count: int) -> list[int]:
+    """Return the shape of an array of `count` values."""
+    dimensions = reader.number()
+    check(1 <= dimensions <= 4, "a number of dimensions that does not exist")
+    shape = [reader.number() for _ in range(dimensions)]
+    check(np.prod(shape, dtype=object) == count, "another number of values than the shape has")
+    return shape

@@ -1,0 +1,1 @@
+def read_regions(reader, count): raise ValueError("cells")
