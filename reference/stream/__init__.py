@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import packed, regions, tree
+from . import packed, regions, simplices, tree
 from .bits import Reader, UnsupportedError, check, sealed
 from .entropy import ESCAPE_BASE, RawBits, Symbols, Tokens, read_tables
 from .walk import LEVELS, PLANES, Walk
