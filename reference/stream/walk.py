@@ -231,7 +231,7 @@ def add(sums: list[np.ndarray], where, value, bend) -> None:
     total, count, bends, low, high = sums
     first = where & (count == 0)
     sums[:] = (
-        np.where(where, total + value, total),
+        np.where(first, value, np.where(where, total + value, total)),
         count + where,
         np.where(where, bends + bend, bends),
         np.where(first | (where & (value < low)), value, low),
