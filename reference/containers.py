@@ -20,9 +20,7 @@ LOCAL = struct.pack("<4sHHHIIIIHH5sHH", b"PK\3\4", 20, 0x800, 0, 0x210000, zlib.
                     119, 5, 1501, b"ambar", 0x6D61, 1497)  # fmt: skip
 SLOTS = (512, 1024)
 TRAILER = 186
-COMMENT = re.compile(
-    rb"ambar 001 commit (\d{20}) tail (\d{20}) crc32c ([0-9a-f]{8}) ([0-9a-f]{8})"
-)
+COMMENT = re.compile(rb"ambar 001 commit (\d{20}) tail (\d{20}) crc32c ([0-9a-f]{8}) ([0-9a-f]{8})")
 
 
 class Entry(NamedTuple):
@@ -284,8 +282,8 @@ def _read_list(path: Path, text: bytes):
     body += b"\n"
     check(text.endswith(b"\n") and last == b"crc32c %08x" % crc32c(body), "the list is damaged")
     head, *lines = body.decode().removesuffix("\n").split("\n")
-    match = re.fullmatch(r"ambar directory (\d{3}) commit (\d+) next (\d+) entries (\d+) removed (\d+)",
-                         head, re.ASCII)  # fmt: skip
+    form = r"ambar directory (\d{3}) commit (\d+) next (\d+) entries (\d+) removed (\d+)"
+    match = re.fullmatch(form, head, re.ASCII)
     check(match, "the first line of the list is damaged")
     version, commit, following, entries, removed = map(int, match.groups())
     if version > 1:

@@ -7,11 +7,12 @@ from itertools import product
 
 import numcodecs
 import numpy as np
-import stream
 from containers import Container
 from hierarchy import Array, named
 from pcodec import standalone
-from stream.bits import DamagedError, UnsupportedError, check, sealed
+from stream import decode as decode_stream
+from stream import simplices
+from stream.bits import DamagedError, UnsupportedError, check, sealed, unzip
 
 ABSENT = (2**64 - 1, 2**64 - 1)
 
@@ -29,7 +30,7 @@ def read_values(container: Container, path: str, array: Array, complete: bool) -
     chunk = tuple(shard.get("chunk_shape", ())) if sharded else array.chunk
     if sharded:
         check(len(array.codecs) == 1 and len(chunk) == len(array.chunk), "codecs beside shards")
-        check(all(type(c) is int and 0 < c and n % c == 0 for n, c in zip(array.chunk, chunk)),
+        check(all(type(c) is int and c > 0 and n % c == 0 for n, c in zip(array.chunk, chunk)),
               "shards that are not made of whole chunks")  # fmt: skip
     codecs = [named(c) for c in shard.get("codecs", [])] if sharded else array.codecs
     for place in product(*(range(-(-n // c)) for n, c in zip(array.shape, array.chunk))):
@@ -107,8 +108,8 @@ def decode(data: bytes, codecs: list[tuple[str, dict]], array: Array, shape) -> 
                 raise UnsupportedError("`numcodecs.delta` of another type than the array's")
     check(chain, "no codec makes bytes")
     (name, configuration), count = chain[0], math.prod(shape)
-    for later, settings in reversed(chain[1:]):
-        data = _decode_bytes(later, settings, data)
+    for later, _ in reversed(chain[1:]):
+        data = _decode_bytes(later, data)
     values = _decode_values(name, configuration, data, array, count).reshape(shape)
     for earlier, settings in reversed(before):
         if earlier == "transpose":
@@ -118,13 +119,13 @@ def decode(data: bytes, codecs: list[tuple[str, dict]], array: Array, shape) -> 
     return values
 
 
-def _decode_bytes(name: str, configuration: dict, data: bytes) -> bytes:
+def _decode_bytes(name: str, data: bytes) -> bytes:
     """Undo a codec that makes bytes of bytes."""
     if name == "crc32c":
         return sealed(data)
     try:
         if name == "zstd":
-            return numcodecs.Zstd().decode(data)
+            return unzip(data)
         if name == "blosc":
             check(len(data) >= 16 and int.from_bytes(data[12:16], "little") == len(data),
                   "a blosc buffer whose header does not fit its length")  # fmt: skip
@@ -151,9 +152,9 @@ def _decode_values(name: str, configuration: dict, data: bytes, array: Array, co
         except RuntimeError as error:
             raise DamagedError(f"pcodec: {error}") from error
     elif name == "ambar" and dtype.kind == "f":
-        values = stream.decode(data)
+        values = decode_stream(data, count)
     elif name == "ambar.simplices" and dtype.kind in "iu":
-        values = stream.simplices.decode(data).view(dtype)
+        values = simplices.decode(data, count).view(dtype)
     else:
         raise UnsupportedError(f"the codec {name!r} for {dtype}")
     check(values is not None and values.size == count, "another number of values than the chunk's")

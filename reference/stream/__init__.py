@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from . import packed, regions, simplices, tree
-from .bits import Reader, UnsupportedError, check, sealed
+from . import packed, regions, tree
+from .bits import DamagedError, Reader, UnsupportedError, check, sealed
 from .entropy import ESCAPE_BASE, RawBits, Symbols, Tokens, read_tables
 from .walk import LEVELS, PLANES, Walk
 
@@ -39,8 +39,10 @@ def read_header(data: bytes) -> dict:
     return header
 
 
-def decode(data: bytes) -> np.ndarray:
+def decode(data: bytes, expected: int | None = None) -> np.ndarray:
     """Return the values of one stream, in one dimension.
+
+    `expected` is their number, if the caller knows it: no more memory is asked for.
 
     Raises
     ------
@@ -52,16 +54,18 @@ def decode(data: bytes) -> np.ndarray:
     reader.take(4)
     try:
         with np.errstate(all="ignore"):
+            count = reader.number()
+            check(expected in (None, count), f"{count} values; expected {expected}")
             if not header["contexts"]:
-                return packed.decode(reader, header)
-            return _decode_coded(reader, header)
-    except (IndexError, OverflowError, MemoryError) as error:
-        raise ValueError(f"a damaged stream: {error}") from error
+                return packed.decode(reader, header, read_shape(reader, count))
+            return _decode_coded(reader, header, count)
+    except (LookupError, ArithmeticError, MemoryError) as error:
+        raise DamagedError(f"a damaged stream: {error}") from error
 
 
-def _decode_coded(reader: Reader, header: dict) -> np.ndarray:
+def _decode_coded(reader: Reader, header: dict, count: int) -> np.ndarray:
     """Decode an entropy-coded stream."""
-    dtype, count = np.dtype(header["dtype"]), reader.number()
+    dtype = np.dtype(header["dtype"])
     places = _read_regions(reader, header, count)
     bound = 0.0 if header["lossless"] else reader.unpack("d")
     check(header["lossless"] or 0 < bound < np.inf, "a bound that is not above 0 and finite")
@@ -72,7 +76,6 @@ def _decode_coded(reader: Reader, header: dict) -> np.ndarray:
     if count == 0:
         return np.zeros(0, dtype)
     out = np.zeros(count, dtype)
-    blocks = [index >= 0 for index in places]
     if header["masked"]:
         out[:] = np.frombuffer(reader.take(dtype.itemsize), dtype)
         places = [regions.read_mask(reader, index) for index in places]
@@ -87,7 +90,7 @@ def _decode_coded(reader: Reader, header: dict) -> np.ndarray:
     symbols = Symbols(data, header["states"]) if tables else None
     walk = Walk(out, Tokens(tables, groups, group, symbols, raw), header["contexts"], bound, shift,
                 plan)  # fmt: skip
-    for index, _ in zip(places, blocks, strict=True):
+    for index in places:
         coded = index >= 0
         if header["predicted_holes"]:
             coded |= regions.edges(coded, header["side"])
@@ -100,8 +103,7 @@ def _decode_coded(reader: Reader, header: dict) -> np.ndarray:
 
 def _read_regions(reader: Reader, header: dict, count: int) -> list[np.ndarray]:
     if header["layout"] == ARRAY:
-        shape = read_shape(reader, count)
-        return regions.of_array(shape)
+        return regions.of_array(read_shape(reader, count))
     if header["layout"] == CELLS:
         return tree.read_regions(reader, count)
     side = header["side"] = [reader.number() for _ in range(3)]

@@ -2,6 +2,8 @@
 
 import struct
 
+import numcodecs
+
 
 class DamagedError(ValueError):
     """The bytes are not what was written."""
@@ -40,6 +42,14 @@ def sealed(data: bytes) -> bytes:
     check(len(data) >= 4, "no room for a checksum")
     check(crc32c(data[:-4]) == int.from_bytes(data[-4:], "little"), "the checksum differs")
     return bytes(data[:-4])
+
+
+def unzip(data: bytes) -> bytes:
+    """Return the content of a zstd frame."""
+    try:
+        return numcodecs.Zstd().decode(data)
+    except RuntimeError as error:
+        raise DamagedError(f"zstd: {error}") from error
 
 
 class Reader:

@@ -105,8 +105,10 @@ class Tokens:
             check(symbol <= base**size, "a symbol of a group that does not exist")
             if symbol < base**size:
                 tokens[first : first + size] = [symbol // base**i % base for i in range(size)]
-        return [self.symbols.next(self.tables[c]) if t < 0 else t
-                for t, c in zip(tokens, classes, strict=True)]
+        return [
+            self.symbols.next(self.tables[c]) if t < 0 else t
+            for t, c in zip(tokens, classes, strict=True)
+        ]
 
     def residual(self, token: int) -> int:
         """Return the folded residual of a token that is not a literal."""

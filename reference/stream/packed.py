@@ -1,5 +1,7 @@
 """Bit-packed streams of the codec `ambar` (format.md, chapter 10)."""
 
+import math
+
 import numpy as np
 
 from .bits import Reader, check
@@ -7,13 +9,10 @@ from .bits import Reader, check
 STEPS, FIXED_POINT, ORDERED_BITS = 0, 1, 2
 
 
-def decode(reader: Reader, header: dict) -> np.ndarray:
-    """Return the values of a bit-packed stream, behind whose header `reader` is."""
-    from . import read_shape
-
+def decode(reader: Reader, header: dict, shape: list[int]) -> np.ndarray:
+    """Return the values of a bit-packed stream, behind whose shape `reader` is."""
     dtype, lossless = np.dtype(header["dtype"]), header["lossless"]
-    count = reader.number()
-    shape = read_shape(reader, count)
+    count = math.prod(shape)
     bound, across = 0.0, 0
     if not lossless:
         bound, across = reader.unpack("d"), reader.unpack("B")
@@ -66,7 +65,9 @@ def _read_block(reader: Reader, size: int, itemsize: int) -> tuple[int, int, np.
         numbers = [reader.number() for _ in range(max(order, 1))]
         check(max(numbers) < 1 << 32, "a head of more than 32 bits")
         head = _unfold(np.array(numbers, word))
-    words = np.concatenate([_read_group(reader, n, w) for n, w in zip(lengths, widths, strict=True)])
+    words = np.concatenate(
+        [_read_group(reader, n, w) for n, w in zip(lengths, widths, strict=True)]
+    )
     words = _unfold(words.astype(word))
     if order == 0:
         return kind, exponent, words + head[0]

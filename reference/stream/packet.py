@@ -2,18 +2,19 @@
 
 import math
 
-import numcodecs
 import numpy as np
 
 from . import decode as decode_stream
 from . import tree
-from .bits import Reader, UnsupportedError, check, crc32c
+from .bits import Reader, UnsupportedError, check, crc32c, unzip
 
 RAW, ARRAY, BOXES, BYTES = range(4)
 
 
-def decode(data: bytes) -> bytes:
+def decode(data: bytes, expected: int | None = None) -> bytes:
     """Return the bytes of the chunk that a packet holds.
+
+    `expected` is their number, if the caller knows it: no more memory is asked for.
 
     Raises
     ------
@@ -25,6 +26,7 @@ def decode(data: bytes) -> bytes:
     if version > 1 or form > BYTES:
         raise UnsupportedError(f"a packet of version {version} and form {form}")
     length, size = reader.number(), reader.number()
+    check(expected in (None, length), "another length than expected")
     check(len(data) >= reader.at + size + 4, "a packet that is cut short")
     at = len(data) - size - 4
     sum_of = crc32c(data[:at])
@@ -37,56 +39,56 @@ def decode(data: bytes) -> bytes:
     elif form == BYTES:
         width = content.number()
         check(1 <= width <= 16 and length % width == 0, "a width that does not exist")
-        planes = numcodecs.Zstd().decode(content.take(len(content.data) - content.at))
+        frame = content.take(len(content.data) - content.at)
+        planes = unzip(frame)
         check(len(planes) == length, "another length than the frame's")
         out = np.frombuffer(planes, np.uint8).reshape(width, -1).T.tobytes()
     else:
         dtype = np.dtype("f4" if kind == 1 else "f8")
-        values = decode_stream(stream) if size else np.zeros(0, dtype)
-        check(values.dtype == dtype, "values of another type")
-        out = (_array if form == ARRAY else _boxes)(content, values, length)
+
+        def values(count: int) -> np.ndarray:
+            check(count * dtype.itemsize <= length, "more values than the chunk has")
+            found = decode_stream(stream, count) if size else np.zeros(0, dtype)
+            check(found.dtype == dtype and found.size == count, "other values than expected")
+            return found
+
+        out = (_array if form == ARRAY else _boxes)(content, values, dtype, length)
         out = (out.byteswap() if flags else out).tobytes()
     content.end()
     check(len(out) == length, "another length than the chunk's")
     return out
 
 
-def _array(content: Reader, values: np.ndarray, length: int) -> np.ndarray:
+def _array(content: Reader, values, dtype: np.dtype, length: int) -> np.ndarray:
     """Return the values of the form *array*."""
     shape, kept = ([content.number() for _ in range(content.number())] for _ in range(2))
     check(1 <= len(shape) <= 4 and len(shape) == len(kept), "dimensions that do not exist")
     check(all(k <= n for k, n in zip(kept, shape, strict=True)), "more is kept than there is")
-    check(math.prod(shape) * values.itemsize == length, "another length than the shape's")
-    check(math.prod(kept) == values.size, "another number of values than is kept")
-    out = np.zeros(shape, values.dtype)
+    check(math.prod(shape) * dtype.itemsize == length, "another length than the shape's")
+    out = np.zeros(shape, dtype)
     if kept != shape:
-        out[...] = np.frombuffer(content.take(values.itemsize), values.dtype)[0]
-    out[tuple(map(slice, kept))] = values.reshape(kept)
+        out[...] = np.frombuffer(content.take(dtype.itemsize), dtype)[0]
+    out[tuple(map(slice, kept))] = values(math.prod(kept)).reshape(kept)
     return out
 
 
-def _boxes(content: Reader, values: np.ndarray, length: int) -> np.ndarray:
+def _boxes(content: Reader, values, dtype: np.dtype, length: int) -> np.ndarray:
     """Return the values of the form *boxes*."""
-    padding = np.frombuffer(content.take(values.itemsize), values.dtype)[0]
+    padding = content.take(dtype.itemsize)
     side = [content.number() for _ in range(3)]
     size = math.prod(side)
     check(size >= 16, "unit blocks of fewer than 16 values")
     boxes = [[content.number() for _ in range(6)] for _ in range(content.number())]
     check(all(n < 1 << 20 for box in boxes for n in box), "a place that is too large")
-    blocks = sum(math.prod(box[3:]) for box in boxes)
-    check(blocks * size == values.size, "another number of values than the boxes have")
+    decoded = values(size * sum(math.prod(box[3:]) for box in boxes))
     grids = [np.indices(box[3:]).reshape(3, -1).T + box[:3] for box in boxes]
-    places = np.concatenate(grids) if boxes else np.zeros((0, 3), int)
-    keys = [tree.interleave(place) for place in places.tolist()]
+    keys = [tree.interleave(place) for grid in grids for place in grid.tolist()]
     check(len(set(keys)) == len(keys), "a block in two boxes")
-    order = np.empty(len(keys), int)
-    order[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
-    blocks, at, out = values.reshape(-1, *side)[order], 0, []
+    order = np.argsort(np.argsort(keys))  # of each block, its place among the keys
+    blocks, at, out = decoded.reshape(-1, *side)[order], 0, b""
     for box in boxes:
         count = math.prod(box[3:])
         part = blocks[at : at + count].reshape(*box[3:], *side).transpose(0, 3, 1, 4, 2, 5)
-        out.append(part.ravel())
-        at += count
-    rest = length // values.itemsize - values.size
-    check(rest >= 0, "boxes that are larger than the chunk")
-    return np.concatenate([*out, np.full(rest, padding)])
+        out, at = out + part.tobytes(), at + count
+    rest = (length - len(out)) // dtype.itemsize
+    return np.frombuffer(out + padding * rest, dtype)

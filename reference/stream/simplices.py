@@ -10,8 +10,10 @@ OPEN, WALL, MET = range(3)
 MASK = (1 << 64) - 1
 
 
-def decode(data: bytes) -> np.ndarray:
+def decode(data: bytes, expected: int | None = None) -> np.ndarray:
     """Return the corners of all cells, of unsigned integers, in one dimension.
+
+    `expected` is their number, if the caller knows it: no more memory is asked for.
 
     Raises
     ------
@@ -24,6 +26,7 @@ def decode(data: bytes) -> np.ndarray:
         raise UnsupportedError(f"a stream of version {version}; this reads version 1")
     check(size in (4, 8) and 2 <= width <= 4 and flags < 4, "size, width or flags do not exist")
     cells, points = reader.number(), reader.number()
+    check(expected in (None, cells * width), "another number of corners than expected")
     check(cells <= 1 << 27 and points <= cells * width, "cells or points that cannot be")
     coder = BinaryDecoder(reader.section())
     reader.end()
@@ -211,7 +214,7 @@ class Walk:
     def enter(self, facet: Facet) -> None:
         """Enter a facet into the table, or join it with the one of the same corners there."""
         slot = self.slot(facet.corners)
-        for other in slot[: -49 : -1]:
+        for other in slot[:-49:-1]:
             if sorted(other.corners) == sorted(facet.corners):
                 slot.remove(other)
                 join(other, facet)

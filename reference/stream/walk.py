@@ -199,7 +199,9 @@ class Walk:
         residual[coded], mark[coded] = residuals, marks
         if step:
             step_t = self.T(step)
-            values[...] = np.where(np.ones(1, bool), prediction + residual.astype(self.T) * step_t, 0)
+            values[...] = np.where(
+                np.ones(1, bool), prediction + residual.astype(self.T) * step_t, 0
+            )
         else:
             values[...] = self.shifted(prediction, residual)
         decoded = values[coded]

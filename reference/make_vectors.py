@@ -1,0 +1,50 @@
+"""Writes `vectors`: streams that the encoder made, and what this decoder makes of them.
+
+Each vector is three files: `NAME.bin` the stream, `NAME.npy` its values in one dimension,
+`NAME.json` its kind and the fields of its header. Run it after the golden streams changed.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import stream
+from stream import packet, simplices
+
+HERE = Path(__file__).parent
+GOLDEN = HERE.parent / "crates/ambar-codec/tests/golden"
+MOST = 12_000  # bytes of values of a vector
+
+
+def main() -> None:
+    """Write all vectors."""
+    folder = HERE / "vectors"
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    for source in sorted([*GOLDEN.glob("*.stream"), *GOLDEN.glob("*.packet")]):
+        data = source.read_bytes()
+        if source.suffix == ".packet":
+            kind, header = "packet", {"version": data[0], "form": data[1], "type": data[2],
+                                      "flags": data[3]}  # fmt: skip
+            values = np.frombuffer(packet.decode(data), np.uint8)
+        elif source.name.startswith("simplices"):
+            kind, header = "ambar.simplices", {"version": data[0], "size": data[1],
+                                               "width": data[2], "flags": data[3]}  # fmt: skip
+            values = simplices.decode(data)
+        else:
+            kind, header, values = "ambar", stream.read_header(data), stream.decode(data)
+        expected = source.with_suffix(".chunk" if kind == "packet" else ".values").read_bytes()
+        if values.tobytes() != expected:
+            sys.stderr.write(f"{source.name}: not what was encoded, as format.md has it\n")
+        elif values.nbytes <= MOST:
+            (folder / f"{source.stem}.bin").write_bytes(data)
+            np.save(folder / f"{source.stem}.npy", values)
+            text = json.dumps({"kind": kind, "header": header, "values": values.size}, indent=1)
+            (folder / f"{source.stem}.json").write_text(text + "\n")
+    sys.stdout.write(f"{len(list(folder.glob('*.bin')))} vectors\n")
+
+
+if __name__ == "__main__":
+    main()
