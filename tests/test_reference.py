@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ambar
+import ambar.codecs
 from ambar import _core
 
 pytest.importorskip("numcodecs")
@@ -76,6 +77,25 @@ def test_vectors_are_those_of_the_golden_streams() -> None:
             assert decode(path.name, data).tobytes() == values.tobytes()
         if described["kind"] == "ambar":
             assert stream.read_header(data) == described["header"]
+
+
+WORKED = """
+    01 01 00 02 05 01 05 00 00 00 00 00 00 d0 3f 01 01 0f a0 20 60 0d a8 00 00 4b fb b6 98 20 8b 15
+    e0 20 01 00 00 00 61 06 00 00 c1 04 00 00 01 00 00 00 21 03 00 00 01 00 00 00 01 00 00 00 01 00
+    00 00 02 b6 06 08 7d fb 62"""
+
+
+def test_the_worked_example_of_the_format() -> None:
+    expected = np.array([1.024, 2.0439994, 2.863999, 4.4839993, 19.904], np.float32)
+    assert same(stream.decode(bytes.fromhex(WORKED)), expected)
+
+
+@pytest.mark.parametrize("values", [[], [np.nan] * 9, [-0.0, 0.0, -0.0, 3.0]], ids=str)
+def test_streams_of_few_values(values: list[float]) -> None:
+    for bound in (0.0, 0.25):
+        encoded = ambar.codecs.encode(np.array(values), bound)
+        expected = _core.codec_decode(encoded, "float64", (len(values),))
+        assert same(stream.decode(encoded), expected)
 
 
 def field(shape: tuple[int, ...]) -> np.ndarray:

@@ -87,7 +87,7 @@ def _decode_coded(reader: Reader, header: dict, count: int) -> np.ndarray:
     data = reader.section()
     raw = RawBits(reader.section())
     reader.end()
-    symbols = Symbols(data, header["states"]) if tables else None
+    symbols = Symbols(data, header["states"])
     walk = Walk(out, Tokens(tables, groups, group, symbols, raw), header["contexts"], bound, shift,
                 plan)  # fmt: skip
     for index in places:
@@ -96,8 +96,7 @@ def _decode_coded(reader: Reader, header: dict, count: int) -> np.ndarray:
             coded |= regions.edges(coded, header["side"])
         walk.region(index, coded, header["predicted_holes"])
     raw.end()
-    if symbols:
-        symbols.end()
+    symbols.end()
     return out
 
 

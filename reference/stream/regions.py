@@ -12,7 +12,7 @@ from .bits import BinaryDecoder, Reader, Whole, check, probabilities
 def of_array(shape: list[int]) -> list[np.ndarray]:
     """Return the regions of an array of one to four dimensions."""
     values = np.arange(int(np.prod(shape, dtype=object)))
-    return list(values.reshape(-1, *([1, 1, 1, *shape])[-3:]))
+    return list(values.reshape([1, 1, 1, *shape][-4:]))
 
 
 def read_places(data: bytes, count: int) -> np.ndarray:
