@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import xarray as xr
 import ambar
 from ambar.amrex_info import AmrexInfo
 from ambar.cli.look import ls
+from ambar.info import Info
 from ambar.mesh.reading import blocks_of
 from ambar.overview import overview
 
@@ -228,3 +230,33 @@ def test_information_of_a_block_that_is_no_list_is_passed_over() -> None:
     """Listing the arrays raised TypeError."""
     described = {"blocks": [{"block": {"type": "x"}, "info": 7}]}
     assert blocks_of(described) == [(None, {"type": "x"})]
+
+
+@pytest.mark.parametrize("aexp", [0, 0.0, -0.0])
+def test_plotfiles_whose_expansion_factor_is_0_have_an_infinite_redshift(aexp: float) -> None:
+    """Printing the snapshot raised ZeroDivisionError."""
+    values = {"ndim": 2, "time": 0, "lower": [0, 0], "upper": [1, 1], "levels": [], "aexp": aexp}
+    info = AmrexInfo.from_dict(values)
+    assert info.redshift == math.inf
+    assert ("aexp", f"{aexp:.6g} (redshift inf)") in info.summary()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"aexp": 0.0},
+        {"aexp": -1.0},
+        {"aexp": math.nan},
+        {"aexp": 1e300},
+        {"H0": 0},
+        {"time": 10**400},
+        {"root": (0, 1, 1)},
+    ],
+)
+def test_run_information_that_gives_no_age_is_refused(changed: dict[str, Any]) -> None:
+    """Printing the snapshot raised ZeroDivisionError, OverflowError or TypeError."""
+    values = {"ndim": 3, "boxlen": 1.0, "time": -1.0, "cosmological": True, "aexp": 0.5, "H0": 70.0}
+    values["unit_l"] = 3e24
+    assert "redshift 1" in str(Info.from_dict(values))
+    with pytest.raises(ambar.InvalidError, match="the run information has"):
+        Info.from_dict({**values, **changed})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -129,8 +130,10 @@ class AmrexInfo:
 
     @property
     def redshift(self) -> float | None:
-        """1 / aexp - 1, where the expansion factor is known."""
-        return None if self.aexp is None else 1.0 / self.aexp - 1.0
+        """1 / aexp - 1, where the expansion factor is known; infinite for a factor of 0."""
+        if self.aexp is None:
+            return None
+        return 1.0 / self.aexp - 1.0 if self.aexp else math.inf
 
     @property
     def namelist(self) -> str:

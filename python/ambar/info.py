@@ -78,6 +78,9 @@ def info_of(source: object, values: Mapping[str, Any]) -> RunInfo:
     return Info.from_dict(values)
 
 
+_LARGEST = 2**63
+
+
 @dataclass(frozen=True)
 class Info:
     """A snapshot's run information, in code units but for `unit_l`, `unit_d` and `unit_t`.
@@ -150,7 +153,23 @@ class Info:
             if not isinstance(value, _TYPES[str(field.type).removesuffix(" | None")]):
                 raise _invalid(f"the run information has {value!r} as its {field.name}")
             chosen[field.name] = value
-        return cls(**chosen)
+        info = cls(**chosen)
+        info._check()
+        return info
+
+    def _check(self) -> None:
+        """Raise InvalidError for numbers with which factors and times cannot be calculated."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if type(value) is int and abs(value) > _LARGEST:
+                raise _invalid(f"the run information has {value!s:.40} as its {field.name}")
+        if not all(isinstance(cells, int) and 0 < cells < _LARGEST for cells in self.root):
+            raise _invalid(f"the run information has {self.root!r:.80} as its root")
+        if self.cosmological and not (0 < self.aexp < _LARGEST and 0 < self.H0 < _LARGEST):
+            raise _invalid(
+                f"the run information has aexp {self.aexp} and H0 {self.H0}; expected positive "
+                "numbers in a cosmological run"
+            )
 
     @cached_property
     def units(self) -> Units:
@@ -164,8 +183,8 @@ class Info:
 
     @property
     def redshift(self) -> float:
-        """1 / aexp - 1."""
-        return 1.0 / self.aexp - 1.0
+        """1 / aexp - 1; infinite for an expansion factor of 0."""
+        return 1.0 / self.aexp - 1.0 if self.aexp else math.inf
 
     @property
     def physical(self) -> bool:

@@ -16,6 +16,19 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
+class _Process:
+    """The id of the running process, without the system call, which takes longer than a lock."""
+
+    id = os.getpid()
+
+    @classmethod
+    def update(cls) -> None:
+        cls.id = os.getpid()
+
+
+os.register_at_fork(after_in_child=_Process.update)
+
+
 class WriterLock:
     """Serialises the operations of a writer between threads; a context manager.
 
@@ -24,21 +37,22 @@ class WriterLock:
     """
 
     def __init__(self) -> None:
-        self._lock = RLock()
-        self._process = os.getpid()
+        lock = RLock()
+        self._acquire, self._release = lock.acquire, lock.release
+        self._process = _Process.id
 
     @property
     def is_foreign(self) -> bool:
         """Whether this process is not the one that made the lock."""
-        return os.getpid() != self._process
+        return _Process.id != self._process
 
     def __enter__(self) -> None:
-        if self.is_foreign:
+        if _Process.id != self._process:
             raise _core.InvalidError(
                 f"expected the process that opened this writer, {self._process}, found its forked "
-                f"child {os.getpid()}; open the store in the child"
+                f"child {_Process.id}; open the store in the child"
             )
-        self._lock.acquire()
+        self._acquire()
 
     def __exit__(
         self,
@@ -46,7 +60,7 @@ class WriterLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._lock.release()
+        self._release()
 
 
 class _Locked(Protocol):
