@@ -2,6 +2,7 @@
  *
  * CAMPAIGN_ROOT  only paths below this folder count
  * CAMPAIGN_LOG   where operations are recorded (none by default)
+ * CAMPAIGN_FAULT a file of zeros, at least 64 bytes; processes that have it share the count of operations and the fault
  *
  * A record is: char kind; u64 inode (0 for a folder), offset, length; u16 sizes of two paths; u32 size of the data; then paths and data.
  * Kinds: C create, W write, T truncate, R rename, X exchange, U unlink, M mkdir, D rmdir, L link, S fsync,
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -37,9 +39,10 @@ static long (*next_call(void))(long, ...)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX];
 static int log_fd = -1;
-static long fail_at, failed, operations;
-static int fail_error = EIO, stay;
-static char failed_kind;
+static struct fault {
+    long at, failed, operations;
+    int error, stays, kind;
+} own, *fault = &own;
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -48,21 +51,26 @@ __attribute__((constructor)) static void begin(void)
         root[0] = 0;
     if ((value = getenv("CAMPAIGN_LOG")) != NULL)
         log_fd = (int)next_call()(SYS_openat, AT_FDCWD, value, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if ((value = getenv("CAMPAIGN_FAULT")) != NULL) {
+        int fd = (int)next_call()(SYS_openat, AT_FDCWD, value, O_RDWR | O_CLOEXEC);
+        void *shared = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (shared != MAP_FAILED)
+            fault = shared;
+        if (fd >= 0)
+            next_call()(SYS_close, fd);
+    }
 }
 
 /* Restarts the count; the operation of this number fails, 0 for none. With `stays`, all later writes and new
  * files fail too, as on a full disk. */
 void campaign_arm(long fail, int error, int stays)
 {
-    fail_at = fail;
-    fail_error = error;
-    stay = stays;
-    failed = operations = 0;
+    *fault = (struct fault){.at = fail, .error = error, .stays = stays};
 }
 
-long campaign_operations(void) { return operations; }
+long campaign_operations(void) { return fault->operations; }
 /* The kind of the first operation that failed, 0 for none. */
-int campaign_failed(void) { return failed ? failed_kind : 0; }
+int campaign_failed(void) { return fault->failed ? fault->kind : 0; }
 
 static int below_root(const char *path)
 {
@@ -162,12 +170,13 @@ static void record(char kind, uint64_t ino, uint64_t offset, uint64_t length, co
 /* Counts an operation; returns 1 and sets errno if it must fail. */
 static int fails(char kind)
 {
-    operations += 1;
-    if (fail_at > 0 && (operations == fail_at || (stay && operations > fail_at && strchr("WCM", kind)))) {
-        if (failed == 0)
-            failed_kind = kind;
-        failed += 1;
-        errno = fail_error;
+    fault->operations += 1;
+    if (fault->at > 0 && (fault->operations == fault->at
+                          || (fault->stays && fault->operations > fault->at && strchr("WCM", kind)))) {
+        if (fault->failed == 0)
+            fault->kind = kind;
+        fault->failed += 1;
+        errno = fault->error;
         return 1;
     }
     return 0;

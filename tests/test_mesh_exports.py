@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import resource
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -456,6 +457,35 @@ def test_an_export_that_does_not_fit_is_refused(
     ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match="found 1,000; free some") as raised:
-        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtu")
+        ambar.export(tmp_path / "x.ambar", tmp_path / "x.vtk")
     assert raised.value.errno == errno.ENOSPC
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
+
+
+@pytest.mark.parametrize("suffix", [".vtu", ".vtm"])
+def test_a_failed_write_of_vtk_does_not_end_the_process(tmp_path: Path, suffix: str) -> None:
+    """VTK's XML writers free uninitialized memory when a write fails."""
+    mesh = pv.ImageData(dimensions=(20, 20, 20)).to_tetrahedra()
+    if suffix == ".vtm":
+        mesh = pv.MultiBlock([mesh, mesh])
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="VTK could not write it"):
+            ambar.export(tmp_path / "x.ambar", tmp_path / f"y{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
+    ambar.export(tmp_path / "x.ambar", tmp_path / f"y{suffix}")
+    assert pv.read(tmp_path / f"y{suffix}").bounds == mesh.bounds
+
+
+def test_exports_in_another_process_keep_the_memory_limit(tmp_path: Path) -> None:
+    mesh = pv.ImageData(dimensions=(20, 20, 20))
+    mesh["v"] = np.random.default_rng(1).random(8000)
+    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    with ambar.limits(memory=5000), pytest.raises(ambar.LimitError):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")
+    ambar.export(tmp_path / "x.ambar", tmp_path / "y.vti")
+    assert np.array_equal(pv.read(tmp_path / "y.vti")["v"], mesh["v"])

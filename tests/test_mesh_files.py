@@ -84,8 +84,8 @@ def test_an_export_that_fails_leaves_nothing(
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patch:
         patch.setattr(pv.UnstructuredGrid, "save", full)
-        with pytest.raises(OSError, match=r"y\.vtu: VTK could not write it: no room"):
-            ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtu")
+        with pytest.raises(OSError, match=r"VTK could not write it: no room.*y\.vtk"):
+            ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtk")
     assert sorted(tmp_path.iterdir()) == before
     with pytest.raises(OSError, match="nowhere"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "nowhere" / "y.vtu")

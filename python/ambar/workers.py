@@ -37,6 +37,8 @@ class Failure:
     why: str
     error: Exception | None = None
     """The error, if it is one of ambar's, or one of Python's that says what to do."""
+    has_died: bool = False
+    """Whether the process has ended."""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
@@ -130,7 +132,7 @@ class Workers:
             worker = None
             self._all.remove(ended)
             why = f"the process that worked on it {ended.end()}"
-            return Failure(why, _core.AmbarError(why))
+            return Failure(why, _core.AmbarError(why), has_died=True)
         finally:
             self._idle.put(worker)
 

@@ -21,6 +21,7 @@ from ambar.mesh.files.foreign import VTK_SUFFIXES, pyvista, strictly
 from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
 from ambar.mesh.reading import read_mesh
 from ambar.scratch import already_there, publish_all, scratch_folder
+from ambar.workers import Failure, Workers
 
 VTKHDF = ".vtkhdf"
 STEPS = (VTKHDF, ".pvd")
@@ -48,36 +49,72 @@ def export_mesh(
         If the file system refuses; nothing is left then.
     """
     with _complete(target) as path:
-        mesh = read_mesh(store, threads=threads)
-        if mesh.IsA("vtkOverlappingAMR") and path.suffix.lower() == VTKHDF:
-            _write_hdf(path, [mesh], None)
-            return
-        if mesh.IsA("vtkTable"):
-            _save_table(mesh, path, Path(target))
-            return
-        mesh = _with_writers(mesh, path.suffix.lower())
-        if not hasattr(mesh, "save"):
-            raise _core.UnsupportedError(
-                f"{os.fspath(store)} holds a {mesh.GetClassName()}, which PyVista does not write"
-            )
-        _save(pyvista(), mesh, path, Path(target))
-        _warn_of_lost(mesh, path)
-
-
-def _warn_of_lost(mesh: Any, path: Path) -> None:
-    """Warn of arrays that a format which is none of VTK's has not kept: many hold shapes only."""
-    if path.suffix.lower() in VTK_SUFFIXES or not hasattr(mesh, "array_names"):
-        return
-    try:
-        with strictly(pyvista()):
-            kept = pyvista().read(path).array_names
-    except Exception:
-        return  # of a format that is only written
-    lost = [name for name in mesh.array_names if name not in kept]
+        if path.suffix.lower() in _XML:
+            lost = _write_in_child(os.fspath(store), path, Path(target), threads)
+        else:
+            lost = write_file(os.fspath(store), path, Path(target), threads)
     if lost:
         warnings.warn(
             f"{path.name}: the format has not kept the arrays {', '.join(lost)}", stacklevel=2
         )
+
+
+def _write_in_child(store: str, path: Path, place: Path, threads: int | None) -> list[str]:
+    """Call `write_file` in another process, because VTK's XML writers can crash.
+
+    When a write fails, they free uninitialized memory.
+    """
+    task = (store, path, place, threads, _core.memory_limit())
+    with Workers(1) as workers:
+        [(_, outcome)] = workers.map(write_file, [task])
+    if not isinstance(outcome, Failure):
+        return list(outcome)
+    if outcome.has_died:
+        raise OSError(
+            errno.EIO,
+            f"VTK could not write it, {outcome.why}; check the free disk space and memory",
+            str(place),
+        )
+    if isinstance(outcome.error, OSError):
+        raise OSError(outcome.error.errno, outcome.error.strerror, str(place))
+    raise outcome.error or _core.AmbarError(f"{place}: {outcome.why}")
+
+
+def write_file(
+    store: str, path: Path, place: Path, threads: int | None, memory: int | None = None
+) -> list[str]:
+    """Write a mesh to `path`, which is to be at `place`; return the arrays that are lost.
+
+    `memory` is the limit of `ambar.limits`, for a process of its own.
+    """
+    if memory is not None:
+        _core.set_memory_limit(memory)
+    mesh = read_mesh(store, threads=threads)
+    if mesh.IsA("vtkOverlappingAMR") and path.suffix.lower() == VTKHDF:
+        _write_hdf(path, [mesh], None)
+        return []
+    if mesh.IsA("vtkTable"):
+        _save_table(mesh, path, place)
+        return []
+    mesh = _with_writers(mesh, path.suffix.lower())
+    if not hasattr(mesh, "save"):
+        raise _core.UnsupportedError(
+            f"{store} holds a {mesh.GetClassName()}, which PyVista does not write"
+        )
+    _save(pyvista(), mesh, path, place)
+    return _lost(mesh, path)
+
+
+def _lost(mesh: Any, path: Path) -> list[str]:
+    """Return the arrays that a format has not kept: many that are not VTK's hold shapes only."""
+    if path.suffix.lower() in VTK_SUFFIXES or not hasattr(mesh, "array_names"):
+        return []
+    try:
+        with strictly(pyvista()):
+            kept = pyvista().read(path).array_names
+    except Exception:
+        return []  # of a format that is only written
+    return [name for name in mesh.array_names if name not in kept]
 
 
 def export_steps(
@@ -224,7 +261,9 @@ def _save(library: Any, mesh: Any, path: Path, place: Path) -> None:
         raise
     except library.VTKExecutionError as error:
         what = " ".join(str(error).split())
-        raise OSError(f"{place}: VTK could not write it: {what:.300}; is there room?") from error
+        raise OSError(
+            errno.EIO, f"VTK could not write it: {what:.300}; is there room?", str(place)
+        ) from error
     except Exception as error:
         # What goes wrong in either of them has no type of its own.
         raise _core.UnsupportedError(
