@@ -462,13 +462,17 @@ def test_an_export_that_does_not_fit_is_refused(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
 
 
-@pytest.mark.parametrize("suffix", [".vtu", ".vtm"])
+@pytest.mark.parametrize("suffix", [".vtu", ".vtm", ".pvd"])
 def test_a_failed_write_of_vtk_does_not_end_the_process(tmp_path: Path, suffix: str) -> None:
     """VTK's XML writers free uninitialized memory when a write fails."""
     mesh = pv.ImageData(dimensions=(20, 20, 20)).to_tetrahedra()
     if suffix == ".vtm":
         mesh = pv.MultiBlock([mesh, mesh])
-    ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
+    if suffix == ".pvd":
+        with ambar.MeshSeries.create(tmp_path / "x.ambar", durability="none") as series:
+            series.add(mesh, 0.5)
+    else:
+        ambar.write_mesh(mesh, tmp_path / "x.ambar", durability="none")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
     try:
@@ -478,7 +482,8 @@ def test_a_failed_write_of_vtk_does_not_end_the_process(tmp_path: Path, suffix: 
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.ambar"]
     ambar.export(tmp_path / "x.ambar", tmp_path / f"y{suffix}")
-    assert pv.read(tmp_path / f"y{suffix}").bounds == mesh.bounds
+    read = pv.read(tmp_path / f"y{suffix}")
+    assert read.bounds == mesh.bounds
 
 
 def test_exports_in_another_process_keep_the_memory_limit(tmp_path: Path) -> None:

@@ -73,13 +73,18 @@ def _is(kind: str, of: str | None = None) -> Callable[[ExportRequest], bool]:
 
 
 def _mesh_series(request: ExportRequest) -> None:
-    from ambar.mesh.files.exports import export_steps
+    from ambar.mesh.files.exports import VTKHDF, export_collection_of_steps, export_steps
     from ambar.mesh.steps import steps_of
 
     steps = steps_of(request.store)
-    meshes = (mesh.read(threads=request.threads) for mesh in steps.meshes)
     with shown(request.progress, f"exporting {Path(request.store).name}") as report:
-        export_steps(meshes, steps.times, request.target, report)
+        if Path(request.target).suffix.lower() == VTKHDF:
+            meshes = (mesh.read(threads=request.threads) for mesh in steps.meshes)
+            export_steps(meshes, steps.times, request.target, report)
+        else:
+            export_collection_of_steps(
+                request.store, steps.times, request.target, request.threads, report
+            )
 
 
 def _cells(request: ExportRequest) -> None:

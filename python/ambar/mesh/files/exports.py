@@ -8,11 +8,12 @@ import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ambar import _core
@@ -22,6 +23,9 @@ from ambar.mesh.files.tables import TABLE_WRITERS, columns_of
 from ambar.mesh.reading import read_mesh
 from ambar.scratch import already_there, publish_all, scratch_folder
 from ambar.workers import Failure, Workers
+
+if TYPE_CHECKING:
+    from ambar.mesh.steps import Steps
 
 VTKHDF = ".vtkhdf"
 STEPS = (VTKHDF, ".pvd")
@@ -67,8 +71,13 @@ def _write_in_child(store: str, path: Path, place: Path, threads: int | None) ->
     task = (store, path, place, threads, _core.memory_limit())
     with Workers(1) as workers:
         [(_, outcome)] = workers.map(write_file, [task])
+    return list(_successful(outcome, place))
+
+
+def _successful(outcome: Any, place: Path) -> Any:
+    """Return the result of a child that wrote to `place`; raise the error that it had."""
     if not isinstance(outcome, Failure):
-        return list(outcome)
+        return outcome
     if outcome.has_died:
         raise OSError(
             errno.EIO,
@@ -123,16 +132,16 @@ def export_steps(
     target: str | os.PathLike[str],
     report: Progress | None = None,
 ) -> None:
-    """Write meshes over time as one file: VTKHDF, or a collection (.pvd) with a file for each.
+    """Write meshes over time as one VTKHDF file.
 
     Parameters
     ----------
     meshes
         VTK's objects, one a step; each is asked for when those before it are written.
     times
-        Their times; None for a mesh alone, written as VTKHDF.
+        Their times; None for a mesh alone.
     target
-        The file, its suffix ``.vtkhdf`` or ``.pvd``.
+        The file, its suffix ``.vtkhdf``.
     report
         A function called with the number of steps written and that of all.
 
@@ -145,26 +154,77 @@ def export_steps(
     OSError
         If the file system refuses; nothing is left then.
     """
-    suffix = Path(target).suffix.lower()
-    if suffix not in STEPS:
+    _check_steps(times, target)
+    meshes = map(_with_writers, meshes)
+    with _complete(target) as path:
+        total = 1 if times is None else len(times)
+        _write_hdf(path, meshes if times is None else _told(meshes, total, report), times)
+
+
+def export_collection_of_steps(
+    store: str | os.PathLike[str],
+    times: Sequence[float],
+    target: str | os.PathLike[str],
+    threads: int | None = None,
+    report: Progress | None = None,
+) -> None:
+    """Write a series of meshes as a collection (.pvd) with a file for each step.
+
+    Raises as `export_steps` does.
+    """
+    _check_steps(times, target)
+    place = Path(target)
+    with _complete(target) as path:
+        folder = path.with_suffix("")
+        folder.mkdir()
+        steps = [
+            (os.fspath(store), number, folder, place.with_suffix(""), threads, _core.memory_limit())
+            for number in range(len(times))
+        ]
+        root = ElementTree.Element("VTKFile", type="Collection", version="0.1")
+        collection = ElementTree.SubElement(root, "Collection")
+        with Workers(1) as workers:
+            written = (_successful(out, place) for _, out in workers.map(write_step, steps))
+            for at, name in zip(times, _told(written, len(times), report), strict=True):
+                # repr gives every digit of a time.
+                about = {"timestep": repr(at), "part": "0", "file": f"{folder.name}/{name}"}
+                ElementTree.SubElement(collection, "DataSet", about)
+        ElementTree.indent(root)
+        ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def write_step(
+    store: str, number: int, folder: Path, place: Path, threads: int | None, memory: int
+) -> str:
+    """Write a step of a series into `folder`, which is to be at `place`; return the file's name."""
+    _core.set_memory_limit(memory)
+    mesh = _with_writers(_steps(store).meshes[number].read(threads=threads))
+    name = f"step_{number:06d}{_suffix_of(mesh)}"
+    _save(pyvista(), mesh, folder / name, place / name)
+    return name
+
+
+@lru_cache(1)
+def _steps(store: str) -> Steps:
+    """Return the meshes of a store; a process opens it once."""
+    from ambar.mesh.steps import steps_of
+
+    return steps_of(store)
+
+
+def _check_steps(times: Sequence[float] | None, target: str | os.PathLike[str]) -> None:
+    if Path(target).suffix.lower() not in STEPS:
         raise _core.UnsupportedError(
             f"{os.fspath(target)}: time steps become {' or '.join(STEPS)}; "
             "ambar.open(...)[number].read() returns a step, which PyVista saves"
         )
     if times is not None and any(b <= a for a, b in pairwise(times)):
         raise _core.UnsupportedError(f"{os.fspath(target)}: the times {times} do not grow")
-    meshes = map(_with_writers, meshes)
-    told = meshes if times is None else _told(meshes, len(times), report)
-    with _complete(target) as path:
-        if suffix == VTKHDF:
-            _write_hdf(path, told, times)
-        else:
-            _write_collection(path, told, times or [0.0], Path(target))
 
 
-def _told(meshes: Iterable[Any], total: int, report: Progress | None) -> Iterator[Any]:
-    for number, mesh in enumerate(meshes):
-        yield mesh
+def _told(steps: Iterable[Any], total: int, report: Progress | None) -> Iterator[Any]:
+    for number, step in enumerate(steps):
+        yield step
         if report is not None:
             report(number + 1, total)
 
@@ -192,25 +252,6 @@ def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None)
         for mesh in meshes:
             made.add(mesh)
         made.finish()
-
-
-def _write_collection(
-    path: Path, meshes: Iterable[Any], times: Sequence[float], place: Path
-) -> None:
-    """Write a .pvd, and the files of its steps into the folder of its name."""
-    library = pyvista()
-    folder = path.with_suffix("")
-    folder.mkdir()
-    root = ElementTree.Element("VTKFile", type="Collection", version="0.1")
-    collection = ElementTree.SubElement(root, "Collection")
-    for number, (at, mesh) in enumerate(zip(times, meshes, strict=True)):
-        suffix = _suffix_of(mesh)
-        name = f"{folder.name}/step_{number:06d}{suffix}"
-        _save(library, mesh, path.parent / name, place.parent / name)
-        # repr gives every digit of a time.
-        ElementTree.SubElement(collection, "DataSet", timestep=repr(at), part="0", file=name)
-    ElementTree.indent(root)
-    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
 def _with_writers(mesh: Any, suffix: str = ".vtp") -> Any:
