@@ -114,8 +114,41 @@ def seal_chunk(data: bytes, codecs: list[Any]) -> bytes:
         return data
     body = data[:-4]
     if names[0] in ("ambar", "ambar.simplices") and len(body) >= 4:
+        if names[0] == "ambar":
+            body = seal_packets(body)
         body = body[:-4] + struct.pack("<I", crc32c(body[:-4]))
     return body + struct.pack("<I", crc32c(body))
+
+
+def seal_packets(stream: bytes) -> bytes:
+    """Return a stream with the checksums of head and level packets repaired (format, 7.1)."""
+    out = bytearray(stream)
+    if len(out) < 5 or out[3] >> 6 == 0:
+        return stream
+    at = 4
+
+    def number() -> int:
+        nonlocal at
+        value = 0
+        for shift in range(0, 63, 7):
+            byte = out[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+        return value
+
+    # A changed length may point anywhere: what can be followed is repaired.
+    with contextlib.suppress(IndexError):
+        head = number()
+        lengths = [number() + number() for _ in range((out[3] >> 6) + 1)]
+        begin, end = 0, at + head
+        for length in [*lengths, 0]:
+            if end + 4 > len(out):
+                break
+            out[end : end + 4] = struct.pack("<I", crc32c(out[begin:end]))
+            begin, end = end + 4, end + 4 + length
+    return bytes(out)
 
 
 def index_span(data: bytes, document: dict[str, Any]) -> tuple[slice, int] | None:

@@ -22,7 +22,7 @@ pub use domain::regions::Layout;
 pub use element::Element;
 pub use error::{Error, Result};
 pub use stream::compress::{encode, encode_into};
-pub use stream::decode::{Info, decode, inspect};
+pub use stream::decode::{Info, LENGTHS_BYTES, Prefix, decode, decode_prefix, inspect, prefix};
 pub use stream::encode::Workspace;
 pub use stream::header::VERSION;
 pub use stream::packet;

@@ -4,7 +4,8 @@
 
 mod common;
 
-use ambar_codec::{Layout, Workspace, decode, encode, inspect, tune, tune_small};
+use ambar_codec::{Layout, Workspace, decode, decode_prefix, encode, inspect, prefix};
+use ambar_codec::{tune, tune_small};
 use common::{MOST, NOW, Random};
 use crc_fast::crc32_iscsi as crc32c;
 use std::sync::Mutex;
@@ -86,7 +87,12 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                 let values = values(count, holes);
                 let plan = tune(&values, &layout, bound).unwrap();
                 let small = tune_small(&values, &layout, bound).unwrap();
-                for plan in [plan, small, plan.quick(), plan.packed()] {
+                let split = [plan.with_packets(4), small.with_packets(2)];
+                let split = split.into_iter().chain([plan.quick().with_packets(3)]);
+                for plan in [plan, small, plan.quick(), plan.packed()]
+                    .into_iter()
+                    .chain(split)
+                {
                     let workspace = &mut Workspace::default();
                     let stream = encode(&values, &layout, bound, Some(plan), workspace);
                     all.push((stream.unwrap(), count));
@@ -101,8 +107,49 @@ fn is_error(stream: &[u8], count: usize, workspace: &mut Workspace<f32>) -> bool
     decode(stream, &mut vec![0f32; count], workspace).is_err()
 }
 
-/// Gives a stream the checksum that belongs to it.
+/// A number at a place of a stream; the place moves behind it.
+fn number(stream: &[u8], at: &mut usize) -> Option<usize> {
+    let mut value = 0;
+    for shift in (0..63).step_by(7) {
+        let byte = *stream.get(*at)?;
+        *at += 1;
+        value |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Gives the head and the level packets of a stream the checksums that belong to them, as far as their lengths can
+/// be followed.
+fn mend_packets(stream: &mut [u8]) -> Option<()> {
+    let count = usize::from(*stream.get(3)? >> 6) + 1;
+    let mut at = 4;
+    if count == 1 {
+        return None;
+    }
+    let head = number(stream, &mut at)?;
+    let mut lengths = vec![];
+    for _ in 0..count {
+        lengths.push(number(stream, &mut at)?.checked_add(number(stream, &mut at)?)?);
+    }
+    let (mut begin, mut end) = (0, at.checked_add(head)?);
+    for length in lengths.into_iter().map(Some).chain([None]) {
+        let checksum = crc32c(stream.get(begin..end)?).to_le_bytes();
+        stream
+            .get_mut(end..)?
+            .first_chunk_mut::<4>()
+            .map(|to| *to = checksum)?;
+        begin = end + 4;
+        end = begin.checked_add(length?)?;
+    }
+    Some(())
+}
+
+/// Gives a stream the checksums that belong to it.
 fn mend(stream: &mut [u8]) {
+    mend_packets(stream);
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
         *checksum = crc32c(body).to_le_bytes();
     }
@@ -196,6 +243,13 @@ fn mutations(rounds: usize, seed: u64) -> usize {
         MOST.store(before, Relaxed);
         let _ = inspect(&stream);
         errors += usize::from(decode(&stream, &mut out, &mut workspace).is_err());
+        for level in 1..=3 {
+            let _ = prefix(&stream, level);
+            for share in [2, 4, 8] {
+                let out = &mut out[..count / share];
+                let _ = decode_prefix(&stream, level, out, &mut workspace);
+            }
+        }
         let used = MOST.load(Relaxed) - before;
         // Tables take 0.4 MB; thin regions have as much room around them as in them, and more.
         assert!(

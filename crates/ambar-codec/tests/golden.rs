@@ -38,6 +38,8 @@ enum Coding {
     Plane,
     /// Bit-packed.
     Packed,
+    /// With so many level packets: 2 with contexts of levels, 3 of rows, 4 of planes.
+    Packets(usize),
 }
 
 impl Coding {
@@ -47,6 +49,9 @@ impl Coding {
             Self::Row => "row",
             Self::Plane => "plane",
             Self::Packed => "packed",
+            Self::Packets(2) => "packets2",
+            Self::Packets(3) => "packets3",
+            Self::Packets(_) => "packets4",
         }
     }
 
@@ -57,6 +62,9 @@ impl Coding {
             Self::Row => small,
             Self::Plane => tune(values, layout, bound).unwrap(),
             Self::Packed => small.packed(),
+            Self::Packets(2) => small.quick().with_packets(2),
+            Self::Packets(3) => small.with_packets(3),
+            Self::Packets(_) => tune(values, layout, bound).unwrap().with_packets(4),
         }
     }
 }
@@ -269,4 +277,18 @@ fn bit_packed() {
     }
     let row = Layout::Array(&[700]);
     check::<f64>(coding, ("nans", &row), 700, EXACT, true);
+}
+
+#[test]
+fn level_packets() {
+    for coding in [2, 3, 4].map(Coding::Packets) {
+        for bound in [EXACT, BOUND] {
+            let shape = Layout::Array(&[9, 14, 11]);
+            check::<f64>(coding, ("box", &shape), 1386, bound, true);
+            let boxes = Layout::Array(&[3, 5, 8, 13]);
+            check::<f32>(coding, ("boxes", &boxes), 1560, bound, false);
+            check::<f32>(coding, ("sparse", &SPARSE), 2560, bound, false);
+        }
+        check_holes(coding);
+    }
 }

@@ -1,6 +1,14 @@
 //! Tokens with their contexts, and raw bits: what the entropy coder is given.
 
-use crate::entropy::bitio::BitWriter;
+use crate::entropy::bitio::{BitReader, BitWriter};
+
+/// Most level packets of a stream.
+pub(crate) const MOST_PACKETS: usize = 4;
+
+/// The level packet, of `count`, that holds the symbols of a level: level 0 is in the last.
+pub(crate) fn packet_of_level(level: usize, count: usize) -> usize {
+    count - 1 - level.min(count - 1)
+}
 
 /// What encoded regions are made of: tokens and the bins they belong to, raw bits.
 #[derive(Default)]
@@ -10,8 +18,20 @@ pub(crate) struct Symbols {
     /// Runs of tokens that are decoded at once, all of one bin: where they begin, and how many they are.
     pub runs: Vec<(usize, usize)>,
     pub raw: BitWriter,
+    /// Where each level of each region begins, in the order of the walk.
+    sections: Vec<Section>,
     /// Values that were stored as they are.
     pub literals: usize,
+}
+
+/// Where the symbols of a level of a region begin.
+#[derive(Clone, Copy)]
+struct Section {
+    level: usize,
+    /// The number of tokens, runs and raw bits before.
+    tokens: usize,
+    runs: usize,
+    raw: usize,
 }
 
 impl Symbols {
@@ -21,6 +41,50 @@ impl Symbols {
         self.bins.clear();
         self.runs.clear();
         self.raw.clear();
+        self.sections.clear();
         self.literals = 0;
+    }
+
+    /// Begins a level of a region: the symbols that are added from now on are of that level.
+    pub(crate) fn begin_level(&mut self, level: usize) {
+        let section = self.section(level);
+        self.sections.push(section);
+    }
+
+    fn section(&self, level: usize) -> Section {
+        Section {
+            level,
+            tokens: self.tokens.len(),
+            runs: self.runs.len(),
+            raw: self.raw.bits(),
+        }
+    }
+
+    /// Splits the symbols into `count` level packets, the one of the coarsest levels first.
+    pub(crate) fn split(&self, count: usize) -> Vec<Self> {
+        let mut packets: Vec<Self> = (0..count).map(|_| Self::default()).collect();
+        let end = self.section(0);
+        let ends = self.sections.iter().skip(1).chain([&end]);
+        let mut raw = BitReader::new(self.raw.bytes());
+        for (section, end) in self.sections.iter().zip(ends) {
+            let packet = &mut packets[packet_of_level(section.level, count)];
+            let shift = packet.tokens.len();
+            let tokens = section.tokens..end.tokens;
+            packet
+                .tokens
+                .extend_from_slice(&self.tokens[tokens.clone()]);
+            packet.bins.extend_from_slice(&self.bins[tokens]);
+            let runs = self.runs[section.runs..end.runs].iter();
+            packet
+                .runs
+                .extend(runs.map(|(begin, count)| (begin - section.tokens + shift, *count)));
+            let mut left = end.raw - section.raw;
+            while left > 0 {
+                let width = left.min(56) as u32;
+                packet.raw.write(raw.read(width), width);
+                left -= width as usize;
+            }
+        }
+        packets
     }
 }

@@ -15,6 +15,9 @@ pub(crate) const MOST: usize = 4;
 /// Tokens of a group, by its size, are below this; of others they are coded one by one.
 const RADIX: [u8; MOST + 1] = [0, 0, 11, 5, 3];
 
+/// The part of a stream that splitting it into level packets may add.
+const MOST_OVERHEAD: f64 = 0.004;
+
 /// The symbol of groups whose tokens are coded one by one: behind those of the others.
 pub(crate) const fn escape(size: usize) -> u8 {
     (RADIX[size] as u32).pow(size as u32) as u8
@@ -58,7 +61,7 @@ fn count<const SIZE: usize>(symbols: &Symbols) -> usize {
     groups.len() + SIZE * large
 }
 
-/// Tokens as they are coded.
+/// Symbols as they are coded.
 pub(crate) struct Coded {
     /// Tokens of a group; 1 where there are no groups.
     pub size: usize,
@@ -66,7 +69,37 @@ pub(crate) struct Coded {
     pub states: usize,
     pub single: Tables,
     pub grouped: Tables,
-    pub bytes: Vec<u8>,
+    /// The level packets.
+    pub packets: Vec<CodedPacket>,
+}
+
+/// The symbols of a level packet as they are coded, and its raw bits.
+pub(crate) struct CodedPacket {
+    pub symbols: Vec<u8>,
+    pub raw: Vec<u8>,
+}
+
+/// Into how many level packets symbols are split.
+#[derive(Clone, Copy)]
+pub(crate) enum PacketCount {
+    /// So many.
+    Exactly(usize),
+    /// At most so many, if the packets' overhead is small.
+    AtMost(usize),
+}
+
+impl PacketCount {
+    /// The number for symbols that take so many bytes with so many states.
+    fn get(self, bytes: f64, states: usize) -> usize {
+        match self {
+            Self::Exactly(count) => count,
+            Self::AtMost(most) => {
+                // The states, two lengths and a checksum.
+                let overhead = (4 * states + 10) as f64;
+                most.min(1 + (bytes * MOST_OVERHEAD / overhead) as usize)
+            }
+        }
+    }
 }
 
 /// The number of states for symbols of so many bits: more where they weigh little.
@@ -79,52 +112,90 @@ fn states_for(bits: f64) -> usize {
 }
 
 /// Codes tokens in groups of the size of which there are the fewest symbols.
-pub(crate) fn encode(symbols: &Symbols) -> Coded {
+pub(crate) fn encode(symbols: &Symbols, packets: PacketCount) -> Coded {
     match best_size(symbols) {
-        2 => encode_groups::<2>(symbols, None),
-        3 => encode_groups::<3>(symbols, None),
-        4 => encode_groups::<4>(symbols, None),
-        _ => encode_singly(symbols),
+        2 => encode_groups::<2>(symbols, packets, None),
+        3 => encode_groups::<3>(symbols, packets, None),
+        4 => encode_groups::<4>(symbols, packets, None),
+        _ => encode_singly(symbols, packets),
     }
 }
 
 /// Codes tokens one by one.
-pub(crate) fn encode_singly(symbols: &Symbols) -> Coded {
-    encode_tokens(symbols, None)
+pub(crate) fn encode_singly(symbols: &Symbols, packets: PacketCount) -> Coded {
+    encode_tokens(symbols, packets, None)
 }
 
 /// Codes tokens one by one, with a given number of states.
-fn encode_tokens(symbols: &Symbols, states: Option<usize>) -> Coded {
+fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>) -> Coded {
     let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
     let single = histogram.tables(None);
-    let states = states.unwrap_or_else(|| states_for(histogram.bits_under(&single)));
+    let bits = histogram.bits_under(&single);
+    let states = states.unwrap_or_else(|| states_for(bits));
     let slots = EncodeTables::new(&single.frequencies);
+    let encode = |symbols: &Symbols| {
+        slots.encode_with(states, &single.of_bin, &symbols.bins, &symbols.tokens)
+    };
+    let count = packets.get(bits / 8.0 + symbols.raw.bytes().len() as f64, states);
     Coded {
         size: 1,
         states,
-        bytes: slots.encode_with(states, &single.of_bin, &symbols.bins, &symbols.tokens),
+        packets: encode_packets(symbols, count, encode),
         single,
         grouped: Tables::none(),
     }
 }
 
-fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: Option<usize>) -> Coded {
+/// Splits symbols into level packets, and encodes these.
+fn encode_packets(
+    symbols: &Symbols,
+    count: usize,
+    encode: impl Fn(&Symbols) -> Vec<u8>,
+) -> Vec<CodedPacket> {
+    let packet = |symbols: &Symbols| CodedPacket {
+        symbols: encode(symbols),
+        raw: symbols.raw.bytes().to_vec(),
+    };
+    match count {
+        1 => vec![packet(symbols)],
+        _ => symbols.split(count).iter().map(packet).collect(),
+    }
+}
+
+/// The bins and symbols of groups. Those that have no place in the tables become escapes.
+fn groups<const SIZE: usize>(symbols: &Symbols, grouped: Option<&Tables>) -> [Vec<u8>; 2] {
     let (mut bins, mut groups) = (Vec::new(), Vec::new());
     for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
         let run = &symbols.tokens[*begin..begin + count];
         groups.extend(run.as_chunks::<SIZE>().0.iter().map(symbol));
         bins.resize(groups.len(), symbols.bins[*begin]);
     }
-    let of_groups = Histogram::new(&bins, &groups);
-    let grouped = of_groups.tables(Some(escape(SIZE)));
-    // Groups that there are few of have no place in the tables.
-    for (bin, group) in bins.iter().zip(&mut groups) {
+    if let Some(grouped) = grouped {
+        leave_out::<SIZE>(&bins, &mut groups, grouped);
+    }
+    [bins, groups]
+}
+
+/// Makes groups escapes that have no place in the tables, for there are few of them.
+fn leave_out<const SIZE: usize>(bins: &[u8], groups: &mut [u8], grouped: &Tables) {
+    for (bin, group) in bins.iter().zip(groups) {
         let table = &grouped.frequencies[usize::from(grouped.of_bin[usize::from(*bin)])];
         if table[usize::from(*group)] == 0 {
             *group = escape(SIZE);
         }
     }
-    let ordered = Ordered::new::<SIZE>(symbols, &groups);
+}
+
+fn encode_groups<const SIZE: usize>(
+    symbols: &Symbols,
+    packets: PacketCount,
+    states: Option<usize>,
+) -> Coded {
+    let [bins, mut of_all] = groups::<SIZE>(symbols, None);
+    let of_groups = Histogram::new(&bins, &of_all);
+    let grouped = of_groups.tables(Some(escape(SIZE)));
+    leave_out::<SIZE>(&bins, &mut of_all, &grouped);
+    let ordered = Ordered::new::<SIZE>(symbols, &of_all);
     let [single_bins, single] = &ordered.single;
     let histogram = Histogram::new(single_bins, single);
     let single = histogram.tables(None);
@@ -132,11 +203,18 @@ fn encode_groups<const SIZE: usize>(symbols: &Symbols, states: Option<usize>) ->
     let states = states.unwrap_or_else(|| states_for(bits));
     let (frequencies, of_bin) = together(&single, &grouped);
     let slots = EncodeTables::new(&frequencies);
-    let [bins, all] = &ordered.all;
+    let encode = |[bins, symbols]: &[Vec<u8>; 2]| slots.encode_with(states, &of_bin, bins, symbols);
+    let packets = match packets.get(bits / 8.0 + symbols.raw.bytes().len() as f64, states) {
+        1 => encode_packets(symbols, 1, |_| encode(&ordered.all)),
+        count => encode_packets(symbols, count, |symbols| {
+            let [_, groups] = groups::<SIZE>(symbols, Some(&grouped));
+            encode(&Ordered::new::<SIZE>(symbols, &groups).all)
+        }),
+    };
     Coded {
         size: SIZE,
         states,
-        bytes: slots.encode_with(states, &of_bin, bins, all),
+        packets,
         single,
         grouped,
     }
@@ -310,6 +388,8 @@ mod tests {
     use crate::entropy::rans::decode_table::DecodeTables;
     use crate::stream::properties::Random;
 
+    const ONE: PacketCount = PacketCount::Exactly(1);
+
     /// Runs of two bins with single tokens between them; of `few` tokens in a hundred the size is any.
     fn symbols(few: u64, below: u64) -> Symbols {
         let mut random = Random(few + below);
@@ -340,7 +420,8 @@ mod tests {
         tables.set(&frequencies).unwrap();
         let of_bins = tables.of_bins(&of_bin);
         let count = symbols.tokens.len();
-        let mut decoder = rans::Decoder::new(&of_bins, &coded.bytes, count, coded.states).unwrap();
+        let mut decoder =
+            rans::Decoder::new(&of_bins, &coded.packets[0].symbols, count, coded.states).unwrap();
         let mut groups = Groups::new(coded.size);
         let mut tokens = vec![0; count + MOST];
         let mut end = 0;
@@ -362,10 +443,10 @@ mod tests {
             for number in [rans::STATES, rans::WIDE_STATES] {
                 let states = Some(number);
                 let all = [
-                    encode_tokens(&symbols, states),
-                    encode_groups::<2>(&symbols, states),
-                    encode_groups::<3>(&symbols, states),
-                    encode_groups::<4>(&symbols, states),
+                    encode_tokens(&symbols, ONE, states),
+                    encode_groups::<2>(&symbols, ONE, states),
+                    encode_groups::<3>(&symbols, ONE, states),
+                    encode_groups::<4>(&symbols, ONE, states),
                 ];
                 for (size, coded) in (1..).zip(&all) {
                     assert_eq!([coded.size, coded.states], [size, number]);
@@ -379,15 +460,24 @@ mod tests {
     #[test]
     fn long_symbols_have_many_states() {
         for (below, states) in [(1, rans::STATES), (11, rans::WIDE_STATES)] {
-            let coded = encode(&symbols(1, below));
-            assert_eq!(coded.states, states, "{} bytes", coded.bytes.len());
+            let coded = encode(&symbols(1, below), ONE);
+            assert_eq!(
+                coded.states,
+                states,
+                "{} bytes",
+                coded.packets[0].symbols.len()
+            );
         }
     }
 
     #[test]
     fn the_size_is_that_of_the_fewest_symbols() {
         for (few, below, size) in [(0, 1, 4), (1, 3, 4), (1, 5, 3), (1, 11, 2), (100, 2, 1)] {
-            assert_eq!(encode(&symbols(few, below)).size, size, "{few} {below}");
+            assert_eq!(
+                encode(&symbols(few, below), ONE).size,
+                size,
+                "{few} {below}"
+            );
         }
     }
 }

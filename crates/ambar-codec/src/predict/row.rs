@@ -64,8 +64,14 @@ pub(crate) struct Row<'a, T> {
     pub marks: Option<&'a mut [u8]>,
 }
 
+/// The level of the anchor point: coarser than all others.
+pub(crate) const ANCHOR: usize = usize::MAX;
+
 /// What happens to the rows.
 pub(crate) trait RowCoder<T> {
+    /// Begins a level of the walk: all rows until the next call are of level `number`; of the anchor point it is
+    /// [`ANCHOR`].
+    fn begin_level(&mut self, _number: usize) {}
     /// Says that the next `count` points that are there are in class `bin`.
     fn ahead(&mut self, bin: u8, count: usize);
     /// Says in which classes the next points are that are there.

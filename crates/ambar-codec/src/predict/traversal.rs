@@ -15,7 +15,7 @@ use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
 use crate::predict::planes;
-use crate::predict::row::{Level, Place, Row, RowCoder};
+use crate::predict::row::{ANCHOR, Level, Place, Row, RowCoder};
 use crate::simd::LANES;
 
 /// Buffers of the walk, kept from region to region.
@@ -43,9 +43,22 @@ pub(crate) fn walk<T: Element>(
     coder: &mut impl RowCoder<T>,
     scratch: &mut Scratch<T>,
 ) {
+    walk_to(0, shape, validity, rules, coder, scratch);
+}
+
+/// The same down to level `last`; `scratch` gets the phases of that level's lattice, which is returned.
+pub(crate) fn walk_to<T: Element>(
+    last: usize,
+    shape: [usize; 3],
+    validity: Option<&Validity>,
+    rules: &Rules<'_>,
+    coder: &mut impl RowCoder<T>,
+    scratch: &mut Scratch<T>,
+) -> Phases {
     let lattices = lattice::levels(shape);
     let top = lattices.len() - 1;
     let mut anchor = [T::default(); LANES];
+    coder.begin_level(ANCHOR);
     if validity.is_none_or(Validity::anchor) {
         coder.row(Row {
             place: Place { start: 0, step: 1 },
@@ -62,7 +75,8 @@ pub(crate) fn walk<T: Element>(
     let mut phases = Phases::new(lattices[top]);
     grow(&mut scratch.values[0], phases.len + LANES);
     scratch.values[0][phases.row(0, 0)] = anchor[0];
-    for number in (0..top).rev() {
+    for number in (last..top).rev() {
+        coder.begin_level(number);
         let coarse = std::mem::replace(&mut phases, Phases::new(lattices[number]));
         let level = Level {
             number,
@@ -89,6 +103,7 @@ pub(crate) fn walk<T: Element>(
             walk.pad(t);
         }
     }
+    phases
 }
 
 impl<T: Element> Scratch<T> {

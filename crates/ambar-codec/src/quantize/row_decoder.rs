@@ -3,8 +3,10 @@
 use crate::element::Element;
 use crate::entropy::bitio::BitReader;
 use crate::entropy::rans;
+use crate::entropy::symbols::packet_of_level;
 use crate::entropy::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
 use crate::entropy::token_groups::Groups;
+use crate::error::Result;
 use crate::predict::reconstruct::{add, add_and_mark};
 use crate::predict::row::{Row, RowCoder};
 use crate::quantize::float_order::sum;
@@ -14,20 +16,47 @@ use crate::simd::{LANES, Spots};
 /// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
 const SELDOM_RAW: usize = 8;
 
+/// The symbols and raw bits of a level packet.
+pub(crate) struct Packet<'a> {
+    symbols: rans::Decoder<'a>,
+    raw: BitReader<'a>,
+    /// Whether most rows have raw bits.
+    often_raw: bool,
+}
+
+impl<'a> Packet<'a> {
+    /// A packet of about `count` values.
+    pub(crate) fn new(symbols: rans::Decoder<'a>, raw: &'a [u8], count: usize) -> Self {
+        Self {
+            symbols,
+            raw: BitReader::new(raw),
+            often_raw: raw.len() > count / SELDOM_RAW,
+        }
+    }
+
+    /// Checks that all symbols and raw bits were read, and no more.
+    fn finish(&self) -> Result<()> {
+        self.symbols.finish()?;
+        self.raw.finish()
+    }
+}
+
 /// Decodes rows.
 pub(crate) struct Decoder<'a> {
-    pub symbols: rans::Decoder<'a>,
+    /// The first level packets of the stream.
+    packets: Vec<Packet<'a>>,
+    /// The number of packets in the stream.
+    packet_count: usize,
+    /// The index of the packet that holds the current level.
+    current: usize,
     /// Tokens that are coded together, where the class was told ahead.
     groups: Groups,
-    pub raw: BitReader<'a>,
     /// Literals: index in the region, bits.
     pub literals: Vec<(usize, u64)>,
     /// Tokens that are next to each other: of the current row, or decoded ahead, and how many of these
     /// were used.
     packed: Vec<u8>,
     used: usize,
-    /// Whether most rows have raw bits.
-    often_raw: bool,
     /// Whether there are raw bits behind any of the tokens that were decoded ahead.
     raw_ahead: bool,
     bins: Vec<u8>,
@@ -37,18 +66,13 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of the symbols and raw bits of `count` values.
-    pub(crate) fn new(
-        symbols: rans::Decoder<'a>,
-        groups: Groups,
-        raw: &'a [u8],
-        count: usize,
-    ) -> Self {
+    /// A decoder of the first level packets of a stream of `packet_count`: no other levels are decoded.
+    pub(crate) fn new(packets: Vec<Packet<'a>>, packet_count: usize, groups: Groups) -> Self {
         Self {
-            symbols,
+            packets,
+            packet_count,
+            current: 0,
             groups,
-            raw: BitReader::new(raw),
-            often_raw: raw.len() > count / SELDOM_RAW,
             literals: Vec::new(),
             packed: Vec::new(),
             used: 0,
@@ -57,6 +81,11 @@ impl<'a> Decoder<'a> {
             tokens: Vec::new(),
             residuals: Vec::new(),
         }
+    }
+
+    /// Checks that all symbols and raw bits were read, and no more.
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.packets.iter().try_for_each(Packet::finish)
     }
 
     /// Makes the tokens of a row.
@@ -70,14 +99,16 @@ impl<'a> Decoder<'a> {
         match row.bins {
             Some(bins) if whole => {
                 let tokens = &mut self.tokens[..n];
-                self.symbols.decode(bins, tokens);
+                self.packets[self.current].symbols.decode(bins, tokens);
             }
             Some(bins) => {
                 self.bins.resize(n + LANES, 0);
                 self.packed.resize(n + LANES, 0);
                 pack(row.there, bins, &mut self.bins);
                 let tokens = &mut self.packed[..count];
-                self.symbols.decode(&self.bins, tokens);
+                self.packets[self.current]
+                    .symbols
+                    .decode(&self.bins, tokens);
                 unpack(row.there, n, &self.packed, &mut self.tokens);
             }
             None => {
@@ -102,10 +133,14 @@ impl<'a> Decoder<'a> {
         for (point, (token, residual)) in tokens.enumerate() {
             *residual = if *token == LITERAL {
                 let at = row.place.start + point * row.place.step;
-                self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
+                self.literals
+                    .push((at, self.packets[self.current].raw.read(8 * T::SIZE as u32)));
                 0
             } else {
-                token::join(*token, self.raw.read(token::raw_bits(*token)))
+                token::join(
+                    *token,
+                    self.packets[self.current].raw.read(token::raw_bits(*token)),
+                )
             };
         }
     }
@@ -133,10 +168,14 @@ impl<'a> Decoder<'a> {
     /// index `at` of the region.
     fn raw_residual<T: Element>(&mut self, token: u8, at: usize) -> Option<i32> {
         if token == LITERAL {
-            self.literals.push((at, self.raw.read(8 * T::SIZE as u32)));
+            self.literals
+                .push((at, self.packets[self.current].raw.read(8 * T::SIZE as u32)));
             return None;
         }
-        let folded = token::join(token, self.raw.read(token::raw_bits(token)));
+        let folded = token::join(
+            token,
+            self.packets[self.current].raw.read(token::raw_bits(token)),
+        );
         Some(token::unfold(folded) as i32)
     }
 
@@ -150,7 +189,8 @@ impl<'a> Decoder<'a> {
             self.residuals.resize(n, 0);
         }
         if largest < QUICK {
-            self.raw
+            self.packets[self.current]
+                .raw
                 .read_residuals(&self.tokens[..n], &mut self.residuals);
         } else {
             self.slow_residuals(&row);
@@ -190,11 +230,15 @@ impl<'a> Decoder<'a> {
 impl<T: Element> RowCoder<T> for Decoder<'_> {
     const LAYS: bool = true;
 
+    fn begin_level(&mut self, number: usize) {
+        self.current = packet_of_level(number, self.packet_count);
+    }
+
     fn ahead(&mut self, bin: u8, count: usize) {
         self.packed.resize(count + LANES, 0);
         self.used = 0;
-        let (symbols, packed) = (&mut self.symbols, &mut self.packed);
-        self.groups.decode(symbols, bin, count, packed);
+        let (packet, packed) = (&mut self.packets[self.current], &mut self.packed);
+        self.groups.decode(&mut packet.symbols, bin, count, packed);
         let tokens = &self.packed[..count];
         self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
@@ -203,7 +247,7 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         self.packed.resize(bins.len() + LANES, 0);
         self.used = 0;
         let tokens = &mut self.packed[..bins.len()];
-        self.symbols.decode(bins, tokens);
+        self.packets[self.current].symbols.decode(bins, tokens);
         self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 
@@ -224,7 +268,7 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
     fn row(&mut self, mut row: Row<'_, T>) {
         self.tokens(&row);
         let lossless = row.level.step == 0.0;
-        if lossless || self.often_raw {
+        if lossless || self.packets[self.current].often_raw {
             return self.slow_row(row);
         }
         // The common case: no raw bits, or few.

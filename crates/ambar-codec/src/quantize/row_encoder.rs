@@ -192,6 +192,10 @@ impl<'a, T: Element> Encoder<'a, T> {
 }
 
 impl<T: Element> RowCoder<T> for Encoder<'_, T> {
+    fn begin_level(&mut self, number: usize) {
+        self.symbols.begin_level(number);
+    }
+
     fn ahead(&mut self, bin: u8, count: usize) {
         let begin = self.symbols.bins.len();
         self.symbols.bins.resize(begin + count, bin);

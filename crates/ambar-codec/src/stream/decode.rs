@@ -13,17 +13,19 @@ use crate::entropy::BINS;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans;
+use crate::entropy::symbols::{MOST_PACKETS, packet_of_level};
 use crate::entropy::tables::Tables;
 use crate::entropy::token_groups::{self, Groups};
-use crate::error::{Corrupt, Result};
+use crate::error::{Corrupt, Invalid, Result};
 use crate::predict::context::Mixture;
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::row::Level;
 use crate::predict::traversal::{self, Scratch};
-use crate::quantize::row_decoder::Decoder;
+use crate::quantize::row_decoder::{Decoder, Packet};
 use crate::stream::encode::{LEVELS, Workspace};
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::{self, Plan};
+use std::ops::Range;
 
 /// What a stream says of itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -201,11 +203,16 @@ fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a
 /// `Corrupt`, `UnsupportedVersion`.
 pub fn inspect(stream: &[u8]) -> Result<Info> {
     let mut cursor = Cursor::verified(stream)?;
+    let body = cursor.0;
     let header = Header::parse(&mut cursor)?;
-    match header.mode {
-        Mode::BitPacked => Ok(parse_bit_packed(&header, cursor, usize::MAX)?.info),
-        Mode::EntropyCoded(coding) => Ok(parse(&header, cursor, coding, usize::MAX)?.info),
+    let coding = match header.mode {
+        Mode::BitPacked => return Ok(parse_bit_packed(&header, cursor, usize::MAX)?.info),
+        Mode::EntropyCoded(coding) => coding,
+    };
+    if coding.packets > 1 {
+        cursor = Lengths::parse(body, &mut cursor, coding.packets)?.head(body)?;
     }
+    Ok(parse(&header, cursor, coding, usize::MAX)?.info)
 }
 
 /// Decodes a stream of exactly `out.len()` values of this type.
@@ -218,15 +225,213 @@ pub fn decode<T: Element>(
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
     let mut cursor = Cursor::verified(stream)?;
+    let body = cursor.0;
     let header = Header::parse(&mut cursor)?;
     let coding = match header.mode {
         Mode::BitPacked => return decode_bit_packed(&header, cursor, out, workspace),
         Mode::EntropyCoded(coding) => coding,
     };
-    let mut parts = parse(&header, cursor, coding, out.len())?;
+    let (head, packets) = match coding.packets {
+        1 => (cursor, Vec::new()),
+        count => {
+            let lengths = Lengths::parse(body, &mut cursor, count)?;
+            if lengths.ends.last() != Some(&body.len()) {
+                return Err(Corrupt("the stream goes on where it should end"));
+            }
+            (lengths.head(body)?, lengths.packets(body, count)?)
+        }
+    };
+    let parts = parse(&header, head, coding, out.len())?;
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
     }
+    decode_levels(parts, packets, 0, out, workspace)
+}
+
+/// Decodes from the first bytes of a stream, as many as [`prefix`] says, every `2^level`th value in each of the last
+/// three dimensions of an array, or in each dimension of each block. `out` is the values of the smaller array (lengths
+/// are rounded up), or of the smaller blocks.
+///
+/// The checksums of the head and of the level packets that are decoded are verified; bytes behind these are not
+/// read.
+///
+/// # Errors
+/// `Corrupt` where what is read is damaged, cut short, or holds other values; `UnsupportedVersion`; `Invalid` where
+/// [`prefix`] gives `None`, or the sides of blocks are not multiples of `2^level`.
+pub fn decode_prefix<T: Element>(
+    prefix: &[u8],
+    level: u32,
+    out: &mut [T],
+    workspace: &mut Workspace<T>,
+) -> Result<()> {
+    let mut cursor = Cursor(prefix);
+    let header = Header::parse(&mut cursor)?;
+    let coding = match header.mode {
+        Mode::EntropyCoded(coding) if coding.packets > 1 => coding,
+        _ => return Err(Invalid("the stream has no level packets; decode all of it")),
+    };
+    let lengths = Lengths::parse(prefix, &mut cursor, coding.packets)?;
+    let head = lengths.head(prefix)?;
+    let packets = lengths.packets(prefix, packets_of(level, coding.packets))?;
+    let parts = parse(&header, head, coding, usize::MAX)?;
+    if parts.info.value_size != T::SIZE || parts.values_at(level)? != out.len() {
+        return Err(Corrupt("the stream holds another number or type of values"));
+    }
+    decode_levels(parts, packets, level, out, workspace)
+}
+
+/// The beginning of a stream that [`decode_prefix`] decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Bytes of the stream that are needed.
+    pub length: usize,
+    /// Whether the stream is of blocks, not of an array.
+    pub is_blocks: bool,
+}
+
+/// What [`decode_prefix`] needs for a level; `None` where the stream has no level packets. `head` is the first
+/// [`LENGTHS_BYTES`] of the stream, or all if it is shorter.
+///
+/// # Errors
+/// `Corrupt`, `UnsupportedVersion`.
+pub fn prefix(head: &[u8], level: u32) -> Result<Option<Prefix>> {
+    let mut cursor = Cursor(head);
+    let header = Header::parse(&mut cursor)?;
+    match header.mode {
+        Mode::EntropyCoded(coding) if coding.packets > 1 => {
+            let lengths = Lengths::parse(head, &mut cursor, coding.packets)?;
+            Ok(Some(Prefix {
+                length: lengths.ends[packets_of(level, coding.packets) - 1],
+                is_blocks: header.arrangement == Arrangement::Blocks,
+            }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The number of packets, of `count`, that hold all levels from `level` on.
+fn packets_of(level: u32, count: usize) -> usize {
+    packet_of_level(level as usize, count) + 1
+}
+
+/// The most bytes of a stream up to and with the lengths of its level packets.
+pub const LENGTHS_BYTES: usize = 4 + MOST_NUMBER * (1 + 2 * MOST_PACKETS);
+/// The most bytes of a number.
+const MOST_NUMBER: usize = 9;
+/// Bytes of a checksum.
+const CHECKSUM: usize = 4;
+
+/// Where the head and the level packets of a stream are.
+struct Lengths {
+    /// Where the head goes on behind the lengths, and where it ends, before its checksum.
+    head: Range<usize>,
+    /// The length of each packet's symbols.
+    symbols: Vec<usize>,
+    /// Where each packet ends, behind its checksum.
+    ends: Vec<usize>,
+}
+
+impl Lengths {
+    /// Reads the lengths of `count` packets, at which `cursor` is in a stream, or the beginning of one.
+    fn parse(stream: &[u8], cursor: &mut Cursor<'_>, count: usize) -> Result<Self> {
+        let head = cursor.number_to(usize::MAX)?;
+        let mut packets = [[0; 2]; MOST_PACKETS];
+        for packet in &mut packets[..count] {
+            for length in packet {
+                *length = cursor.number_to(usize::MAX)?;
+            }
+        }
+        let begin = stream.len() - cursor.0.len();
+        let plus = |a: usize, b: usize| {
+            a.checked_add(b)
+                .ok_or(Corrupt("a number is larger than it can be"))
+        };
+        let head = begin..plus(begin, head)?;
+        let mut end = plus(head.end, CHECKSUM)?;
+        let mut lengths = Self {
+            head,
+            symbols: Vec::with_capacity(count),
+            ends: Vec::with_capacity(count),
+        };
+        for [symbols, raw] in &packets[..count] {
+            end = plus(plus(end, *symbols)?, plus(*raw, CHECKSUM)?)?;
+            lengths.symbols.push(*symbols);
+            lengths.ends.push(end);
+        }
+        Ok(lengths)
+    }
+
+    /// The rest of the head. Its checksum is verified.
+    fn head<'a>(&self, stream: &'a [u8]) -> Result<Cursor<'a>> {
+        let head = stream.get(..self.head.end + CHECKSUM);
+        let head = Cursor::verified(head.ok_or(Corrupt("the stream is cut short"))?)?;
+        Ok(Cursor(&head.0[self.head.start..]))
+    }
+
+    /// The symbols and raw bits of the first `count` packets. Their checksums are verified.
+    fn packets<'a>(&self, stream: &'a [u8], count: usize) -> Result<Vec<[&'a [u8]; 2]>> {
+        let mut begin = self.head.end + CHECKSUM;
+        let mut packets = Vec::with_capacity(count);
+        for (end, symbols) in self.ends.iter().zip(&self.symbols).take(count) {
+            let packet = stream.get(begin..*end);
+            let packet = Cursor::verified(packet.ok_or(Corrupt("the stream is cut short"))?)?;
+            packets.push(packet.0.split_at(*symbols).into());
+            begin = *end;
+        }
+        Ok(packets)
+    }
+}
+
+impl Parts<'_> {
+    /// How many values there are of every `2^level`th in each dimension.
+    fn values_at(&self, level: u32) -> Result<usize> {
+        let coarse = |n: usize| coarse_length(n, level);
+        match &self.layout {
+            Parsed::Array { inner, outer } => {
+                Ok(inner.map(coarse).iter().product::<usize>() * outer)
+            }
+            Parsed::Blocks { side, count, .. } => {
+                let even = |n: usize| n == 1 || n == coarse(n) << level.min(usize::BITS - 1);
+                if !side.iter().all(|n| even(*n)) {
+                    return Err(Invalid("the sides of blocks are no multiples of the step"));
+                }
+                Ok(side.map(coarse).iter().product::<usize>() * count)
+            }
+            Parsed::Cells(_) => Err(Invalid("cells of trees are not downsampled")),
+        }
+    }
+
+    /// The part of the values that are in the coarser levels, about.
+    fn coarser_part(&self) -> f64 {
+        match self.layout {
+            Parsed::Array { inner: shape, .. } | Parsed::Blocks { side: shape, .. } => {
+                let long = shape.iter().filter(|n| **n > 1).count();
+                0.5f64.powi(long as i32)
+            }
+            Parsed::Cells(_) => 0.125,
+        }
+    }
+}
+
+/// The number of every `2^level`th of `n` points.
+fn coarse_length(n: usize, level: u32) -> usize {
+    match level {
+        0 => n,
+        _ => (n.saturating_sub(1)).checked_shr(level).unwrap_or(0) + usize::from(n > 0),
+    }
+}
+
+/// Decodes every `2^level`th value in each dimension from the first level packets of a stream, which must be as many
+/// as these need; none where the stream is one packet.
+fn decode_levels<T: Element>(
+    mut parts: Parts<'_>,
+    packets: Vec<[&[u8]; 2]>,
+    level: u32,
+    out: &mut [T],
+    workspace: &mut Workspace<T>,
+) -> Result<()> {
+    let coding = parts.coding;
+    let coarser = parts.coarser_part();
     let (mut side, mut regions, mut of_cells) = ([0; 3], Vec::new(), &[][..]);
     let number = match parts.layout {
         Parsed::Array { outer, .. } => outer,
@@ -249,12 +454,19 @@ pub fn decode<T: Element>(
             of_cells.len() + usize::from(cells.count < out.len())
         }
     };
+    if level > 0
+        && regions
+            .iter()
+            .any(|region| (0..3).any(|d| side[d] == 1 && region.places[d] > 1))
+    {
+        return Err(Invalid("the sides of blocks are no multiples of the step"));
+    }
     let (fill, masks) = if parts.is_masked {
         masks::<T>(&mut parts.rest, number)?
     } else {
         (0, Vec::new())
     };
-    let sections = Sections::parse(parts.rest, parts.coding)?;
+    let sections = Sections::parse(parts.rest, coding, packets)?;
     if out.is_empty() {
         return Ok(());
     }
@@ -262,51 +474,58 @@ pub fn decode<T: Element>(
     let slots = &mut workspace.slots;
     slots.set(&frequencies)?;
     let of_bins = slots.of_bins(&of_bin);
-    let count = out.len() / sections.size;
-    let decoder = Decoder::new(
-        rans::Decoder::new(&of_bins, sections.symbols, count, sections.states)?,
-        Groups::new(sections.size),
-        sections.raw,
-        out.len(),
-    );
+    let mut packets = Vec::with_capacity(sections.packets.len());
+    for (number, [symbols, raw]) in sections.packets.iter().enumerate() {
+        let finest = coding.packets - 1 - number;
+        let part = coarser.powi(finest as i32) * if number > 0 { 1.0 - coarser } else { 1.0 };
+        let count = (parts.info.values as f64 * part) as usize;
+        let symbols = rans::Decoder::new(&of_bins, symbols, count / sections.size, coding.states)?;
+        packets.push(Packet::new(symbols, raw, count));
+    }
+    let last = (level as usize).min(coding.packets - 1);
     let mut job = Job {
-        decoder,
+        decoder: Decoder::new(packets, coding.packets, Groups::new(sections.size)),
         levels: parts
             .plan
             .levels::<T>(parts.info.bound, parts.shift, LEVELS),
         bridged: coding.predicts_holes,
         fill,
         masks,
+        level,
+        last,
         scratch: &mut workspace.walk,
     };
     if let Parsed::Array { inner, .. } = parts.layout {
-        let size: usize = inner.iter().product();
+        let coarse = inner.map(|n| coarse_length(n, level));
+        let size: usize = coarse.iter().product();
         for (number, part) in out.chunks_exact_mut(size).enumerate() {
-            job.region(number, inner, None, &Target::Array(inner), part);
+            job.region(number, inner, None, (Target::Array(coarse), part));
         }
     }
     job.blocks(&regions, side, out);
     if let Parsed::Cells(cells) = parts.layout {
         job.cells(of_cells, cells.count, out);
     }
-    job.decoder.symbols.finish()?;
-    job.decoder.raw.finish()
+    job.decoder.finish()
 }
 
-/// The last sections.
+/// The tables, and the level packets.
 struct Sections<'a> {
     /// Tokens of a group; 1 where there are no groups.
     size: usize,
     /// Tables of single tokens, and of groups: how many, and their bytes.
     tables: [(usize, &'a [u8]); 2],
-    /// How many states the symbols are coded with.
-    states: usize,
-    symbols: &'a [u8],
-    raw: &'a [u8],
+    /// The symbols and raw bits of packets.
+    packets: Vec<[&'a [u8]; 2]>,
 }
 
 impl<'a> Sections<'a> {
-    fn parse(mut cursor: Cursor<'a>, coding: Coding) -> Result<Self> {
+    /// Reads the tables, and the symbols and raw bits where they are not in `packets`.
+    fn parse(
+        mut cursor: Cursor<'a>,
+        coding: Coding,
+        mut packets: Vec<[&'a [u8]; 2]>,
+    ) -> Result<Self> {
         let mut tables = || -> Result<_> {
             let count = usize::from(cursor.byte()?);
             Ok((count, section(&mut cursor)?))
@@ -316,12 +535,13 @@ impl<'a> Sections<'a> {
             _ => tables()?,
         };
         let single = tables()?;
+        if coding.packets == 1 {
+            packets.push([section(&mut cursor)?, section(&mut cursor)?]);
+        }
         let sections = Self {
             size: coding.group_size,
-            states: coding.states,
             tables: [single, groups],
-            symbols: section(&mut cursor)?,
-            raw: section(&mut cursor)?,
+            packets,
         };
         if cursor.0.is_empty() {
             Ok(sections)
@@ -380,6 +600,10 @@ struct Job<'a, T> {
     bridged: bool,
     fill: u64,
     masks: Masks<'a>,
+    /// Of which every `2^level`th value in each dimension is wanted.
+    level: u32,
+    /// The finest level that is decoded, at most `level`.
+    last: usize,
     scratch: &'a mut Scratch<T>,
 }
 
@@ -393,8 +617,9 @@ impl<T: Element> Job<'_, T> {
             } else {
                 regions::present(region, side)
             };
-            let target = Target::of_region(region, side);
-            self.region(number, shape, there, &target, out);
+            let coarse = side.map(|n| coarse_length(n, self.level));
+            let target = Target::of_region(region, coarse);
+            self.region(number, shape, there, (target, &mut *out));
         }
     }
 
@@ -402,12 +627,14 @@ impl<T: Element> Job<'_, T> {
     fn cells(&mut self, regions: &[CellRegion], count: usize, out: &mut [T]) {
         for (number, region) in regions.iter().enumerate() {
             let target = Target::Cells(region);
-            self.region(number, region.shape(), region.present(), &target, out);
+            let to = (target, &mut *out);
+            self.region(number, region.shape(), region.present(), to);
         }
         let behind = &mut out[count..];
         if !behind.is_empty() {
             let shape = [1, 1, behind.len()];
-            self.region(regions.len(), shape, None, &Target::Array(shape), behind);
+            let to = (Target::Array(shape), behind);
+            self.region(regions.len(), shape, None, to);
         }
     }
 
@@ -416,8 +643,7 @@ impl<T: Element> Job<'_, T> {
         number: usize,
         shape: [usize; 3],
         present: Option<Bitmap>,
-        target: &Target<'_>,
-        out: &mut [T],
+        (target, out): (Target<'_>, &mut [T]),
     ) {
         let known = self.masks.get(number).map(|(side, bytes)| {
             let known = present.clone().unwrap_or_else(|| Bitmap::full(shape));
@@ -427,33 +653,87 @@ impl<T: Element> Job<'_, T> {
         let valid = valid.filter(|valid| !valid.is_full());
         let validity = valid.map(|valid| Validity::new(valid, self.bridged));
         let rules = params::rules(&self.levels, &Mixture::DEFAULT);
-        traversal::walk(
+        let phases = traversal::walk_to(
+            self.last,
             shape,
             validity.as_ref(),
             &rules,
             &mut self.decoder,
             self.scratch,
         );
-        target.fill(&Phases::new(shape), &self.scratch.values, out);
+        self.fill(&target, &phases, out);
         for (at, word) in self.decoder.literals.drain(..) {
             // Faces of holes are coded, and nobody's values.
-            if let Some(place) = target.place(at) {
+            let at = coarse_index(at, shape, self.level);
+            if let Some(place) = at.and_then(|at| target.place(at)) {
                 out[place] = T::from_word(word);
             }
         }
         if let Some(valid) = valid.filter(|_| known.is_some()) {
-            let fill = T::from_word(self.fill);
-            target.for_each_row(|to, [z, y, x], n| {
-                for word in x / 64..(x + n).div_ceil(64) {
-                    let (first, end) = (x.max(64 * word), (x + n).min(64 * word + 64));
-                    let row = u64::MAX >> (64 - (end - first)) << (first % 64);
-                    Bitmap::runs(&[row & !valid.word([z, y], word)], |at, length| {
-                        out[to + 64 * word + at - x..][..length].fill(fill);
-                    });
-                }
-            });
+            fill_masked(&target, valid, self.level, T::from_word(self.fill), out);
         }
     }
+
+    /// Fills the target from the phases of the last lattice that was decoded.
+    fn fill(&self, target: &Target<'_>, phases: &Phases, out: &mut [T]) {
+        let values = &self.scratch.values;
+        if self.level as usize == self.last {
+            return target.fill(phases, values, out);
+        }
+        // What is wanted is in phase 0.
+        let more = self.level as usize - self.last - 1;
+        target.for_each_row(|to, [z, y, x], n| {
+            let row = &values[0][phases.row(scaled(z, more), scaled(y, more))..];
+            for (x, out) in (x..).zip(&mut out[to..to + n]) {
+                *out = row[scaled(x, more)];
+            }
+        });
+    }
+}
+
+/// `n` times `2^bits`; 0 for 0.
+fn scaled(n: usize, bits: usize) -> usize {
+    n.checked_shl(bits as u32).unwrap_or(0)
+}
+
+/// The index in the region of every `2^level`th value of an index in a region of this shape, if it is one of those.
+fn coarse_index(at: usize, [_, ny, nx]: [usize; 3], level: u32) -> Option<usize> {
+    if level == 0 {
+        return Some(at);
+    }
+    let place = [at / nx / ny, at / nx % ny, at % nx];
+    let [z, y, x] = place.map(|n| n.checked_shr(level).unwrap_or(0));
+    let is_coarse = [z, y, x].map(|n| scaled(n, level as usize)) == place;
+    let [ny, nx] = [ny, nx].map(|n| coarse_length(n, level));
+    is_coarse.then_some((z * ny + y) * nx + x)
+}
+
+/// Fills what a mask leaves out.
+fn fill_masked<T: Element>(
+    target: &Target<'_>,
+    valid: &Bitmap,
+    level: u32,
+    fill: T,
+    out: &mut [T],
+) {
+    target.for_each_row(|to, [z, y, x], n| {
+        if level > 0 {
+            let [z, y] = [z, y].map(|n| scaled(n, level as usize));
+            for (x, out) in (x..).zip(&mut out[to..to + n]) {
+                if !valid.get([z, y, scaled(x, level as usize)]) {
+                    *out = fill;
+                }
+            }
+            return;
+        }
+        for word in x / 64..(x + n).div_ceil(64) {
+            let (first, end) = (x.max(64 * word), (x + n).min(64 * word + 64));
+            let row = u64::MAX >> (64 - (end - first)) << (first % 64);
+            Bitmap::runs(&[row & !valid.word([z, y], word)], |at, length| {
+                out[to + 64 * word + at - x..][..length].fill(fill);
+            });
+        }
+    });
 }
 
 #[cfg(test)]
@@ -478,9 +758,7 @@ mod tests {
             let sections = Sections {
                 size,
                 tables: [(0, &[]), (tables.frequencies.len(), &bytes)],
-                states: rans::STATES,
-                symbols: &[],
-                raw: &[],
+                packets: Vec::new(),
             };
             let fine = size > 1 && symbol <= token_groups::escape(size);
             assert_eq!(sections.tables().is_ok(), fine, "{size} {symbol}");

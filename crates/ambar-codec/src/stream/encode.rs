@@ -10,9 +10,9 @@ use crate::domain::tree::{Cells, Kept};
 use crate::element::Element;
 use crate::entropy::bitio::write_number;
 use crate::entropy::rans::decode_table::DecodeTables;
-use crate::entropy::symbols::Symbols;
+use crate::entropy::symbols::{MOST_PACKETS, Symbols};
 use crate::entropy::tables::{Histogram, Tables};
-use crate::entropy::token_groups;
+use crate::entropy::token_groups::{self, CodedPacket, PacketCount};
 use crate::error::Result;
 use crate::predict::context::Mixture;
 use crate::predict::mask_pyramid::Validity;
@@ -252,9 +252,14 @@ impl<T: Element> Input<T> {
 
     /// The whole stream.
     fn stream(&self, symbols: &Symbols, bound: f64, plan: Plan) -> Vec<u8> {
+        let packets = match (self.arrangement, plan.packets()) {
+            (Arrangement::Cells, _) => PacketCount::Exactly(1),
+            (_, Some(count)) => PacketCount::Exactly(count),
+            (_, None) => PacketCount::AtMost(MOST_PACKETS),
+        };
         let coded = match plan.contexts() {
-            Contexts::Level => token_groups::encode(symbols),
-            Contexts::Row | Contexts::Plane => token_groups::encode_singly(symbols),
+            Contexts::Level => token_groups::encode(symbols, packets),
+            Contexts::Row | Contexts::Plane => token_groups::encode_singly(symbols, packets),
         };
         let header = Header {
             value_size: T::SIZE,
@@ -266,10 +271,10 @@ impl<T: Element> Input<T> {
                 predicts_holes: self.bridged,
                 group_size: coded.size,
                 states: coded.states,
+                packets: coded.packets.len(),
             }),
         };
-        let mut out = header.to_bytes().to_vec();
-        out.extend_from_slice(&self.layout);
+        let mut out = self.layout.clone();
         if bound > 0.0 {
             out.extend_from_slice(&bound.to_le_bytes());
         } else {
@@ -284,14 +289,43 @@ impl<T: Element> Input<T> {
             write_tables(&coded.grouped, &mut out);
         }
         write_tables(&coded.single, &mut out);
-        for section in [&coded.bytes[..], symbols.raw.bytes()] {
-            write_number(section.len() as u64, &mut out);
-            out.extend_from_slice(section);
+        let head = out;
+        let mut out = header.to_bytes().to_vec();
+        if let [packet] = &coded.packets[..] {
+            out.extend_from_slice(&head);
+            for section in [&packet.symbols, &packet.raw] {
+                write_number(section.len() as u64, &mut out);
+                out.extend_from_slice(section);
+            }
+        } else {
+            write_packets(&head, &coded.packets, &mut out);
         }
-        let checksum = crc32c(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
+        write_checksum(0, &mut out);
         out
     }
+}
+
+/// Appends the lengths of the head and the level packets, then these, each with a checksum.
+fn write_packets(head: &[u8], packets: &[CodedPacket], out: &mut Vec<u8>) {
+    write_number(head.len() as u64, out);
+    for packet in packets {
+        write_number(packet.symbols.len() as u64, out);
+        write_number(packet.raw.len() as u64, out);
+    }
+    out.extend_from_slice(head);
+    write_checksum(0, out);
+    for packet in packets {
+        let begin = out.len();
+        out.extend_from_slice(&packet.symbols);
+        out.extend_from_slice(&packet.raw);
+        write_checksum(begin, out);
+    }
+}
+
+/// Appends the CRC-32C of the bytes from `begin` on.
+fn write_checksum(begin: usize, out: &mut Vec<u8>) {
+    let checksum = crc32c(&out[begin..]);
+    out.extend_from_slice(&checksum.to_le_bytes());
 }
 
 /// Appends tables: how many, their length, the bytes.

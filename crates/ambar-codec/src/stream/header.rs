@@ -49,6 +49,8 @@ pub(crate) struct Coding {
     pub group_size: usize,
     /// Number of rANS states: 8 or 32.
     pub states: usize,
+    /// Number of level packets, 1 to 4.
+    pub packets: usize,
 }
 
 /// The fixed part of a header.
@@ -69,6 +71,7 @@ const MASKED: u8 = 1 << 3;
 const PREDICTS_HOLES: u8 = 1 << 2;
 const GROUP_SIZE_SHIFT: u32 = 3;
 const WIDE: u8 = 1 << 5;
+const PACKETS_SHIFT: u32 = 6;
 
 impl Header {
     /// The four bytes: version, type, arrangement and mode.
@@ -142,6 +145,9 @@ impl Header {
         if coding.contexts != Contexts::Level && coding.group_size > 1 {
             return Err(Corrupt("tokens are grouped with contexts of levels only"));
         }
+        if self.arrangement == Arrangement::Cells && coding.packets > 1 {
+            return Err(Corrupt("a stream of cells has one packet"));
+        }
         if coding.predicts_holes
             && (self.arrangement != Arrangement::Blocks
                 || self.is_lossless
@@ -171,7 +177,8 @@ impl Coding {
         } else {
             0
         };
-        contexts | holes | (self.group_size as u8 - 1) << GROUP_SIZE_SHIFT | wide
+        let group_size = (self.group_size as u8 - 1) << GROUP_SIZE_SHIFT;
+        contexts | holes | group_size | wide | (self.packets as u8 - 1) << PACKETS_SHIFT
     }
 
     fn from_byte(byte: u8) -> Result<Self> {
@@ -181,9 +188,6 @@ impl Coding {
             3 => Contexts::Plane,
             _ => return Err(Error::ReservedBits("mode", byte)),
         };
-        if byte >> 6 != 0 {
-            return Err(Error::ReservedBits("mode", byte));
-        }
         Ok(Self {
             contexts,
             predicts_holes: byte & PREDICTS_HOLES != 0,
@@ -193,6 +197,7 @@ impl Coding {
             } else {
                 rans::WIDE_STATES
             },
+            packets: usize::from(byte >> PACKETS_SHIFT) + 1,
         })
     }
 }
@@ -214,10 +219,14 @@ mod tests {
                 }
             }
         }
-        // Two types; array, lossless or not: 1 bit-packed each. With masks or not, of three layouts: levels
-        // have 8 modes, rows 2, and planes 2 unless lossless. Holes of bounded blocks without masks: levels
-        // 8 more, planes 2 more.
-        assert_eq!(accepted, 2 * (2 + 3 * 2 * (2 * (8 + 2) + 2) + 8 + 2));
+        // Two types; array, lossless or not: 1 bit-packed each. With masks or not, of three layouts, of which two
+        // have 1 to 4 packets: levels have 8 modes, rows 2, and planes 2 unless lossless. Holes of bounded blocks
+        // without masks: levels 8 more, planes 2 more, with 1 to 4 packets.
+        let packets = 1 + 4 + 4;
+        assert_eq!(
+            accepted,
+            2 * (2 + packets * 2 * (2 * (8 + 2) + 2) + 4 * (8 + 2))
+        );
     }
 
     #[test]
