@@ -27,9 +27,11 @@ def read_header(data: bytes) -> dict:
         "predicted_holes": bool(mode & 4),
         "group": (mode >> 3 & 3) + 1,
         "states": 32 if mode & 32 else 8,
+        "packets": (mode >> 6) + 1,
     }
     lossless, masked, contexts = header["lossless"], header["masked"], header["contexts"]
-    check(content >> 4 == 0 and mode >> 6 == 0, "reserved bits are set")
+    check(content >> 4 == 0, "reserved bits are set")
+    check(header["packets"] == 1 or header["layout"] != CELLS, "cells in several packets")
     check(header["layout"] <= CELLS, "a layout that does not exist")
     check(contexts or (mode == 0 and content & ~4 == 0), "fields that exclude each other")
     check(not (contexts == PLANES and lossless), "planes without loss")
@@ -54,17 +56,35 @@ def decode(data: bytes, expected: int | None = None) -> np.ndarray:
     reader.take(4)
     try:
         with np.errstate(all="ignore"):
+            packets = []
+            if header["packets"] > 1:
+                reader, packets = _read_packets(data, reader, header["packets"])
             count = reader.number()
             check(expected in (None, count), f"{count} values; expected {expected}")
             if not header["contexts"]:
                 return packed.decode(reader, header, read_shape(reader, count))
-            return _decode_coded(reader, header, count)
+            return _decode_coded(reader, header, count, packets)
     except (LookupError, ArithmeticError, MemoryError) as error:
         raise DamagedError(f"a damaged stream: {error}") from error
 
 
-def _decode_coded(reader: Reader, header: dict, count: int) -> np.ndarray:
-    """Decode an entropy-coded stream."""
+def _read_packets(data: bytes, reader: Reader, count: int) -> tuple[Reader, list]:
+    """Return the rest of the head, and the symbols and raw bits of each level packet (7.1)."""
+    head = reader.number()
+    lengths = [(reader.number(), reader.number()) for _ in range(count)]
+    end = reader.at + head
+    rest = Reader(sealed(data[: end + 4])[reader.at :])
+    packets = []
+    for symbols, raw in lengths:
+        begin, end = end + 4, end + 4 + symbols + raw
+        packet = sealed(data[begin : end + 4])
+        packets.append((packet[:symbols], packet[symbols:]))
+    check(end + 8 == len(data), "packets that end elsewhere than the stream")
+    return rest, packets
+
+
+def _decode_coded(reader: Reader, header: dict, count: int, packets: list) -> np.ndarray:
+    """Decode an entropy-coded stream; `packets` are empty where it has but one."""
     dtype = np.dtype(header["dtype"])
     places = _read_regions(reader, header, count)
     bound = 0.0 if header["lossless"] else reader.unpack("d")
@@ -84,19 +104,21 @@ def _decode_coded(reader: Reader, header: dict, count: int) -> np.ndarray:
     if group > 1:
         groups = read_tables(reader.unpack("B"), reader.section(), ESCAPE_BASE[group] ** group)
     tables = read_tables(reader.unpack("B"), reader.section(), 136)
-    data = reader.section()
-    raw = RawBits(reader.section())
+    packets = packets or [(reader.section(), reader.section())]
     reader.end()
-    symbols = Symbols(data, header["states"])
-    walk = Walk(out, Tokens(tables, groups, group, symbols, raw), header["contexts"], bound, shift,
-                plan)  # fmt: skip
+    tokens = [
+        Tokens(tables, groups, group, Symbols(symbols, header["states"]), RawBits(raw))
+        for symbols, raw in packets
+    ]
+    walk = Walk(out, tokens, header["contexts"], bound, shift, plan)
     for index in places:
         coded = index >= 0
         if header["predicted_holes"]:
             coded |= regions.edges(coded, header["side"])
         walk.region(index, coded, header["predicted_holes"])
-    raw.end()
-    symbols.end()
+    for packet in tokens:
+        packet.raw.end()
+        packet.symbols.end()
     return out
 
 

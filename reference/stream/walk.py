@@ -25,6 +25,8 @@ class Walk:
     ----------
     out
         The values of the stream, one dimension.
+    packets
+        The tokens of the level packets.
     contexts
         `LEVELS`, `ROWS` or `PLANES`.
     bound
@@ -35,9 +37,9 @@ class Walk:
         The byte *plan* (7.1).
     """
 
-    def __init__(self, out: np.ndarray, tokens: Tokens, contexts: int, bound: float, shift: int,
-                 plan: int) -> None:  # fmt: skip
-        self.out, self.tokens, self.contexts = out, tokens, contexts
+    def __init__(self, out: np.ndarray, packets: list[Tokens], contexts: int, bound: float,
+                 shift: int, plan: int) -> None:  # fmt: skip
+        self.out, self.packets, self.tokens, self.contexts = out, packets, packets[0], contexts
         self.bound, self.shift, self.plan = bound, shift, plan
         self.T = out.dtype.type
         self.word = np.dtype(f"u{out.itemsize}").type
@@ -71,9 +73,11 @@ class Walk:
         there = np.ones(index.shape, bool) if everywhere else coded
         last = (max(index.shape) - 1).bit_length()
         first = (slice(0, 1), slice(0, 1), slice(0, 1))
+        self.tokens = self.packets[0]
         self.points(values[first], index[first], coded[first], np.zeros((1, 1, 1), self.T),
                     self.step(last), np.full((1, 1, 1), 39), False)  # fmt: skip
         for level in range(last - 1, -1, -1):
+            self.tokens = self.packets[max(0, len(self.packets) - 1 - level)]
             view = tuple([slice(None, None, 1 << level)] * 3)
             self.level(level, values[view], index[view], coded[view], there[view])
 
