@@ -29,14 +29,14 @@ class Array(NamedTuple):
 
 def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
     """Return the documents by the paths of their nodes, and whether ambar wrote the store."""
-    check("zarr.json" in container.entries, "a store without a root")
-    text = container.read("zarr.json")
+    check("zarr.json" in container, "a store without a root")
+    text = container.load("zarr.json")
     root = _parse(text)
     checksum = _member(_member(root, "attributes"), "ambar").get("checksum")
     if checksum is None:
         check(not any(map(_is_checksum, _strings(root))), "the root's checksum is out of place")
-        keys = [key for key in container.entries if f"/{key}".endswith("/zarr.json")]
-        nodes = {key[:-10]: _parse(container.read(key)) for key in sorted(keys)}
+        keys = [key for key in container if f"/{key}".endswith("/zarr.json")]
+        nodes = {key[:-10]: _parse(container.load(key)) for key in sorted(keys)}
     else:
         check(_is_checksum(checksum), "the root's checksum is not of its form")
         check(_blanked(text, checksum), "the root's checksum differs")

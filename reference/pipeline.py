@@ -35,10 +35,10 @@ def read_values(container: Container, path: str, array: Array, complete: bool) -
     codecs = [named(c) for c in shard.get("codecs", [])] if sharded else array.codecs
     for place in product(*(range(-(-n // c)) for n, c in zip(array.shape, array.chunk))):
         key = "/".join([*filter(None, [path]), "c", *map(str, place)])
-        if key not in container.entries:
+        if key not in container:
             check(not complete, f"{key} is missing")
             continue
-        data, seal = container.read(key), container.entries[key].seal
+        data, seal = container.load(key), container[key].seal
         start = [i * n for i, n in zip(place, array.chunk)]
         if sharded:
             grid = [n // c for n, c in zip(array.chunk, chunk)]
