@@ -57,19 +57,6 @@ class Container(dict[str, Entry]):
         self[key] = entry
 
 
-class _Prefix(io.FileIO):
-    """A file up to the end of a commit."""
-
-    end = 0
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return super().seek(self.end + offset, 0) if whence == 2 else super().seek(offset, whence)
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self.end - self.tell())
-        return super().read(left if size < 0 else min(size, left))
-
-
 class Commit(NamedTuple):
     """The fields of a slot (1.2)."""
 
@@ -123,15 +110,17 @@ def _open_zip(path: Path) -> Container:
         trailer = file.read()
         if header[26:37] != LOCAL[26:37]:
             check(not _read_trailer(trailer, size), "the header of a store is damaged")
-            return _read_entries(path, size, None)
+            return _read_entries(path, path, None)
         slots = header[512:576], header[1024:1088]
         check(header.replace(slots[0], bytes(64)).replace(slots[1], bytes(64)) == HEADER,
               "the header is damaged")  # fmt: skip
-        commit = _last_commit([_read_slot(s, i) for i, s in enumerate(slots)], trailer, size)
+        commits = [_read_slot(slot, i) for i, slot in enumerate(slots)]
+        commit = _last_commit(commits, trailer, size)
         file.seek(commit.start)
         directory = file.read(commit.length)
     check(crc32c(directory) == commit.crc, "the CRC-32C of the central directory differs")
-    return _read_entries(path, commit.end, commit)
+    end = struct.pack("<4s8xIIH", b"PK\5\6", len(directory), 0, 0)
+    return _read_entries(path, io.BytesIO(directory + end), commit)
 
 
 def _read_slot(slot: bytes, number: int) -> Commit | None:
@@ -145,6 +134,8 @@ def _read_slot(slot: bytes, number: int) -> Commit | None:
         return None
     check(commit.version == 1 and commit.reserved == 0 and (commit.number or not any(commit[2:])),
           "a slot of impossible fields")  # fmt: skip
+    check(commit.end < 1 << 64, "a commit that ends behind 2^64")
+    check(commit.tail <= commit.start, "a tail behind the central directory")
     return commit
 
 
@@ -171,16 +162,14 @@ def _last_commit(slots: list[Commit | None], trailer: bytes, size: int) -> Commi
         commit = last
     check(commit.number > 0, "no commit was ever made")
     check(commit.end <= size, "the file was cut short")
-    check(commit.tail <= commit.start, "a tail behind the central directory")
     return commit
 
 
-def _read_entries(path: Path, end: int, commit: Commit | None) -> Container:
+def _read_entries(path: Path, source, commit: Commit | None) -> Container:
     """Read the central directory of a commit, or that of another program's ZIP (1.5)."""
     container = Container()
-    with _Prefix(path) as file:
-        file.end = end
-        for info in zipfile.ZipFile(file).infolist():
+    with path.open("rb") as file:
+        for info in zipfile.ZipFile(source).infolist():
             mine = _read_extras(info.extra).get(0x6D61, b"")
             if info.compress_type or info.flag_bits & 1:
                 raise UnsupportedError(f"{info.filename} is compressed or encrypted")
