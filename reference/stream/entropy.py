@@ -83,7 +83,6 @@ class RawBits:
     def end(self) -> None:
         """Check that no byte is missing or left."""
         check((self.at + 7) >> 3 == len(self.data), "raw bits are left, or missing")
-        check(self.take(-self.at & 7) == 0, "bits behind the raw bits")
 
 
 class Tokens:
