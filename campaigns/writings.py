@@ -191,7 +191,10 @@ def _ranks(path: Path, done: Done) -> None:
 def _export(format: str | None, **options: Any) -> Callable[[Path, Done], None]:  # noqa: A002
     def act(path: Path, done: Done) -> None:
         more: dict[str, Any] = {"format": format} if format else {}
-        ambar.export(path.with_name("source.ambar"), path, **more, **options)
+        exported: Any = ambar.export(path.with_name("source.ambar"), path, **more, **options)
+        if failed := getattr(exported, "failed", None):
+            # Reported, while the other datasets are written.
+            raise OSError(f"not exported: {failed}")
         done()
 
     return act

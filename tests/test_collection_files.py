@@ -229,3 +229,12 @@ def test_a_collection_behind_a_url(tmp_path: Path, zarrs: Path, capsys) -> None:
         done = ambar.export(url, tmp_path / "out", format="zarr")
         assert done is not None
         assert (done.failed, len(done.exported)) == ({}, 5)
+
+
+def test_an_export_of_which_every_dataset_fails_raises(tmp_path: Path) -> None:
+    """It returned a result, as if it had succeeded."""
+    pytest.importorskip("netCDF4")
+    with ambar.Collection.create(tmp_path / "x.ambar", durability="none") as made:
+        made.add("l" * 300, {"v": ("t", np.arange(3.0))})
+    with pytest.raises(ambar.AmbarError, match="none of 1 datasets could be written.*too long"):
+        ambar.export(tmp_path / "x.ambar", tmp_path / "out", processes=1)

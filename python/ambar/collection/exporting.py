@@ -58,6 +58,8 @@ def export_collection(
 ) -> Export:
     """Write each dataset of a collection as a file of NetCDF-4, or as a Zarr store.
 
+    Datasets that cannot be written are listed in `Export.failed`, and the others are written.
+
     A dataset's name is its file's; a "/" in it makes folders, and what no file can be called, or
     would lead out of `target`, is written as in URLs (``..`` as ``%2E%2E``). xarray reads the same
     values, dtypes and attributes again, but for what NetCDF lacks: see docs/howto/collections.md.
@@ -86,6 +88,8 @@ def export_collection(
         If there is something at `target` that is no empty folder.
     ModuleNotFoundError
         If the library that writes such files is missing.
+    AmbarError
+        If there are datasets, and none of them could be written.
     """
     begun = time.monotonic()
     if format not in _SUFFIXES:
@@ -115,6 +119,12 @@ def export_collection(
             exported += [name for name in task[1] if name not in errors]
             if report is not None:
                 report(len(exported) + len(failed), len(names))
+    if failed and not exported:
+        name, why = next(iter(failed.items()))
+        raise _core.AmbarError(
+            f"{os.fspath(target)}: none of {len(failed):,} datasets could be written; "
+            f"the first, {name!r:.80}: {why}"
+        )
     return Export(os.fspath(target), exported, time.monotonic() - begun, failed)
 
 
