@@ -1,19 +1,19 @@
-//! Values of other types: their bytes sorted by significance, and a zstd frame of them.
+//! Packets of values of other types: byte-shuffled, as one zstd frame.
 
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Invalid, Result};
 
-/// As quick as the codec for floats, about.
+/// About as fast as the codec for floats.
 const LEVEL: i32 = 3;
-/// Values of more bytes are records, whose bytes are left where they are.
+/// Values of more bytes are records, which are not shuffled.
 const WIDEST: usize = 16;
 
 pub(super) fn encode(bytes: &[u8], size: usize, packet: &mut Vec<u8>) -> Result<()> {
     let size = if size <= WIDEST { size } else { 1 };
     write_number(size as u64, packet);
-    let mut sorted = bytes.to_vec();
-    transpose(bytes, bytes.len() / size, &mut sorted);
-    let frame = zstd::bulk::compress(&sorted, LEVEL)
+    let mut shuffled = bytes.to_vec();
+    transpose(bytes, size, &mut shuffled);
+    let frame = zstd::bulk::compress(&shuffled, LEVEL)
         .map_err(|_| Invalid("zstd has no memory for the chunk"))?;
     packet.extend_from_slice(&frame);
     Ok(())
@@ -24,12 +24,12 @@ pub(super) fn decode(mut rest: Cursor<'_>, out: &mut [u8]) -> Result<()> {
     if size == 0 || !out.len().is_multiple_of(size) {
         return Err(Corrupt("the chunk is no whole number of values"));
     }
-    let mut sorted = vec![0; out.len()];
-    match zstd::bulk::decompress_to_buffer(rest.0, &mut sorted[..]) {
+    let mut shuffled = vec![0; out.len()];
+    match zstd::bulk::decompress_to_buffer(rest.0, &mut shuffled[..]) {
         Ok(length) if length == out.len() => {}
         _ => return Err(Corrupt("the chunk is no whole zstd frame")),
     }
-    transpose(&sorted, size, out);
+    transpose(&shuffled, out.len() / size, out);
     Ok(())
 }
 

@@ -159,6 +159,17 @@ fn other_types_are_kept_without_loss() {
     }
 }
 
+/// The first bytes of all values come first, then the second ones: high bytes that are 0 become one run.
+#[test]
+fn bytes_of_integers_are_shuffled() {
+    let mut random = Random(3);
+    let integers: Vec<i32> = (0..50_000).map(|_| random.below(1000) as i32).collect();
+    let bytes: &[u8] = bytemuck::cast_slice(&integers);
+    let packed = packet(bytes, &chunk(Type::Other(4), &[50_000], 0.0));
+    assert!(packed.len() < 72_000, "{}", packed.len());
+    assert_eq!(back(&packed), bytes);
+}
+
 #[test]
 fn what_does_not_shrink_is_stored() {
     let mut random = Random(1);
