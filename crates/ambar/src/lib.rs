@@ -17,6 +17,7 @@ pub mod parallel;
 pub mod process;
 pub mod ranks;
 pub mod store;
+mod strings;
 
 pub use dtype::DataType;
 pub use error::{Error, ErrorKind, Result};

@@ -179,6 +179,17 @@ impl Limits {
     }
 }
 
+/// The product of `lengths` and `size`; `None` if it exceeds 2^64 - 1.
+pub(crate) fn checked_product(lengths: &[u64], size: u64) -> Option<u64> {
+    // The product is 0 even if the other lengths alone overflow.
+    if lengths.contains(&0) {
+        return Some(0);
+    }
+    lengths
+        .iter()
+        .try_fold(size, |product, length| product.checked_mul(*length))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! Threads: how many a call may use, and the pools behind it.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use rayon::ThreadPool;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -63,11 +63,6 @@ pub fn alone<T>(f: impl FnOnce() -> T) -> T {
 /// Whether a loop of so many calls is not worth, or not allowed, other threads.
 fn stays_here(count: usize) -> bool {
     count <= 1 || ALONE.get() || (in_a_pool() && rayon::current_num_threads() == 1)
-}
-
-/// Whether a loop of this module that begins here may use more than one thread.
-pub fn uses_threads() -> bool {
-    !stays_here(2)
 }
 
 /// Whether this thread belongs to a pool, ours or the program's own.
@@ -135,38 +130,6 @@ pub fn try_map<T: Send>(
     } else {
         (0..count).into_par_iter().with_max_len(1).map(f).collect()
     }
-}
-
-/// Calls `first` with each of `0..count`, in order, on one thread, and `then` with what it gave, meanwhile and
-/// on the other threads, where [`try_for_each`] would use them.
-///
-/// # Errors
-/// One of the errors that `first` or `then` returned; after it nothing is begun any more. `Io` where the
-/// system gives no threads.
-pub fn try_one_ahead<T: Send>(
-    count: usize,
-    mut first: impl FnMut(usize) -> Result<T> + Send,
-    then: impl Fn(T) -> Result<()> + Send + Sync,
-) -> Result<()> {
-    if stays_here(count) {
-        return (0..count).try_for_each(|index| then(first(index)?));
-    }
-    if !in_a_pool() {
-        return with_threads(None, || try_one_ahead(count, first, then));
-    }
-    let failure = OnceLock::new();
-    // Which of several errors is told does not matter.
-    let note = |result: Result<()>| result.unwrap_or_else(|error| drop(failure.set(error)));
-    let (note, then) = (&note, &then);
-    rayon::scope(|scope| {
-        for index in (0..count).take_while(|_| failure.get().is_none()) {
-            match first(index) {
-                Ok(given) => scope.spawn(move |_| note(then(given))),
-                Err(error) => note(Err(error)),
-            }
-        }
-    });
-    failure.into_inner().map_or(Ok(()), Err)
 }
 
 /// What `a` and `b` give, which are called at the same time where [`try_map`] would use two threads;
@@ -246,35 +209,6 @@ mod tests {
         assert!(default_threads() == 1 || seen.iter().all(ours), "{seen:?}");
         let (a, b) = alone(|| try_join(|| name_of(0), || name_of(1))).unwrap();
         assert_eq!([a, b], [names(), names()]);
-    }
-
-    #[test]
-    fn one_thread_goes_ahead_in_order_and_all_is_done() {
-        for threads in [1, 2, 5] {
-            let (mut order, sum) = (Vec::new(), AtomicUsize::new(0));
-            let first = |index| {
-                order.push(index);
-                Ok(index)
-            };
-            let then = |index| {
-                sum.fetch_add(index, Ordering::Relaxed);
-                Ok(())
-            };
-            with_threads(Some(threads), || try_one_ahead(100, first, then)).unwrap();
-            assert!(order.into_iter().eq(0..100));
-            assert_eq!(sum.into_inner(), 99 * 50);
-        }
-        let seven = |index| match index {
-            7 => Err(Error::invalid("seven")),
-            _ => Ok(index),
-        };
-        for threads in [1, 3] {
-            let first = with_threads(Some(threads), || try_one_ahead(10, seven, |_| Ok(())));
-            let then = || try_one_ahead(10, Ok, |index| seven(index).map(drop));
-            for failed in [first, with_threads(Some(threads), then)] {
-                assert_eq!(failed.unwrap_err().message(), "seven");
-            }
-        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Whether the data of an array to be written are what its spec says.
 
 use super::spec::{ArrayData, ArraySpec};
-use super::strings::Strings;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::metadata::checked_product;
+use crate::limits::checked_product;
+use crate::strings::Strings;
 
 /// Checks that data and spec fit each other.
 pub(super) fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {

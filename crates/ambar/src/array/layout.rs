@@ -5,7 +5,8 @@ use super::spec::{ArrayData, ArraySpec};
 use crate::codec::CodecChain;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding, checked_product};
+use crate::limits::checked_product;
+use crate::metadata::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding};
 
 /// Raw bytes of a chunk of a column.
 const COLUMN_CHUNK: u64 = 256 << 10;

@@ -2,7 +2,6 @@
 
 mod blocks;
 mod check;
-mod cold;
 mod layout;
 mod leaves;
 mod long;
@@ -28,15 +27,17 @@ use crate::container::{Container, Entry};
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::limits::Limits;
-use crate::metadata::{ArrayMetadata, Attributes, checked_product};
+use crate::limits::checked_product;
+use crate::metadata::{ArrayMetadata, Attributes};
 use crate::process::PerProcess;
+
+pub use crate::strings::Strings;
 
 pub(crate) use layout::chunk_shape_of;
 pub use layout::table_chunk_rows;
 pub use leaves::LeafPlaces;
 pub use ranges::ChunkRange;
 pub use spec::{ArrayData, ArraySpec, Region};
-pub use strings::Strings;
 pub use write::{Observer, choose_codecs};
 
 /// Where the `ambar` attributes of an array say how many of its values were not written.

@@ -12,8 +12,9 @@ use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
 use crate::container::Entry;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
+use crate::limits::checked_product;
 use crate::memory::Shared;
-use crate::metadata::{Sharding, checked_product};
+use crate::metadata::Sharding;
 
 /// Missing entries that an error names.
 const NAMED: usize = 3;
@@ -46,7 +47,7 @@ impl Stored {
 
 /// Checks the values of a chunk that is stored unencoded, with its checksum after them: by the checksum,
 /// and that the chunk has this tag.
-pub(super) fn check_plain(values: &[u8], checksum: [u8; 4], expected: Option<u32>) -> Result<()> {
+fn check_plain(values: &[u8], checksum: [u8; 4], expected: Option<u32>) -> Result<()> {
     check_crc32c(values, checksum, "a chunk")?;
     match expected {
         Some(expected) if tag([values, &checksum].into_iter()) != expected => Err(misplaced()),
@@ -127,9 +128,6 @@ impl Array {
         self.check_out(bytes, out)?;
         if bytes == 0 {
             return Ok(());
-        }
-        if let Some(cold) = self.cold(selection)? {
-            return self.read_cold(&cold, out);
         }
         let shared = Shared::new(out);
         let chunk = |index| Some(plan.block(index)?.chunk);

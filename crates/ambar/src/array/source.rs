@@ -11,14 +11,15 @@ use super::origins::padded;
 use super::pieces::Pieces;
 use super::shard::Old;
 use super::spec::{ArrayData, ArraySpec, Region};
-use super::strings::Strings;
 use crate::codec::{
     self, Cells, ChunkPlace, CodecChain, CodecScratch, Profile, Purpose, choose, with_scratch,
 };
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{ArrayMetadata, checked_product};
+use crate::limits::checked_product;
+use crate::metadata::ArrayMetadata;
+use crate::strings::Strings;
 
 /// An array on its way into a store.
 pub(super) struct Source<'a> {

@@ -12,7 +12,7 @@ use super::{Profile, pcodec, simplices};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::checked_product;
+use crate::limits::checked_product;
 use crate::parallel;
 
 /// Bytes of a chain's JSON for which a byte counts: it lies beside others like it, compressed.
@@ -28,7 +28,7 @@ pub struct Alone {
 }
 
 /// Encodes the values of an array of a fixed-size `dtype` (native byte order, C order) in the chain in
-/// which they take least; `predict` as in an [`crate::array::ArraySpec`].
+/// which they take least; with `predict`, the codec `ambar` may predict along its dimensions.
 ///
 /// # Errors
 /// `Invalid` where shape and bytes do not fit.

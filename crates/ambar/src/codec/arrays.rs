@@ -8,7 +8,7 @@ use super::scratch::Words;
 use super::transpose::{self, Permutation};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::metadata::checked_product;
+use crate::limits::checked_product;
 
 /// From values to values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -7,11 +7,11 @@ use super::ambar::ChunkPlace;
 use super::arrays::{self, ArrayCodec};
 use super::scratch::CodecScratch;
 use super::{ambar, blosc, checksum, pcodec, simplices, vlen};
-use crate::array::Strings;
 use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::{self, Limits};
+use crate::strings::Strings;
 
 /// A thread's context of zstd, made when it is first needed.
 type Zstd = Option<zstd::bulk::Decompressor<'static>>;

@@ -3,8 +3,8 @@
 //! Layout (numcodecs): the number of values, then for each its length and its bytes; all numbers
 //! are unsigned 32-bit little-endian.
 
-use crate::array::Strings;
 use crate::error::{Error, Result};
+use crate::strings::Strings;
 
 /// Encodes the values that `values` yields into `out`, which is cleared before.
 pub(super) fn encode<'a>(

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -34,29 +34,6 @@ pub fn read_exact(file: &File, path: &Path, offset: u64, out: &mut [u8]) -> Resu
         .map_err(|source| failed_read(source, path, offset, out.len()))
 }
 
-/// Fills `parts`, one after the other, from `offset` of `file` on, many of them with each call; an end of
-/// the file before that is `Corrupt`.
-pub fn read_parts(file: &File, path: &Path, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
-    count_read();
-    let len = parts.iter().map(|part| part.len()).sum();
-    try_read_parts(file, offset, parts).map_err(|source| failed_read(source, path, offset, len))
-}
-
-fn try_read_parts(file: &File, offset: u64, parts: &mut [&mut [u8]]) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let len = parts.iter().map(|part| part.len() as u64).sum();
-    let slices = parts.iter_mut().map(|part| IoSliceMut::new(part));
-    let mut slices: Vec<IoSliceMut<'_>> = slices.collect();
-    let mut rest = slices.as_mut_slice();
-    until_done(offset, len, io::ErrorKind::UnexpectedEof, |done, place| {
-        IoSliceMut::advance_slices(&mut rest, done);
-        let count = rest.len().min(SLICES) as libc::c_int;
-        // SAFETY: an IoSliceMut is laid out as the system's iovec; `count` of them are alive, in place
-        // and borrowed for writing, and the descriptor is open, until the call returns.
-        unsafe { libc::preadv(file.as_raw_fd(), rest.as_ptr().cast(), count, place) }
-    })
-}
-
 /// The error for `len` bytes of the file at `path` that could not be read.
 fn failed_read(source: io::Error, path: &Path, offset: u64, len: usize) -> Error {
     match source.kind() {
@@ -76,7 +53,7 @@ pub fn write_parts(file: &File, parts: &[&[u8]], offset: u64) -> io::Result<()> 
     let len = parts.iter().map(|part| part.len() as u64).sum();
     let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
     let mut rest = slices.as_mut_slice();
-    until_done(offset, len, io::ErrorKind::WriteZero, |done, place| {
+    until_written(offset, len, |done, place| {
         IoSlice::advance_slices(&mut rest, done);
         let count = rest.len().min(SLICES) as libc::c_int;
         // SAFETY: an IoSlice is laid out as the system's iovec; `count` of them are alive and in place,
@@ -85,19 +62,18 @@ pub fn write_parts(file: &File, parts: &[&[u8]], offset: u64) -> io::Result<()> 
     })
 }
 
-/// Repeats `call`, told what the call before has done and where in the file to go on, until `len` bytes from
-/// `offset` on are done; a call that does nothing is the error `stopped`.
-fn until_done(
+/// Repeats `call` until it has written `len` bytes from `offset` on. Its arguments are the number of bytes
+/// that the last call wrote and the offset to write to; a call that writes nothing is an error.
+fn until_written(
     offset: u64,
     len: u64,
-    stopped: io::ErrorKind,
     mut call: impl FnMut(usize, libc::off_t) -> libc::ssize_t,
 ) -> io::Result<()> {
     let (mut at, end, mut done) = (offset, offset.saturating_add(len), 0);
     while at < end {
         let place = libc::off_t::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
         match usize::try_from(call(done, place)) {
-            Ok(0) => return Err(stopped.into()),
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(now) => (at, done) = (at + now as u64, now),
             Err(_) => {
                 let error = io::Error::last_os_error();
@@ -109,36 +85,6 @@ fn until_done(
         }
     }
     Ok(())
-}
-
-/// Whether the system keeps the byte at `offset` of `file` in memory, or does not tell.
-#[cfg(target_os = "linux")]
-pub fn is_cached(file: &File, offset: u64) -> bool {
-    use std::os::fd::AsRawFd;
-    // SAFETY: asks for a number.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    let (Ok(page), Ok(offset)) = (usize::try_from(page), libc::off_t::try_from(offset)) else {
-        return true;
-    };
-    let (start, anywhere) = (offset - offset % page as libc::off_t, std::ptr::null_mut());
-    let (descriptor, kind) = (file.as_raw_fd(), libc::MAP_SHARED);
-    // SAFETY: a fresh mapping of one page, which nothing ever reads, aliases nothing.
-    let mapping = unsafe { libc::mmap(anywhere, page, libc::PROT_READ, kind, descriptor, start) };
-    if mapping == libc::MAP_FAILED {
-        return true;
-    }
-    let mut resident = 0u8;
-    // SAFETY: the mapping is one page long, for which the system writes one byte.
-    let known = unsafe { libc::mincore(mapping, page, &raw mut resident) } == 0;
-    // SAFETY: the mapping was made above and is used no more.
-    unsafe { libc::munmap(mapping, page) };
-    !known || resident & 1 == 1
-}
-
-/// Says that it does.
-#[cfg(not(target_os = "linux"))]
-pub fn is_cached(_file: &File, _offset: u64) -> bool {
-    true
 }
 
 /// The error for a file that ends before byte `end`.
@@ -445,7 +391,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn many_parts_come_back_as_they_were_written() {
+    fn many_parts_are_written_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let file = File::create_new(&path).unwrap();
@@ -458,13 +404,10 @@ mod tests {
         let borrowed: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
         write_parts(&file, &borrowed, 5).unwrap();
         let file = File::open(&path).unwrap();
-        let mut found: Vec<Vec<u8>> = lengths.iter().map(|n| vec![0xee; *n]).collect();
-        let mut places: Vec<&mut [u8]> = found.iter_mut().map(Vec::as_mut_slice).collect();
-        read_parts(&file, &path, 5, &mut places).unwrap();
-        let error = read_parts(&file, &path, 6, &mut places).unwrap_err();
+        let mut found = vec![0xee; 5 + parts.concat().len()];
+        read_exact(&file, &path, 0, &mut found).unwrap();
+        assert_eq!(found[5..], parts.concat());
+        let error = read_exact(&file, &path, 1, &mut found).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
-        read_parts(&file, &path, 5, &mut places).unwrap();
-        assert_eq!(found, parts);
-        read_parts(&file, &path, u64::MAX, &mut []).unwrap();
     }
 }

@@ -59,25 +59,6 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// where a later commit has replaced the entry (in a directory only); `Io`.
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// As `read_at`, into one part after the other.
-    ///
-    /// # Errors
-    /// As `read_at`.
-    fn read_scattered(&self, entry: &Entry, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
-        let mut offset = offset;
-        for part in parts {
-            self.read_at(entry, offset, part)?;
-            offset += part.len() as u64;
-        }
-        Ok(())
-    }
-
-    /// Whether the system has (the end of) `entry` in memory, as far as that can be found out: reading it
-    /// waits for no disk.
-    fn is_cached(&self, _entry: &Entry) -> bool {
-        true
-    }
-
     /// Reads `parts` with as few calls or requests as makes sense, and keeps their bytes for
     /// `read_at` and `read_whole` until the result is dropped. It is a hint: what is not kept is
     /// read when it is asked for. The caller sees to it that the parts fit in memory.

@@ -34,24 +34,6 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// `Corrupt` where it ends before; `Busy` where an object was replaced since it was opened; `Io`.
     fn read_exact(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Fills one part after the other from `offset` on.
-    ///
-    /// # Errors
-    /// As `read_exact`.
-    fn read_scattered(&self, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
-        let mut offset = offset;
-        for part in parts {
-            self.read_exact(offset, part)?;
-            offset += part.len() as u64;
-        }
-        Ok(())
-    }
-
-    /// Whether the byte at `offset` is in memory, as far as that can be found out.
-    fn is_cached(&self, _offset: u64) -> bool {
-        true
-    }
-
     /// Reads `parts`, near ones together, and keeps them for `read_exact` until the result is dropped.
     ///
     /// # Errors
@@ -110,14 +92,6 @@ impl Source for LocalFile {
             return Ok(());
         }
         file::read_exact(&self.file, &self.path, offset, out)
-    }
-
-    fn read_scattered(&self, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
-        file::read_parts(&self.file, &self.path, offset, parts)
-    }
-
-    fn is_cached(&self, offset: u64) -> bool {
-        file::is_cached(&self.file, offset)
     }
 
     fn read_ahead(&self, parts: &[Range<u64>]) -> Result<Ahead> {

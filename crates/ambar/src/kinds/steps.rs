@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::attributes::{self, KEY};
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;
+use crate::ranks::RankWriter;
 use crate::store::StoreWriter;
 
 /// What the series is of, in its attributes.
@@ -44,6 +45,19 @@ pub fn begin_step(writer: &mut StoreWriter, series: &str, time: f64) -> Result<S
     of_step.insert("time".into(), json!(time));
     writer.group(&step, of_step)?;
     Ok(step)
+}
+
+impl RankWriter {
+    /// Creates the group of the next step of a series, as [`begin_step`], on rank 0. The caller sends
+    /// the returned path to the other ranks.
+    ///
+    /// # Errors
+    /// As [`begin_step`]; `Invalid` on a rank other than 0.
+    pub fn begin_step(&mut self, series: &str, time: f64) -> Result<String> {
+        self.check_usable()?;
+        let begun = begin_step(self.store()?, series, time);
+        self.noting(begun)
+    }
 }
 
 /// The times of a series of steps by its `ambar` attributes; `None` where it is none.

@@ -7,7 +7,7 @@ use super::{Attributes, fill};
 use crate::codec::CodecChain;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+use crate::limits::{Limits, checked_product};
 
 /// What an array's document says.
 #[derive(Clone, Debug)]
@@ -241,17 +241,6 @@ impl ArrayMetadata {
     pub fn default_fill(dtype: &DataType) -> Vec<u8> {
         fill::zero(dtype)
     }
-}
-
-/// `lengths` and `size` multiplied, unless that passes 2^64.
-pub(crate) fn checked_product(lengths: &[u64], size: u64) -> Option<u64> {
-    // A length of 0 makes it 0 even where other lengths alone would pass.
-    if lengths.contains(&0) {
-        return Some(0);
-    }
-    lengths
-        .iter()
-        .try_fold(size, |product, length| product.checked_mul(*length))
 }
 
 #[derive(serde::Deserialize)]

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::NodeKind;
 use super::documents::{GroupDocument, KindDocument};
 use super::{Attributes, name};
 use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::store::NodeKind;
 
 /// The version of the format that this library writes, and the newest that it reads.
 pub(crate) const FORMAT_VERSION: u64 = 1;

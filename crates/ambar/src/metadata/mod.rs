@@ -8,10 +8,19 @@ mod hierarchy;
 mod name;
 mod recent;
 
-pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding, checked_product};
+pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding};
 pub(crate) use hierarchy::{Hierarchy, group_document, root_document};
 pub(crate) use name::broken_rule as broken_rule_of_names;
 pub(crate) use recent::Recent;
 
 /// Attributes of a group or an array: a JSON object.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;
+
+/// The kind of a node of the hierarchy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// A group, which contains other nodes.
+    Group,
+    /// An array.
+    Array,
+}

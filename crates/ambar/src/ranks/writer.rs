@@ -205,17 +205,6 @@ impl RankWriter {
         })
     }
 
-    /// Makes the group of the next step of a series, as [`begin_step`](crate::kinds::steps::begin_step):
-    /// rank 0 does it, and tells the others its path.
-    ///
-    /// # Errors
-    /// As that; `Invalid` on another rank.
-    pub fn begin_step(&mut self, series: &str, time: f64) -> Result<String> {
-        self.check_usable()?;
-        let begun = crate::kinds::steps::begin_step(self.store()?, series, time);
-        self.noting(begun)
-    }
-
     /// Replaces the attributes of a node, as [`StoreWriter::set_attributes`]; other ranks than 0 leave
     /// it to that one.
     ///
@@ -244,7 +233,7 @@ impl RankWriter {
     ///
     /// # Errors
     /// The first error, after which this writer can only be dropped.
-    pub(super) fn check_usable(&self) -> Result<()> {
+    pub(crate) fn check_usable(&self) -> Result<()> {
         match &self.failure {
             None => Ok(()),
             Some(failure) => Err(failure.again()),

@@ -5,18 +5,10 @@ mod update;
 mod verify;
 mod writer;
 
+pub use crate::metadata::NodeKind;
 pub use open::{Group, Store};
 pub use verify::Report;
 pub use writer::StoreWriter;
-
-/// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NodeKind {
-    /// A group of nodes.
-    Group,
-    /// An array.
-    Array,
-}
 
 /// A path as callers write it (`/amr/density`, `amr/density`, `/`) without its leading `/`.
 pub(crate) fn name_of(path: &str) -> &str {

@@ -294,19 +294,6 @@ impl Container for ZipReader {
         self.source.read_exact(start, out)
     }
 
-    fn read_scattered(&self, entry: &Entry, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
-        let len = parts.iter().map(|part| part.len()).sum();
-        let start = self.start_of(entry, offset, len)?;
-        self.source.read_scattered(start, parts)
-    }
-
-    fn is_cached(&self, entry: &Entry) -> bool {
-        match (&entry.place, entry.len.checked_sub(1)) {
-            (Place::Offset(start), Some(last)) => self.source.is_cached(start + last),
-            _ => true,
-        }
-    }
-
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         let Some(entry) = self.entry(key)? else {
             return Ok(None);
