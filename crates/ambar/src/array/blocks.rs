@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 /// The chunks that a selection touches.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct ReadPlan<'a> {
     chunk_shape: &'a [u64],
     /// Lengths of the result.
     pub out_shape: Vec<u64>,
@@ -54,7 +54,7 @@ pub(super) struct Span {
     pub step: usize,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> ReadPlan<'a> {
     /// Plans the reading of `selection` from an array of `shape`.
     pub fn new(shape: &[u64], chunk_shape: &'a [u64], selection: &[Indices<'_>]) -> Result<Self> {
         if selection.len() != shape.len() {

@@ -14,6 +14,7 @@ mod remote;
 mod shard;
 mod source;
 mod spec;
+mod stored;
 mod strings;
 mod verify;
 mod write;
@@ -43,7 +44,7 @@ pub use write::{Observer, choose_codecs};
 /// Where the `ambar` attributes of an array say how many of its values were not written.
 pub(crate) const UNWRITTEN: &str = "unwritten_values";
 
-pub(crate) use parts::{Part, Shards, copy_common};
+pub(crate) use parts::{ArrayPart, Shards, copy_common};
 pub(crate) use remote::fetch_rows;
 pub(crate) use source::declared;
 pub(crate) use write::{Prepared, empty_entry, entries};

@@ -7,7 +7,7 @@ use super::blocks::Span;
 use super::layout::Layout;
 use super::pieces::Pieces;
 use super::shard::{ChunkRecord, tag, with_index};
-use super::source::Source;
+use super::source::ChunkSource;
 use super::spec::{ArrayData, Region};
 use crate::container::NewEntry;
 use crate::error::{Error, Result};
@@ -93,9 +93,9 @@ pub(crate) fn copy_common(
 }
 
 /// Values of an array that hold whole shards of it.
-pub(crate) struct Part<'a>(Source<'a>);
+pub(crate) struct ArrayPart<'a>(ChunkSource<'a>);
 
-impl<'a> Part<'a> {
+impl<'a> ArrayPart<'a> {
     /// The values of `region`, in C order; unit blocks lie at `origins`.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl<'a> Part<'a> {
             return Err(Error::invalid(message).at_node(name));
         }
         let data = ArrayData::Fixed(values);
-        let source = Source::part(name, metadata.clone(), origins, region, data);
+        let source = ChunkSource::part(name, metadata.clone(), origins, region, data);
         Ok(Self(source.map_err(|error| error.at_node(name))?))
     }
 
@@ -162,7 +162,7 @@ impl<'a> Part<'a> {
 
 /// A chunk as it is to be stored, in parts: its values where they are, if nothing becomes of them but a
 /// checksum behind them.
-fn encode_in_place<'a>(source: &'a Source<'_>, chunk: &[u64]) -> Result<Vec<Cow<'a, [u8]>>> {
+fn encode_in_place<'a>(source: &'a ChunkSource<'_>, chunk: &[u64]) -> Result<Vec<Cow<'a, [u8]>>> {
     if source.metadata.chain.is_plain(&source.metadata.dtype)
         && let Some(raw) = source.whole_chunk(chunk)
     {

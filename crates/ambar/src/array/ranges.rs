@@ -2,7 +2,7 @@
 
 use super::Array;
 use super::blocks::advance;
-use super::read::Stored;
+use super::stored::StoredChunk;
 use crate::codec::{Scratch, with_scratch};
 use crate::error::Result;
 
@@ -66,7 +66,7 @@ impl Array {
                 let chunk: Vec<u64> = (0..place.len())
                     .map(|d| place[d] * per_shard[d] + inside[d])
                     .collect();
-                ranges.push(self.range(chunk, place, &Stored::Part(shard.clone(), part)));
+                ranges.push(self.range(chunk, place, &StoredChunk::Part(shard.clone(), part)));
             }
             if !advance(&mut inside, &per_shard) {
                 return Ok(());
@@ -75,7 +75,7 @@ impl Array {
         Ok(())
     }
 
-    fn range(&self, chunk: Vec<u64>, place: &[u64], stored: &Stored) -> ChunkRange {
+    fn range(&self, chunk: Vec<u64>, place: &[u64], stored: &StoredChunk) -> ChunkRange {
         let (entry, offset, len) = stored.place();
         let (file, start) = match entry.file_offset() {
             Some(start) => (None, start),

@@ -4,9 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::blocks::{Block, Plan, Runs, Span, advance};
+use super::blocks::{Block, ReadPlan, Runs, Span, advance};
 use super::remote::Fetched;
-use super::shard::{Place, Shard, misplaced, tag};
+use super::shard::{Shard, misplaced, tag};
+use super::stored::StoredChunk;
 use super::{Array, Indices, Slice};
 use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
 use crate::container::Entry;
@@ -18,32 +19,6 @@ use crate::metadata::Sharding;
 
 /// Missing entries that an error names.
 const NAMED: usize = 3;
-
-/// Where a chunk is stored.
-pub(super) enum Stored {
-    /// All of the entry of this key.
-    Whole(String, Entry),
-    /// A part of a shard.
-    Part(Arc<Shard>, Place),
-}
-
-impl Stored {
-    /// The entry that holds it, where it begins there, and its length.
-    pub(super) fn place(&self) -> (&Entry, u64, u64) {
-        match self {
-            Self::Whole(_, entry) => (entry, 0, entry.len()),
-            Self::Part(shard, place) => (&shard.entry, place.offset, place.len),
-        }
-    }
-
-    /// The chunk's tag; `None` where the store has none.
-    pub(super) fn tag(&self) -> Option<u32> {
-        match self {
-            Self::Whole(_, entry) => entry.seal(),
-            Self::Part(_, place) => place.tag,
-        }
-    }
-}
 
 /// Checks the values of a chunk that is stored unencoded, with its checksum after them: by the checksum,
 /// and that the chunk has this tag.
@@ -83,7 +58,7 @@ impl Array {
     /// # Errors
     /// `Invalid` for a selection outside of the array; `Limit`.
     pub fn touched_bytes(&self, selection: &[Indices<'_>]) -> Result<u64> {
-        let plan = Plan::new(self.shape(), self.chunk_shape(), selection)
+        let plan = ReadPlan::new(self.shape(), self.chunk_shape(), selection)
             .map_err(|error| self.place(error))?;
         let chunk = self.chunk_shape().iter().product::<u64>();
         let size = self.dtype().size().unwrap_or(32) as u64;
@@ -123,7 +98,7 @@ impl Array {
 
     fn try_read(&self, selection: &[Indices<'_>], out: &mut [u8]) -> Result<()> {
         let size = self.value_size()?;
-        let plan = Plan::new(self.shape(), self.chunk_shape(), selection)?;
+        let plan = ReadPlan::new(self.shape(), self.chunk_shape(), selection)?;
         let bytes = plan.out_shape.iter().product::<u64>() * size as u64;
         self.check_out(bytes, out)?;
         if bytes == 0 {
@@ -269,19 +244,19 @@ impl Array {
         &self,
         coordinates: &[u64],
         scratch: &mut Scratch,
-    ) -> Result<Option<Stored>> {
+    ) -> Result<Option<StoredChunk>> {
         let metadata = &self.0.metadata;
         let Some(sharding) = &metadata.sharding else {
             let key = metadata.keys.key(&self.0.name, coordinates);
             let entry = self.0.container.entry(&key)?;
             self.check_present(entry.is_some(), &key)?;
-            return Ok(entry.map(|entry| Stored::Whole(key, entry)));
+            return Ok(entry.map(|entry| StoredChunk::Whole(key, entry)));
         };
         let (linear, shard, inside) = self.shard_of(sharding, coordinates);
         let shard = self.shard(linear, &shard, scratch)?;
         Ok(shard.and_then(|shard| {
             let place = shard.place(inside)?;
-            Some(Stored::Part(shard, place))
+            Some(StoredChunk::Part(shard, place))
         }))
     }
 
@@ -399,7 +374,7 @@ impl Array {
     /// Decodes a chunk into `out`, which has exactly its size.
     fn decode_chunk(
         &self,
-        stored: Option<&Stored>,
+        stored: Option<&StoredChunk>,
         out: &mut [u8],
         scratch: &mut Scratch,
     ) -> Result<()> {
@@ -434,7 +409,7 @@ impl Array {
     /// Decodes a chunk of `bytes` into scratch memory and hands it to `f`.
     fn with_decoded(
         &self,
-        stored: Option<&Stored>,
+        stored: Option<&StoredChunk>,
         bytes: usize,
         scratch: &mut Scratch,
         f: impl FnOnce(&[u8]) -> Result<()>,
@@ -455,7 +430,7 @@ impl Array {
     /// Reads a chunk as it is stored and hands it to `f`, with the rest of the scratch memory.
     pub(super) fn with_encoded<T>(
         &self,
-        stored: &Stored,
+        stored: &StoredChunk,
         scratch: &mut Scratch,
         f: impl FnOnce(&[u8], &mut Words, &mut CodecScratch) -> Result<T>,
     ) -> Result<T> {
@@ -467,7 +442,7 @@ impl Array {
         let container = &self.0.container;
         // What is stored may be a little longer than what it decodes to.
         let limit = self.0.limits.chunk_bytes.saturating_add(1 << 20);
-        if let Stored::Whole(key, _) = stored
+        if let StoredChunk::Whole(key, _) = stored
             && !self.0.metadata.chain.is_checksummed()
         {
             // Without a checksum of the chunk's own, the container's is the only one.

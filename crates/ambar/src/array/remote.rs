@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Array;
-use super::read::Stored;
 use super::shard::Shard;
+use super::stored::StoredChunk;
 use crate::codec::{Scratch, with_scratch};
-use crate::container::{Ahead, Part};
+use crate::container::{Ahead, EntryRange};
 use crate::error::Result;
 use crate::parallel;
 
-/// Stored bytes that are fetched at once. While they are decoded the next ones are fetched, so that
+/// StoredChunk bytes that are fetched at once. While they are decoded the next ones are fetched, so that
 /// twice as many are held.
 const AT_ONCE: u64 = 128 << 20;
 
@@ -105,7 +105,7 @@ impl Array {
         let end = range.end.min(range.start + CHUNKS);
         with_scratch(|scratch| {
             let (indices, mut end) = self.fetch_indices(range.start..end, chunk, scratch)?;
-            let mut parts: Vec<Part> = Vec::new();
+            let mut parts: Vec<EntryRange> = Vec::new();
             let mut bytes = 0u64;
             for index in range.start..end {
                 let Some(coordinates) = chunk(index) else {
@@ -162,7 +162,7 @@ impl Array {
         &self,
         range: Range<usize>,
         chunk: &(impl Fn(usize) -> Option<Vec<u64>> + Sync),
-    ) -> Result<(Vec<Part>, Shards, usize)> {
+    ) -> Result<(Vec<EntryRange>, Shards, usize)> {
         let mut parts = Vec::new();
         let mut shards = Shards::new();
         let (mut bytes, mut end) = (0u64, range.end);
@@ -189,7 +189,7 @@ impl Array {
                     end = index;
                     break;
                 }
-                parts.push(Part { entry, offset, len });
+                parts.push(EntryRange { entry, offset, len });
             }
             shards.insert(linear, shard);
         }
@@ -210,11 +210,11 @@ impl Array {
     ///
     /// # Errors
     /// `Corrupt`, `Busy`, `Io`.
-    pub(super) fn fetch_stored(&self, stored: &[Stored]) -> Result<Ahead> {
+    pub(super) fn fetch_stored(&self, stored: &[StoredChunk]) -> Result<Ahead> {
         if !self.0.container.is_remote() {
             return Ok(Ahead::default());
         }
-        let parts: Vec<Part> = stored.iter().map(part_of).collect();
+        let parts: Vec<EntryRange> = stored.iter().map(part_of).collect();
         let lengths = parts.iter().map(|part| part.len);
         match lengths.fold(0, u64::saturating_add) <= AT_ONCE {
             true => self.0.container.read_ahead(&parts),
@@ -226,12 +226,15 @@ impl Array {
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn parts(&self) -> Result<Vec<Part>> {
-        let parts = self.stored_entries()?.into_iter().map(|(_, entry)| Part {
-            len: entry.len(),
-            offset: 0,
-            entry,
-        });
+    pub(crate) fn parts(&self) -> Result<Vec<EntryRange>> {
+        let parts = self
+            .stored_entries()?
+            .into_iter()
+            .map(|(_, entry)| EntryRange {
+                len: entry.len(),
+                offset: 0,
+                entry,
+            });
         Ok(parts.collect())
     }
 }
@@ -281,9 +284,9 @@ pub(crate) fn fetch_rows(wanted: &[(&Array, Range<u64>)]) -> Result<Ahead> {
     })
 }
 
-fn part_of(stored: &Stored) -> Part {
+fn part_of(stored: &StoredChunk) -> EntryRange {
     let (entry, offset, len) = stored.place();
-    Part {
+    EntryRange {
         entry: entry.clone(),
         offset,
         len,

@@ -15,12 +15,12 @@ const MISSING: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Shard {
     pub entry: Entry,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<ChunkLocation>>,
 }
 
 /// Where in an entry a chunk lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ChunkLocation {
     pub offset: u64,
     pub len: u64,
     /// The chunk's tag; `None` in shards without a table of tags.
@@ -136,12 +136,12 @@ impl Shard {
     }
 
     /// Where the chunk `index` lies; `None` where it was not written.
-    pub fn place(&self, index: usize) -> Option<Place> {
+    pub fn place(&self, index: usize) -> Option<ChunkLocation> {
         self.places.get(index).copied().flatten()
     }
 
     /// All places of chunks that were written.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
+    pub fn places(&self) -> impl Iterator<Item = ChunkLocation> {
         self.places.iter().copied().flatten()
     }
 }
@@ -163,7 +163,7 @@ fn check_seal(seal: u32, stored: &[u8]) -> Result<()> {
     )))
 }
 
-impl Place {
+impl ChunkLocation {
     fn check(offset: u64, len: u64, tag: Option<u32>, limit: u64) -> Result<Option<Self>> {
         if offset == MISSING && len == MISSING {
             return Ok(None);
@@ -180,14 +180,14 @@ impl Place {
 
 /// The places that a decoded index gives, all of them within an entry of `limit` bytes, with the tags of
 /// `table`, which is empty where there are none.
-fn places(index: &[u8], table: &[u8], limit: u64) -> Result<Vec<Option<Place>>> {
+fn places(index: &[u8], table: &[u8], limit: u64) -> Result<Vec<Option<ChunkLocation>>> {
     let words: &[u64] = bytemuck::cast_slice(index);
     let tags = table.as_chunks::<4>().0;
     let places = words.chunks_exact(2).enumerate().map(|(chunk, pair)| {
         let tag = tags.get(chunk).map(|tag| u32::from_le_bytes(*tag));
-        Place::check(pair[0], pair[1], tag, limit)
+        ChunkLocation::check(pair[0], pair[1], tag, limit)
     });
-    let places: Vec<Option<Place>> = places.collect::<Result<_>>()?;
+    let places: Vec<Option<ChunkLocation>> = places.collect::<Result<_>>()?;
     let lengths = places.iter().flatten().map(|place| place.len);
     let bytes = lengths.fold(0, u64::saturating_add);
     if bytes > limit {
@@ -204,7 +204,7 @@ fn places(index: &[u8], table: &[u8], limit: u64) -> Result<Vec<Option<Place>>> 
 pub(super) struct Old {
     bytes: Vec<u8>,
     /// `None`: all of it is one chunk.
-    places: Option<Vec<Option<Place>>>,
+    places: Option<Vec<Option<ChunkLocation>>>,
 }
 
 impl Old {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{LeafPlaces, Strings};
+use super::leaves::LeafPlaces;
 use crate::codec::{CodecChain, Profile};
 use crate::dtype::DataType;
 use crate::metadata::Attributes;
+use crate::strings::Strings;
 
 /// The values of an array to be written, in C order.
 #[derive(Clone, Copy, Debug)]

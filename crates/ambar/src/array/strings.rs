@@ -1,6 +1,6 @@
 //! Reads arrays of variable-length strings and byte strings.
 
-use super::blocks::{Plan, advance};
+use super::blocks::{ReadPlan, advance};
 use super::{Array, Indices, Slice};
 use crate::codec::with_scratch;
 use crate::error::{Error, Result};
@@ -34,7 +34,7 @@ impl Array {
                 self.dtype()
             )));
         }
-        let plan = Plan::new(self.shape(), self.chunk_shape(), selection)?;
+        let plan = ReadPlan::new(self.shape(), self.chunk_shape(), selection)?;
         let count: u64 = plan.out_shape.iter().product();
         // Each takes its offset at least, and as many bytes as the fill value where it was not written.
         let least = 8 + self.fill_value().len() as u64;

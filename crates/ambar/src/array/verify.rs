@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Array;
-use super::read::Stored;
+use super::stored::StoredChunk;
 use crate::codec::with_scratch;
 use crate::error::Result;
 use crate::parallel;
@@ -50,7 +50,7 @@ impl Array {
         &self,
         coordinates: &[u64],
         scratch: &mut crate::codec::Scratch,
-    ) -> Result<Vec<Stored>> {
+    ) -> Result<Vec<StoredChunk>> {
         if self.shard_shape().is_none() {
             return Ok(self.locate(coordinates, scratch)?.into_iter().collect());
         }
@@ -59,7 +59,7 @@ impl Array {
             let places = shard.places().collect::<Vec<_>>();
             places
                 .into_iter()
-                .map(|place| Stored::Part(shard.clone(), place))
+                .map(|place| StoredChunk::Part(shard.clone(), place))
                 .collect()
         }))
     }

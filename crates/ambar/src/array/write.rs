@@ -1,7 +1,7 @@
 //! Writing arrays: chunks are encoded in parallel, put together into shards, and appended.
 
 use super::shard::{ChunkRecord, Old, tag, with_index};
-use super::source::Source;
+use super::source::ChunkSource;
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::buffers;
 use crate::codec::CodecChain;
@@ -25,7 +25,7 @@ pub(crate) struct WrittenArray {
 
 /// Arrays checked and cut, their codecs chosen; nothing is written yet.
 pub(crate) struct Prepared<'a> {
-    sources: Vec<Source<'a>>,
+    sources: Vec<ChunkSource<'a>>,
     /// Whether the arrays may have chunks already, with which regions are merged.
     merged: bool,
 }
@@ -38,7 +38,7 @@ impl<'a> Prepared<'a> {
     pub fn new(arrays: &[(&'a str, &ArraySpec, ArrayData<'a>)]) -> Result<Self> {
         let sources = parallel::try_map(arrays.len(), |index| {
             let (name, spec, data) = arrays[index];
-            Source::new(name, spec, data).map_err(|error| error.at_node(name))
+            ChunkSource::new(name, spec, data).map_err(|error| error.at_node(name))
         })?;
         Ok(Self {
             sources,
@@ -57,7 +57,7 @@ impl<'a> Prepared<'a> {
         region: Region,
         data: ArrayData<'a>,
     ) -> Result<Self> {
-        let source = Source::region(name, metadata, spec, region, data);
+        let source = ChunkSource::region(name, metadata, spec, region, data);
         Ok(Self {
             sources: vec![source.map_err(|error| error.at_node(name))?],
             merged: true,
@@ -105,7 +105,7 @@ impl<'a> Prepared<'a> {
     }
 
     fn documents(&self) -> Result<Vec<WrittenArray>> {
-        let document = |source: &Source<'_>| {
+        let document = |source: &ChunkSource<'_>| {
             let document = source.metadata.to_json();
             Ok(WrittenArray {
                 document: document
@@ -158,7 +158,7 @@ impl<'a> Prepared<'a> {
     /// What there is of a shard, where not all of it is written anew.
     fn old(
         &self,
-        source: &Source<'_>,
+        source: &ChunkSource<'_>,
         coordinates: &[u64],
         container: &mut dyn ContainerWriter,
     ) -> Result<Option<Old>> {
@@ -178,7 +178,7 @@ impl<'a> Prepared<'a> {
 
 /// A shard whose chunks are being encoded.
 struct OpenShard<'a, 'b> {
-    source: &'b Source<'a>,
+    source: &'b ChunkSource<'a>,
     old: Option<Old>,
     key: String,
     /// In the order of the index; `None` for those outside of the array.
@@ -233,7 +233,7 @@ fn assemble(metadata: &ArrayMetadata, chunks: Vec<Option<Vec<u8>>>) -> Result<(V
 pub fn choose_codecs(spec: &ArraySpec, data: ArrayData<'_>) -> Result<CodecChain> {
     let mut spec = spec.clone().whole(true);
     spec.chunk_shape = Some(super::layout::chunk_shape_of(&spec)?);
-    Source::new("sample", &spec, data).map(|source| source.metadata.chain)
+    ChunkSource::new("sample", &spec, data).map(|source| source.metadata.chain)
 }
 
 /// The bytes and the seal of a shard (or chunk) of an array that `metadata` describes, none of which was

@@ -5,7 +5,7 @@ use zarrs_metadata::v3::MetadataV3;
 
 use super::ambar::ChunkPlace;
 use super::arrays::{self, ArrayCodec};
-use super::candidates::{candidates, cells, gridded, shaped, whole};
+use super::candidates::{Scope, candidates};
 use super::chain::{ByteCodec, CodecChain, ValueCodec};
 use super::scratch::with_scratch;
 use super::{Profile, pcodec, simplices};
@@ -34,16 +34,21 @@ pub struct Alone {
 /// `Invalid` where shape and bytes do not fit.
 pub fn encode_alone(dtype: &DataType, shape: &[u64], raw: &[u8], predict: bool) -> Result<Alone> {
     check(dtype, shape, raw.len()).map_err(Error::invalid)?;
-    let mut candidates = candidates(Profile::Small, dtype);
-    candidates.extend(shaped(Profile::Small, dtype, shape));
-    whole(Profile::Small, dtype, &mut candidates);
-    candidates.extend(cells(Profile::Small, dtype, shape));
+    let mut scopes = vec![
+        Scope::Values,
+        Scope::Integers,
+        Scope::IntegerRows,
+        Scope::FloatRows,
+        Scope::Whole,
+        Scope::Corners,
+    ];
     if predict {
-        candidates.extend(gridded(Profile::Small, dtype, shape));
+        scopes.extend([Scope::Grid, Scope::GridVectors]);
     }
+    let candidates = candidates(Profile::Small, false, &scopes, dtype, shape);
     let tried = parallel::try_map(candidates.len(), |index| {
         let mut chain = candidates[index].chain.clone();
-        chain.strengthen();
+        chain.raise_levels();
         // What holds the bytes has a checksum.
         chain.bytes.retain(|codec| *codec != ByteCodec::Crc32c);
         let place = ChunkPlace {

@@ -73,14 +73,14 @@ pub(crate) struct ChunkPlace<'a> {
     /// z, y, x, in cells of their level. `None` for an array like any other.
     pub origins: Option<&'a [[i64; 3]]>,
     /// The leaf cells of a tree whose values the first rows are. `None` for an array like any other.
-    pub cells: Option<Cells<'a>>,
+    pub cells: Option<LeafCells<'a>>,
     /// Settings chosen for the array; `None` chooses for the chunk.
     pub plan: Option<Plan>,
 }
 
 /// Leaf cells of a tree, along the Morton curve.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cells<'a> {
+pub(crate) struct LeafCells<'a> {
     /// Dimensions of the tree.
     pub dimensions: usize,
     /// The cells' levels.

@@ -1,378 +1,365 @@
-//! The chains that are tried for an array, and what they count for beside their bytes.
+//! The table of codec chains that are tried for an array, with the weight of their decoding time.
 
 use super::arrays::{ArrayCodec, takes_differences};
 use super::blosc::{self, Compressor, Shuffle};
-use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec, ZstdConfig};
+use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec, zstd};
 use super::{Profile, ambar, pcodec, simplices};
 use crate::dtype::DataType;
 
-/// Values of a row at most whose columns are worth being told apart: corners of a cell, components.
+/// Longest row of values whose columns are told apart: corners of a cell, components.
 const MOST_COLUMNS: u64 = 32;
 
-/// Components of a vector or tensor at most, each of which is a field of its own.
+/// Most components of a vector or tensor, each of which is a field of its own.
 const MOST_COMPONENTS: u64 = 9;
 
-/// Length of a dimension, from which on values are predicted along it.
+/// Shortest dimension along which the codec `ambar` predicts values.
 const LEAST_LENGTH: u64 = 9;
 
-/// Values of a chunk of a column that is read as a whole: as many as a block of zstd's has bytes.
+/// Values of a chunk of a column that is read as a whole: as many as a block of zstd has bytes.
 pub(crate) const PLANE: u64 = 128 << 10;
 
 /// Raw bytes of a long chunk at most.
 pub(crate) const LONG_CHUNK: u64 = 4 << 20;
 
-/// A chain to try, and what it counts for beside its bytes, for being slower to decode.
-#[derive(Clone)]
-pub(super) struct Candidate {
-    pub chain: CodecChain,
+/// The arrays for which a row of the table is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Values of a fixed size.
+    Values,
+    /// Variable-length strings.
+    Strings,
+    /// Integers: consecutive ones often differ by the same.
+    Integers,
+    /// Rows of 2 to 32 integers, such as the corners of cells.
+    IntegerRows,
+    /// Rows of 2 to 9 floats, such as points and vectors.
+    FloatRows,
+    /// Arrays that are read as a whole, often of few different values.
+    Whole,
+    /// Fields on grids; readers need ambar then.
+    Grid,
+    /// Vectors and tensors on grids.
+    GridVectors,
+    /// Fields on unit blocks.
+    Blocks,
+    /// Corners of cells, by the codec `ambar.simplices`.
+    Corners,
+    /// Chunks of some MiB, in which zstd finds distant repetitions.
+    LongChunks,
+    /// Such chunks of rows of 2 to 32 values.
+    LongRows,
+}
+
+/// How values are rearranged before they are compressed.
+#[derive(Clone, Copy)]
+enum Order {
+    Unchanged,
+    Differences,
+    /// Each column of the rows consecutively.
+    Columns,
+    ColumnDifferences,
+}
+
+/// The codec of a row of the table.
+#[derive(Clone, Copy)]
+enum Codec {
+    Raw,
+    Zstd(i32),
+    Blosc(Compressor, i32, Shuffle),
+    /// Blosc's zstd of shuffled bytes, where each byte's plane is one block of zstd.
+    Planes(i32),
+    /// Blosc's zstd of shuffled bytes in one block a chunk.
+    LongBlosc(i32),
+    Pcodec(usize),
+    PcodecPlain(usize),
+    PcodecLookback(usize),
+    Ambar,
+    Simplices,
+}
+
+/// The cost of a candidate beyond its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weight {
     /// The part of its bytes that is added.
     pub penalty: f64,
     /// Bytes that are added for each value.
     pub per_value: f64,
 }
 
-impl Candidate {
-    /// Values to bytes, and these compressed; so many bytes are added for each value.
-    fn new(values: ValueCodec, compressor: Option<ByteCodec>, per_value: f64) -> Self {
-        Self {
-            chain: CodecChain::checksummed(values, compressor),
-            penalty: 0.0,
-            per_value,
-        }
-    }
-
-    /// Behind codecs from values to values.
-    fn behind(self, arrays: &[ArrayCodec]) -> Self {
-        Self {
-            chain: self.chain.behind(arrays),
-            ..self
-        }
-    }
+/// A row of the table; `None` where a profile does not try it.
+struct Row {
+    scope: Scope,
+    order: Order,
+    codec: Codec,
+    fast: Option<Weight>,
+    balanced: Option<Weight>,
+    /// `balanced` for arrays that are written part by part while a program waits: codecs that encode at
+    /// 200 MB/s and more on one core (decision 0009).
+    streamed: Option<Weight>,
+    small: Option<Weight>,
 }
 
-/// The candidates beyond those of any values, for arrays of whose shape something is known: integers, of
-/// which neighbours often differ by the same, and rows of a few values, each column of its own kind.
+#[rustfmt::skip]
+const fn row(scope: Scope, order: Order, codec: Codec, weights: [Option<Weight>; 4]) -> Row {
+    let [fast, balanced, streamed, small] = weights;
+    Row { scope, order, codec, fast, balanced, streamed, small }
+}
+
+/// Penalty and bytes for each value.
+const fn w(penalty: f64, per_value: f64) -> Option<Weight> {
+    Some(Weight { penalty, per_value })
+}
+
+/// Not tried.
+const NO: Option<Weight> = None;
+/// Tried, with its bytes as its only cost.
+const SIZE: Option<Weight> = w(0.0, 0.0);
+
+/// The fastest to decode come first: of two chains of equal cost the first is chosen.
 ///
-/// Source of the penalties: decisions 0008 and 0011. To undo differences and turned columns costs about
-/// 0.2 ns a value. Zstd without blosc takes its time by what it has made, not by what it was given: where
-/// hardly anything is left, it decodes faster than anything else.
-pub(super) fn shaped(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -> Vec<Candidate> {
-    let integers = takes_differences(dtype);
-    let floats = matches!(dtype, DataType::Float32 | DataType::Float64);
-    let columns = match chunk_shape {
-        [_, .., columns @ 2..=MOST_COLUMNS] => *columns,
-        _ => 1,
-    };
-    let turned = columns > 1 && (integers || floats && columns <= MOST_COMPONENTS);
-    if !(integers || turned) {
-        return Vec::new();
-    }
-    let bytes = || ValueCodec::Bytes(Endian::Little);
-    let zstd = |per_value| Candidate {
-        // In `fast` next to nothing must be left.
-        penalty: if profile == Profile::Fast { 15.0 } else { 0.5 },
-        ..Candidate::new(bytes(), Some(zstd(3)), per_value)
-    };
-    let blosc = |cname, level, per_value| {
-        Candidate::new(
-            bytes(),
-            shuffled(dtype, cname, level, Shuffle::Bytes),
-            per_value,
-        )
-    };
-    let last = [ArrayCodec::last_first(chunk_shape.len())];
-    let both = [last[0].clone(), ArrayCodec::Delta];
-    let delta = [ArrayCodec::Delta];
-    let mut candidates = Vec::new();
-    if integers {
-        candidates.push(zstd(0.06).behind(&delta));
-        if turned {
-            candidates.push(zstd(0.06).behind(&both));
-        }
-    } else {
-        candidates.push(zstd(0.06).behind(&last));
-    }
-    if profile == Profile::Fast {
-        return candidates;
-    }
-    if integers {
-        candidates.push(blosc(Compressor::Lz4, 5, 0.08).behind(&delta));
-        candidates.push(blosc(Compressor::Zstd, 3, 0.19).behind(&delta));
-        if turned {
-            candidates.push(blosc(Compressor::Zstd, 3, 0.19).behind(&both));
-        }
-    } else {
-        candidates.push(blosc(Compressor::Lz4, 5, 0.06).behind(&last));
-        candidates.push(blosc(Compressor::Zstd, 3, 0.17).behind(&last));
-    }
-    if turned && pcodec::takes(dtype) {
-        let pcodec = ValueCodec::Pcodec(pcodec::Config::new(8));
-        candidates.push(Candidate::new(pcodec, None, 0.32).behind(&last));
-    }
-    if profile == Profile::Small {
-        if turned && integers && pcodec::takes(dtype) {
-            // Points come again in the cells around them.
-            let pcodec = ValueCodec::Pcodec(pcodec::Config::lookback(8));
-            candidates.push(Candidate::new(pcodec, None, 0.0));
-        }
-        // Size alone counts.
-        for candidate in &mut candidates {
-            (candidate.penalty, candidate.per_value) = (0.0, 0.0);
-        }
-    }
-    candidates
+/// Decoding a value takes, on one core, about 0.4 ns with lz4, 1 to 2 ns with zstd 3, 3 ns with pcodec, 10
+/// to 20 ns with ambar and 90 to 150 ns with ambar.simplices, more with bit shuffle, and 0.2 ns more for
+/// differences or columns, whatever it is compressed to. In `balanced` a nanosecond weighs as much as a tenth
+/// of a byte (decisions 0008 and 0011). Zstd without blosc takes its time by what is left: its penalty
+/// is a part of its bytes. `small` goes by size alone, and `fast` by what need not be read.
+#[rustfmt::skip]
+const TABLE: &[Row] = {
+    use Codec::*;
+    use Compressor::{Lz4, Zstd as BloscZstd};
+    use Order::*;
+    use Scope::*;
+    use Shuffle::{Bits, Bytes};
+    &[
+        //                                                           fast          balanced      streamed      small
+        row(Values, Unchanged, Raw,                                 [SIZE,         SIZE,         SIZE,         SIZE]),
+        row(Values, Unchanged, Blosc(Lz4, 5, Bytes),                [w(0.25, 0.0), w(0.0, 0.04), w(0.0, 0.04), SIZE]),
+        row(Values, Unchanged, Blosc(BloscZstd, 1, Bytes),          [NO,           NO,           w(0.0, 0.15), NO]),
+        row(Values, Unchanged, Blosc(BloscZstd, 3, Bytes),          [NO,           w(0.0, 0.15), NO,           SIZE]),
+        row(Values, Unchanged, Blosc(BloscZstd, 9, Bytes),          [NO,           NO,           NO,           SIZE]),
+        row(Values, Unchanged, Pcodec(5),                           [NO,           NO,           w(0.05, 0.3), NO]),
+        row(Values, Unchanged, Pcodec(8),                           [NO,           w(0.0, 0.3),  NO,           SIZE]),
+        row(Values, Unchanged, Pcodec(12),                          [NO,           NO,           NO,           SIZE]),
+        row(Values, Unchanged, Blosc(BloscZstd, 1, Bits),           [NO,           NO,           w(0.0, 0.35), NO]),
+        row(Values, Unchanged, Blosc(BloscZstd, 3, Bits),           [NO,           w(0.0, 0.35), NO,           SIZE]),
+        row(Values, Unchanged, Blosc(BloscZstd, 5, Bits),           [NO,           NO,           NO,           SIZE]),
+        row(Values, Unchanged, PcodecPlain(3),                      [NO,           NO,           w(0.0, 0.2),  NO]),
+
+        row(Strings, Unchanged, Raw,                                [SIZE,         SIZE,         SIZE,         SIZE]),
+        row(Strings, Unchanged, Zstd(1),                            [NO,           NO,           w(0.05, 0.0), NO]),
+        row(Strings, Unchanged, Zstd(3),                            [w(0.05, 0.0), w(0.05, 0.0), NO,           NO]),
+        row(Strings, Unchanged, Zstd(19),                           [NO,           NO,           NO,           w(0.05, 0.0)]),
+
+        row(Integers, Differences, Zstd(3),                         [w(15., 0.06), w(0.5, 0.06), NO,           SIZE]),
+        row(IntegerRows, ColumnDifferences, Zstd(3),                [w(15., 0.06), w(0.5, 0.06), NO,           SIZE]),
+        row(FloatRows, Columns, Zstd(3),                            [w(15., 0.06), w(0.5, 0.06), NO,           SIZE]),
+        row(Integers, Differences, Blosc(Lz4, 5, Bytes),            [NO,           w(0.0, 0.08), NO,           SIZE]),
+        row(Integers, Differences, Blosc(BloscZstd, 3, Bytes),      [NO,           w(0.0, 0.19), NO,           SIZE]),
+        row(IntegerRows, ColumnDifferences, Blosc(BloscZstd, 3, Bytes), [NO,       w(0.0, 0.19), NO,           SIZE]),
+        row(FloatRows, Columns, Blosc(Lz4, 5, Bytes),               [NO,           w(0.0, 0.06), NO,           SIZE]),
+        row(FloatRows, Columns, Blosc(BloscZstd, 3, Bytes),         [NO,           w(0.0, 0.17), NO,           SIZE]),
+        row(IntegerRows, Columns, Pcodec(8),                        [NO,           w(0.0, 0.32), NO,           SIZE]),
+        row(FloatRows, Columns, Pcodec(8),                          [NO,           w(0.0, 0.32), NO,           SIZE]),
+        row(IntegerRows, Unchanged, PcodecLookback(8),              [NO,           NO,           NO,           SIZE]),
+
+        row(Whole, Unchanged, Zstd(3),                              [NO,           w(0.5, 0.06), NO,           NO]),
+        row(Whole, Unchanged, Zstd(9),                              [NO,           NO,           NO,           SIZE]),
+        row(Whole, Unchanged, Planes(1),                            [NO,           w(0.0, 0.15), NO,           SIZE]),
+
+        // The codec `ambar` must save a good part, which it does where fields are smooth.
+        row(Grid, Unchanged, Ambar,                                 [NO,           w(0.2, 0.3),  NO,           w(0.01, 0.0)]),
+        row(GridVectors, Columns, Ambar,                            [NO,           w(0.2, 0.3),  NO,           w(0.01, 0.0)]),
+        row(Blocks, Unchanged, Ambar,                               [NO,           NO,           NO,           w(0.01, 0.0)]),
+        row(Corners, Unchanged, Simplices,                          [NO,           NO,           NO,           w(0.01, 0.0)]),
+
+        // A reader of a part reads more than it needs. Blosc's levels 3 and 5 are zstd's 5 and 9.
+        row(LongChunks, Unchanged, Zstd(5),                         [NO,           w(0.1, 0.06), NO,           NO]),
+        row(LongChunks, Unchanged, Zstd(9),                         [NO,           NO,           NO,           w(0.01, 0.0)]),
+        row(LongChunks, Unchanged, LongBlosc(3),                    [NO,           w(0.1, 0.15), NO,           NO]),
+        row(LongChunks, Unchanged, LongBlosc(5),                    [NO,           NO,           NO,           w(0.01, 0.0)]),
+        row(LongRows, Columns, Zstd(5),                             [NO,           w(0.1, 0.06), NO,           NO]),
+        row(LongRows, Columns, Zstd(9),                             [NO,           NO,           NO,           w(0.01, 0.0)]),
+    ]
+};
+
+/// A chain to try.
+#[derive(Clone)]
+pub(super) struct Candidate {
+    pub chain: CodecChain,
+    pub weight: Weight,
 }
 
-/// The candidates for fields on grids that the codec `ambar` may predict; readers need it then. It
-/// decodes a value in 10 to 20 ns: it has to be a good part smaller than the rest, which it is where
-/// fields are smooth.
-pub(super) fn gridded(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -> Vec<Candidate> {
-    let long = |shape: &[u64]| shape.iter().filter(|n| **n >= LEAST_LENGTH).count() >= 2;
-    if profile == Profile::Fast || !ambar::takes(dtype) || !long(chunk_shape) {
-        return Vec::new();
-    }
-    let small = profile == Profile::Small;
-    let candidate = Candidate {
-        chain: CodecChain::bounded(0.0),
-        penalty: if small { 0.01 } else { 0.2 },
-        per_value: if small { 0.0 } else { 0.3 },
-    };
-    // Components are fields of their own.
-    vec![match chunk_shape {
-        [.., components @ 2..=MOST_COMPONENTS] if *components < LEAST_LENGTH => {
-            candidate.behind(&[ArrayCodec::last_first(chunk_shape.len())])
-        }
-        _ => candidate,
-    }]
-}
-
-/// The candidate for rows that are the corners of cells; readers need ambar then. It decodes a corner in
-/// 90 to 150 ns, so that only `small` has it, and of meshes without a pattern it leaves a half to a third
-/// of what others do. Decision 0016.
-pub(super) fn cells(profile: Profile, dtype: &DataType, shape: &[u64]) -> Option<Candidate> {
-    simplices::width(dtype, shape)?;
-    (profile == Profile::Small).then(|| Candidate {
-        chain: CodecChain::checksummed(ValueCodec::Simplices, None),
-        penalty: 0.01,
-        per_value: 0.0,
-    })
-}
-
-/// What is changed for arrays that are read as a whole, often of few different values: what is weighed
-/// is the time of a byte, of which small values have few, and zstd without blosc is tried, which takes
-/// its time by what is left. Where the first bytes of all values are a block of zstd's, and so are the
-/// second ones, noise is copied, and no time is spent but on the bytes that are none.
-pub(super) fn whole(profile: Profile, dtype: &DataType, candidates: &mut Vec<Candidate>) {
-    let (Some(size), false) = (dtype.size(), profile == Profile::Fast) else {
-        return;
-    };
-    let small = profile == Profile::Small;
-    candidates.push(Candidate {
-        penalty: if small { 0.0 } else { 0.5 },
-        ..Candidate::new(
-            ValueCodec::Bytes(Endian::Little),
-            Some(zstd(if small { 9 } else { 3 })),
-            if small { 0.0 } else { 0.06 },
-        )
-    });
-    if let Some(planes) = planes(dtype) {
-        let per_value = if small { 0.0 } else { 0.15 };
-        candidates.push(Candidate::new(
-            ValueCodec::Bytes(Endian::Little),
-            Some(planes),
-            per_value,
-        ));
-    }
-    for candidate in candidates {
-        candidate.per_value *= (size as f64 / 4.0).min(1.0);
-    }
-}
-
-/// Shuffled and compressed quickly, in blocks of which each byte's plane is a block of zstd's.
-fn planes(dtype: &DataType) -> Option<ByteCodec> {
-    let size = dtype.size().filter(|size| (2..=8).contains(size))?;
-    Some(ByteCodec::Blosc(blosc::Config {
-        typesize: size,
-        cname: Compressor::Zstd,
-        clevel: 1,
-        shuffle: Shuffle::Bytes,
-        blocksize: size * PLANE as usize,
-    }))
-}
-
-/// The candidates for chunks of some MiB, in which zstd finds what repeats itself far away.
-///
-/// Blosc's blocks are as long as the chunks: each is compressed on its own.
-pub(super) fn long(profile: Profile, dtype: &DataType, chunk_shape: &[u64]) -> Vec<Candidate> {
-    let (Some(size), false) = (dtype.size(), profile == Profile::Fast) else {
-        return Vec::new();
-    };
-    let small = profile == Profile::Small;
-    let bytes = || ValueCodec::Bytes(Endian::Little);
-    // Blosc's levels 3 and 5 are zstd's 5 and 9.
-    let plain = Candidate::new(bytes(), Some(zstd(if small { 9 } else { 5 })), 0.06);
-    let mut candidates = vec![plain.clone()];
-    if size > 1 && size <= 255 {
-        let blosc = ByteCodec::Blosc(blosc::Config {
-            typesize: size,
-            cname: Compressor::Zstd,
-            clevel: if small { 5 } else { 3 },
-            shuffle: Shuffle::Bytes,
-            blocksize: LONG_CHUNK as usize,
-        });
-        candidates.push(Candidate::new(bytes(), Some(blosc), 0.15));
-    }
-    let last = [ArrayCodec::last_first(chunk_shape.len())];
-    if matches!(chunk_shape, [_, .., 2..=MOST_COLUMNS]) {
-        candidates.push(plain.clone().behind(&last));
-    }
-    for candidate in &mut candidates {
-        // Who reads a part of it reads more.
-        candidate.penalty = if small { 0.01 } else { 0.1 };
-        candidate.per_value *= if small {
-            0.0
-        } else {
-            (size as f64 / 4.0).min(1.0)
-        };
-    }
-    candidates
-}
-
-/// A chain that sees quickly whether values repeat themselves far away.
-pub(super) fn glance() -> Candidate {
-    Candidate::new(ValueCodec::Bytes(Endian::Little), Some(zstd(1)), 0.0)
-}
-
-/// Zstd without blosc.
-fn zstd(level: i32) -> ByteCodec {
-    ByteCodec::Zstd(ZstdConfig {
-        level,
-        checksum: false,
-    })
-}
-
-/// Blosc with the type's own size.
-fn shuffled(
+/// The chains of the table that a profile tries in these scopes, for chunks of a type and shape.
+pub(super) fn candidates(
+    profile: Profile,
+    streamed: bool,
+    scopes: &[Scope],
     dtype: &DataType,
-    cname: Compressor,
-    clevel: i32,
-    shuffle: Shuffle,
-) -> Option<ByteCodec> {
-    let size = dtype.size()?;
-    Some(ByteCodec::Blosc(blosc::Config {
-        // Blosc shuffles nothing longer than 255 bytes; text is shuffled by its characters.
-        typesize: if matches!(dtype, DataType::FixedUtf32 { .. }) || size > 255 {
-            dtype.word_size()
-        } else {
-            size.max(1)
-        },
-        cname,
-        clevel,
-        shuffle,
-        blocksize: 0,
-    }))
+    chunk_shape: &[u64],
+) -> Vec<Candidate> {
+    if profile == Profile::Raw && dtype.size().is_some() {
+        let (chain, weight) = (
+            CodecChain::raw(),
+            Weight {
+                penalty: 0.0,
+                per_value: 0.0,
+            },
+        );
+        return vec![Candidate { chain, weight }];
+    }
+    let streamed = streamed && profile == Profile::Balanced;
+    let weight = |row: &Row| match profile {
+        _ if streamed => row.streamed,
+        Profile::Fast => row.fast,
+        // Strings, which have no raw chain without lengths.
+        Profile::Balanced | Profile::Raw => row.balanced,
+        Profile::Small => row.small,
+    };
+    // Small values of arrays that are read as a whole are weighed by their bytes.
+    let bytes = match dtype.size() {
+        Some(size) if profile != Profile::Fast => (size as f64 / 4.0).min(1.0),
+        _ => 1.0,
+    };
+    let is_whole = |scope: &Scope| matches!(scope, Scope::Whole | Scope::LongChunks);
+    let whole = !streamed && scopes.iter().any(is_whole);
+    let mut found = Vec::new();
+    for row in TABLE {
+        let (Some(mut weight), true) = (
+            weight(row),
+            scopes.contains(&row.scope) && row.scope.fits(dtype, chunk_shape),
+        ) else {
+            continue;
+        };
+        if whole {
+            weight.per_value *= bytes;
+        }
+        let chain = row.codec.chain(dtype);
+        let order = row.order.codecs(chunk_shape.len());
+        found.extend(chain.map(|chain| Candidate {
+            chain: chain.behind(&order),
+            weight,
+        }));
+    }
+    found
 }
 
-/// The candidates of `balanced` for what is written part by part: those that encode at 200 MB/s and
-/// more on one core (decision 0009), and lose little by it.
-pub(super) fn streamed(dtype: &DataType) -> Vec<Candidate> {
-    let mut candidates = candidates(Profile::Balanced, dtype);
-    for candidate in &mut candidates {
-        candidate.chain.quicken();
-        if candidate.chain.is_pcodec() {
-            // Looking for modes and differences has to pay.
-            candidate.penalty = 0.05;
+impl Scope {
+    /// Whether chunks of this type and shape can be in the scope.
+    fn fits(self, dtype: &DataType, chunk_shape: &[u64]) -> bool {
+        let floats = matches!(dtype, DataType::Float32 | DataType::Float64);
+        let columns = match chunk_shape {
+            [_, .., columns] => *columns,
+            _ => 1,
+        };
+        let is_vector = (2..LEAST_LENGTH).contains(&columns);
+        let is_grid = || {
+            let long = chunk_shape.iter().filter(|n| **n >= LEAST_LENGTH);
+            ambar::takes(dtype) && long.count() >= 2
+        };
+        match self {
+            Self::Values | Self::Whole | Self::LongChunks => dtype.size().is_some(),
+            Self::Strings => dtype.size().is_none(),
+            Self::Integers => takes_differences(dtype),
+            Self::IntegerRows => takes_differences(dtype) && (2..=MOST_COLUMNS).contains(&columns),
+            Self::FloatRows => floats && (2..=MOST_COMPONENTS).contains(&columns),
+            Self::Grid => is_grid() && !is_vector,
+            Self::GridVectors => is_grid() && is_vector,
+            Self::Blocks => true,
+            Self::Corners => simplices::width(dtype, chunk_shape).is_some(),
+            Self::LongRows => dtype.size().is_some() && (2..=MOST_COLUMNS).contains(&columns),
         }
     }
-    if pcodec::takes(dtype) {
-        candidates.push(Candidate {
-            chain: CodecChain::checksummed(ValueCodec::Pcodec(pcodec::Config::plain(3)), None),
-            penalty: 0.0,
-            per_value: 0.2,
-        });
+}
+
+impl Order {
+    fn codecs(self, dimensions: usize) -> Vec<ArrayCodec> {
+        let columns = ArrayCodec::last_first(dimensions);
+        match self {
+            Self::Unchanged => vec![],
+            Self::Differences => vec![ArrayCodec::Delta],
+            Self::Columns => vec![columns],
+            Self::ColumnDifferences => vec![columns, ArrayCodec::Delta],
+        }
     }
-    candidates
+}
+
+impl Codec {
+    /// The chain; `None` where the codec does not take the type.
+    fn chain(self, dtype: &DataType) -> Option<CodecChain> {
+        let bytes = match dtype {
+            DataType::String => ValueCodec::VlenUtf8,
+            _ if dtype.size().is_none() => ValueCodec::VlenBytes,
+            _ => ValueCodec::Bytes(Endian::Little),
+        };
+        let pcodec = |config| pcodec::takes(dtype).then_some((ValueCodec::Pcodec(config), None));
+        let blosc = |typesize, cname, clevel, shuffle, blocksize| {
+            let config = blosc::Config {
+                typesize,
+                cname,
+                clevel,
+                shuffle,
+                blocksize,
+            };
+            (bytes.clone(), Some(ByteCodec::Blosc(config)))
+        };
+        let (values, compressor) = match self {
+            Self::Raw => (bytes, None),
+            Self::Zstd(level) => (bytes, Some(zstd(level))),
+            Self::Blosc(cname, level, shuffle) => {
+                blosc(word_size(dtype)?, cname, level, shuffle, 0)
+            }
+            Self::Planes(level) => {
+                let size = dtype.size().filter(|size| (2..=8).contains(size))?;
+                blosc(
+                    size,
+                    Compressor::Zstd,
+                    level,
+                    Shuffle::Bytes,
+                    size * PLANE as usize,
+                )
+            }
+            Self::LongBlosc(level) => {
+                let size = dtype.size().filter(|size| (2..=255).contains(size))?;
+                blosc(
+                    size,
+                    Compressor::Zstd,
+                    level,
+                    Shuffle::Bytes,
+                    LONG_CHUNK as usize,
+                )
+            }
+            Self::Pcodec(level) => pcodec(pcodec::Config::new(level))?,
+            Self::PcodecPlain(level) => pcodec(pcodec::Config::plain(level))?,
+            Self::PcodecLookback(level) => pcodec(pcodec::Config::lookback(level))?,
+            Self::Ambar => return Some(CodecChain::bounded(0.0)),
+            Self::Simplices => (ValueCodec::Simplices, None),
+        };
+        Some(CodecChain::checksummed(values, compressor))
+    }
+}
+
+/// The size by which blosc shuffles: at most 255 bytes; text is shuffled by its characters.
+fn word_size(dtype: &DataType) -> Option<usize> {
+    let size = dtype.size()?;
+    let by_words = matches!(dtype, DataType::FixedUtf32 { .. }) || size > 255;
+    Some(if by_words {
+        dtype.word_size()
+    } else {
+        size.max(1)
+    })
 }
 
 /// The chain for values that are not known yet: shuffled, and compressed quickly.
 pub(crate) fn usual(profile: Profile, dtype: &DataType) -> CodecChain {
-    if let (Profile::Balanced, Some(planes)) = (profile, planes(dtype)) {
-        return CodecChain::checksummed(ValueCodec::Bytes(Endian::Little), Some(planes));
-    }
-    let mut candidates = candidates(profile, dtype);
-    candidates.truncate(3);
-    candidates
-        .pop()
-        .map_or_else(CodecChain::raw, |candidate| candidate.chain)
-}
-
-/// The candidates, quickest to decode first: it wins where another is no smaller.
-///
-/// Decoding a value takes, on one core, about 0.4 ns with lz4, 1 to 2 ns with zstd 3, 3 ns with pcodec
-/// and more with bit shuffle, whatever it is compressed to; in `balanced` a nanosecond weighs as much
-/// as a tenth of a byte. What is raw needs no scratch memory either: in `fast` lz4 has to save a fifth.
-pub(super) fn candidates(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
-    if dtype.size().is_none() {
-        return texts(profile, dtype);
-    }
-    let plain = |compressor, penalty| Candidate {
-        chain: CodecChain::checksummed(ValueCodec::Bytes(Endian::Little), compressor),
-        penalty,
-        per_value: 0.0,
-    };
-    let blosc = |cname, clevel, shuffle| shuffled(dtype, cname, clevel, shuffle);
-    let pcodec = |level| {
-        pcodec::takes(dtype).then(|| Candidate {
-            chain: CodecChain::checksummed(ValueCodec::Pcodec(pcodec::Config::new(level)), None),
-            penalty: 0.0,
-            per_value: 0.0,
-        })
-    };
-    let slower = |candidate: Candidate, per_value| Candidate {
-        per_value,
-        ..candidate
-    };
-    let (shuffle, bits) = (Shuffle::Bytes, Shuffle::Bits);
-    let mut candidates = vec![plain(None, 0.0)];
-    match profile {
-        Profile::Raw => {}
-        Profile::Fast => candidates.push(plain(blosc(Compressor::Lz4, 5, shuffle), 0.25)),
-        Profile::Balanced => {
-            let blosc = |cname, level, shuffle| plain(blosc(cname, level, shuffle), 0.0);
-            candidates.push(slower(blosc(Compressor::Lz4, 5, shuffle), 0.04));
-            candidates.push(slower(blosc(Compressor::Zstd, 3, shuffle), 0.15));
-            candidates.extend(pcodec(8).map(|candidate| slower(candidate, 0.3)));
-            candidates.push(slower(blosc(Compressor::Zstd, 3, bits), 0.35));
+    use Codec::{Blosc, Planes, Raw, Zstd};
+    let zstd = Blosc(Compressor::Zstd, 3, Shuffle::Bytes);
+    let chain = match profile {
+        _ if dtype.size().is_none() => {
+            Zstd(if profile == Profile::Small { 19 } else { 3 }).chain(dtype)
         }
-        Profile::Small => {
-            // Those of `Balanced`, but by their size alone, and slower ones. Bit shuffle gains
-            // nothing from higher levels; pcodec little, and no time is lost in decoding.
-            candidates.push(plain(blosc(Compressor::Lz4, 5, shuffle), 0.0));
-            candidates.push(plain(blosc(Compressor::Zstd, 3, shuffle), 0.0));
-            candidates.push(plain(blosc(Compressor::Zstd, 9, shuffle), 0.0));
-            candidates.extend(pcodec(8));
-            candidates.extend(pcodec(12));
-            candidates.push(plain(blosc(Compressor::Zstd, 3, bits), 0.0));
-            candidates.push(plain(blosc(Compressor::Zstd, 5, bits), 0.0));
-        }
-    }
-    candidates
-}
-
-/// The candidates for texts and byte strings.
-fn texts(profile: Profile, dtype: &DataType) -> Vec<Candidate> {
-    let candidate = |level: Option<i32>, penalty| Candidate {
-        chain: CodecChain::checksummed(
-            if *dtype == DataType::String {
-                ValueCodec::VlenUtf8
-            } else {
-                ValueCodec::VlenBytes
-            },
-            level.map(zstd),
-        ),
-        penalty,
-        per_value: 0.0,
+        Profile::Raw => Raw.chain(dtype),
+        Profile::Fast => Blosc(Compressor::Lz4, 5, Shuffle::Bytes).chain(dtype),
+        Profile::Balanced => Planes(1).chain(dtype).or_else(|| zstd.chain(dtype)),
+        Profile::Small => zstd.chain(dtype),
     };
-    let level = if profile == Profile::Small { 19 } else { 3 };
-    vec![candidate(None, 0.0), candidate(Some(level), 0.05)]
+    chain.unwrap_or_else(CodecChain::raw)
 }

@@ -69,6 +69,14 @@ pub(super) struct ZstdConfig {
     pub checksum: bool,
 }
 
+/// Zstd without blosc.
+pub(super) fn zstd(level: i32) -> ByteCodec {
+    ByteCodec::Zstd(ZstdConfig {
+        level,
+        checksum: false,
+    })
+}
+
 impl CodecChain {
     /// A chain that ends with `crc32c`.
     pub(super) fn checksummed(values: ValueCodec, compressor: Option<ByteCodec>) -> Self {
@@ -88,34 +96,13 @@ impl CodecChain {
         }
     }
 
-    /// A chain that sees quickly whether values repeat themselves.
-    pub(crate) fn glance() -> Self {
-        super::candidates::glance().chain
+    /// A chain that shows quickly whether values repeat: zstd at its lowest level.
+    pub(crate) fn probe() -> Self {
+        Self::checksummed(ValueCodec::Bytes(Endian::Little), Some(zstd(1)))
     }
 
-    /// Whether its values go through pcodec.
-    pub(super) fn is_pcodec(&self) -> bool {
-        matches!(self.values, ValueCodec::Pcodec(_))
-    }
-
-    /// Lowers the codecs' levels to those that encode several times as fast.
-    pub(super) fn quicken(&mut self) {
-        if let ValueCodec::Pcodec(config) = &mut self.values {
-            config.level = config.level.min(5);
-        }
-        for codec in &mut self.bytes {
-            match codec {
-                ByteCodec::Blosc(config) if config.cname == blosc::Compressor::Zstd => {
-                    config.clevel = config.clevel.min(1);
-                }
-                ByteCodec::Zstd(config) => config.level = config.level.min(1),
-                ByteCodec::Blosc(_) | ByteCodec::Crc32c => {}
-            }
-        }
-    }
-
-    /// Raises the levels of zstd to what takes about a millisecond for a small array.
-    pub(super) fn strengthen(&mut self) {
+    /// Raises the levels of zstd to those that take about a millisecond for a small array.
+    pub(super) fn raise_levels(&mut self) {
         for codec in &mut self.bytes {
             match codec {
                 ByteCodec::Zstd(config) => config.level = config.level.max(12),

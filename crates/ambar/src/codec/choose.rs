@@ -1,4 +1,4 @@
-//! Choosing an array's codecs: the candidates of its profile are tried on a few of its chunks.
+//! Chooses an array's codecs: a few of its chunks are encoded with the candidates of its profile.
 //!
 //! The choice depends on the values alone, never on timing, so that a store can be written twice
 //! with the same bytes.
@@ -6,31 +6,54 @@
 use std::collections::HashMap;
 
 use super::Profile;
-use super::candidates::{Candidate, candidates, cells, gridded, long, shaped, streamed, whole};
+use super::candidates::{Candidate, Scope, candidates};
 use super::chain::CodecChain;
 use crate::dtype::DataType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel;
 
 /// Chunks that are tried.
 const SAMPLES: usize = 3;
 
-/// Raw bytes that are tried of arrays that are read as a whole, and chunks at most: those of grids are
-/// small, and differ.
+/// Raw bytes that are tried of arrays that are read as a whole, whose chunks are small and differ.
 const SAMPLED_BYTES: u64 = 768 << 10;
+
+/// Chunks that are tried of such arrays at most.
 const MOST_SAMPLES: usize = 12;
 
-/// The chain chosen, and the sampled chunks it has already encoded, by their index.
+/// The chosen chain, and the sampled chunks that it has already encoded, by their index.
 pub(crate) struct Chosen {
     pub chain: CodecChain,
     pub encoded: HashMap<usize, Vec<u8>>,
-    /// Bytes of a value.
+    /// Encoded bytes of a value.
     pub bytes: f64,
-    /// The same, and what it takes to decode it in bytes.
+    /// The same with the weight of decoding it.
     pub cost: f64,
 }
 
-/// Which of `count` chunks are tried: evenly spread, so that no region decides alone.
+/// How an array is written and read.
+#[derive(Clone, Copy)]
+pub(crate) struct Purpose {
+    pub profile: Profile,
+    /// Whether its chunks hold unit blocks whose positions are known.
+    pub blocks: bool,
+    /// Whether its dimensions are those of a grid, along which the codec `ambar` may predict.
+    pub predict: bool,
+    /// Whether it is written part by part while a program waits, so that encoding must be fast too.
+    pub streamed: bool,
+    /// Whether it is usually read as a whole.
+    pub whole: bool,
+}
+
+/// The chunks of an array on which candidates are tried.
+pub(crate) struct Samples<'a> {
+    pub dtype: &'a DataType,
+    pub chunk_shape: &'a [u64],
+    /// Their indices.
+    pub chunks: Vec<usize>,
+}
+
+/// Indices of the chunks that are tried of `count`: evenly spread, so that no region decides alone.
 pub(crate) fn samples(count: usize) -> Vec<usize> {
     spread(count, SAMPLES)
 }
@@ -42,55 +65,17 @@ fn spread(count: usize, most: usize) -> Vec<usize> {
         .collect()
 }
 
-/// What is known of an array beside its values.
-#[derive(Clone, Copy)]
-pub(crate) struct Purpose {
-    pub profile: Profile,
-    /// Whether its chunks hold unit blocks whose places are known.
-    pub blocks: bool,
-    /// Whether its dimensions are those of a grid, and the codec `ambar` may predict along them.
-    pub predict: bool,
-    /// Whether it is written part by part while somebody waits, so that encoding must be quick too.
-    pub streamed: bool,
-    /// Whether it is read as a whole, and seldom in parts.
-    pub whole: bool,
-}
-
 /// Chooses the chain for `count` chunks of a shape, of which `encode(chain, index)` encodes one.
+///
+/// # Errors
+/// `Unsupported` if the profile has no codec for the type; errors of `encode`.
 pub(crate) fn choose(
     purpose: Purpose,
     dtype: &DataType,
-    (count, chunk_shape): (usize, &[u64]),
+    chunk_shape: &[u64],
+    count: usize,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Chosen> {
-    let mut candidates = match purpose {
-        Purpose {
-            profile: Profile::Balanced,
-            streamed: true,
-            ..
-        } => streamed(dtype),
-        Purpose { profile, .. } => {
-            let mut candidates = candidates(profile, dtype);
-            if !purpose.blocks {
-                candidates.extend(shaped(profile, dtype, chunk_shape));
-            }
-            if purpose.whole {
-                whole(profile, dtype, &mut candidates);
-            }
-            candidates
-        }
-    };
-    if purpose.predict && !purpose.streamed {
-        candidates.extend(gridded(purpose.profile, dtype, chunk_shape));
-    }
-    if purpose.blocks && purpose.profile == Profile::Small {
-        // Across blocks that touch it predicts far better; but readers need ambar for it.
-        candidates.push(Candidate {
-            chain: CodecChain::bounded(0.0),
-            penalty: 0.01,
-            per_value: 0.0,
-        });
-    }
     let most = match dtype.size() {
         Some(size) if purpose.whole => {
             let chunk = (chunk_shape.iter().product::<u64>() * size as u64).max(1);
@@ -98,72 +83,98 @@ pub(crate) fn choose(
         }
         _ => SAMPLES,
     };
-    let samples = spread(count, most);
-    least(
-        candidates,
-        (dtype, purpose.whole),
-        (&samples, chunk_shape),
-        encode,
-    )?
-    .ok_or_else(|| crate::Error::unsupported(format!("no codec for values of {dtype}")))
+    let samples = Samples {
+        dtype,
+        chunk_shape,
+        chunks: spread(count, most),
+    };
+    let tried = candidates(
+        purpose.profile,
+        purpose.streamed,
+        &purpose.scopes(),
+        dtype,
+        chunk_shape,
+    );
+    cheapest(tried, &samples, purpose.whole, encode)?
+        .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
 }
 
-/// Chooses the chain for long chunks of a shape by those of the numbers `samples`, `only` that one
-/// where it is given; `None` where the profile has none.
-pub(crate) fn choose_long(
-    (profile, only): (Profile, Option<&CodecChain>),
-    dtype: &DataType,
-    (samples, chunk_shape): (&[usize], &[u64]),
-    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
-) -> Result<Option<Chosen>> {
-    let mut candidates = long(profile, dtype, chunk_shape);
-    candidates.retain(|candidate| only.is_none_or(|chain| candidate.chain == *chain));
-    least(candidates, (dtype, true), (samples, chunk_shape), encode)
+impl Purpose {
+    fn scopes(self) -> Vec<Scope> {
+        let mut scopes = vec![Scope::Values, Scope::Strings];
+        if self.blocks {
+            scopes.push(Scope::Blocks);
+        } else {
+            scopes.extend([Scope::Integers, Scope::IntegerRows, Scope::FloatRows]);
+        }
+        if self.whole {
+            scopes.push(Scope::Whole);
+        }
+        if self.predict && !self.streamed {
+            scopes.extend([Scope::Grid, Scope::GridVectors]);
+        }
+        scopes
+    }
 }
 
-/// What the codec for corners of cells makes of the chunk number `sample` of a shape; `None` where it is
-/// no candidate.
-pub(crate) fn choose_cells(
-    profile: Profile,
-    dtype: &DataType,
-    (sample, chunk_shape): (usize, &[u64]),
-    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
-) -> Result<Option<Chosen>> {
-    let candidates = cells(profile, dtype, chunk_shape).into_iter().collect();
-    least(candidates, (dtype, true), (&[sample], chunk_shape), encode)
-}
-
-/// The candidate whose chunks `samples` take least.
+/// Chooses the chain for long chunks, or tries `only` that one if given; `None` if the profile has no
+/// candidate for them.
 ///
-/// Where all is read, values come in no sooner than memory is there for them: of those that take less
-/// than an eighth of their room the time counts the less, the less is left of them.
-fn least(
-    candidates: Vec<Candidate>,
-    (dtype, whole): (&DataType, bool),
-    (samples, chunk_shape): (&[usize], &[u64]),
+/// # Errors
+/// Errors of `encode`.
+pub(crate) fn choose_long(
+    profile: Profile,
+    only: Option<&CodecChain>,
+    samples: &Samples<'_>,
     encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
 ) -> Result<Option<Chosen>> {
-    let tried = parallel::try_map(candidates.len() * samples.len(), |task| {
-        let chain = &candidates[task / samples.len()].chain;
-        encode(chain, samples[task % samples.len()])
+    let scopes = [Scope::LongChunks, Scope::LongRows];
+    let mut tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
+    tried.retain(|candidate| only.is_none_or(|chain| candidate.chain == *chain));
+    cheapest(tried, samples, true, encode)
+}
+
+/// Tries the codec `ambar.simplices` for corners of cells; `None` if the profile does not have it.
+///
+/// # Errors
+/// Errors of `encode`.
+pub(crate) fn choose_corners(
+    profile: Profile,
+    samples: &Samples<'_>,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
+) -> Result<Option<Chosen>> {
+    let scopes = [Scope::Corners];
+    let tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
+    cheapest(tried, samples, true, encode)
+}
+
+/// The candidate of least cost on the samples.
+///
+/// An array that is read as a whole arrives no sooner than memory is allocated for it: below an eighth
+/// of its raw size, the weight of decoding shrinks with its bytes.
+fn cheapest(
+    candidates: Vec<Candidate>,
+    samples: &Samples<'_>,
+    whole: bool,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
+) -> Result<Option<Chosen>> {
+    let chunks = &samples.chunks;
+    let tried = parallel::try_map(candidates.len() * chunks.len(), |task| {
+        let chain = &candidates[task / chunks.len()].chain;
+        encode(chain, chunks[task % chunks.len()])
     })?;
     let mut tried = tried.into_iter();
     let mut best: Option<Chosen> = None;
-    let values = (samples.len() as f64 * chunk_shape.iter().product::<u64>() as f64).max(1.0);
-    for candidate in candidates {
-        let Candidate {
-            chain,
-            penalty,
-            per_value,
-        } = candidate;
-        let encoded: HashMap<usize, Vec<u8>> =
-            samples.iter().copied().zip(tried.by_ref()).collect();
+    let per_chunk = samples.chunk_shape.iter().product::<u64>() as f64;
+    let values = (chunks.len() as f64 * per_chunk).max(1.0);
+    for Candidate { chain, weight } in candidates {
+        let encoded: HashMap<usize, Vec<u8>> = chunks.iter().copied().zip(tried.by_ref()).collect();
         let bytes = encoded.values().map(Vec::len).sum::<usize>() as f64 / values;
-        let weight = match dtype.size() {
+        let factor = match samples.dtype.size() {
             Some(size) if whole => (8.0 * bytes / size as f64).min(1.0),
             _ => 1.0,
         };
-        let cost = bytes * (1.0 + penalty * weight) + per_value * weight;
+        let cost = bytes * (1.0 + weight.penalty * factor) + weight.per_value * factor;
         if best.as_ref().is_none_or(|best| cost < best.cost) {
             best = Some(Chosen {
                 chain,

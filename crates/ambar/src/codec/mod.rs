@@ -27,10 +27,10 @@ mod tests;
 pub use alone::{Alone, decode_alone, encode_alone, encode_alone_with};
 pub use chain::CodecChain;
 
-pub(crate) use ambar::{Cells, ChunkPlace, tune};
+pub(crate) use ambar::{ChunkPlace, LeafCells, tune};
 pub(crate) use candidates::{LONG_CHUNK, PLANE, usual};
 pub(crate) use checksum::check_crc32c;
-pub(crate) use choose::{Chosen, Purpose, choose, choose_cells, choose_long, samples};
+pub(crate) use choose::{Chosen, Purpose, Samples, choose, choose_corners, choose_long, samples};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
 /// How an array is to be compressed, where no error bound says more; all profiles are lossless.

@@ -195,7 +195,7 @@ proptest! {
     fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
         for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
             let values = || texts.iter().map(|text| text.as_bytes());
-            let chosen = choose(whole(profile), &DataType::String, (1, &[1]), |chain, _| {
+            let chosen = choose(whole(profile), &DataType::String, &[1], 1, |chain, _| {
                 chain.encode_strings(values())
             }).unwrap();
             let encoded = &chosen.encoded[&0];
@@ -227,7 +227,7 @@ fn equal_values_are_tiny() {
         let raw = &raw[..raw.len() / 8 * 8];
         for profile in [Profile::Balanced, Profile::Small] {
             let values = [(raw.len() / dtype.size().unwrap()) as u64];
-            let chosen = choose(whole(profile), &dtype, (6, &values), |chain, _| {
+            let chosen = choose(whole(profile), &dtype, &values, 6, |chain, _| {
                 encode(chain, &dtype, raw)
             })
             .unwrap();
@@ -270,7 +270,8 @@ fn noise_is_stored_as_it_is() {
         let chosen = choose(
             purpose,
             &DataType::Float64,
-            (3, &[raw.len() as u64 / 8]),
+            &[raw.len() as u64 / 8],
+            3,
             |chain, _| encode(chain, &DataType::Float64, &raw),
         );
         assert_eq!(chosen.unwrap().chain.describe(), "raw, crc32c");
@@ -300,22 +301,45 @@ fn unknown_codecs_are_named() {
     }
 }
 
-/// Columns of floats, and fields that nobody called a grid, have no more candidates than others.
+/// Columns of floats, and fields on what is not a grid, have no additional candidates.
 #[test]
-fn shapes_that_say_nothing_add_no_candidates() {
-    use super::candidates::{gridded, shaped};
+fn shapes_decide_which_rows_of_the_table_are_tried() {
+    use super::candidates::{Scope, candidates};
     for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
+        let count = |scopes: &[Scope], dtype: DataType, shape: &[u64]| {
+            candidates(profile, false, scopes, &dtype, shape).len()
+        };
+        let rows = [Scope::Integers, Scope::IntegerRows, Scope::FloatRows];
+        let grid = [Scope::Grid, Scope::GridVectors];
         for shape in [&[][..], &[1000], &[1000, 1], &[16, 16, 16], &[100, 33]] {
-            assert!(shaped(profile, &DataType::Float64, shape).is_empty());
-            assert!(shaped(profile, &DataType::Bool, shape).is_empty());
+            assert_eq!(count(&rows, DataType::Float64, shape), 0);
+            assert_eq!(count(&rows, DataType::Bool, shape), 0);
         }
-        assert!(!shaped(profile, &DataType::Int32, &[1000, 4]).is_empty());
-        assert!(!shaped(profile, &DataType::Float64, &[1000, 3]).is_empty());
+        assert_ne!(count(&rows, DataType::Int32, &[1000, 4]), 0);
+        assert_ne!(count(&rows, DataType::Float64, &[1000, 3]), 0);
         for shape in [&[1000][..], &[1000, 8], &[8, 8, 1000]] {
-            assert!(gridded(profile, &DataType::Float32, shape).is_empty());
+            assert_eq!(count(&grid, DataType::Float32, shape), 0);
         }
-        assert!(gridded(profile, &DataType::Int32, &[32, 32, 32]).is_empty());
+        assert_eq!(count(&grid, DataType::Int32, &[32, 32, 32]), 0);
         let tried = usize::from(profile != Profile::Fast);
-        assert_eq!(gridded(profile, &DataType::Float32, &[32, 32]).len(), tried);
+        assert_eq!(count(&grid, DataType::Float32, &[32, 32]), tried);
+        assert_eq!(count(&grid, DataType::Float32, &[32, 32, 3]), tried);
+    }
+}
+
+/// `raw` compresses nothing, whatever else is known of the array.
+#[test]
+fn raw_tries_one_chain() {
+    let purpose = Purpose {
+        predict: true,
+        whole: true,
+        ..whole(Profile::Raw)
+    };
+    let raw = [0; 4096];
+    for (dtype, shape) in [(DataType::Int32, [256, 4]), (DataType::Float32, [32, 32])] {
+        let chosen = choose(purpose, &dtype, &shape, 1, |chain, _| {
+            encode(chain, &dtype, &raw)
+        });
+        assert_eq!(chosen.unwrap().chain, CodecChain::raw());
     }
 }

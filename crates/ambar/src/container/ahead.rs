@@ -9,12 +9,12 @@ use crate::process::PerProcess;
 
 /// Where a segment begins: the file or object (empty where there is but one), the offset there, and
 /// a number that tells segments of the same place apart.
-type Place = (Arc<str>, u64, usize);
+type SegmentKey = (Arc<str>, u64, usize);
 
 /// What has been read ahead and not been released yet.
 #[derive(Debug, Default)]
 pub struct Cache {
-    segments: PerProcess<RwLock<BTreeMap<Place, Vec<u8>>>>,
+    segments: PerProcess<RwLock<BTreeMap<SegmentKey, Vec<u8>>>>,
     /// How many there are, so that a read from an empty cache costs next to nothing.
     count: AtomicUsize,
     /// The length of the longest of them, or longer: one that begins farther away ends before.
@@ -27,7 +27,7 @@ pub struct Cache {
 #[must_use = "what was read ahead is released when this is dropped"]
 pub struct Ahead {
     cache: Option<Arc<Cache>>,
-    places: Vec<Place>,
+    places: Vec<SegmentKey>,
 }
 
 impl Cache {

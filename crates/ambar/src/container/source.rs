@@ -18,7 +18,7 @@ const NEAR: u64 = 16 << 10;
 const AT_ONCE: u64 = 8 << 20;
 
 /// Bytes that can be read from any offset, by any number of threads.
-pub trait Source: Send + Sync + fmt::Debug {
+pub trait ByteSource: Send + Sync + fmt::Debug {
     /// The path or URL, for messages.
     fn location(&self) -> &str;
 
@@ -78,7 +78,7 @@ impl LocalFile {
     }
 }
 
-impl Source for LocalFile {
+impl ByteSource for LocalFile {
     fn location(&self) -> &str {
         &self.location
     }
@@ -134,7 +134,7 @@ impl fmt::Debug for InMemory {
     }
 }
 
-impl Source for InMemory {
+impl ByteSource for InMemory {
     fn location(&self) -> &str {
         &self.location
     }
@@ -162,7 +162,7 @@ impl Source for InMemory {
 /// # Errors
 /// As `Source::read_exact`, and what `take` returns.
 pub fn stream(
-    source: &dyn Source,
+    source: &dyn ByteSource,
     start: u64,
     len: u64,
     take: &mut dyn FnMut(&[u8]) -> Result<()>,

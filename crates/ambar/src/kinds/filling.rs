@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::container::Ahead;
 use crate::error::Result;
 use crate::kinds::morton::gather;
-use crate::kinds::select::{Part, Wanted};
+use crate::kinds::rows::{PickedRows, WantedColumn};
 use crate::memory::Column;
 
 /// Raw bytes of columns whose stored ones are fetched at once, over a network.
@@ -14,8 +14,8 @@ const AT_ONCE: u64 = 128 << 20;
 /// One piece of the second pass: values of one chunk, and where they go.
 enum Job<'a> {
     Kept(&'a [u8], &'a mut [u8]),
-    Stored(&'a Part<'a>, &'a Wanted<'a>, &'a mut [u8]),
-    Derived(&'a Part<'a>, Vec<&'a str>, Vec<&'a mut [u8]>),
+    Stored(&'a PickedRows<'a>, &'a WantedColumn<'a>, &'a mut [u8]),
+    Derived(&'a PickedRows<'a>, Vec<&'a str>, Vec<&'a mut [u8]>),
 }
 
 /// The second pass: every column's values of every part into their place.
@@ -23,8 +23,8 @@ enum Job<'a> {
 /// # Errors
 /// As `ColumnSource::read`.
 pub(super) fn fill(
-    wanted: &[Wanted<'_>],
-    parts: &[Part<'_>],
+    wanted: &[WantedColumn<'_>],
+    parts: &[PickedRows<'_>],
     columns: &mut [Column],
 ) -> Result<()> {
     let mut jobs: Vec<Job<'_>> = Vec::new();
@@ -109,8 +109,8 @@ fn run(jobs: Vec<Job<'_>>) -> Result<()> {
 
 /// Reads stored values of a part into `out`, just the picked ones.
 fn stored(
-    part: &Part<'_>,
-    column: &Wanted<'_>,
+    part: &PickedRows<'_>,
+    column: &WantedColumn<'_>,
     scratch: &mut Vec<u8>,
     out: &mut [u8],
 ) -> Result<()> {

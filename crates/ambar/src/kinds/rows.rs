@@ -1,5 +1,6 @@
 //! Tables as selections see them: stored columns, derived ones, and what is known of each chunk.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::dtype::DataType;
@@ -62,4 +63,32 @@ pub(crate) fn chunk_range(source: &dyn ColumnSource, chunk: u64) -> Range<u64> {
 /// The number of chunks.
 pub(crate) fn chunk_count(source: &dyn ColumnSource) -> u64 {
     source.rows().div_ceil(source.chunk_rows().max(1))
+}
+
+/// A column to read.
+pub(crate) struct WantedColumn<'a> {
+    pub name: &'a str,
+    pub dtype: DataType,
+    pub size: usize,
+    pub derived: bool,
+}
+
+/// The rows of one chunk that a selection picked.
+pub(crate) struct PickedRows<'a> {
+    pub table: &'a dyn Rows,
+    pub rows: Range<u64>,
+    /// Row numbers within the chunk; `None`: all.
+    pub picked: Option<Vec<u32>>,
+    /// Picked values of the columns that the conditions read, by the column's index in the request.
+    pub kept: HashMap<usize, Vec<u8>>,
+}
+
+impl PickedRows<'_> {
+    /// The number of rows picked.
+    pub fn len(&self) -> usize {
+        match &self.picked {
+            Some(picked) => picked.len(),
+            None => (self.rows.end - self.rows.start) as usize,
+        }
+    }
 }

@@ -17,6 +17,7 @@ use crate::kinds::morton::gather;
 use crate::kinds::numbers;
 use crate::kinds::predicate::{Outcome, Predicate};
 use crate::kinds::region::Region;
+use crate::kinds::rows::{PickedRows, WantedColumn};
 pub(crate) use crate::kinds::rows::{Rows, chunk_count, chunk_range};
 use crate::memory::Column;
 
@@ -35,34 +36,6 @@ impl Selection {
     /// Whether it picks all rows.
     pub fn is_all(&self) -> bool {
         self.region.is_none() && self.levels.is_none() && self.condition.is_none()
-    }
-}
-
-/// A column that is asked for.
-pub(super) struct Wanted<'a> {
-    pub name: &'a str,
-    pub dtype: DataType,
-    pub size: usize,
-    pub derived: bool,
-}
-
-/// The picked rows of one chunk.
-pub(super) struct Part<'a> {
-    pub table: &'a dyn Rows,
-    pub rows: Range<u64>,
-    /// Row numbers within the chunk; `None`: all.
-    pub picked: Option<Vec<u32>>,
-    /// Picked values of columns that were needed to decide, by the column's place in the request.
-    pub kept: HashMap<usize, Vec<u8>>,
-}
-
-impl Part<'_> {
-    /// The number of rows picked.
-    pub fn len(&self) -> usize {
-        match &self.picked {
-            Some(picked) => picked.len(),
-            None => (self.rows.end - self.rows.start) as usize,
-        }
     }
 }
 
@@ -89,7 +62,7 @@ pub(crate) fn select_all(
         .iter()
         .map(|name| {
             let dtype = schema.dtype(name)?;
-            Ok(Wanted {
+            Ok(WantedColumn {
                 name,
                 size: fixed_size(name, &dtype)?,
                 dtype,
@@ -101,7 +74,7 @@ pub(crate) fn select_all(
     for table in tables {
         parts.extend(pick(*table, &wanted, region, conditions)?);
     }
-    let rows = parts.iter().map(Part::len).sum();
+    let rows = parts.iter().map(PickedRows::len).sum();
     let dtypes: Vec<DataType> = wanted.iter().map(|column| column.dtype.clone()).collect();
     let mut columns = Column::allocate(&dtypes, rows)?;
     fill(&wanted, &parts, &mut columns)?;
@@ -120,13 +93,13 @@ fn fixed_size(name: &str, dtype: &DataType) -> Result<usize> {
 /// The first pass: which rows of which chunks.
 fn pick<'a>(
     table: &'a dyn Rows,
-    wanted: &[Wanted<'_>],
+    wanted: &[WantedColumn<'_>],
     region: Option<&Region>,
     conditions: &[&Predicate],
-) -> Result<Vec<Part<'a>>> {
+) -> Result<Vec<PickedRows<'a>>> {
     let source = table.source();
     let count = chunk_count(source);
-    let whole = |chunk: u64| Part {
+    let whole = |chunk: u64| PickedRows {
         table,
         rows: chunk_range(source, chunk),
         picked: None,
@@ -151,7 +124,7 @@ fn pick<'a>(
                 &open,
             ),
         })
-        .collect::<Result<Vec<Option<Part<'a>>>>>()?;
+        .collect::<Result<Vec<Option<PickedRows<'a>>>>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -254,11 +227,11 @@ fn outcome(condition: &Predicate, ranges: &Ranges, chunk: usize) -> Result<Outco
 /// Reads what decides about the rows of a chunk; `None` where none is picked.
 fn decide<'a>(
     table: &'a dyn Rows,
-    wanted: &[Wanted<'_>],
+    wanted: &[WantedColumn<'_>],
     rows: Range<u64>,
     region: Option<&Region>,
     conditions: &[&Predicate],
-) -> Result<Option<Part<'a>>> {
+) -> Result<Option<PickedRows<'a>>> {
     let mut mask = if table.is_masked() {
         table.mask(rows.clone())?
     } else {
@@ -315,7 +288,7 @@ fn decide<'a>(
         }
     }
     let picked = (!all).then_some(picked);
-    Ok(Some(Part {
+    Ok(Some(PickedRows {
         table,
         rows,
         picked,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::definition;
 use super::message::{self, Failure, Index, Outcome};
 use super::writer::RankWriter;
-use crate::container::{Foreign, entry_bytes};
+use crate::container::{SharedEntry, entry_bytes};
 use crate::error::{Error, Result};
 use crate::parallel;
 
@@ -38,7 +38,7 @@ impl RankWriter {
         index.encode(&definitions)
     }
 
-    fn seal_here(&mut self) -> Result<Vec<Foreign>> {
+    fn seal_here(&mut self) -> Result<Vec<SharedEntry>> {
         if let Some((rank, _)) = self.outbox.iter().find(|(_, bytes)| !bytes.is_empty()) {
             let message = format!("values for rank {rank} were not given to it");
             return Err(Error::invalid(message));

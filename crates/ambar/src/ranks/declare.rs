@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::declared::{ArrayId, Declared};
 use super::decomposition::Decomposition;
 use super::definition::Definition;
 use super::division::divide;
 use super::owners::Owners;
 use super::pending::Pending;
 use super::writer::RankWriter;
-use crate::array::{ArraySpec, Part, Region, Shards, declared};
+use crate::array::{ArraySpec, Shards, declared};
 use crate::container::entry_bytes;
 use crate::error::{Error, Result};
 use crate::metadata::{ArrayMetadata, IndexLocation};
@@ -16,23 +17,6 @@ use crate::store::name_of;
 
 /// Decompositions whose owners are kept for the next array.
 const KEPT_OWNERS: usize = 8;
-
-/// An array that was declared since the last commit. Numbers are not used again after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArrayId(pub u32);
-
-pub(super) struct Declared {
-    pub name: String,
-    pub metadata: ArrayMetadata,
-    pub shards: Shards,
-    pub origins: Option<Arc<[[i64; 3]]>>,
-    /// `None`: this rank may write all of it.
-    pub held: Option<Arc<Decomposition>>,
-    pub owners: Option<Arc<Owners>>,
-    pub pending: Pending,
-    /// Number of values that this rank wrote.
-    pub written: u64,
-}
 
 impl RankWriter {
     /// Declares an array, to be written before the next commit: all ranks the same ones, in the same
@@ -170,13 +154,5 @@ impl RankWriter {
                 .max(bound.saturating_mul(2).saturating_add(1 << 20));
         }
         self.extents.reserve(self.rank, &bytes)
-    }
-}
-
-impl Declared {
-    /// Values of the array that hold whole shards.
-    pub fn part<'a>(&'a self, region: Region, values: &'a [u8]) -> Result<Part<'a>> {
-        let origins = self.origins.as_deref();
-        Part::new(&self.name, &self.metadata, origins, region, values)
     }
 }

@@ -1,6 +1,6 @@
 //! Who holds what: the blocks into which an array is cut among the ranks.
 
-use super::definition::digest;
+use super::digest::digest;
 use crate::array::Region;
 use crate::error::{Error, Result};
 

@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::decomposition::Decomposition;
+use super::digest::digest;
 use crate::array::ArraySpec;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::ArrayMetadata;
@@ -83,13 +83,6 @@ impl Definition {
         );
         Error::new(ErrorKind::Invalid, message).at_node(&self.path)
     }
-}
-
-/// A short text that is the same for equal values, and differs for others.
-pub(crate) fn digest(value: &(impl Hash + ?Sized)) -> String {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
 }
 
 /// All definitions of a rank as bytes, equal where the definitions are.

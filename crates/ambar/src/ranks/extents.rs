@@ -51,10 +51,10 @@ pub(super) struct Extents {
     most: u64,
     /// Extents with room left: of the counter one, of reserved ones those of each array.
     own: Vec<Extent>,
-    source: Source,
+    source: ExtentSource,
 }
 
-enum Source {
+enum ExtentSource {
     /// The only rank counts by itself.
     Alone(u64),
     /// The ranks' counter, and where it counts from.
@@ -78,17 +78,17 @@ impl Extents {
             most: if least == 0 { LEAST } else { least },
             own: Vec::new(),
             source: match (ranks, placement) {
-                (1, _) => Source::Alone(end),
-                (_, Placement::Counter) => Source::Missing(end),
-                (_, Placement::Reserved) => Source::Reserved(end),
+                (1, _) => ExtentSource::Alone(end),
+                (_, Placement::Counter) => ExtentSource::Missing(end),
+                (_, Placement::Reserved) => ExtentSource::Reserved(end),
             },
         }
     }
 
     /// Uses a counter, which was 0 when the ranks came together.
     pub fn count_with(&mut self, reserve: Box<Reserve>) {
-        if let Source::Missing(base) | Source::Counter(_, base) = &self.source {
-            self.source = Source::Counter(reserve, *base);
+        if let ExtentSource::Missing(base) | ExtentSource::Counter(_, base) = &self.source {
+            self.source = ExtentSource::Counter(reserve, *base);
         }
     }
 
@@ -99,12 +99,14 @@ impl Extents {
             .checked_next_multiple_of(self.alignment)
             .ok_or_else(too_long)?;
         match &mut self.source {
-            Source::Counter(counter, base) => {
+            ExtentSource::Counter(counter, base) => {
                 let counted = counter(0)?;
                 // What was counted lies before `end`, or is given up.
                 Ok(end.saturating_sub(counted).max(*base))
             }
-            Source::Alone(_) | Source::Missing(_) | Source::Reserved(_) => Ok(end),
+            ExtentSource::Alone(_) | ExtentSource::Missing(_) | ExtentSource::Reserved(_) => {
+                Ok(end)
+            }
         }
     }
 
@@ -113,21 +115,21 @@ impl Extents {
         self.own.clear();
         self.least = self.first;
         match &mut self.source {
-            Source::Alone(base)
-            | Source::Missing(base)
-            | Source::Reserved(base)
-            | Source::Counter(_, base) => *base = next,
+            ExtentSource::Alone(base)
+            | ExtentSource::Missing(base)
+            | ExtentSource::Reserved(base)
+            | ExtentSource::Counter(_, base) => *base = next,
         }
     }
 
     /// Whether places are reserved when an array is declared.
     pub fn reserves(&self) -> bool {
-        matches!(self.source, Source::Reserved(_))
+        matches!(self.source, ExtentSource::Reserved(_))
     }
 
     /// Reserves room for all ranks, `bytes` by rank; all must call it with the same numbers.
     pub fn reserve(&mut self, rank: u32, bytes: &[u64]) -> Result<()> {
-        let Source::Reserved(end) = &mut self.source else {
+        let ExtentSource::Reserved(end) = &mut self.source else {
             return Ok(());
         };
         for (other, bytes) in (0..).zip(bytes) {
@@ -153,16 +155,16 @@ impl Extents {
             return Ok(Some(place));
         }
         match &mut self.source {
-            Source::Alone(end) => {
+            ExtentSource::Alone(end) => {
                 let start = *end;
                 *end = start.checked_add(bytes).ok_or_else(too_long)?;
                 Ok(Some(start))
             }
-            Source::Reserved(_) => Ok(None),
-            Source::Missing(_) => Err(Error::invalid(
+            ExtentSource::Reserved(_) => Ok(None),
+            ExtentSource::Missing(_) => Err(Error::invalid(
                 "the ranks share no counter; give one, or have places reserved",
             )),
-            Source::Counter(counter, base) => {
+            ExtentSource::Counter(counter, base) => {
                 let run = bytes.saturating_mul(more.saturating_add(1)).min(MOST);
                 let wanted = run
                     .max(bytes)
@@ -188,7 +190,7 @@ impl Extents {
     /// A place for the entry number `index` of those for which nothing was reserved, of `longest`
     /// bytes at most. All ranks must say the same `longest`.
     pub fn behind(&self, (rank, ranks): (u32, u32), index: u64, longest: u64) -> Result<u64> {
-        let Source::Reserved(end) = &self.source else {
+        let ExtentSource::Reserved(end) = &self.source else {
             return Err(Error::invalid(
                 "nothing is reserved where a counter is used",
             ));

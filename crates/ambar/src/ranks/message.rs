@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::extents::Placement;
-use super::gathered::Told;
 use crate::array::Region;
-use crate::container::{Foreign, Share};
+use crate::container::{Share, SharedEntry};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What rank 0 tells those who are to write with it.
@@ -30,15 +29,24 @@ impl Invitation {
     }
 }
 
+/// A range of values as it travels: its index, and the bits of both ends, as JSON has no infinity.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct ReportedRange {
+    #[serde(rename = "i")]
+    pub index: u64,
+    #[serde(rename = "b")]
+    pub bits: [u64; 2],
+}
+
 /// What a rank sends to rank 0: what it has written, or why it could not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Index {
     pub failure: Option<Failure>,
-    pub entries: Vec<Foreign>,
+    pub entries: Vec<SharedEntry>,
     /// Number of values that it wrote, of each array.
     pub written: Vec<u64>,
     /// Ranges of its values, by declaration.
-    pub ranges: Vec<Vec<Told>>,
+    pub ranges: Vec<Vec<ReportedRange>>,
 }
 
 /// What rank 0 tells all: from where on the file is free, or why nothing was committed.

@@ -18,14 +18,17 @@
 
 mod commit;
 mod declare;
+mod declared;
 mod decomposition;
 mod definition;
+mod digest;
 mod division;
 mod extents;
-mod gathered;
+mod gather;
 mod message;
 mod owners;
 mod pending;
+mod ranges;
 mod write;
 mod writer;
 
@@ -34,9 +37,9 @@ pub(crate) mod team;
 #[cfg(test)]
 mod tests;
 
-pub use declare::ArrayId;
+pub use declared::ArrayId;
 pub use decomposition::Decomposition;
-pub(crate) use definition::digest;
+pub(crate) use digest::digest;
 pub use extents::{Placement, Reserve};
-pub(crate) use gathered::RangesId;
+pub(crate) use ranges::RangesId;
 pub use writer::{RankOptions, RankWriter};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::declare::{ArrayId, Declared};
+use super::declared::{ArrayId, Declared};
 use super::message::{self, Failure, Piece};
 use super::pending::Waiting;
 use super::writer::RankWriter;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::declare::Declared;
+use super::declared::Declared;
 use super::decomposition::Decomposition;
 use super::definition::Definition;
 use super::extents::{Extents, Placement, Reserve};
-use super::gathered::Gathered;
 use super::message::{self, Failure, Invitation};
 use super::owners::Owners;
+use super::ranges::GatheredRanges;
 use crate::container::{CreateOptions, Durability, NewEntry, SharedFile};
 use crate::error::{Error, Result};
 use crate::metadata::Attributes;
@@ -65,7 +65,7 @@ pub struct RankWriter {
     pub(super) late: Vec<NewEntry<'static>>,
     pub(super) longest: u64,
     pub(super) known: Vec<(Arc<Decomposition>, Vec<u64>, Arc<Owners>)>,
-    pub(super) gathered: Vec<Gathered>,
+    pub(super) gathered: Vec<GatheredRanges>,
     pub(super) failure: Option<Failure>,
 }
 

@@ -8,7 +8,7 @@ use super::writer::StoreWriter;
 use crate::array::{
     ArrayData, ArraySpec, Prepared, Region, UNWRITTEN, declared, empty_entry, entries,
 };
-use crate::container::{Foreign, Share};
+use crate::container::{Share, SharedEntry};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::ArrayMetadata;
@@ -70,7 +70,7 @@ impl StoreWriter {
     }
 
     /// Takes entries that others have written over, to be visible from the next commit on.
-    pub(crate) fn adopt(&mut self, entries: Vec<Foreign>) -> Result<()> {
+    pub(crate) fn adopt(&mut self, entries: Vec<SharedEntry>) -> Result<()> {
         let keys: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
         self.container.adopt(entries)?;
         self.keys.extend(keys);

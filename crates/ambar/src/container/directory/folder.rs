@@ -154,7 +154,7 @@ impl Folder {
         let found = self.parent(name).and_then(|parent| parent.status());
         match found {
             Ok(status) => Ok(Some(kind_of(&status))),
-            Err(source) if super::tree::is_absence(&source) => Ok(None),
+            Err(source) if is_absence(&source) => Ok(None),
             Err(source) => Err(source),
         }
     }
@@ -219,7 +219,7 @@ impl Folder {
             let descriptor = folder.as_raw_fd();
             let mut found = Vec::new();
             for item in names(&folder)? {
-                let status = Place {
+                let status = FolderEntry {
                     parent: None,
                     root: descriptor,
                     last: c_name(&item)?,
@@ -261,12 +261,12 @@ impl Folder {
     }
 
     /// Opens the parent folder of `name`.
-    fn parent(&self, name: &str) -> io::Result<Place> {
+    fn parent(&self, name: &str) -> io::Result<FolderEntry> {
         let (parent, last) = match name.rsplit_once('/') {
             Some((folder, last)) => (Some(self.open_below(folder, SEARCH, 0)?), last),
             None => (None, name),
         };
-        Ok(Place {
+        Ok(FolderEntry {
             parent,
             root: self.root.as_raw_fd(),
             last: c_name(OsStr::new(last))?,
@@ -311,7 +311,7 @@ impl Folder {
             let (flags, mode) = if is_last { (flags, mode) } else { (SEARCH, 0) };
             let opened = open_at(at, &segment, flags | libc::O_NOFOLLOW, mode);
             let opened = opened.map_err(|source| {
-                let place = Place {
+                let place = FolderEntry {
                     parent: None,
                     root: at,
                     last: segment,
@@ -333,14 +333,14 @@ impl Folder {
 }
 
 /// A name in an open folder.
-struct Place {
+struct FolderEntry {
     /// The folder; `None` for `root`.
     parent: Option<OwnedFd>,
     root: RawFd,
     last: CString,
 }
 
-impl Place {
+impl FolderEntry {
     fn descriptor(&self) -> RawFd {
         self.parent.as_ref().map_or(self.root, AsRawFd::as_raw_fd)
     }
@@ -483,6 +483,14 @@ fn clear_error_number() {
     unsafe {
         *libc::__error() = 0;
     }
+}
+
+/// Whether the error means that the file does not exist, or that a parent of it is not a folder.
+pub fn is_absence(source: &io::Error) -> bool {
+    matches!(
+        source.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 #[cfg(test)]

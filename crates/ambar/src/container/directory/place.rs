@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::super::{Durability, file};
+use super::folder::is_absence;
 use super::folder::{Folder, Kind};
 use super::list::List;
-use super::tree::{self, is_absence};
+use super::tree;
 use crate::error::{Error, Result};
 
 /// The root's metadata is moved last, for readers that do not know the list of entries.

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::super::{CommitId, Container, Entry, Place, Usage, file, key};
+use super::super::{CommitId, Container, Entry, EntryLocation, Usage, file, key};
+use super::folder::is_absence;
 use super::folder::{Folder, Kind};
 use super::list::{List, Record};
-use super::tree::{self, Others, is_absence};
+use super::tree::{self, Others};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
 
@@ -174,7 +175,7 @@ impl Container for DirectoryReader {
                 Err(source) => return Err(self.root.failed(source, key, "looking up")),
             },
         };
-        let place = Place::Key(key.into());
+        let place = EntryLocation::Key(key.into());
         Ok(Some(Entry {
             len,
             crc32,
@@ -184,7 +185,7 @@ impl Container for DirectoryReader {
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
-        let Place::Key(key) = &entry.place else {
+        let EntryLocation::Key(key) = &entry.place else {
             return Err(Error::invalid("the entry is another container's").in_file(&self.location));
         };
         let mut read = || {

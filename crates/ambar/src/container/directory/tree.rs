@@ -1,7 +1,5 @@
 //! The files of a directory: their names, and walks over them.
 
-use std::io;
-
 use super::super::{file, key};
 use super::folder::{Folder, Kind};
 use crate::error::{Error, ErrorKind, Result};
@@ -129,12 +127,4 @@ fn clear_below(root: &Folder, folder: &str) -> Result<()> {
         removed.map_err(|source| root.failed(source, &name, "removing a leftover file"))?;
     }
     Ok(())
-}
-
-/// Whether the error means that the file does not exist, or that a parent of it is not a folder.
-pub fn is_absence(source: &io::Error) -> bool {
-    matches!(
-        source.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }

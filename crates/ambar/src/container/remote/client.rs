@@ -7,11 +7,14 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore, path::Path};
 
 use super::super::ranges;
-use super::errors::{explained, replaced};
+use super::errors::{self, replaced};
 use super::runtime;
 use super::service::Service;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
+
+/// Parts of an object at most this number of bytes apart are fetched with one request.
+pub const NEAR: u64 = 256 << 10;
 
 /// Requests under way at once.
 const AT_ONCE: usize = 16;
@@ -333,4 +336,9 @@ fn check_length(found: usize, expected: usize) -> Result<()> {
         ErrorKind::Io,
         format!("the server sent {found} bytes of {expected}; try again"),
     ))
+}
+
+/// The library's error for `error`, which reading `key` of `service` returned.
+fn explained(error: &object_store::Error, service: &Service, key: &str) -> Error {
+    errors::explained(error, service.hint, &service.location, key)
 }

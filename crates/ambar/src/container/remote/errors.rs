@@ -2,11 +2,11 @@
 
 use std::error::Error as _;
 
-use super::service::Service;
 use crate::error::{Error, ErrorKind};
 
-/// The library's error for `error`, met while reading `key` of `service`.
-pub fn explained(error: &object_store::Error, service: &Service, key: &str) -> Error {
+/// The library's error for `error`, which reading `key` of a service returned. `hint` says how its
+/// credentials are given.
+pub fn explained(error: &object_store::Error, hint: &str, location: &str, key: &str) -> Error {
     use object_store::Error as Refusal;
     let explained = match error {
         Refusal::NotFound { .. } => {
@@ -14,7 +14,7 @@ pub fn explained(error: &object_store::Error, service: &Service, key: &str) -> E
         }
         Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => Error::new(
             ErrorKind::Io,
-            format!("the server refuses to give it; {}", service.hint),
+            format!("the server refuses to give it; {}", hint),
         ),
         Refusal::Precondition { .. } => replaced(),
         Refusal::NotSupported { .. } => Error::unsupported(
@@ -23,9 +23,9 @@ pub fn explained(error: &object_store::Error, service: &Service, key: &str) -> E
         ),
         Refusal::InvalidPath { .. } => Error::invalid(chain(error)),
         _ => {
-            let unknown = service.hint.starts_with("no credentials");
+            let unknown = hint.starts_with("no credentials");
             let hint = if unknown {
-                service.hint
+                hint
             } else {
                 "check the address and the network"
             };
@@ -37,7 +37,7 @@ pub fn explained(error: &object_store::Error, service: &Service, key: &str) -> E
         "" => explained,
         key => explained.at_node(key),
     };
-    explained.in_file(&service.location)
+    explained.in_file(location)
 }
 
 /// The error for an object that is not the one that was opened.

@@ -26,12 +26,6 @@ use super::Container;
 use super::zip::ZipReader;
 use crate::error::{ErrorKind, Result};
 
-/// Parts of an object that lie at most so far apart are fetched by one request.
-const NEAR: u64 = 256 << 10;
-
-/// What joined parts are fetched by one request, in bytes.
-const AT_ONCE: u64 = client::PIECE;
-
 /// Opens the last commit of the container at `url`, a single object or, if it ends in `/` or there is
 /// no such object, a directory.
 ///

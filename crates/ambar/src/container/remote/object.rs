@@ -4,11 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::ahead::{Ahead, Cache};
-use super::super::source::Source;
+use super::super::source::ByteSource;
 use super::super::{file, ranges};
-use super::client::{self, Version, Wanted};
+use super::client::{self, NEAR, PIECE, Version, Wanted};
 use super::service::Service;
-use super::{AT_ONCE, NEAR};
 use crate::error::Result;
 
 /// What is fetched of the end of an object to open it: central directory and metadata of a store of
@@ -60,7 +59,7 @@ impl Object {
     }
 }
 
-impl Source for Object {
+impl ByteSource for Object {
     fn location(&self) -> &str {
         &self.service.location
     }
@@ -103,7 +102,7 @@ impl Source for Object {
         let known =
             |part: &Range<u64>| part.start >= self.tail_start || self.ahead.holds(&self.key, part);
         let parts: Vec<Range<u64>> = parts.iter().filter(|part| !known(part)).cloned().collect();
-        let joined = ranges::joined(&parts, NEAR, AT_ONCE);
+        let joined = ranges::joined(&parts, NEAR, PIECE);
         let starts: Vec<u64> = joined.iter().map(|range| range.start).collect();
         let found = self.fetch(joined, client::SMALL_PIECE)?;
         let segments = starts.into_iter().zip(found);

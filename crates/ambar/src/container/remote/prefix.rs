@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use super::super::ahead::{Ahead, Cache};
 use super::super::directory::{self, List};
-use super::super::{CommitId, Container, Entry, Part, Place, Usage, file, key, ranges};
-use super::client::{self, Version, Wanted};
+use super::super::{
+    CommitId, Container, Entry, EntryLocation, EntryRange, Usage, file, key, ranges,
+};
+use super::client::{self, NEAR, PIECE, Version, Wanted};
 use super::service::Service;
-use super::{AT_ONCE, NEAR};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
 use crate::process::PerProcess;
@@ -175,7 +176,7 @@ impl Container for PrefixReader {
                 },
             },
         };
-        let place = Place::Key(key.into());
+        let place = EntryLocation::Key(key.into());
         Ok(Some(Entry {
             len,
             crc32,
@@ -185,7 +186,7 @@ impl Container for PrefixReader {
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
-        let Place::Key(key) = &entry.place else {
+        let EntryLocation::Key(key) = &entry.place else {
             return Err(self.foreign("the entry is another container's"));
         };
         self.placed(entry.check_range(offset, out.len()), key)?;
@@ -199,10 +200,10 @@ impl Container for PrefixReader {
         Ok(())
     }
 
-    fn read_ahead(&self, parts: &[Part]) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[EntryRange]) -> Result<Ahead> {
         let mut places: HashMap<&Arc<str>, Vec<std::ops::Range<u64>>> = HashMap::new();
         for part in parts {
-            let Place::Key(key) = &part.entry.place else {
+            let EntryLocation::Key(key) = &part.entry.place else {
                 return Err(self.foreign("the entry is another container's"));
             };
             let len = usize::try_from(part.len).unwrap_or(usize::MAX);
@@ -214,7 +215,7 @@ impl Container for PrefixReader {
         }
         let mut wanted = Vec::new();
         for (key, parts) in places {
-            let joined = ranges::joined(&parts, NEAR, AT_ONCE);
+            let joined = ranges::joined(&parts, NEAR, PIECE);
             wanted.extend(joined.into_iter().map(|range| self.wanted(key, range)));
         }
         let starts: Vec<(Arc<str>, u64)> = wanted
@@ -249,7 +250,7 @@ impl Container for PrefixReader {
         let verified = self.entry(key).and_then(|entry| {
             let entry = entry.ok_or_else(|| Error::not_found("there is no such entry"))?;
             let read = |at: u64, out: &mut [u8]| self.read_at(&entry, at, out);
-            let found = file::stream_pieces(entry.len, AT_ONCE, &read, &mut |piece| {
+            let found = file::stream_pieces(entry.len, PIECE, &read, &mut |piece| {
                 progress(piece.len() as u64);
                 Ok(())
             })?;

@@ -98,7 +98,7 @@ fn reads_as(container: &dyn Container, expected: &Content, location: &str) {
     assert_eq!(usage.total, usage.live + usage.dead);
 
     let large = container.entry("a/c/0").unwrap().unwrap();
-    let part = |entry: &container::Entry, offset, len| container::Part {
+    let part = |entry: &container::Entry, offset, len| container::EntryRange {
         entry: entry.clone(),
         offset,
         len,

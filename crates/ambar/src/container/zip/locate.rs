@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use super::super::source::Source;
+use super::super::source::ByteSource;
 use super::records::{self, END_LEN, LOCATOR_LEN, PLAIN_END_LEN, ZIP64_END_LEN, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub struct Last {
 
 /// The central directory of a ZIP that another program made.
 #[derive(Clone, Copy, Debug)]
-pub struct Foreign {
+pub struct ForeignDirectory {
     /// File offset of the central directory.
     pub offset: u64,
     /// Its length in bytes.
@@ -36,7 +36,7 @@ pub struct Foreign {
 }
 
 /// The first bytes of the file, as many as a header has, or as there are.
-pub fn read_header(source: &dyn Source) -> Result<Vec<u8>> {
+pub fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
     let len = source.length()?.min(HEADER_LEN as u64);
     let mut header = vec![0; len as usize];
     source.read_exact(0, &mut header)?;
@@ -51,7 +51,7 @@ pub fn read_header(source: &dyn Source) -> Result<Vec<u8>> {
 /// # Errors
 /// `Corrupt` where the header is damaged, or the last commit cannot be told, or the file ends
 /// before it; `Unsupported` where the format is newer.
-pub fn last_commit(source: &dyn Source, header: &[u8]) -> Result<Last> {
+pub fn last_commit(source: &dyn ByteSource, header: &[u8]) -> Result<Last> {
     if let Some(last) = decide(source, slot::parse_header(header)?)? {
         return Ok(last);
     }
@@ -69,7 +69,7 @@ pub fn last_commit(source: &dyn Source, header: &[u8]) -> Result<Last> {
 }
 
 /// The last commit by `slots`; `None` where they leave it open.
-fn decide(source: &dyn Source, slots: [Option<Slot>; 2]) -> Result<Option<Last>> {
+fn decide(source: &dyn ByteSource, slots: [Option<Slot>; 2]) -> Result<Option<Last>> {
     // Asked for after the slots were read: what they speak of was written before them.
     let file_len = source.length()?;
     let slot = match slots {
@@ -101,7 +101,7 @@ fn decide(source: &dyn Source, slots: [Option<Slot>; 2]) -> Result<Option<Last>>
 }
 
 /// The commit whose trailer ends the file of `file_len` bytes, if there is one.
-pub fn trailer_at(source: &dyn Source, file_len: u64) -> Result<Option<Slot>> {
+pub fn trailer_at(source: &dyn ByteSource, file_len: u64) -> Result<Option<Slot>> {
     let Some(position) = file_len.checked_sub(TRAILER_LEN as u64) else {
         return Ok(None);
     };
@@ -115,7 +115,7 @@ pub fn trailer_at(source: &dyn Source, file_len: u64) -> Result<Option<Slot>> {
 ///
 /// # Errors
 /// `Corrupt` where there is none, or it contradicts itself.
-pub fn foreign(source: &dyn Source) -> Result<Foreign> {
+pub fn foreign(source: &dyn ByteSource) -> Result<ForeignDirectory> {
     let file_len = source.length()?;
     let most = (END_LEN + usize::from(u16::MAX)) as u64;
     let start = file_len.saturating_sub(most);
@@ -130,7 +130,7 @@ pub fn foreign(source: &dyn Source) -> Result<Foreign> {
     let end_position = start + at as u64;
     let found = match zip64_end(source, &tail[..at], end_position)? {
         Some(found) => found,
-        None => Foreign {
+        None => ForeignDirectory {
             offset: u64::from(u32_at(&tail, at + 16)),
             len: u64::from(u32_at(&tail, at + 12)),
             entries: u64::from(u16_at(&tail, at + 10)),
@@ -157,7 +157,11 @@ fn find_end(tail: &[u8]) -> Option<usize> {
 
 /// The central directory by the ZIP64 end record, if its locator ends `before`, the bytes that
 /// lie before the end record at `end_position`.
-fn zip64_end(source: &dyn Source, before: &[u8], end_position: u64) -> Result<Option<Foreign>> {
+fn zip64_end(
+    source: &dyn ByteSource,
+    before: &[u8],
+    end_position: u64,
+) -> Result<Option<ForeignDirectory>> {
     let locator = before.len().checked_sub(LOCATOR_LEN);
     let Some(position) = locator.and_then(|at| records::parse_locator(&before[at..])) else {
         return Ok(None);
@@ -176,7 +180,7 @@ fn zip64_end(source: &dyn Source, before: &[u8], end_position: u64) -> Result<Op
     let mut bytes = [0; ZIP64_END_LEN];
     source.read_exact(position, &mut bytes)?;
     let (entries, len, offset) = records::parse_zip64_end(&bytes).ok_or_else(damaged)?;
-    Ok(Some(Foreign {
+    Ok(Some(ForeignDirectory {
         offset,
         len,
         entries,

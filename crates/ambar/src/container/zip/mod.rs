@@ -15,5 +15,5 @@ mod writer;
 
 pub use reader::ZipReader;
 pub use repair::{compact, repair};
-pub use shared::{Foreign, Share, SharedFile, entry_bytes};
+pub use shared::{SharedFile, entry_bytes};
 pub use writer::ZipWriter;

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::super::ahead::Ahead;
-use super::super::source::{self, LocalFile, Source};
-use super::super::{CommitId, Container, Entry, Part, Place, Usage, file};
+use super::super::source::{self, ByteSource, LocalFile};
+use super::super::{CommitId, Container, Entry, EntryLocation, EntryRange, Usage, file};
 use super::index::Index;
 use super::locate::{self, Last};
 use super::parse::{Maker, Record};
+use super::records::ROOT;
 use super::records::{self, LOCAL_LEN, LocalHeader, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
-use super::writer::ROOT;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
 use crate::process::PerProcess;
@@ -29,7 +29,7 @@ struct RootBytes {
 
 /// One commit of a ZIP.
 pub struct ZipReader {
-    source: Arc<dyn Source>,
+    source: Arc<dyn ByteSource>,
     index: Index,
     /// The commit; `None` in a ZIP that another program made.
     slot: Option<Slot>,
@@ -47,12 +47,12 @@ impl ZipReader {
     }
 
     /// Opens the last commit of the ZIP in `source`.
-    pub fn of(source: Arc<dyn Source>) -> Result<Self> {
+    pub fn of(source: Arc<dyn ByteSource>) -> Result<Self> {
         let location = source.location().to_owned();
         Self::last_of(source).map_err(|error| error.in_file(location))
     }
 
-    fn last_of(source: Arc<dyn Source>) -> Result<Self> {
+    fn last_of(source: Arc<dyn ByteSource>) -> Result<Self> {
         // An object is whole or not there, so that the trailer at its end tells the last commit, and
         // the slots at its start are spared. Files may be damaged, and are written to beside readers.
         if source.is_remote()
@@ -70,7 +70,7 @@ impl ZipReader {
 
     /// Opens the commit `slot` of `source`, and reads the root's metadata with it where it lies
     /// before the central directory.
-    pub fn with_root(source: Arc<dyn Source>, slot: &Slot) -> Result<Self> {
+    pub fn with_root(source: Arc<dyn ByteSource>, slot: &Slot) -> Result<Self> {
         let end = slot.directory_offset.checked_add(slot.directory_len);
         let length = end.and_then(|end| end.checked_sub(slot.tail));
         match length {
@@ -82,12 +82,12 @@ impl ZipReader {
     }
 
     /// Opens the commit `slot` of `source`.
-    pub fn at(source: Arc<dyn Source>, slot: &Slot) -> Result<Self> {
+    pub fn at(source: Arc<dyn ByteSource>, slot: &Slot) -> Result<Self> {
         Self::read(source, slot, slot.directory_offset)
     }
 
     /// Opens the commit `slot`, reading from `start` to the end of its central directory.
-    fn read(source: Arc<dyn Source>, slot: &Slot, start: u64) -> Result<Self> {
+    fn read(source: Arc<dyn ByteSource>, slot: &Slot, start: u64) -> Result<Self> {
         let limit = Limits::default().directory_bytes;
         let len = Limits::check("the central directory", slot.directory_len, limit)?;
         let before = (slot.directory_offset - start) as usize;
@@ -117,7 +117,7 @@ impl ZipReader {
     }
 
     /// Opens a ZIP that another program made.
-    fn foreign(source: Arc<dyn Source>) -> Result<Self> {
+    fn foreign(source: Arc<dyn ByteSource>) -> Result<Self> {
         let length = source.length()?;
         if locate::trailer_at(&*source, length)?.is_some() {
             return Err(slot::damaged_header());
@@ -139,7 +139,7 @@ impl ZipReader {
 
     /// What was read of `entry`, the root's metadata, when the container was opened; given once.
     fn take_root(&self, entry: &Entry) -> Option<Vec<u8>> {
-        let Place::Offset(offset) = entry.place else {
+        let EntryLocation::Offset(offset) = entry.place else {
             return None;
         };
         let RootBytes { start, mut bytes } = self.root.lock().take()?;
@@ -260,7 +260,7 @@ impl ZipReader {
 
     /// Where in the file `len` bytes of `entry` from `offset` on begin.
     fn start_of(&self, entry: &Entry, offset: u64, len: usize) -> Result<u64> {
-        let Place::Offset(start) = entry.place else {
+        let EntryLocation::Offset(start) = entry.place else {
             return Err(Error::invalid("the entry is another container's").in_file(self.location()));
         };
         entry
@@ -285,7 +285,7 @@ impl Container for ZipReader {
             len: record.len,
             crc32: Some(record.crc32),
             seal: record.seal,
-            place: Place::Offset(offset),
+            place: EntryLocation::Offset(offset),
         }))
     }
 
@@ -319,7 +319,7 @@ impl Container for ZipReader {
         self.placed(read(), key)
     }
 
-    fn read_ahead(&self, parts: &[Part]) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[EntryRange]) -> Result<Ahead> {
         let mut places = Vec::with_capacity(parts.len());
         for part in parts {
             let len = usize::try_from(part.len).unwrap_or(usize::MAX);

@@ -1,5 +1,8 @@
 //! The bytes of ZIP's records, as APPNOTE 6.3.10 lays them out: little-endian, unaligned.
 
+/// The root's metadata, which every commit writes last.
+pub const ROOT: &str = "zarr.json";
+
 /// Identifier of ambar's own extra fields: the bytes `am`. APPNOTE 4.6.1 lists no other use of it.
 pub const EXTRA_ID: u16 = 0x6d61;
 

@@ -5,14 +5,15 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::source::{LocalFile, Source};
+use super::super::source::{ByteSource, LocalFile};
 use super::super::{
     Compacted, Container, ContainerWriter, CreateOptions, Durability, Repaired, file,
 };
 use super::locate::{self, Last};
 use super::reader::ZipReader;
+use super::records::ROOT;
 use super::slot::{self, HEADER_LEN, SLOT_LEN, SLOT_OFFSETS, Slot, TRAILER_LEN};
-use super::writer::{self, ROOT, ZipWriter};
+use super::writer::{self, ZipWriter};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
@@ -82,7 +83,11 @@ fn slots_of(header: &[u8]) -> Result<[Option<Slot>; 2]> {
 
 /// The last commit, by slots, or else by the newest trailer in all of the file; `None` where there
 /// is neither.
-fn find_last(source: &dyn Source, file_len: u64, slots: [Option<Slot>; 2]) -> Result<Option<Last>> {
+fn find_last(
+    source: &dyn ByteSource,
+    file_len: u64,
+    slots: [Option<Slot>; 2],
+) -> Result<Option<Last>> {
     let newest = slots.into_iter().flatten().max_by_key(|slot| slot.sequence);
     let both = slots.iter().all(Option::is_some);
     let slot = match (newest, both) {
@@ -114,7 +119,7 @@ fn find_last(source: &dyn Source, file_len: u64, slots: [Option<Slot>; 2]) -> Re
 }
 
 /// The trailer of the highest number in the file.
-fn newest_trailer(source: &dyn Source, file_len: u64) -> Result<Option<Slot>> {
+fn newest_trailer(source: &dyn ByteSource, file_len: u64) -> Result<Option<Slot>> {
     if let Some(slot) = locate::trailer_at(source, file_len)? {
         return Ok(Some(slot));
     }

@@ -11,46 +11,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use serde::{Deserialize, Serialize};
-
-use super::super::{Durability, NewEntry, file};
+use super::super::{Durability, NewEntry, Share, SharedEntry, file};
 use super::append::Appender;
 use super::records::LocalHeader;
 use crate::buffers;
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::Process;
-
-/// What another process needs to write into a container that is being written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// The file, under the name that it has now.
-    file: PathBuf,
-    /// The name that it has, or will get with the first commit: for messages.
-    path: PathBuf,
-    /// The file's number, so that no other file of the same name is taken for it.
-    inode: u64,
-    /// The first byte that is free.
-    pub(crate) end: u64,
-    /// Whether what is written waits for the disk.
-    durable: bool,
-}
-
-/// An entry that was written into a shared file, to be adopted by the next commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Foreign {
-    /// Its key.
-    pub key: String,
-    /// Where its local header begins.
-    pub header_offset: u64,
-    /// Where its bytes begin.
-    pub data_offset: u64,
-    /// Its length in bytes.
-    pub len: u64,
-    /// CRC-32 of its bytes.
-    pub crc32: u32,
-    /// Its seal.
-    pub seal: Option<u32>,
-}
 
 /// Entries that wait to be written at most, one in the making and one on its way to the file apart:
 /// encoding goes on while the file takes what is encoded.
@@ -75,9 +41,9 @@ pub struct SharedFile {
     /// A forked child has none of this process' threads.
     process: Process,
     /// What did not go through the thread, since the last call of `finish`.
-    written: Vec<Foreign>,
+    written: Vec<SharedEntry>,
     jobs: Option<SyncSender<Job>>,
-    thread: Option<JoinHandle<Result<Vec<Foreign>>>>,
+    thread: Option<JoinHandle<Result<Vec<SharedEntry>>>>,
 }
 
 impl Share {
@@ -188,7 +154,7 @@ impl SharedFile {
     ///
     /// # Errors
     /// `Io`; `Invalid` in a forked child.
-    pub fn finish(&mut self) -> Result<Vec<Foreign>> {
+    pub fn finish(&mut self) -> Result<Vec<SharedEntry>> {
         self.check()?;
         self.jobs = None;
         let mut written = std::mem::take(&mut self.written);
@@ -231,7 +197,7 @@ impl SharedFile {
 }
 
 /// Writes what comes, until nothing more can.
-fn drain(jobs: &Receiver<Job>, target: Target) -> Result<Vec<Foreign>> {
+fn drain(jobs: &Receiver<Job>, target: Target) -> Result<Vec<SharedEntry>> {
     let mut written = Vec::new();
     for Job {
         offset,
@@ -252,7 +218,7 @@ fn write_entry(
     (file, path, durability): &Target,
     (offset, key, seal): (u64, String, Option<u32>),
     parts: &[&[u8]],
-) -> Result<Foreign> {
+) -> Result<SharedEntry> {
     let mut hasher = crc32fast::Hasher::new();
     parts.iter().for_each(|part| hasher.update(part));
     let crc32 = hasher.finalize();
@@ -262,7 +228,7 @@ fn write_entry(
     out.write(&header)?;
     out.write_parts(parts)?;
     out.flush()?;
-    Ok(Foreign {
+    Ok(SharedEntry {
         key,
         header_offset: offset,
         data_offset: offset + header.len() as u64,

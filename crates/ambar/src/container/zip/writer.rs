@@ -9,19 +9,18 @@ use std::sync::Arc;
 
 use super::super::source::LocalFile;
 use super::super::state::State;
-use super::super::{Container, ContainerWriter, CreateOptions, Durability, file, key};
+use super::super::{
+    Container, ContainerWriter, CreateOptions, Durability, Share, SharedEntry, file, key,
+};
 use super::append::Appender;
 use super::locate;
 use super::parse::Record;
 use super::reader::ZipReader;
+use super::records::ROOT;
 use super::records::{DirectoryEntry, LocalHeader};
-use super::shared::{Foreign, Share};
 use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
-
-/// The root's metadata, which every commit writes last.
-pub const ROOT: &str = "zarr.json";
 
 /// The writer of a ZIP; it holds the file's lock.
 pub struct ZipWriter {
@@ -343,7 +342,7 @@ impl ContainerWriter for ZipWriter {
         })
     }
 
-    fn adopt(&mut self, entries: Vec<Foreign>) -> Result<()> {
+    fn adopt(&mut self, entries: Vec<SharedEntry>) -> Result<()> {
         for entry in &entries {
             key::validate_key(&entry.key).map_err(|error| error.in_file(self.path.display()))?;
         }

@@ -8,7 +8,7 @@ use super::average::can_average;
 use super::covered::{Covered, difference};
 use super::gather::Field;
 use super::nest::{Cells, Nest};
-use super::write::PatchOptions;
+use super::options::PatchOptions;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::bound::{Compression, ErrorBound};

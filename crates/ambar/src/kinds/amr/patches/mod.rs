@@ -13,6 +13,7 @@ mod grid;
 mod hierarchy;
 mod nest;
 mod open;
+mod options;
 mod project;
 mod ranks;
 mod read;
@@ -36,10 +37,10 @@ pub use derived::is_derived;
 pub use hierarchy::{IndexBox, MAX_INDEX, PatchHierarchy, PatchLevel};
 pub use nest::Cells;
 use nest::Nest;
+pub use options::{PatchOptions, Progress};
 pub use ranks::{RankPatchOptions, RankPatches, ReadRow};
 pub use source::PatchSource;
 use values::{BoxValues, Values};
-pub use write::{PatchOptions, Progress};
 
 /// A patch-based hierarchy with its fields, in a store or read straight from another code's files:
 /// the kind `amr`, layout `patches`.

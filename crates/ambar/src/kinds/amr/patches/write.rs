@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use super::blocks::Blocks;
-use super::covered::Covered;
 use super::decide::Decided;
 use super::derived::Derived;
 use super::gather::{Field, chunk_ranges, gather, spec};
 use super::hierarchy::IndexBox;
 use super::nest::{Cells, Nest};
+use super::options::PatchOptions;
 use super::{PatchAmr, PatchSource};
 use crate::array::ArrayData;
 use crate::dtype::DataType;
@@ -21,26 +21,6 @@ use crate::kinds::bound::Compression;
 use crate::kinds::write::in_one_chunk;
 use crate::metadata::{Attributes, broken_rule_of_names};
 use crate::store::StoreWriter;
-
-/// Told of the raw bytes encoded, of all there are; an error ends the write with it.
-pub type Progress = dyn Fn(u64, u64) -> Result<()> + Send + Sync;
-
-/// What to write of a patch-based hierarchy, and how.
-#[derive(Clone, Default)]
-pub struct PatchOptions {
-    /// Names of the fields to keep; `None` for all.
-    pub fields: Option<Vec<String>>,
-    /// What becomes of cells that the next finer level covers.
-    pub covered: Covered,
-    /// How the arrays are compressed.
-    pub compression: Compression,
-    /// Cells of a chunk, padding among them; `None`: chosen by the number of cells of a level.
-    pub chunk_cells: Option<usize>,
-    /// Added to the `ambar` attributes of the group (`components`).
-    pub more: Attributes,
-    /// Told how far the writing is.
-    pub progress: Option<Arc<Progress>>,
-}
 
 impl PatchAmr {
     /// Writes a group of kind `amr`, layout `patches`, at `path`. Boxes are read in parallel and
@@ -59,7 +39,7 @@ impl PatchAmr {
         let path = path.trim_end_matches('/');
         let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
         let fields = chosen_fields(&nest, source, options)?;
-        let plan = Plan::new(&nest, source, fields, options)?;
+        let plan = PatchWritePlan::new(&nest, source, fields, options)?;
         writer.group(
             path,
             attributes::group("amr", plan.attributes(&options.more)),
@@ -164,7 +144,7 @@ fn array_name(place: usize, names: &[String]) -> String {
 }
 
 /// All that is decided before anything is written.
-pub(super) struct Plan {
+pub(super) struct PatchWritePlan {
     pub nest: Arc<Nest>,
     pub fields: Vec<Field>,
     /// By field: what was decided of it.
@@ -172,7 +152,7 @@ pub(super) struct Plan {
     pub blocks: Vec<Blocks>,
 }
 
-impl Plan {
+impl PatchWritePlan {
     fn new(
         nest: &Arc<Nest>,
         source: &dyn PatchSource,

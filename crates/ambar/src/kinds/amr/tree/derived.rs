@@ -3,8 +3,9 @@
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::kinds::amr::AXES;
+use crate::kinds::amr::tree::shape::Shape;
+use crate::kinds::amr::tree::walk::Jump;
 use crate::kinds::amr::tree::walk::{BLOCK, Centres, Walk};
-use crate::kinds::amr::tree::{Jump, Shape};
 
 /// A derived column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

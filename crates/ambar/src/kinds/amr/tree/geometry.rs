@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::Jump;
 use crate::kinds::amr::tree::shape::Shape;
+use crate::kinds::amr::tree::walk::Jump;
 use crate::kinds::amr::tree::walk::{BLOCK, Centres, Walk};
 use crate::kinds::morton;
 

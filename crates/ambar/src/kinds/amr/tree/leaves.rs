@@ -7,19 +7,11 @@ use crate::error::{Error, Result};
 use crate::kinds::amr::tree::derived::{Derived, derive};
 use crate::kinds::amr::tree::geometry::first_corners;
 use crate::kinds::amr::tree::shape::Shape;
+use crate::kinds::amr::tree::walk::Jump;
 use crate::memory::Column;
 
 /// Rows that one thread walks at a time.
 const CHUNK: usize = 1 << 15;
-
-/// A place where the sequence of leaf cells does not go on along the Morton curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Jump {
-    /// The row of the first leaf behind the gap.
-    pub row: u64,
-    /// Its lower corner, in lattice units (a root cell has `2^lattice_level` of them a side).
-    pub corner: [u64; 3],
-}
 
 /// Leaf cells of all levels along one Morton curve (x is the lowest bit).
 ///

@@ -24,8 +24,9 @@ use crate::metadata::Attributes;
 use crate::process::SetOnce;
 
 use geometry::Geometry;
-pub use leaves::{Jump, Leaves};
+pub use leaves::Leaves;
 pub use shape::Shape;
+pub use walk::Jump;
 
 /// The column that holds the cells' levels.
 pub const LEVEL: &str = "level";

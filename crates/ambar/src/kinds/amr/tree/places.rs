@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::array::LeafPlaces;
 use crate::error::{Error, Result};
 use crate::kinds::amr::tree::geometry::Geometry;
+use crate::kinds::amr::tree::shape::Shape;
+use crate::kinds::amr::tree::walk::Jump;
 use crate::kinds::amr::tree::walk::{Centres, Walk};
-use crate::kinds::amr::tree::{Jump, Shape};
 
 /// The cells of a tree that is being written.
 #[derive(Debug)]

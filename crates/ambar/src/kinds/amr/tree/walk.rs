@@ -1,8 +1,16 @@
 //! The walk along the Morton curve: from a chunk's first corner and its levels to the cells' places.
 
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::Jump;
 use crate::kinds::amr::tree::shape::Shape;
+
+/// A gap in the sequence of leaf cells along the Morton curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// The row of the first leaf after the gap.
+    pub row: u64,
+    /// Its lower corner, in lattice units (a root cell has `2^lattice_level` of them a side).
+    pub corner: [u64; 3],
+}
 
 /// Rows walked at a time, so that their places stay in the processor's cache.
 pub(crate) const BLOCK: usize = 2048;

@@ -12,7 +12,7 @@ use super::decide::Decided;
 use super::frame::rows;
 use super::gather::spec;
 use super::nest::Nest;
-use super::write::{Plan, named_fields};
+use super::write::{PatchWritePlan, named_fields};
 use super::{Covered, IndexBox, PatchHierarchy, PatchLevel};
 use crate::array::{ArrayData, choose_codecs};
 use crate::codec::{CodecChain, Profile};
@@ -56,7 +56,7 @@ pub struct RankPatchOptions {
 /// ([`RankPatches::put`]), all end it ([`RankPatches::finish`]), and commit as with any other arrays.
 /// What a rank needs for it beyond its own values are the boxes of all, and who has which.
 pub struct RankPatches {
-    plan: Arc<Plan>,
+    plan: Arc<PatchWritePlan>,
     levels: Vec<Level>,
 }
 
@@ -313,7 +313,7 @@ fn plan(
     hierarchy: &PatchHierarchy,
     fields: &[(String, DataType)],
     options: &RankPatchOptions,
-) -> Result<Plan> {
+) -> Result<PatchWritePlan> {
     let nest = Arc::new(Nest::new(hierarchy.clone())?);
     let (names, dtypes): (Vec<String>, Vec<DataType>) = fields.iter().cloned().unzip();
     let fields = named_fields(&nest, &names, &dtypes, &options.compression)?;
@@ -321,14 +321,14 @@ fn plan(
         .iter()
         .map(|field| Decided::given(&nest, field, options.covered, &options.compression));
     let decided = decided.collect::<Result<Vec<_>>>()?;
-    Plan::of(&nest, fields, decided, options.chunk_cells)
+    PatchWritePlan::of(&nest, fields, decided, options.chunk_cells)
 }
 
 /// Declares the arrays of the fields on a level.
 fn declare_fields(
     writer: &mut RankWriter,
     group: &str,
-    (plan, level): (&Plan, usize),
+    (plan, level): (&PatchWritePlan, usize),
     share: &Share,
     options: &RankPatchOptions,
 ) -> Result<Vec<ArrayId>> {
@@ -362,7 +362,7 @@ fn declare_fields(
 fn declare_rest(
     writer: &mut RankWriter,
     group: String,
-    plan: &Arc<Plan>,
+    plan: &Arc<PatchWritePlan>,
     level: usize,
 ) -> RangesId {
     let places = plan.fields.len() * plan.blocks[level].chunks();

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::definition::Definition;
+use super::message::ReportedRange;
+use super::ranges::{Finish, GatheredRanges, NONE, RangesId, union};
 use super::writer::RankWriter;
 use crate::array::{ArrayData, ArraySpec, Strings};
 use crate::dtype::DataType;
@@ -11,35 +13,11 @@ use crate::error::Result;
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
-/// Writes what becomes of ranges: by place, `[inf, -inf]` where no rank has told any.
-pub(crate) type Finish = Box<dyn FnOnce(&mut StoreWriter, &[[f64; 2]]) -> Result<()> + Send>;
-
-/// Ranges that were declared since the last commit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RangesId(usize);
-
-/// A range as it travels: its place, and the bits of both ends, for JSON has no infinity.
-pub(super) type Told = (u64, u64, u64);
-
-/// Ranges of one declaration.
-pub(super) struct Gathered {
-    places: usize,
-    own: BTreeMap<u64, [f64; 2]>,
-    /// Rank 0's.
-    finish: Option<Finish>,
-}
-
-const NONE: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];
-
-fn union(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
-    [a[0].min(b[0]), a[1].max(b[1])]
-}
-
 impl RankWriter {
     /// Declares so many ranges: all ranks the same, in the same order. Rank 0 calls `finish` in the next
     /// commit, with the union of what all have told.
     pub(crate) fn declare_ranges(&mut self, places: usize, finish: Finish) -> RangesId {
-        self.gathered.push(Gathered {
+        self.gathered.push(GatheredRanges {
             places,
             own: BTreeMap::new(),
             finish: (self.rank == 0).then_some(finish),
@@ -98,32 +76,15 @@ impl RankWriter {
     }
 
     /// What this rank has told, for rank 0.
-    pub(super) fn told(&mut self) -> Vec<Vec<Told>> {
-        let told = |gathered: &mut Gathered| {
+    pub(super) fn told(&mut self) -> Vec<Vec<ReportedRange>> {
+        let told = |gathered: &mut GatheredRanges| {
             let own = std::mem::take(&mut gathered.own).into_iter();
-            own.map(|(place, [lo, hi])| (place, lo.to_bits(), hi.to_bits()))
-                .collect()
+            own.map(|(index, ends)| ReportedRange {
+                index,
+                bits: ends.map(f64::to_bits),
+            })
+            .collect()
         };
         self.gathered.iter_mut().map(told).collect()
-    }
-}
-
-impl Gathered {
-    /// Has the ranges written: `told` by each rank.
-    pub fn finish<'a>(
-        self,
-        store: &mut StoreWriter,
-        told: impl Iterator<Item = &'a [Told]>,
-    ) -> Result<()> {
-        let mut all = vec![NONE; self.places];
-        for (place, lo, hi) in told.flatten() {
-            if let Some(known) = usize::try_from(*place).ok().and_then(|at| all.get_mut(at)) {
-                *known = union(*known, [f64::from_bits(*lo), f64::from_bits(*hi)]);
-            }
-        }
-        match self.finish {
-            Some(finish) => finish(store, &all),
-            None => Ok(()),
-        }
     }
 }

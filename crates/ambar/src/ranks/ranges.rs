@@ -1,0 +1,53 @@
+//! Ranges of values that all ranks report, and that rank 0 writes.
+
+use std::collections::BTreeMap;
+
+use super::message::ReportedRange;
+use crate::error::Result;
+use crate::store::StoreWriter;
+
+/// Writes what becomes of ranges: by place, `[inf, -inf]` where no rank has told any.
+pub(crate) type Finish = Box<dyn FnOnce(&mut StoreWriter, &[[f64; 2]]) -> Result<()> + Send>;
+
+/// Ranges that were declared since the last commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RangesId(pub usize);
+
+/// Ranges of one declaration.
+pub(super) struct GatheredRanges {
+    pub places: usize,
+    pub own: BTreeMap<u64, [f64; 2]>,
+    /// Rank 0's.
+    pub finish: Option<Finish>,
+}
+
+/// The range of no values.
+pub(super) const NONE: [f64; 2] = [f64::INFINITY, f64::NEG_INFINITY];
+
+/// The smallest range that contains both.
+pub(super) fn union(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0].min(b[0]), a[1].max(b[1])]
+}
+
+impl GatheredRanges {
+    /// Has the ranges written: `told` by each rank.
+    pub fn finish<'a>(
+        self,
+        store: &mut StoreWriter,
+        told: impl Iterator<Item = &'a [ReportedRange]>,
+    ) -> Result<()> {
+        let mut all = vec![NONE; self.places];
+        for range in told.flatten() {
+            if let Some(known) = usize::try_from(range.index)
+                .ok()
+                .and_then(|at| all.get_mut(at))
+            {
+                *known = union(*known, range.bits.map(f64::from_bits));
+            }
+        }
+        match self.finish {
+            Some(finish) => finish(store, &all),
+            None => Ok(()),
+        }
+    }
+}
