@@ -1,4 +1,4 @@
-//! Codecs from values to values, `transpose` and `numcodecs.delta`: run together, in either direction.
+//! The array-to-array codecs `transpose` and `numcodecs.delta`, encoded and decoded together.
 //!
 //! Sources: Zarr v3 core specification, "Transpose codec"; numcodecs 0.16, `delta.py`.
 
@@ -10,17 +10,17 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::checked_product;
 
-/// From values to values.
+/// An array-to-array codec.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ArrayCodec {
-    /// Dimension `i` of what it makes is dimension `order[i]` of what it takes.
+    /// Dimension `i` of the encoded array is dimension `order[i]` of the decoded one.
     Transpose(Vec<usize>),
-    /// Each value but the first less the one before, in C order. Integers wrap around.
+    /// Differences of consecutive values in C order, after the first value. Integers wrap around.
     Delta,
 }
 
 impl ArrayCodec {
-    /// The transposition that puts the last of so many dimensions first.
+    /// The transposition that moves the last of `dimensions` dimensions to the front.
     pub fn last_first(dimensions: usize) -> Self {
         let last = dimensions.checked_sub(1);
         Self::Transpose(last.into_iter().chain(0..last.unwrap_or(0)).collect())
@@ -42,7 +42,7 @@ pub(super) struct DeltaConfig {
 }
 
 impl DeltaConfig {
-    /// Whether this is a delta of values of `dtype` that wraps around in their own type.
+    /// Checks that this is a delta of values of `dtype` that wraps around in their own type.
     pub fn check(&self, dtype: &DataType) -> Result<()> {
         let expected = numpy_name(dtype);
         let long = dtype.to_string();
@@ -65,7 +65,7 @@ impl DeltaConfig {
     }
 }
 
-/// Whether differences of values of this type lose nothing.
+/// Whether differences of values of this type are lossless.
 pub(super) fn takes_differences(dtype: &DataType) -> bool {
     matches!(
         dtype,
@@ -80,7 +80,7 @@ pub(super) fn takes_differences(dtype: &DataType) -> bool {
     )
 }
 
-/// NumPy's short name of an integer type, with the order of its bytes.
+/// NumPy's short name of an integer type, with its byte order.
 pub(super) fn numpy_name(dtype: &DataType) -> String {
     let size = dtype.word_size();
     let order = if size == 1 { '|' } else { '<' };
@@ -91,12 +91,12 @@ pub(super) fn numpy_name(dtype: &DataType) -> String {
     format!("{order}{}{size}", if signed { 'i' } else { 'u' })
 }
 
-/// What the codecs do to a chunk of a certain shape, in the order of encoding.
+/// The codecs' steps for a chunk of a certain shape, in the order of encoding.
 pub(super) struct Steps {
     steps: Vec<Step>,
     /// Size of a value.
     size: usize,
-    /// The chunk's shape behind all codecs.
+    /// The chunk's shape after all codecs.
     pub shape: Vec<u64>,
 }
 
@@ -109,7 +109,7 @@ impl Steps {
     /// The steps for a chunk of `bytes` bytes.
     ///
     /// # Errors
-    /// `Corrupt` where the chunk's shape has not so many.
+    /// `Corrupt` if a chunk of the shape has another size.
     pub fn new(
         codecs: &[ArrayCodec],
         shape: &[u64],
@@ -136,10 +136,10 @@ impl Steps {
         Ok(Self { steps, size, shape })
     }
 
-    /// What encoding makes of `raw`; it lies there or in `memory`.
+    /// Encodes `raw`. The result is in `raw` or in `memory`.
     ///
     /// # Errors
-    /// `Limit` where there is no memory for it.
+    /// `Limit` if there is not enough memory.
     pub fn apply<'a>(&self, raw: &'a [u8], memory: &'a mut Words) -> Result<&'a [u8]> {
         if self.steps.is_empty() {
             return Ok(raw);
@@ -163,7 +163,7 @@ impl Steps {
         Ok(to)
     }
 
-    /// Fills `out` with what was there before the steps of what `decode` yields.
+    /// Undoes the steps on the values that `decode` fills in, and writes the result to `out`.
     ///
     /// # Errors
     /// Those of `decode`.
@@ -175,7 +175,7 @@ impl Steps {
     ) -> Result<()> {
         let permute = |step: &Step| matches!(step, Step::Permute(_));
         if !self.steps.iter().any(permute) {
-            // Nothing moves: sums are taken where the values are wanted.
+            // Without a permutation the sums are computed in place.
             decode(out)?;
             let deltas = self.steps.iter();
             deltas.for_each(|_| transpose::add(self.size, out));
@@ -186,7 +186,7 @@ impl Steps {
         let mut steps = self.steps.as_slice();
         loop {
             match steps {
-                // The sums are taken on the way, while the values are in the cache.
+                // The sums are computed while the values are in the cache.
                 [earlier @ .., Step::Permute(permutation), Step::Delta] => {
                     permutation.undo_sums(self.size, from, out);
                     steps = earlier;

@@ -1,4 +1,4 @@
-//! The codec `blosc`: one blosc 1 buffer a chunk, through the C library.
+//! The codec `blosc`: one blosc 1 buffer for each chunk, by the C library.
 //!
 //! Source: C-Blosc 1.21, `blosc.h`. Only the `_ctx` functions are used: they share no state.
 
@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 /// Largest buffer that blosc 1 compresses.
 const MAX_BYTES: usize = (i32::MAX - 16) as usize;
 
-/// What a buffer needs at most beyond its data.
+/// Largest overhead of a buffer.
 const OVERHEAD: usize = blosc_src::BLOSC_MAX_OVERHEAD as usize;
 
-/// The compressor inside of blosc.
+/// A compressor of blosc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Compressor {
@@ -68,7 +68,7 @@ fn one() -> usize {
 }
 
 impl Config {
-    /// The codec in words.
+    /// A short description.
     pub fn describe(&self) -> String {
         let shuffle = match self.shuffle {
             Shuffle::None => "",
@@ -79,7 +79,7 @@ impl Config {
         format!("blosc {name} {}{shuffle}", self.clevel)
     }
 
-    /// Compresses `source` into `out`, which is made anew.
+    /// Compresses `source` into `out`, which is replaced.
     pub fn encode(&self, source: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if source.len() > MAX_BYTES {
             return Err(Error::invalid(format!(
@@ -88,7 +88,7 @@ impl Config {
             )));
         }
         let room = source.len() + OVERHEAD;
-        // With room for a checksum behind it.
+        // With room for a trailing checksum.
         *out = buffers::take(room + 4);
         let shuffle = match self.shuffle {
             Shuffle::None => blosc_src::BLOSC_NOSHUFFLE,

@@ -1,4 +1,4 @@
-//! A chain of codecs, run in both directions.
+//! A codec pipeline, encoding and decoding.
 
 use crc_fast::crc32_iscsi as crc32c;
 use zstd::zstd_safe;
@@ -13,12 +13,11 @@ use crate::error::{Error, Result};
 use crate::limits::{self, Limits};
 use crate::strings::Strings;
 
-/// A thread's context of zstd, made when it is first needed.
+/// A thread's zstd context, created on first use.
 type Zstd = Option<zstd::bulk::Decompressor<'static>>;
 
-/// The codecs of a chunk, in the order of encoding: any number from values to values, one from values
-/// to bytes, then any number from bytes to bytes. Where the last is `crc32c`, damage is found before
-/// anything is decoded.
+/// The codecs of a chunk in the order of encoding: any number of array-to-array codecs, one array-to-bytes
+/// codec, any number of bytes-to-bytes codecs. If the last is `crc32c`, damage is detected before decoding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CodecChain {
     pub(super) arrays: Vec<ArrayCodec>,
@@ -26,10 +25,10 @@ pub struct CodecChain {
     pub(super) bytes: Vec<ByteCodec>,
 }
 
-/// From values to bytes.
+/// An array-to-bytes codec.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ValueCodec {
-    /// The values as they are, their words in this order of bytes.
+    /// The values unchanged, in this byte order.
     Bytes(Endian),
     Pcodec(pcodec::Config),
     Ambar(ambar::Config),
@@ -38,7 +37,7 @@ pub(super) enum ValueCodec {
     VlenBytes,
 }
 
-/// The order of bytes in a word.
+/// A byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Endian {
     Little,
@@ -53,7 +52,7 @@ impl Endian {
     };
 }
 
-/// From bytes to bytes.
+/// A bytes-to-bytes codec.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ByteCodec {
     Crc32c,
@@ -88,7 +87,7 @@ impl CodecChain {
         }
     }
 
-    /// The chain behind codecs from values to values.
+    /// The chain after these array-to-array codecs.
     pub(super) fn behind(self, arrays: &[ArrayCodec]) -> Self {
         Self {
             arrays: arrays.to_vec(),
@@ -114,12 +113,12 @@ impl CodecChain {
         }
     }
 
-    /// Little-endian values and their checksum: what shard indices are encoded with.
+    /// Little-endian values and their checksum, as shard indices are encoded.
     pub(crate) fn raw() -> Self {
         Self::checksummed(ValueCodec::Bytes(Endian::Little), None)
     }
 
-    /// Whether a chunk of `dtype` is stored as it lies in memory, with its checksum behind it.
+    /// Whether a chunk of `dtype` is stored as it is in memory, followed by its checksum.
     pub(crate) fn is_plain(&self, dtype: &DataType) -> bool {
         let native = match self.values {
             ValueCodec::Bytes(endian) => endian == Endian::NATIVE || dtype.word_size() == 1,
@@ -128,7 +127,7 @@ impl CodecChain {
         native && self.arrays.is_empty() && self.bytes == [ByteCodec::Crc32c]
     }
 
-    /// Bytes that encoding adds to any chunk of a fixed size; `None` where it depends on the chunk.
+    /// Bytes that encoding adds to any chunk of a fixed size; `None` if that depends on the chunk.
     pub(crate) fn fixed_overhead(&self) -> Option<usize> {
         let plain = self.arrays.is_empty()
             && matches!(self.values, ValueCodec::Bytes(_))
@@ -141,16 +140,15 @@ impl CodecChain {
         self.bytes.last() == Some(&ByteCodec::Crc32c)
     }
 
-    /// Verifies the checksum of a stored chunk, without decoding it. A chain without one has
-    /// nothing to verify.
+    /// Verifies the checksum of a stored chunk without decoding it; succeeds if the chain has none.
     ///
     /// # Errors
-    /// `Corrupt` where it differs.
+    /// `Corrupt` if it differs.
     pub fn verify(&self, encoded: &[u8]) -> Result<()> {
         self.payload(encoded).map(|_| ())
     }
 
-    /// Strips and verifies the checksums at the end: what is left, and the codecs that made it.
+    /// Verifies and strips the trailing checksums. Returns the remaining bytes and their codecs.
     fn payload<'a>(&self, mut encoded: &'a [u8]) -> Result<(&'a [u8], &[ByteCodec])> {
         let mut codecs = self.bytes.as_slice();
         while let Some((ByteCodec::Crc32c, earlier)) = codecs.split_last() {
@@ -160,10 +158,10 @@ impl CodecChain {
         Ok((encoded, codecs))
     }
 
-    /// Decodes a chunk of `shape`, its values of a fixed size, into `out`, which it must fill exactly.
+    /// Decodes a chunk of `shape` with values of a fixed size into `out`, which it must fill exactly.
     ///
     /// # Errors
-    /// `Corrupt` where a checksum differs, or the chunk holds less or more than `out`; `Limit`.
+    /// `Corrupt` if a checksum differs, or the size of the chunk differs from that of `out`; `Limit`.
     pub(crate) fn decode(
         &self,
         dtype: &DataType,
@@ -185,7 +183,7 @@ impl CodecChain {
         decoded
     }
 
-    /// Decodes a chunk's values as the codecs from values to values left them.
+    /// Decodes the input of the array-to-bytes codec.
     fn decode_values(
         &self,
         dtype: &DataType,
@@ -197,7 +195,7 @@ impl CodecChain {
         if let (ValueCodec::Ambar(_), [ByteCodec::Crc32c]) = (&self.values, &self.bytes[..])
             && let Some((stream, &checksum::OF_CHECKED)) = encoded.split_last_chunk()
         {
-            // It fits if the stream's own does, which the codec verifies before anything else.
+            // The stream's own checksum protects it; the codec verifies that one first.
             return ambar::decode(dtype, stream, out, &mut scratch.workspaces);
         }
         let (payload, codecs) = self.payload(encoded)?;
@@ -240,7 +238,7 @@ impl CodecChain {
         Ok(())
     }
 
-    /// Decodes a chunk of exactly `count` texts or byte strings.
+    /// Decodes a chunk of exactly `count` strings or byte strings.
     ///
     /// # Errors
     /// As `decode`.
@@ -261,10 +259,10 @@ impl CodecChain {
         vlen::decode(undo(codecs, payload, limits, (buffers, zstd))?, count, utf8)
     }
 
-    /// Encodes a chunk of values of a fixed size, in native byte order, which lie as `place` says.
+    /// Encodes a chunk of values of a fixed size, in native byte order. `place` describes their arrangement.
     ///
     /// # Errors
-    /// `Invalid` where a codec does not take it.
+    /// `Invalid` if a codec does not support the values.
     pub(crate) fn encode(
         &self,
         dtype: &DataType,
@@ -290,7 +288,7 @@ impl CodecChain {
         encoded
     }
 
-    /// Encodes what the codecs from values to values made of a chunk.
+    /// Encodes the output of the array-to-array codecs.
     fn encode_values(
         &self,
         dtype: &DataType,
@@ -311,7 +309,7 @@ impl CodecChain {
             ValueCodec::Ambar(config) => {
                 values = ambar::encode(config, dtype, raw, place, &mut scratch.workspaces)?;
                 if let [ByteCodec::Crc32c, further @ ..] = &self.bytes[..] {
-                    // A stream ends with its own checksum: that of the whole is known.
+                    // A stream ends with its own checksum, so the CRC-32C of the whole is a constant.
                     values.extend_from_slice(&checksum::OF_CHECKED);
                     return encode_further(further, values);
                 }
@@ -328,10 +326,10 @@ impl CodecChain {
         self.encode_bytes_in_place(values)
     }
 
-    /// Encodes a chunk of texts (UTF-8, as the caller has checked) or byte strings.
+    /// Encodes a chunk of strings, which the caller has checked to be UTF-8, or byte strings.
     ///
     /// # Errors
-    /// `Invalid` where something is longer than the codec can say.
+    /// `Invalid` if a length exceeds 32 bits.
     pub(crate) fn encode_strings<'a>(
         &self,
         texts: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -375,7 +373,7 @@ fn encode_further(codecs: &[ByteCodec], mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Undoes `codecs`, the last first; the result lies in `source` or one of the buffers.
+/// Undoes `codecs`, the last first. The result is in `source` or one of the buffers.
 fn undo<'a>(
     codecs: &[ByteCodec],
     source: &'a [u8],
@@ -439,7 +437,7 @@ impl ByteCodec {
         }
     }
 
-    /// Decodes into `out`, whose size the source says; checked against the limits first.
+    /// Decodes into `out`, whose size is read from the source and checked against the limits.
     fn decode_to(
         &self,
         source: &[u8],
@@ -459,7 +457,7 @@ impl ByteCodec {
     }
 }
 
-/// The decoded size of a single zstd frame, which must say it.
+/// The decoded size of a single zstd frame, whose header must contain it.
 fn zstd_size(source: &[u8]) -> Result<usize> {
     match zstd_safe::get_frame_content_size(source) {
         Ok(Some(size)) => usize::try_from(size)
@@ -483,7 +481,7 @@ fn wrong_size(found: usize, expected: usize) -> Error {
     ))
 }
 
-/// Swaps the words of `bytes` where `endian` is not this machine's; its own inverse.
+/// Swaps the bytes of each word if `endian` is not this machine's; its own inverse.
 fn to_native(dtype: &DataType, endian: Endian, bytes: &mut [u8]) {
     let word = dtype.word_size();
     if endian != Endian::NATIVE && word > 1 {

@@ -1,12 +1,12 @@
-//! The codec `crc32c`: four bytes behind what they protect.
+//! The codec `crc32c`: a checksum of four bytes after the bytes that it protects.
 
 use crate::error::{Error, Result};
 use crc_fast::crc32_iscsi as crc32c;
 
-/// The checksum of whatever ends with its own.
+/// The CRC-32C of any bytes that end with their own CRC-32C.
 pub(super) const OF_CHECKED: [u8; 4] = 0x4867_4bc7_u32.to_le_bytes();
 
-/// The bytes in front of the checksum, once that has been verified. `what` names them in messages.
+/// Verifies the trailing checksum and returns the bytes before it. `what` names them in messages.
 pub(crate) fn split_crc32c<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> {
     let Some((content, stored)) = bytes.split_last_chunk::<4>() else {
         return Err(Error::corrupt(format!(
@@ -18,7 +18,7 @@ pub(crate) fn split_crc32c<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> 
     Ok(content)
 }
 
-/// Verifies the checksum `stored` behind `content`.
+/// Verifies the checksum `stored` of `content`.
 pub(crate) fn check_crc32c(content: &[u8], stored: [u8; 4], what: &str) -> Result<()> {
     let stored = u32::from_le_bytes(stored);
     let actual = crc32c(content);

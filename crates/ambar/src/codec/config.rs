@@ -1,4 +1,4 @@
-//! Chains of codecs as metadata: parsed, written, and put into words.
+//! Codec pipelines as metadata: parses, writes and describes them.
 
 use serde_json::{Value, json};
 use zarrs_metadata::v3::MetadataV3;
@@ -9,16 +9,15 @@ use super::{ambar, pcodec, simplices};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
-/// Codecs from values to values at most: sensible chains have two.
+/// Largest number of array-to-array codecs; useful chains have at most two.
 const MAX_ARRAY_CODECS: usize = 16;
 
 impl CodecChain {
-    /// The chain that `codecs` of Zarr v3 metadata describes, for values of `dtype` in an array of
-    /// so many dimensions.
+    /// The chain that `codecs` of Zarr v3 metadata describes, for an array of this type and number of
+    /// dimensions.
     ///
     /// # Errors
-    /// `Unsupported` for codecs that this version lacks, naming them; `Corrupt` where a
-    /// configuration makes no sense.
+    /// `Unsupported` for codecs that this version lacks; `Corrupt` if a configuration is invalid.
     pub fn from_metadata(
         codecs: &[MetadataV3],
         dtype: &DataType,
@@ -51,7 +50,7 @@ impl CodecChain {
     /// The chain that a JSON list of codecs describes, as `codecs` in Zarr v3 metadata.
     ///
     /// # Errors
-    /// `Invalid` where the text is no such list; else as `from_metadata`.
+    /// `Invalid` if the text is not such a list; otherwise as `from_metadata`.
     pub fn parse(text: &str, dtype: &DataType, dimensions: usize) -> Result<Self> {
         let codecs: Vec<MetadataV3> = serde_json::from_str(text)
             .map_err(|error| Error::invalid(format!("this is no list of codecs: {error}")))?;
@@ -70,7 +69,7 @@ impl CodecChain {
             }
         });
         let first = match &self.values {
-            // Zarr wants the order of bytes left out where it means nothing.
+            // Zarr omits the byte order of single bytes.
             ValueCodec::Bytes(_) if dtype.word_size() == 1 => json!({"name": "bytes"}),
             ValueCodec::Bytes(Endian::Little) => {
                 json!({"name": "bytes", "configuration": {"endian": "little"}})
@@ -94,7 +93,7 @@ impl CodecChain {
         Value::Array(arrays.chain([first]).chain(rest).collect())
     }
 
-    /// The chain in words, such as `pcodec 8, crc32c`.
+    /// A short description, such as `pcodec 8, crc32c`.
     pub fn describe(&self) -> String {
         let arrays = self.arrays.iter().map(|codec| match codec {
             ArrayCodec::Transpose(_) => "transpose".to_owned(),
@@ -126,7 +125,7 @@ impl CodecChain {
     }
 }
 
-/// A codec from values to values; `None` where it is another.
+/// An array-to-array codec; `None` for other codecs.
 fn array_codec(
     codec: &MetadataV3,
     dtype: &DataType,
@@ -162,7 +161,7 @@ fn value_codec(codec: &MetadataV3, dtype: &DataType) -> Result<ValueCodec> {
                 .and_then(|configuration| configuration.get("endian"))
                 .and_then(Value::as_str);
             match endian {
-                // Where words are single bytes, their order means nothing and may be left out.
+                // The byte order of single bytes may be omitted.
                 _ if dtype.word_size() == 1 => Ok(ValueCodec::Bytes(Endian::Little)),
                 Some("little") => Ok(ValueCodec::Bytes(Endian::Little)),
                 Some("big") => Ok(ValueCodec::Bytes(Endian::Big)),
@@ -171,7 +170,7 @@ fn value_codec(codec: &MetadataV3, dtype: &DataType) -> Result<ValueCodec> {
                 )),
             }
         }
-        // Registered both as numcodecs' and under a name of its own.
+        // Registered under two names.
         "numcodecs.pcodec" | "pcodec" if pcodec::takes(dtype) => {
             Ok(ValueCodec::Pcodec(configuration(codec)?))
         }

@@ -1,8 +1,7 @@
-//! Codecs: from a chunk's values to checksummed bytes, and back.
+//! Codec pipelines: encode the values of a chunk as checksummed bytes, and decode them.
 //!
-//! A chain of our own, directly over the codecs' libraries: it verifies checksums before it decodes
-//! anything, decodes straight into the caller's memory and allocates nothing per chunk.
-//! `docs/decisions/0003-codec-chain.md` says why.
+//! The pipeline calls the codecs' libraries directly: it verifies checksums before it decodes anything,
+//! decodes into the caller's memory and allocates nothing per chunk (`docs/decisions/0003-codec-chain.md`).
 
 mod alone;
 mod ambar;
@@ -33,17 +32,17 @@ pub(crate) use checksum::check_crc32c;
 pub(crate) use choose::{Chosen, Purpose, Samples, choose, choose_corners, choose_long, samples};
 pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
 
-/// How an array is to be compressed, where no error bound says more; all profiles are lossless.
+/// The trade-off between size and speed of an array's codecs. Without an error bound all are lossless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Reads at the speed of memory: raw, or byte shuffle and LZ4; within an error bound with the
+    /// Reads at the speed of memory: uncompressed, or byte shuffle and LZ4; within an error bound, the
     /// simplest contexts.
     Fast,
-    /// Small where that costs little time in reading.
+    /// Small if that costs little time in reading.
     #[default]
     Balanced,
-    /// As small as it gets; fields on unit blocks with the codec `ambar`, which is not one of Zarr's.
+    /// As small as possible; fields on unit blocks use the codec `ambar`, which is not a standard Zarr codec.
     Small,
-    /// As they are, with their checksums: where the disk is faster than any codec.
+    /// Uncompressed, with checksums: for disks that are faster than any codec.
     Raw,
 }

@@ -1,4 +1,4 @@
-//! The codec `numcodecs.pcodec`: one standalone pco file a chunk.
+//! The codec `numcodecs.pcodec`: one standalone pco file for each chunk.
 
 use pco::data_types::Number;
 use pco::standalone::{DecompressorItem, FileDecompressor, simple_compress_into};
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
-/// The codec's `configuration`, as numcodecs writes it. It says how a chunk was encoded; decoding
-/// needs none of it.
+/// The codec's `configuration`, as numcodecs writes it. It describes the encoding; decoding does not need it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Config {
     pub level: usize,
@@ -32,7 +31,7 @@ impl Config {
         }
     }
 
-    /// Values as they are, without looking for what they may be multiples or differences of.
+    /// Plain values: neither modes nor differences are searched for.
     pub fn plain(level: usize) -> Self {
         Self {
             mode_spec: "classic".into(),
@@ -41,7 +40,7 @@ impl Config {
         }
     }
 
-    /// Values less those some way before that they are most often equal to.
+    /// Differences from earlier values, of which equal ones are searched for.
     pub fn lookback(level: usize) -> Self {
         Self {
             delta_spec: "try_lookback".into(),
@@ -68,7 +67,7 @@ impl Config {
     }
 }
 
-/// Whether numcodecs' pcodec takes values of this type.
+/// Whether numcodecs' pcodec supports values of this type.
 pub(super) fn takes(dtype: &DataType) -> bool {
     matches!(
         dtype,
@@ -100,7 +99,7 @@ macro_rules! with_type {
     };
 }
 
-/// Compresses values in native byte order into `out`, which is cleared before.
+/// Compresses values in native byte order into `out`, which is cleared first.
 pub(super) fn encode(
     config: &Config,
     dtype: &DataType,
@@ -127,7 +126,7 @@ where
         .map_err(|error| Error::invalid(format!("pcodec: {error}")))
 }
 
-/// Decompresses `source` into `out`, which it must fill exactly, and leave nothing over.
+/// Decompresses `source` into `out`, which it must fill exactly, with no excess input.
 pub(super) fn decode(dtype: &DataType, source: &[u8], out: &mut [u8]) -> Result<()> {
     with_type!(dtype, decode_values(source, out))
 }

@@ -1,21 +1,21 @@
-//! Memory that a thread keeps from one chunk to the next, so that decoding allocates nothing.
+//! Buffers that a thread reuses from chunk to chunk, so that decoding does not allocate.
 
 use std::cell::Cell;
 
 use crate::error::Result;
 use crate::limits;
 
-/// What is kept at most; larger buffers are given back after use.
+/// Larger buffers are released after use.
 const KEPT_BYTES: usize = 16 << 20;
 
 /// Buffers and contexts of one thread.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// A chunk as it is stored.
+    /// A stored chunk.
     pub encoded: Words,
-    /// A chunk's values, where they do not go straight to the caller.
+    /// A chunk's values that are not decoded into the caller's memory.
     pub decoded: Words,
-    /// What codecs hand to each other.
+    /// Intermediate results of codecs.
     pub codecs: CodecScratch,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Scratch {
 #[derive(Default)]
 pub(crate) struct CodecScratch {
     pub buffers: [Vec<u8>; 2],
-    /// Values on their way through codecs from values to values.
+    /// Intermediate results of array-to-array codecs.
     pub values: Words,
     pub zstd: Option<zstd::bulk::Decompressor<'static>>,
     pub workspaces: super::ambar::Workspaces,
@@ -38,7 +38,7 @@ impl Words {
     /// The first `len` bytes, of any content.
     ///
     /// # Errors
-    /// `Limit` where there is no memory for them.
+    /// `Limit` if there is not enough memory.
     pub fn bytes(&mut self, len: usize) -> Result<&mut [u8]> {
         limits::resize(&mut self.0, "a chunk", len.div_ceil(8))?;
         Ok(&mut bytemuck::cast_slice_mut(&mut self.0)[..len])
@@ -49,7 +49,7 @@ thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with this thread's scratch. A call within a call gets one of its own.
+/// Calls `f` with this thread's scratch buffers. A nested call gets new ones.
 pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Scratch) -> T) -> T {
     let mut scratch = SCRATCH.take().unwrap_or_default();
     let result = f(&mut scratch);

@@ -1,4 +1,4 @@
-//! The codec `ambar.simplices`: rows of corners, one stream of `ambar-codec` a chunk.
+//! The codec `ambar.simplices` for the corners of cells: one stream of `ambar-codec` for each chunk.
 
 use ambar_codec::simplices::{self, Corner, WIDTHS, Workspace};
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// Its name in metadata.
 pub(super) const NAME: &str = "ambar.simplices";
 
-/// Whether the codec takes values of this type.
+/// Whether the codec supports values of this type.
 pub(super) fn takes(dtype: &DataType) -> bool {
     matches!(
         dtype,
@@ -17,7 +17,7 @@ pub(super) fn takes(dtype: &DataType) -> bool {
     )
 }
 
-/// The corners of a row of such an array, if the codec takes it.
+/// The number of corners in a row; `None` if the codec does not support the array.
 pub(super) fn width(dtype: &DataType, shape: &[u64]) -> Option<usize> {
     match shape {
         [_, width] if takes(dtype) => {

@@ -1,21 +1,20 @@
-//! Moving the values of a chunk into another order of dimensions, and differences and sums of them.
+//! Transposes the values of a chunk, and computes their differences and sums.
 //!
-//! Words are arrays of bytes, so that no memory needs to be aligned; sums wrap around.
+//! Words are arrays of bytes, so that memory need not be aligned; sums wrap around.
 
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
 
-/// Values of a side of the squares in which matrices are transposed, so that both sides stay in the
-/// cache.
+/// Side of the square tiles in which matrices are transposed, so that both tiles stay in the cache.
 const TILE: usize = 32;
 
-/// An order of dimensions, those put together that stay together.
+/// A permutation of dimensions; adjacent ones that stay adjacent are merged.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Permutation {
-    /// From rows of so many columns to columns.
+    /// A matrix of this number of columns.
     Matrix { rows: usize, columns: usize },
-    /// The lengths of what it makes, and how far apart neighbours are in what it takes, in values.
+    /// The lengths of the permuted array, and the strides of the original one in values.
     Any {
         lengths: Vec<usize>,
         strides: Vec<usize>,
@@ -23,10 +22,10 @@ pub(super) enum Permutation {
 }
 
 impl Permutation {
-    /// What makes dimension `order[i]` of `shape` dimension `i`; `None` where no value moves.
+    /// The permutation that makes dimension `order[i]` of `shape` dimension `i`; `None` for the identity.
     ///
     /// # Errors
-    /// `Corrupt` where `order` is no order of these dimensions.
+    /// `Corrupt` if `order` is not a permutation of these dimensions.
     pub fn new(shape: &[u64], order: &[usize]) -> Result<Option<Self>> {
         let mut seen = vec![false; shape.len()];
         let known = order.len() == shape.len()
@@ -88,7 +87,7 @@ impl Permutation {
         }
     }
 
-    /// As `undo`, of the sums of what `from` holds.
+    /// As `undo`, for the cumulative sums of `from`.
     pub fn undo_sums(&self, size: usize, from: &mut [u8], to: &mut [u8]) {
         let done = match (self, size) {
             (Self::Matrix { columns, .. }, 1) => weave_sums::<[u8; 1]>(*columns, from, to),
@@ -116,7 +115,7 @@ fn for_each(lengths: &[usize], strides: &[usize], mut f: impl FnMut(usize, usize
             f(here, start + i * stride);
             here += 1;
         }
-        // The next row: the last dimension that has one moves on, those behind begin again.
+        // The next row: the last dimension that can advances, the later ones restart.
         let mut d = outer.len();
         loop {
             let Some(before) = d.checked_sub(1) else {
@@ -134,7 +133,7 @@ fn for_each(lengths: &[usize], strides: &[usize], mut f: impl FnMut(usize, usize
     }
 }
 
-/// Turns a matrix of values of `size` bytes.
+/// Transposes a matrix of values of `size` bytes.
 fn turn(size: usize, shape: (usize, usize), from: &[u8], to: &mut [u8]) {
     match size {
         1 => turn_words::<[u8; 1]>(shape, from, to),
@@ -175,7 +174,7 @@ fn turn_words<T: Pod>((rows, columns): (usize, usize), from: &[u8], to: &mut [u8
     }
 }
 
-/// The `K` parts of `from`, behind each other, value by value in turns.
+/// Interleaves the `K` consecutive parts of `from`.
 fn weave<const K: usize, T: Pod>(from: &[T], to: &mut [T]) {
     let parts = parts::<K, T>(from);
     for (row, out) in to.as_chunks_mut::<K>().0.iter_mut().enumerate() {
@@ -183,7 +182,7 @@ fn weave<const K: usize, T: Pod>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// `from` cut into `K` parts of the same length.
+/// Splits `from` into `K` parts of equal length.
 fn parts<const K: usize, T>(from: &[T]) -> [&[T]; K] {
     let length = from.len() / K;
     std::array::from_fn(|k| &from[k * length..][..length])
@@ -207,7 +206,7 @@ fn weave_sums<T: Word>(count: usize, from: &[u8], to: &mut [u8]) -> bool {
 
 fn weave_sums_of<const K: usize, T: Word>(from: &[T], to: &mut [T]) {
     let parts = parts::<K, T>(from);
-    // Each part goes on where the one before ended.
+    // Each part continues where the previous one ended.
     let mut ends = T::ZERO;
     let mut sums = parts.map(|part| {
         let start = ends;
@@ -224,7 +223,7 @@ fn weave_sums_of<const K: usize, T: Word>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// Replaces each value but the first by what it is more than the one before.
+/// Replaces each value except the first by its difference from the previous one.
 pub(super) fn subtract(size: usize, values: &mut [u8]) {
     match size {
         1 => subtract_words::<[u8; 1]>(values),

@@ -1,4 +1,4 @@
-//! The codecs `vlen-utf8` and `vlen-bytes`: values of any length, each behind its own length.
+//! The codecs `vlen-utf8` and `vlen-bytes`: values of any length, each preceded by its length.
 //!
 //! Layout (numcodecs): the number of values, then for each its length and its bytes; all numbers
 //! are unsigned 32-bit little-endian.
@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::strings::Strings;
 
-/// Encodes the values that `values` yields into `out`, which is cleared before.
+/// Encodes `values` into `out`, which is cleared first.
 pub(super) fn encode<'a>(
     values: impl ExactSizeIterator<Item = &'a [u8]>,
     out: &mut Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) fn encode<'a>(
     Ok(())
 }
 
-/// Decodes exactly `count` values out of `source` and nothing else; texts must be UTF-8.
+/// Decodes exactly `count` values, which must fill `source`; strings must be UTF-8.
 pub(super) fn decode(source: &[u8], count: usize, utf8: bool) -> Result<Strings> {
     let short = || Error::corrupt("a chunk of texts ends within a value");
     let (header, mut rest) = source.split_first_chunk::<4>().ok_or_else(short)?;
@@ -37,7 +37,7 @@ pub(super) fn decode(source: &[u8], count: usize, utf8: bool) -> Result<Strings>
             "a chunk of texts holds {stored} values where {count} are expected"
         )));
     }
-    // Every value takes at least its length's 4 bytes, which bounds what is allocated.
+    // Every value takes at least the 4 bytes of its length, which bounds the allocation.
     if rest.len() / 4 < count {
         return Err(short());
     }

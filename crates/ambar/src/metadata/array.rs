@@ -1,4 +1,4 @@
-//! An array's metadata: what a reader needs of it, checked, and the document a writer makes.
+//! The metadata of an array: parses and checks its document, and writes it.
 
 use serde_json::{Value, json};
 use zarrs_metadata::v3::{ArrayMetadataV3, MetadataV3};
@@ -9,7 +9,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, checked_product};
 
-/// What an array's document says.
+/// The contents of an array's document.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrayMetadata {
     pub dtype: DataType,
@@ -22,38 +22,38 @@ pub(crate) struct ArrayMetadata {
     pub chain: CodecChain,
     /// One value, native byte order.
     pub fill_value: Vec<u8>,
-    /// One a dimension, or none at all.
+    /// One name for each dimension; empty without names.
     pub dimension_names: Vec<Option<String>>,
     pub attributes: Attributes,
 }
 
-/// How chunks are put together into shards.
+/// How chunks are combined into shards.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharding {
     /// Length of a shard in each dimension, a multiple of the chunk's.
     pub shape: Vec<u64>,
     pub location: IndexLocation,
-    /// How the index is encoded; it keeps its length but for checksums.
+    /// The codecs of the index, which add at most checksums to its length.
     pub index_chain: CodecChain,
 }
 
-/// Where in a shard its index stands.
+/// The position of the index in its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexLocation {
     Start,
     End,
 }
 
-/// How the keys of chunks (or shards) are spelled.
+/// How the keys of chunks (or shards) are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyEncoding {
-    /// Whether keys begin with `c` (Zarr v3's own), or are those of Zarr v2.
+    /// Whether keys begin with `c` (Zarr v3) or not (Zarr v2).
     pub prefixed: bool,
     pub separator: char,
 }
 
 impl KeyEncoding {
-    /// What this library writes.
+    /// The key encoding that this library writes.
     pub const DEFAULT: Self = Self {
         prefixed: true,
         separator: '/',
@@ -84,8 +84,8 @@ impl KeyEncoding {
 }
 
 impl KeyEncoding {
-    /// The coordinates of the chunk (or shard) of the array `name` that has this key, if it is the key of
-    /// one in a grid of these lengths.
+    /// The coordinates of the chunk (or shard) of the array `name` with this key; `None` if the grid of
+    /// these lengths has no such chunk.
     pub fn coordinates(self, name: &str, key: &str, grid: &[u64]) -> Option<Vec<u64>> {
         let rest = match name {
             "" => key,
@@ -110,8 +110,8 @@ impl ArrayMetadata {
     /// Parses and checks an array's document.
     ///
     /// # Errors
-    /// `Corrupt` where it contradicts itself or the standard; `Unsupported` for what this version
-    /// lacks; `Limit`.
+    /// `Corrupt` if it violates the specification; `Unsupported` for extensions that this version lacks;
+    /// `Limit`.
     pub fn parse(document: &str, limits: &Limits) -> Result<Self> {
         let metadata: ArrayMetadataV3 = serde_json::from_str(document)
             .map_err(|error| Error::corrupt(format!("no valid array metadata: {error}")))?;
@@ -147,7 +147,7 @@ impl ArrayMetadata {
         Ok(array)
     }
 
-    /// Checks everything that sizes are computed from later.
+    /// Checks all lengths from which sizes are computed later.
     fn check(&self, limits: &Limits) -> Result<()> {
         let dimensions = self.shape.len();
         if dimensions > limits.dimensions {
@@ -172,7 +172,7 @@ impl ArrayMetadata {
         let size = self.dtype.size().unwrap_or(1) as u64;
         let bytes = checked_product(&self.shape, size);
         let chunk = checked_product(&self.chunk_shape, size);
-        // Not a matter of memory: any part of an array can be read.
+        // Memory does not limit the array: any part of it can be read.
         if bytes.is_none_or(|bytes| bytes > limits.array_bytes) {
             return Err(Error::limit(format!(
                 "an array of shape {:?} is declared, over the limit of {} bytes",
@@ -198,10 +198,10 @@ impl ArrayMetadata {
         Ok(())
     }
 
-    /// The array's document, as it is written.
+    /// The array's document.
     ///
     /// # Errors
-    /// `Invalid` where the fill value is no value of the type.
+    /// `Invalid` if the fill value is not a value of the type.
     pub fn to_json(&self) -> Result<Value> {
         let inner = self.chain.to_json(&self.dtype);
         let (grid, codecs) = match &self.sharding {
@@ -237,7 +237,7 @@ impl ArrayMetadata {
         Ok(document)
     }
 
-    /// The fill value where the caller gives none.
+    /// The default fill value.
     pub fn default_fill(dtype: &DataType) -> Vec<u8> {
         fill::zero(dtype)
     }

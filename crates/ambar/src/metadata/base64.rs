@@ -22,7 +22,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that `text` stands for; `None` where it is not padded Base64.
+/// Decodes `text`; `None` if it is not padded Base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

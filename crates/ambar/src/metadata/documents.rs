@@ -1,4 +1,4 @@
-//! The documents of groups, the root's among them, field by field.
+//! The documents of groups, including the root's, field by field.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,24 +9,24 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 
-/// What a node's document says of its kind.
+/// The fields of a document that state the kind of its node.
 #[derive(Deserialize)]
 pub(super) struct KindDocument<'a> {
     #[serde(borrow)]
     pub node_type: Cow<'a, str>,
 }
 
-/// The fields of a group's document; of an array's, where the root is one, the kind alone counts.
+/// The fields of a group's document. If the root is an array, only the kind is read.
 pub(super) struct GroupDocument<'a> {
     pub zarr_format: u64,
     pub node_type: Cow<'a, str>,
     pub attributes: Option<&'a RawValue>,
     pub consolidated: Option<Consolidated<'a>>,
-    /// The fields that groups do not have.
+    /// The fields of arrays.
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-/// The documents of all nodes, as the root's may hold them.
+/// Consolidated metadata: the documents of all nodes in the root's.
 #[derive(Deserialize)]
 pub(super) struct Consolidated<'a> {
     #[serde(borrow)]
@@ -40,7 +40,7 @@ pub(super) struct Consolidated<'a> {
 /// The entries of a JSON object, unparsed, in order.
 pub(super) struct Documents<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// A key of a JSON object, borrowed where nothing in it is escaped.
+/// A key of a JSON object, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -50,7 +50,7 @@ impl GroupDocument<'_> {
         self.attributes.map_or("{}", RawValue::get)
     }
 
-    /// Refuses fields that this version does not know and that cannot be passed over.
+    /// Refuses unknown fields that must be understood.
     ///
     /// # Errors
     /// `Unsupported`.

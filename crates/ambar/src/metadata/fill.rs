@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// The bytes of the fill value `fill` of values of `dtype`.
 ///
 /// # Errors
-/// `Corrupt` where it is none.
+/// `Corrupt` if `fill` is not a value of the type.
 pub(super) fn parse(dtype: &DataType, fill: &Fill) -> Result<Vec<u8>> {
     bytes_of(dtype, fill)
         .ok_or_else(|| Error::corrupt(format!("fill value {fill} is not a value of {dtype}")))
@@ -81,7 +81,7 @@ fn padded(mut bytes: Vec<u8>, size: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The fill value of `dtype` where the caller gives none: zero, or nothing.
+/// The default fill value of `dtype`: zero, or empty.
 pub(super) fn zero(dtype: &DataType) -> Vec<u8> {
     vec![0; dtype.size().unwrap_or(0)]
 }
@@ -89,7 +89,7 @@ pub(super) fn zero(dtype: &DataType) -> Vec<u8> {
 /// The JSON of the fill value `bytes`, one value of `dtype` in native byte order.
 ///
 /// # Errors
-/// `Invalid` where `bytes` is no value of `dtype`.
+/// `Invalid` if `bytes` is not a value of `dtype`.
 pub(super) fn to_json(dtype: &DataType, bytes: &[u8]) -> Result<Value> {
     json_of(dtype, bytes).ok_or_else(|| {
         Error::invalid(format!(

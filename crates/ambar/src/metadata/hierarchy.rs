@@ -1,4 +1,4 @@
-//! All documents of a hierarchy in one text, indexed by node and parsed when asked for.
+//! The documents of all nodes of a hierarchy in one text, indexed by node and parsed on demand.
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::ops::Range;
@@ -20,15 +20,15 @@ pub(crate) const FORMAT_VERSION: u64 = 1;
 /// The digits of a checksum while it is computed.
 const ZEROS: &str = "00000000";
 
-/// What stands in front of a checksum's digits.
+/// The prefix of a checksum.
 const PREFIX: &str = "crc32c:";
 
 /// The documents of all nodes.
 #[derive(Debug)]
 pub(crate) struct Hierarchy {
     text: String,
-    /// Names (`amr/density`; the root is not among them) and where their documents stand, in the
-    /// order of the file.
+    /// Names (such as `amr/density`, without the root) and the ranges of their documents, in the order of
+    /// the file.
     nodes: Vec<(Box<str>, Range<usize>)>,
     /// Indices into `nodes`, sorted by name.
     sorted: Vec<u32>,
@@ -40,16 +40,16 @@ pub(crate) struct Hierarchy {
 #[derive(Debug)]
 enum Root {
     Group(Attributes),
-    /// The whole store is one array, whose document is the text.
+    /// The store is a single array, whose document is the text.
     Array,
 }
 
 impl Hierarchy {
-    /// Reads the documents in `container`: the root's alone where it holds all others, as in every
-    /// store of this library; else each node's own.
+    /// Reads the documents in `container`: one with consolidated metadata, as this library writes it, or
+    /// those of all nodes.
     ///
     /// # Errors
-    /// `NotFound` where there is no Zarr v3 hierarchy; `Corrupt`, `Unsupported`, `Limit`, `Io`.
+    /// `NotFound` if it is not a Zarr v3 hierarchy; `Corrupt`, `Unsupported`, `Limit`, `Io`.
     pub fn read(container: &dyn Container, limits: &Limits) -> Result<Self> {
         let Some(text) = read_text(container, "zarr.json", limits)? else {
             return Err(Error::not_found(
@@ -63,7 +63,7 @@ impl Hierarchy {
         hierarchy.with_nodes_of(container, limits)
     }
 
-    /// Parses the root's document `text` and verifies its checksum, where it has one.
+    /// Parses the root's document `text` and verifies its checksum if it has one.
     pub fn parse(text: String) -> Result<Self> {
         let document: GroupDocument<'_> = serde_json::from_str(&text)
             .map_err(|error| Error::corrupt(format!("no valid metadata of the root: {error}")))?;
@@ -117,7 +117,7 @@ impl Hierarchy {
         Ok(hierarchy)
     }
 
-    /// Adds the documents that stand under `container`'s keys to a root that holds none.
+    /// Adds the documents of all nodes in `container` to a root without consolidated metadata.
     fn with_nodes_of(mut self, container: &dyn Container, limits: &Limits) -> Result<Self> {
         let mut text = std::mem::take(&mut self.text);
         for key in container.keys()? {
@@ -153,9 +153,9 @@ impl Hierarchy {
         Ok(self)
     }
 
-    /// Checks that every node has a valid name and follows the group it stands in.
+    /// Checks that every node has a valid name and follows its parent group.
     fn check_nodes(&self) -> Result<()> {
-        // The group of the node before: most often it is this node's, too.
+        // The parent of the previous node: most often it is also the parent of this one.
         let mut group = "";
         for (order, (name, _)) in self.nodes.iter().enumerate() {
             if let Some(rule) = name::broken_rule(name) {
@@ -177,18 +177,17 @@ impl Hierarchy {
         Ok(())
     }
 
-    /// Whether this library wrote it: its writers leave nothing out, so that what is missing was
-    /// lost.
+    /// Whether this library wrote it: its writers write all chunks, so that a missing one was lost.
     pub fn is_ours(&self) -> bool {
         self.ours
     }
 
-    /// Names of all nodes but the root, in the order of the file.
+    /// Names of all nodes except the root, in the order of the file.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().map(|(name, _)| &**name)
     }
 
-    /// Names of the nodes right below `name`, in the order of the file.
+    /// Names of the children of `name`, in the order of the file.
     pub fn children(&self, name: &str) -> Vec<&str> {
         let prefix = if name.is_empty() {
             String::new()
@@ -231,7 +230,7 @@ impl Hierarchy {
         Some(self.sorted[found] as usize)
     }
 
-    /// What the node `name` is; `None` where there is none.
+    /// The kind of the node `name`; `None` if it does not exist.
     pub fn kind(&self, name: &str) -> Result<Option<NodeKind>> {
         let document = match (&self.root, name) {
             (Root::Group(_), "") => return Ok(Some(NodeKind::Group)),
@@ -249,7 +248,7 @@ impl Hierarchy {
         }
     }
 
-    /// Attributes of the group `name`; `None` where there is no such node.
+    /// Attributes of the group `name`; `None` if it does not exist.
     pub fn attributes(&self, name: &str) -> Result<Option<Attributes>> {
         if let (Root::Group(attributes), "") = (&self.root, name) {
             return Ok(Some(attributes.clone()));
@@ -283,13 +282,13 @@ fn read_text(container: &dyn Container, key: &str, limits: &Limits) -> Result<Op
         .map_err(|_| Error::corrupt(format!("{key} is not UTF-8; restore the file from a copy")))
 }
 
-/// Where in `text` its part `part` stands.
+/// The range of `part` in `text`, which contains it.
 fn place(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// Where in `attributes`, the JSON of the root's attributes, the checksum's digits stand.
+/// The range of the checksum's digits in `attributes`, the JSON of the root's attributes.
 fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
     #[derive(Deserialize)]
     struct Outer<'a> {
@@ -317,11 +316,11 @@ fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
 }
 
 /// Verifies the checksum in `attributes`, a part of the root's document `text`. It covers the whole
-/// document with its own digits replaced by zeros. Gives whether there is one.
+/// document with its own digits replaced by zeros. Returns whether there is one.
 fn verify_checksum(text: &str, attributes: &str) -> Result<bool> {
     let Some(digits) = locate_checksum(attributes)? else {
         return match holds_checksum(text) {
-            // The checksum is there, but the names that lead to it are not what they were.
+            // The checksum exists, but the keys that lead to it were damaged.
             true => Err(Error::corrupt(
                 "the metadata's checksum is not where it belongs; restore the store from a copy",
             )),
@@ -343,7 +342,7 @@ fn verify_checksum(text: &str, attributes: &str) -> Result<bool> {
     )))
 }
 
-/// Whether a string of the form of a checksum stands anywhere in `text`.
+/// Whether `text` contains a string in the form of a checksum.
 fn holds_checksum(text: &str) -> bool {
     text.match_indices("\"crc32c:").any(|(start, prefix)| {
         let rest = &text.as_bytes()[start + prefix.len()..];
@@ -355,7 +354,7 @@ fn checksum_of(before: &str, after: &str) -> u32 {
     crc32c([before, ZEROS, after].concat().as_bytes())
 }
 
-/// Refuses newer versions, and takes away the checksum, which is of the file, not of the caller.
+/// Refuses newer versions, and removes the checksum, which belongs to the file.
 fn check_version(attributes: &mut Attributes) -> Result<()> {
     let Some(Value::Object(ambar)) = attributes.get_mut("ambar") else {
         return Ok(());
@@ -379,7 +378,7 @@ pub(crate) fn group_document(attributes: &Attributes) -> Value {
 /// The root's document: its attributes, with version and checksum, and the documents of all nodes.
 ///
 /// # Errors
-/// `Invalid` where the attribute `ambar` is no object.
+/// `Invalid` if the attribute `ambar` is not an object.
 pub(crate) fn root_document<'a>(
     attributes: &Attributes,
     nodes: impl Iterator<Item = (&'a str, &'a str)>,

@@ -1,15 +1,15 @@
-//! Which names nodes may have.
+//! The rules for names of nodes.
 
 use crate::container::broken_rule as broken_rule_of_keys;
 
-/// What a node's document adds to its name to make a key.
+/// The suffix that makes a node's name the key of its document.
 const DOCUMENT: &str = "/zarr.json";
 
-/// Longest name in bytes: that of a key, without what its document adds.
+/// Longest name in bytes: that of a key without the suffix.
 const MAX_NAME: usize = 4096 - DOCUMENT.len();
 
-/// What is wrong with the name `name` (`amr/density`) of a node below the root, as the end of a
-/// sentence; `None` where it is valid.
+/// The rule that the name `name` (such as `amr/density`) of a node below the root breaks, as the end of
+/// a sentence; `None` if the name is valid.
 pub(crate) fn broken_rule(name: &str) -> Option<&'static str> {
     // Opening checks every name, so nothing is copied.
     if let Some(rule) = broken_rule_of_keys(name) {

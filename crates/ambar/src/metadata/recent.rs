@@ -1,4 +1,4 @@
-//! Array metadata parsed lately, by text: the arrays of a table mostly share theirs to the letter.
+//! A cache of recently parsed array metadata, by text: the arrays of a table mostly have equal documents.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,10 +6,10 @@ use super::ArrayMetadata;
 use crate::error::Result;
 use crate::limits::Limits;
 
-/// Texts that are kept. Comparing with all of them takes far less time than parsing one.
+/// Number of cached texts. Comparing with all of them takes far less time than parsing one.
 const KEPT: usize = 8;
 
-/// The metadata parsed last, the latest at the end.
+/// The most recently parsed metadata, the latest at the end.
 #[derive(Default)]
 pub(crate) struct Recent(Mutex<Vec<(String, Arc<ArrayMetadata>)>>);
 
@@ -17,9 +17,9 @@ impl Recent {
     /// The metadata that `document` describes.
     ///
     /// # Errors
-    /// As [`ArrayMetadata::parse`]; what is wrong is not kept.
+    /// As [`ArrayMetadata::parse`]; invalid documents are not cached.
     pub(crate) fn parse(&self, document: &str, limits: &Limits) -> Result<Arc<ArrayMetadata>> {
-        // Never waits, and a poisoned lock is no reason to fail: parsing anew is always right.
+        // This never waits, and ignores a poisoned lock: parsing again is always correct.
         if let Ok(kept) = self.0.try_lock()
             && let Some((_, metadata)) = kept.iter().find(|(text, _)| text == document)
         {
