@@ -1,4 +1,4 @@
-//! The end of a step: all ranks seal, rank 0 commits, all learn what became of it.
+//! The end of a step: all ranks seal, rank 0 commits, and all ranks conclude.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::parallel;
 
 impl RankWriter {
-    /// Encodes what is left, brings all of this rank's data to the disk, and says what was written:
-    /// bytes for rank 0. A failure is in the bytes, too, so that nobody waits in vain.
+    /// Encodes the remaining chunks, makes this rank's data durable, and returns the index of what was
+    /// written, as bytes for rank 0. They report a failure too, so that no rank waits forever.
     ///
     /// # Errors
     /// `Invalid` where the bytes cannot be made.
@@ -67,8 +67,8 @@ impl RankWriter {
         self.file.finish()
     }
 
-    /// Commits what all ranks have sealed, by their bytes in the order of the ranks, or nothing where
-    /// one has failed: bytes for all ranks. Rank 0 does it.
+    /// Commits what all ranks have sealed, or nothing if one has failed. Rank 0 calls it with the bytes of
+    /// all ranks in their order; the result is for all ranks.
     ///
     /// # Errors
     /// `Invalid` on another rank, or where the bytes cannot be made.
@@ -127,11 +127,10 @@ impl RankWriter {
         self.extents.next_base(end)
     }
 
-    /// Learns from rank 0's bytes what became of the commit; rank 0 does so, too.
+    /// Reads the outcome of the commit from rank 0's bytes; every rank calls it.
     ///
     /// # Errors
-    /// What kept any rank from committing; this writer is then of no further use, and the last
-    /// commit stands.
+    /// The failure of any rank; this writer is then unusable, and the last commit remains.
     pub fn conclude(&mut self, outcome: &[u8]) -> Result<()> {
         let outcome: Result<Outcome> = message::decode(outcome, "outcome of a commit");
         let next = outcome.and_then(|outcome| match outcome.failure {
@@ -146,10 +145,10 @@ impl RankWriter {
         Ok(())
     }
 
-    /// Commits, where there is one rank.
+    /// Commits the store of a single rank.
     ///
     /// # Errors
-    /// As `conclude`; `Invalid` where there are several.
+    /// As `conclude`; `Invalid` for several ranks.
     pub fn commit_alone(&mut self) -> Result<()> {
         let index = self.seal()?;
         let outcome = self.commit(&[&index])?;

@@ -1,4 +1,4 @@
-//! Arrays that all ranks declare: how they are cut, and whose each shard is.
+//! Declares arrays on all ranks: chooses their chunks and shards, and the owner of each shard.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::metadata::{ArrayMetadata, IndexLocation};
 use crate::store::name_of;
 
-/// Decompositions whose owners are kept for the next array.
+/// Number of decompositions whose owners are cached.
 const KEPT_OWNERS: usize = 8;
 
 impl RankWriter {

@@ -1,13 +1,13 @@
-//! Who holds what: the blocks into which an array is cut among the ranks.
+//! The decomposition of an array into blocks of the ranks.
 
 use super::digest::digest;
 use crate::array::Region;
 use crate::error::{Error, Result};
 
-/// First bytes of a rank's blocks as bytes.
+/// The magic number of encoded blocks.
 const MAGIC: &[u8; 8] = b"ambarblk";
 
-/// Dimensions that an array may have.
+/// Largest number of dimensions.
 const MAX_DIMENSIONS: u64 = 64;
 
 /// The blocks of all ranks, for arrays of one shape. The same on every rank.
@@ -61,7 +61,7 @@ impl Decomposition {
         Ok(Self::new(&shape, all))
     }
 
-    /// All of an array, held by rank 0.
+    /// The decomposition that gives all of an array to rank 0.
     pub fn whole(shape: &[u64]) -> Self {
         Self::new(shape, vec![(0, Region::all(shape))])
     }

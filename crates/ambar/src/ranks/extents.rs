@@ -1,8 +1,8 @@
-//! Where in the file a rank may write: extents that are its own.
+//! Allocation of the file: the extents into which each rank may write.
 
 use crate::error::{Error, Result};
 
-/// How extents are given to the ranks.
+/// How extents are assigned to the ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// From one counter that all share: the file has hardly a gap, at the price of a fetch-and-add

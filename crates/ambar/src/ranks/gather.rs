@@ -1,5 +1,5 @@
-//! What ranks find out together: ranges, of which each tells those of its own values, and what rank 0
-//! writes of them once all have sealed.
+//! Collective definitions: ranges of values that all ranks report, strings, and groups. Rank 0 writes them
+//! after all ranks have sealed.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
 impl RankWriter {
-    /// Declares so many ranges: all ranks the same, in the same order. Rank 0 calls `finish` in the next
-    /// commit, with the union of what all have told.
+    /// Declares ranges of values; all ranks declare the same, in the same order. Rank 0 calls `finish` in the
+    /// next commit with the unions of the reported ranges.
     pub(crate) fn declare_ranges(&mut self, places: usize, finish: Finish) -> RangesId {
         self.gathered.push(GatheredRanges {
             places,
@@ -25,11 +25,11 @@ impl RankWriter {
         RangesId(self.gathered.len() - 1)
     }
 
-    /// Writes a text, an array of one value, in the next commit: all ranks call it with the same text, rank
-    /// 0 writes it.
+    /// Writes a string, as an array of one value, in the next commit. All ranks call it with the same
+    /// string, and rank 0 writes it.
     ///
     /// # Errors
-    /// What has failed before; nothing can be committed then.
+    /// The first failure of this writer, after which nothing can be committed.
     pub fn write_text(&mut self, path: &str, text: &str) -> Result<()> {
         self.check_usable()?;
         let properties = [("text".to_owned(), text.into())].into_iter().collect();
@@ -45,8 +45,8 @@ impl RankWriter {
         Ok(())
     }
 
-    /// Makes a group as [`RankWriter::group`], which all ranks describe alike: by its attributes, and by
-    /// `more`, which is not written.
+    /// Creates a group as [`RankWriter::group`], which must have the same attributes on all ranks, and the
+    /// same properties `more`, which are not written.
     ///
     /// # Errors
     /// As `group`.
@@ -65,7 +65,7 @@ impl RankWriter {
         self.group(path, attributes)
     }
 
-    /// Tells a range of values of this rank's, without NaN.
+    /// Reports a range of this rank's values, without NaN.
     pub(crate) fn tell_range(&mut self, ranges: RangesId, place: usize, range: [f64; 2]) {
         if let Some(gathered) = self.gathered.get_mut(ranges.0)
             && range[0] <= range[1]
@@ -75,7 +75,7 @@ impl RankWriter {
         }
     }
 
-    /// What this rank has told, for rank 0.
+    /// The ranges that this rank reports to rank 0.
     pub(super) fn told(&mut self) -> Vec<Vec<ReportedRange>> {
         let told = |gathered: &mut GatheredRanges| {
             let own = std::mem::take(&mut gathered.own).into_iter();

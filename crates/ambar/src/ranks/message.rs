@@ -1,4 +1,4 @@
-//! What ranks tell each other, as bytes.
+//! The messages between ranks, as bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::array::Region;
 use crate::container::{Share, SharedEntry};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What rank 0 tells those who are to write with it.
+/// The invitation that rank 0 sends to the other ranks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Invitation {
     /// The version of the library: all ranks must cut arrays alike.
@@ -38,25 +38,25 @@ pub(super) struct ReportedRange {
     pub bits: [u64; 2],
 }
 
-/// What a rank sends to rank 0: what it has written, or why it could not.
+/// The index that a rank sends to rank 0: its entries, or its failure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Index {
     pub failure: Option<Failure>,
     pub entries: Vec<SharedEntry>,
-    /// Number of values that it wrote, of each array.
+    /// Number of values that the rank wrote, for each array.
     pub written: Vec<u64>,
     /// Ranges of its values, by declaration.
     pub ranges: Vec<Vec<ReportedRange>>,
 }
 
-/// What rank 0 tells all: from where on the file is free, or why nothing was committed.
+/// The outcome that rank 0 sends to all ranks: the first free byte of the file, or a failure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub failure: Option<Failure>,
     pub next: u64,
 }
 
-/// An error that crosses ranks.
+/// An error that is sent to other ranks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     kind: u8,

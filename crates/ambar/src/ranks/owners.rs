@@ -1,4 +1,4 @@
-//! Which rank encodes a shard that no rank holds whole: the one that holds most of it.
+//! The owner of a shard that several ranks hold in parts: the rank that holds most of it encodes it.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ impl Owners {
                 Ok(())
             })?;
         }
-        // Of equals the first: all ranks must come to the same.
+        // The first of equals, so that all ranks choose the same.
         let most = |holders: Vec<(u32, u64)>| {
             let largest = holders
                 .into_iter()
@@ -53,7 +53,7 @@ impl Owners {
         ))
     }
 
-    /// The owner of a shard; rank 0 where nobody holds any of it.
+    /// The owner of a shard; rank 0 if no rank holds any of it.
     pub fn of(&self, shard: &[u64]) -> u32 {
         self.0.get(shard).copied().unwrap_or(0)
     }

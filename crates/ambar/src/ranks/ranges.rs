@@ -6,10 +6,10 @@ use super::message::ReportedRange;
 use crate::error::Result;
 use crate::store::StoreWriter;
 
-/// Writes what becomes of ranges: by place, `[inf, -inf]` where no rank has told any.
+/// Writes the unions of the reported ranges, by index; `[inf, -inf]` if no rank reported one.
 pub(crate) type Finish = Box<dyn FnOnce(&mut StoreWriter, &[[f64; 2]]) -> Result<()> + Send>;
 
-/// Ranges that were declared since the last commit.
+/// Identifies ranges that were declared since the last commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RangesId(pub usize);
 
@@ -30,7 +30,7 @@ pub(super) fn union(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
 }
 
 impl GatheredRanges {
-    /// Has the ranges written: `told` by each rank.
+    /// Writes the ranges that the ranks `told`.
     pub fn finish<'a>(
         self,
         store: &mut StoreWriter,

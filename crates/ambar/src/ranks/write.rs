@@ -1,4 +1,4 @@
-//! A rank's values on their way: whole shards into the file, pieces of others to their owners.
+//! Writes the values of a rank: whole shards to the file, pieces of other shards to their owners.
 
 use std::borrow::Cow;
 

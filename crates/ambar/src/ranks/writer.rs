@@ -1,4 +1,4 @@
-//! One rank's end of a store that many write: how ranks come together.
+//! The writer of one rank, and how ranks join.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Opening a store and finding its nodes.
+//! Opens stores and finds their nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, Hierarchy, Recent};
 
-/// Stored bytes that are read ahead at most.
+/// Largest number of stored bytes that are read ahead.
 const MOST_AHEAD: u64 = 64 << 20;
 
 /// A group: its path and attributes.
@@ -70,7 +70,7 @@ impl Store {
         Self::from_container(container::open_bytes(bytes, location)?, Limits::default())
     }
 
-    /// Opens the store in `container`, which may take no more memory than `limits` allow.
+    /// Opens the store in `container`; reading it uses no more memory than `limits` allow.
     ///
     /// # Errors
     /// As `open`, and `Limit`.
@@ -85,13 +85,13 @@ impl Store {
         })))
     }
 
-    /// Where the store is, for messages.
+    /// The location of the store, for messages.
     pub fn location(&self) -> &str {
         self.0.container.location()
     }
 
-    /// Paths of all nodes but the root (`/amr`, `/amr/density`) with what they are, in the order of
-    /// the file: in stores of this library parents first, then as they were written.
+    /// Paths and kinds of all nodes except the root (such as `/amr`, `/amr/density`), in the order of the
+    /// file: in stores of this library parents come first, then the order of writing.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -99,7 +99,7 @@ impl Store {
         self.with_kinds(self.0.hierarchy.names())
     }
 
-    /// What the node at `path` is; `None` where there is none.
+    /// The kind of the node at `path`; `None` if it does not exist.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -110,8 +110,7 @@ impl Store {
             .map_err(|error| self.place(error))
     }
 
-    /// Paths of the nodes right below the group at `path`, with what they are; none where there is
-    /// no such group.
+    /// Paths and kinds of the children of the group at `path`; empty if the group does not exist.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -135,7 +134,7 @@ impl Store {
     /// The group at `path` (`/` or empty: the root).
     ///
     /// # Errors
-    /// `NotFound`, `Invalid` where it is an array, `Corrupt`.
+    /// `NotFound`, `Invalid` if it is an array, `Corrupt`.
     pub fn group(&self, path: &str) -> Result<Group> {
         let name = name_of(path);
         let attributes = self
@@ -152,10 +151,10 @@ impl Store {
         }
     }
 
-    /// The array at `path`. Its metadata is parsed now, none of its values is read.
+    /// The array at `path`. Parses its metadata, and reads no values.
     ///
     /// # Errors
-    /// `NotFound`, `Invalid` where it is a group, `Unsupported`, `Corrupt`, `Limit`.
+    /// `NotFound`, `Invalid` if it is a group, `Unsupported`, `Corrupt`, `Limit`.
     pub fn array(&self, path: &str) -> Result<Array> {
         let name = name_of(path);
         match self.kind(name)? {
@@ -183,9 +182,9 @@ impl Store {
         ))
     }
 
-    /// Reads what is stored of the arrays at `paths`, all of it, with as few reads as makes sense, and
-    /// keeps it for the reads that follow until the result is dropped. For small arrays that lie
-    /// close to each other: those that take more than 64 MiB together are left to be read one by one.
+    /// Reads the stored bytes of the arrays at `paths` with few requests, and caches them for later reads
+    /// until the result is dropped. Meant for small arrays that are close to each other: arrays that take
+    /// more than 64 MiB together are not read ahead.
     ///
     /// # Errors
     /// As [`Store::array`]; `Io`.
@@ -215,7 +214,7 @@ impl Store {
         document.ok_or_else(|| self.missing("array", name))
     }
 
-    /// Bytes in all, live and dead.
+    /// The size of the store: all, live and dead bytes.
     ///
     /// # Errors
     /// `Io`.
@@ -223,12 +222,12 @@ impl Store {
         self.0.container.usage()
     }
 
-    /// Which commit this is; `None` where another program made the store.
+    /// The identity of this commit; `None` if another program wrote the store.
     pub fn commit_id(&self) -> Option<CommitId> {
         self.0.container.commit_id()
     }
 
-    /// What reading the store may take of memory.
+    /// The limits of memory for reading the store.
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
     }
@@ -245,7 +244,7 @@ impl Store {
         error.in_file(self.location())
     }
 
-    /// An error that names what is there instead.
+    /// An error that names the existing nodes.
     fn missing(&self, what: &str, name: &str) -> Error {
         let parent = name.rsplit_once('/').map_or("", |(parent, _)| parent);
         let siblings = self.0.hierarchy.children(parent);

@@ -1,4 +1,4 @@
-//! Changing arrays in part: declared first and written region by region, or growing at their end.
+//! Updates arrays in part: writes declared arrays region by region, and extends arrays.
 
 use serde_json::{Value, json};
 
@@ -14,13 +14,13 @@ use crate::limits::Limits;
 use crate::metadata::ArrayMetadata;
 
 impl StoreWriter {
-    /// Makes an array that has its fill value everywhere, to be written with
-    /// [`StoreWriter::write_region`]; one that exists is replaced.
+    /// Creates an array of fill values, to be written with [`StoreWriter::write_region`]. An existing array
+    /// is replaced.
     ///
-    /// Its codecs are chosen with the first region that is written before the next commit.
+    /// The first region that is written before the next commit decides its codecs.
     ///
     /// # Errors
-    /// `Invalid` where the spec contradicts itself, or the path is a group or runs through an array.
+    /// `Invalid` if the spec contradicts itself, or the path is a group or passes through an array.
     pub fn declare(&mut self, path: &str, spec: &ArraySpec) -> Result<()> {
         self.container.check()?;
         let name = name_of(path);
@@ -36,7 +36,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Makes an array that has its fill value everywhere, whose codecs are known.
+    /// Creates an array of fill values with known codecs.
     pub(crate) fn declare_as(&mut self, name: &str, metadata: &ArrayMetadata) -> Result<()> {
         self.check_place(name, NodeKind::Array)?;
         let document = metadata.to_json().map_err(|error| error.at_node(name))?;
@@ -52,12 +52,12 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// What other processes need to write entries of declared arrays, too.
+    /// What other processes need to know to write entries of declared arrays.
     pub(crate) fn share(&mut self) -> Result<Share> {
         self.container.share()
     }
 
-    /// Notes in the attributes of an array that a commit leaves so many of its values unwritten.
+    /// Records the number of unwritten values in the attributes of an array.
     pub(crate) fn note_unwritten(&mut self, name: &str, values: u64) -> Result<()> {
         let mut attributes = self.array_metadata(name)?.attributes;
         let own = attributes.entry("ambar").or_insert_with(|| json!({}));
@@ -69,7 +69,7 @@ impl StoreWriter {
         self.set_attributes(name, attributes)
     }
 
-    /// Takes entries that others have written over, to be visible from the next commit on.
+    /// Adopts entries that other processes have written; the next commit makes them visible.
     pub(crate) fn adopt(&mut self, entries: Vec<SharedEntry>) -> Result<()> {
         let keys: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
         self.container.adopt(entries)?;
@@ -77,14 +77,14 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Writes a region of an array, `data` in C order. Chunks that it holds in part are read,
-    /// merged and written again, and so are shards: the more of them a region holds whole, the better.
+    /// Writes a region of an array, `data` in C order. Chunks and shards that it covers in part are read,
+    /// merged and written again, so regions should cover whole ones.
     /// In an array with an error bound, merged chunks are stored without loss, so that no value is
     /// moved twice.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` where the region does not lie in the array, or data do not fit; `Corrupt`
-    /// where what is merged is damaged; `Io`.
+    /// `NotFound`; `Invalid` if the region is outside of the array, or the data do not fit; `Corrupt` if the
+    /// merged chunks are damaged; `Io`.
     pub fn write_region(&mut self, path: &str, region: &Region, data: ArrayData<'_>) -> Result<()> {
         self.container.check()?;
         let name = name_of(path);
@@ -99,11 +99,11 @@ impl StoreWriter {
         self.update(name, metadata, region.clone(), data)
     }
 
-    /// Writes `rows` more rows behind the last of an array, along its first dimension.
+    /// Appends `rows` rows to an array, along its first dimension.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for a single value, or where data do not fit; `Corrupt` where the last
-    /// chunk is damaged; `Io`.
+    /// `NotFound`; `Invalid` for a single value, or if the data do not fit; `Corrupt` if the last chunk is
+    /// damaged; `Io`.
     pub fn append_rows(&mut self, path: &str, rows: u64, data: ArrayData<'_>) -> Result<()> {
         self.container.check()?;
         let name = name_of(path);
@@ -130,10 +130,10 @@ impl StoreWriter {
         data: ArrayData<'_>,
     ) -> Result<()> {
         let spec = self.nodes.get(name).and_then(|node| node.spec.clone());
-        // Of a region without values nothing can be learnt.
+        // A region without values cannot decide the codecs.
         let spec = spec.filter(|_| !region.shape.contains(&0));
         let prepared = Prepared::region(name, metadata, spec.as_ref(), region, data)?;
-        // Should this fail, some chunks may be new and others not.
+        // If this fails, some chunks may be new and others old.
         self.failed = true;
         let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
         for written in written {
@@ -148,7 +148,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Writes the entries of declared arrays that no region has touched, as arrays are complete.
+    /// Writes the entries of declared arrays that no region has touched, so that arrays are complete.
     pub(super) fn fill_sparse(&mut self) -> Result<()> {
         let sparse = self.nodes.iter().filter(|(_, node)| node.sparse);
         let names: Vec<String> = sparse.map(|(name, _)| name.clone()).collect();

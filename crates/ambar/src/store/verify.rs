@@ -1,4 +1,4 @@
-//! Verifying a store: every checksum there is.
+//! Verifies all checksums of a store.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,7 +8,7 @@ use super::{NodeKind, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
 
-/// What [`Store::verify`] found.
+/// The result of [`Store::verify`].
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Bytes of entries that were read and checked.
@@ -17,11 +17,11 @@ pub struct Report {
     pub entries: u64,
     /// Chunks whose own checksum was checked.
     pub chunks: u64,
-    /// What is damaged, one sentence each; empty for a sound store.
+    /// The damage found, one sentence each; empty for an intact store.
     pub damage: Vec<String>,
 }
 
-/// Counts bytes for the caller, and learns from it whether to go on.
+/// Reports progress to the caller, who may cancel.
 struct Progress<'a> {
     done: AtomicU64,
     total: u64,
@@ -46,14 +46,12 @@ impl Progress<'_> {
 }
 
 impl Store {
-    /// Checks every checksum of the store, on the threads of the current pool, and gives what was
-    /// found: of the container's records, of each entry as a whole, of each shard's index and of each chunk. Nothing is
-    /// decoded. `progress` is called with (bytes checked, bytes in all), from any thread, and ends
-    /// the work by returning `false`.
+    /// Verifies every checksum of the store on the threads of the current pool: of the container's records,
+    /// of each entry, of each shard's index and of each chunk. Nothing is decoded. `progress` is called
+    /// with (bytes checked, bytes in total) from any thread, and cancels by returning `false`.
     ///
     /// # Errors
-    /// `Io`, and `Invalid` where `progress` ended the work; damage is not an error here but in the
-    /// report.
+    /// `Io`, and `Invalid` if `progress` cancelled. Damage is reported, and is not an error.
     pub fn verify(&self, progress: &(dyn Fn(u64, u64) -> bool + Sync)) -> Result<Report> {
         let keys = self.container().keys()?;
         let (mut bytes, mut in_one_file) = (0u64, 0u64);
@@ -66,7 +64,7 @@ impl Store {
             in_one_file = in_one_file.saturating_add(if is_in_one_file { entry.len() } else { 0 });
         }
         let damage = Mutex::new(Vec::new());
-        // Io ends the work; whatever else is wrong with the file is noted, and the rest checked.
+        // An Io error ends the check; other errors are reported, and the check continues.
         let note = |result: Result<()>| match result {
             Err(error) if error.kind() == ErrorKind::Io => Err(error),
             Err(error) => {
@@ -90,7 +88,7 @@ impl Store {
             _ => self.container().usage()?.total,
         };
         if in_one_file > total {
-            // Entries that share bytes can be any number of times as long as the file.
+            // Entries of a hostile file can share bytes, and exceed its length together.
             note(Err(Error::corrupt(format!(
                 "the entries have {bytes} bytes, but the file only {total}: some of them share bytes, so that \
                  none is verified; restore the store from a copy"

@@ -1,4 +1,4 @@
-//! Writing a store: arrays go to the container at once, metadata with the commit.
+//! Writes stores: arrays go to the container immediately, metadata with the commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{Attributes, broken_rule_of_names, group_document, root_document};
 
-/// A store open for writing. What is written becomes visible with [`StoreWriter::commit`].
+/// A store open for writing. Changes become visible with [`StoreWriter::commit`].
 pub struct StoreWriter {
     pub(super) container: Box<dyn ContainerWriter>,
     root: Attributes,
     pub(super) nodes: HashMap<String, Node>,
     /// Keys of all chunks and documents, so that those of replaced nodes can be removed.
     pub(super) keys: BTreeSet<String>,
-    /// Nodes made so far; gives them their order in the file.
+    /// Number of nodes created so far, which is their order in the file.
     made: u64,
-    /// Whether an array was written in part, so that nothing may be committed any more.
+    /// Whether writing an array failed half-way, so that nothing can be committed.
     pub(super) failed: bool,
     pub(super) observer: Option<Arc<Observer>>,
 }
@@ -33,9 +33,9 @@ pub(super) struct Node {
     pub(super) kind: NodeKind,
     pub(super) document: String,
     pub(super) changed: bool,
-    /// What a declared array is to be, as long as none of its values is written.
+    /// The spec of a declared array until its first values are written.
     pub(super) spec: Option<ArraySpec>,
-    /// Whether chunks of the array may be missing, which the next commit makes.
+    /// Whether chunks of the array may be missing, which the next commit writes.
     pub(super) sparse: bool,
 }
 
@@ -54,7 +54,7 @@ impl StoreWriter {
     /// Creates a store at `path`; it appears there with the first commit.
     ///
     /// # Errors
-    /// `Busy` where it exists and is not to be overwritten, or another writer creates it; `Io`.
+    /// `Busy` if it exists and must not be overwritten, or another writer creates it; `Io`.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Self> {
         Ok(Self {
             container: container::create(path, options)?,
@@ -70,8 +70,8 @@ impl StoreWriter {
     /// Opens the store at `path` to add to it.
     ///
     /// # Errors
-    /// `NotFound`, `Busy` where another writer has it, `Corrupt`, `Io`; `Unsupported` where another
-    /// program made it.
+    /// `NotFound`, `Busy` if another writer has it open, `Corrupt`, `Io`; `Unsupported` if another program
+    /// wrote it.
     pub fn append(path: &Path, durability: Durability) -> Result<Self> {
         let container = container::append(path, durability)?;
         let reader = container.reader()?;
@@ -111,18 +111,17 @@ impl StoreWriter {
         })
     }
 
-    /// Has `observer` called with the raw bytes of each chunk once it is encoded, from any thread;
-    /// an error it returns ends the write with it, and nothing can be committed any more. `None`:
-    /// nobody is called.
+    /// Sets the observer, which is called with the raw bytes of each encoded chunk, from any thread. Its
+    /// error ends the write, and nothing can be committed afterwards. `None` removes the observer.
     pub fn observe(&mut self, observer: Option<Arc<Observer>>) {
         self.observer = observer;
     }
 
-    /// Makes a group with these attributes, and the groups above it where there are none; the
-    /// attributes of a group that exists are replaced. `/` is the root.
+    /// Creates a group with these attributes, and its missing parents; replaces the attributes of an
+    /// existing group. `/` is the root.
     ///
     /// # Errors
-    /// `Invalid` for a path that is not allowed, that is an array, or runs through one.
+    /// `Invalid` if the path is not valid, is an array, or passes through one.
     pub fn group(&mut self, path: &str, attributes: Attributes) -> Result<()> {
         self.container.check()?;
         let name = name_of(path);
@@ -140,10 +139,10 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// The attributes of a node as they stand now; `None` where there is no such node.
+    /// The current attributes of a node; `None` if it does not exist.
     ///
     /// # Errors
-    /// `Corrupt` where the node's metadata makes no sense.
+    /// `Corrupt` if the node's metadata is invalid.
     pub fn attributes(&self, path: &str) -> Result<Option<Attributes>> {
         let name = name_of(path);
         if name.is_empty() {
@@ -180,17 +179,16 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Writes an array, and the groups above it where there are none; an array that exists is
-    /// replaced. Chunks are encoded on the threads of the current pool.
+    /// Writes an array, and creates its missing parents; an existing array is replaced. Chunks are encoded
+    /// on the threads of the current pool.
     ///
     /// # Errors
-    /// `Invalid` where data and spec do not fit, or the path is a group or runs through an array;
-    /// `Io`.
+    /// `Invalid` if data and spec do not fit, or the path is a group or passes through an array; `Io`.
     pub fn write_array(&mut self, path: &str, spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
         self.write_arrays(&[(path, spec, data)])
     }
 
-    /// Writes several arrays at once: many small ones are encoded in parallel too.
+    /// Writes several arrays, which are encoded in parallel: faster than one by one for small arrays.
     ///
     /// # Errors
     /// As `write_array`, and `Invalid` for two of the same path.
@@ -209,7 +207,7 @@ impl StoreWriter {
             }
         }
         let prepared = Prepared::new(&arrays)?;
-        // Should this fail, chunks of old and new arrays may lie side by side under one name.
+        // If this fails, chunks of old and new arrays may have mixed under one name.
         self.failed = true;
         let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
         for (written, (name, _, _)) in written.iter().zip(&arrays) {
@@ -226,7 +224,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Removes a node and all below it.
+    /// Removes a node and its descendants.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` for the root.
@@ -250,11 +248,11 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Makes everything written so far visible, at once and durably.
+    /// Makes all changes visible, atomically and durably.
     ///
     /// # Errors
-    /// `Io`, and `Invalid` where writing an array has failed half-way; the writer is then of no
-    /// further use and the last commit stands.
+    /// `Io`, and `Invalid` if writing an array has failed half-way; the writer is then unusable, and the
+    /// last commit remains.
     pub fn commit(&mut self) -> Result<()> {
         self.container.check()?;
         if self.failed {
@@ -275,20 +273,20 @@ impl StoreWriter {
             .iter()
             .map(|(name, node)| (name.as_str(), node.document.as_str()));
         let root = root_document(&self.root, documents)?;
-        // Last, so that it stands in front of the directory and both are read at once.
+        // Last, so that it precedes the directory and one read gets both.
         self.container.put("zarr.json", &[root.as_bytes()])?;
         self.container.commit()
     }
 
-    /// The last commit, to be read.
+    /// Opens the last commit for reading.
     ///
     /// # Errors
-    /// `Invalid` where nothing has been committed yet; else as [`Store::open`].
+    /// `Invalid` if nothing has been committed yet; otherwise as [`Store::open`].
     pub fn last_commit(&self) -> Result<Store> {
         Store::from_container(self.container.reader()?, Limits::default())
     }
 
-    /// Checks that a node of `kind` may stand at `name`.
+    /// Checks that a node of `kind` may have the name `name`.
     pub(super) fn check_place(&self, name: &str, kind: NodeKind) -> Result<()> {
         if let Some(rule) = broken_rule_of_names(name) {
             return Err(Error::invalid(format!(
@@ -312,7 +310,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Makes the groups above `name` that are not there.
+    /// Creates the missing parents of `name`.
     pub(super) fn make_parents(&mut self, name: &str) {
         for parent in parents(name) {
             if !self.nodes.contains_key(parent) {
@@ -338,7 +336,7 @@ impl StoreWriter {
         );
     }
 
-    /// Keys of the node `name` and all nodes below it.
+    /// Keys of the node `name` and its descendants.
     pub(super) fn keys_below(&self, name: &str) -> Vec<String> {
         let prefix = format!("{name}/");
         let from = self.keys.range(prefix.clone()..);
@@ -354,12 +352,12 @@ fn parsed(name: &str, document: &str) -> Result<Value> {
         .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))
 }
 
-/// Names of the groups above `name`, the topmost first.
+/// Names of the ancestors of `name`, the topmost first.
 fn parents(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('/').map(|(end, _)| &name[..end])
 }
 
-/// Whether the node `name` lies below `other`.
+/// Whether the node `name` is a descendant of `other`.
 fn is_below(name: &str, other: &str) -> bool {
     name.strip_prefix(other)
         .is_some_and(|rest| rest.starts_with('/'))
