@@ -5,6 +5,7 @@ use super::lanes::{self, GROUP};
 use super::word::Word;
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Result};
+use crate::simd::dispatch::vectorised;
 
 /// Words of a block.
 pub(super) const BLOCK: usize = 1024;
@@ -14,24 +15,28 @@ fn groups(count: usize) -> usize {
     count.div_ceil(GROUP)
 }
 
-/// A word, and what takes its place: words in the middle of all, so that differences are small of both signs.
-pub(super) fn middle<W: Word>(words: &[W]) -> W {
-    let first = words.first().map_or(W::default(), |word| word.ordered());
-    let (mut least, mut most) = (first, first);
-    for word in words {
-        let word = word.ordered();
-        least = if word < least { word } else { least };
-        most = if word > most { word } else { most };
+vectorised! {
+    /// A word, and what takes its place: words in the middle of all, so that differences are small of both signs.
+    pub(super) fn middle [W: Word] of [W] (words: &[W]) -> W {
+        let first = words.first().map_or(W::default(), |word| word.ordered());
+        let (mut least, mut most) = (first, first);
+        for word in words {
+            let word = word.ordered();
+            least = if word < least { word } else { least };
+            most = if word > most { word } else { most };
+        }
+        least.plus(most.minus(least).half()).ordered()
     }
-    least.plus(most.minus(least).half()).ordered()
 }
 
-/// The bits of the widest of folded words.
-pub(super) fn width<W: Word>(folded: &[W]) -> u32 {
-    folded
-        .iter()
-        .fold(W::default(), |all, word| all.or(*word))
-        .width()
+vectorised! {
+    /// The bits of the widest of folded words.
+    pub(super) fn width [W: Word] of [W] (folded: &[W]) -> u32 {
+        folded
+            .iter()
+            .fold(W::default(), |all, word| all.or(*word))
+            .width()
+    }
 }
 
 /// Buffers for a block.
@@ -68,73 +73,77 @@ impl<W: Word> Default for Buffers<W> {
     }
 }
 
-/// Appends the first `count` words of the buffers, 1 at least, which are lost; `order` is below `count`.
-pub(super) fn write<W: Word>(
-    buffers: &mut Buffers<W>,
-    count: usize,
-    order: usize,
-    out: &mut Vec<u8>,
-) {
-    let Buffers {
-        words,
-        other,
-        halves,
-    } = buffers;
-    let mut heads = [W::default(); differences::ORDERS];
-    if order == 0 {
-        heads[0] = middle(&words[..count]);
-        for word in &mut words[..count] {
-            *word = word.minus(heads[0]);
+vectorised! {
+    /// Appends the first `count` words of the buffers, 1 at least, which are lost; `order` is below `count`.
+    pub(super) fn write [W: Word] of [W] (
+        buffers: &mut Buffers<W>,
+        count: usize,
+        order: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let Buffers {
+            words,
+            other,
+            halves,
+        } = buffers;
+        let mut heads = [W::default(); differences::ORDERS];
+        if order == 0 {
+            heads[0] = middle(&words[..count]);
+            for word in &mut words[..count] {
+                *word = word.minus(heads[0]);
+            }
+        } else {
+            differences::take(&mut words[..count], &mut other[..count], order);
+            heads[..order].copy_from_slice(&words[..order]);
+            words[..order].fill(W::default());
         }
-    } else {
-        differences::take(&mut words[..count], &mut other[..count], order);
-        heads[..order].copy_from_slice(&words[..order]);
-        words[..order].fill(W::default());
-    }
-    // The last group is filled up with zeros.
-    words[count..groups(count) * GROUP].fill(W::default());
-    let mut widths = [0; BLOCK / GROUP];
-    for (width_of, group) in widths.iter_mut().zip(words.chunks_exact_mut(GROUP)) {
-        for word in group.iter_mut() {
-            *word = word.folded();
+        // The last group is filled up with zeros.
+        words[count..groups(count) * GROUP].fill(W::default());
+        let mut widths = [0; BLOCK / GROUP];
+        for (width_of, group) in widths.iter_mut().zip(words.chunks_exact_mut(GROUP)) {
+            for word in group.iter_mut() {
+                *word = word.folded();
+            }
+            *width_of = width(group);
         }
-        *width_of = width(group);
-    }
-    let widths = &widths[..groups(count)];
-    out.extend(widths.iter().map(|width| *width as u8));
-    for head in &heads[..order.max(1)] {
-        write_head(*head, out);
-    }
-    for (number, (width, group)) in widths.iter().zip(words.chunks_exact(GROUP)).enumerate() {
-        let count = (count - number * GROUP).min(GROUP);
-        write_group(group, count, *width, halves, out);
+        let widths = &widths[..groups(count)];
+        out.extend(widths.iter().map(|width| *width as u8));
+        for head in &heads[..order.max(1)] {
+            write_head(*head, out);
+        }
+        for (number, (width, group)) in widths.iter().zip(words.chunks_exact(GROUP)).enumerate() {
+            let count = (count - number * GROUP).min(GROUP);
+            write_group(group, count, *width, halves, out);
+        }
     }
 }
 
-/// Appends a group, of which the first `count` words are not padding.
-fn write_group<W: Word>(
-    group: &[W],
-    count: usize,
-    width: u32,
-    halves: &mut Halves,
-    out: &mut Vec<u8>,
-) {
-    let Halves { low, high, packed } = halves;
-    let mut write = |half: &[u32; GROUP], width: u32| {
-        lanes::pack(half, width, packed);
-        out.extend_from_slice(&packed[..lanes::bytes(count, width)]);
-    };
-    if width > 0 {
-        for (low, word) in low.iter_mut().zip(group) {
-            *low = word.low();
+vectorised! {
+    /// Appends a group, of which the first `count` words are not padding.
+    fn write_group [W: Word] of [W] (
+        group: &[W],
+        count: usize,
+        width: u32,
+        halves: &mut Halves,
+        out: &mut Vec<u8>,
+    ) {
+        let Halves { low, high, packed } = halves;
+        let mut write = |half: &[u32; GROUP], width: u32| {
+            lanes::pack(half, width, packed);
+            out.extend_from_slice(&packed[..lanes::bytes(count, width)]);
+        };
+        if width > 0 {
+            for (low, word) in low.iter_mut().zip(group) {
+                *low = word.low();
+            }
+            write(low, width.min(32));
         }
-        write(low, width.min(32));
-    }
-    if width > 32 {
-        for (high, word) in high.iter_mut().zip(group) {
-            *high = word.high();
+        if width > 32 {
+            for (high, word) in high.iter_mut().zip(group) {
+                *high = word.high();
+            }
+            write(high, width - 32);
         }
-        write(high, width - 32);
     }
 }
 
@@ -186,33 +195,35 @@ pub(super) fn read<W: Word>(
     Ok(())
 }
 
-fn read_group<W: Word>(
-    cursor: &mut Cursor<'_>,
-    width: u32,
-    group: &mut [W],
-    halves: &mut Halves,
-) -> Result<()> {
-    if width > W::BITS {
-        return Err(Corrupt("numbers have more bits than there are"));
-    }
-    let Halves { low, high, packed } = halves;
-    match width {
-        0 => group.fill(W::default()),
-        1..=32 => {
-            read_half(cursor, width, group.len(), low, packed)?;
-            for (word, low) in group.iter_mut().zip(low) {
-                *word = W::join(*low, 0).unfolded();
+vectorised! {
+    fn read_group [W: Word] of [W] (
+        cursor: &mut Cursor<'_>,
+        width: u32,
+        group: &mut [W],
+        halves: &mut Halves,
+    ) -> Result<()> {
+        if width > W::BITS {
+            return Err(Corrupt("numbers have more bits than there are"));
+        }
+        let Halves { low, high, packed } = halves;
+        match width {
+            0 => group.fill(W::default()),
+            1..=32 => {
+                read_half(cursor, width, group.len(), low, packed)?;
+                for (word, low) in group.iter_mut().zip(low) {
+                    *word = W::join(*low, 0).unfolded();
+                }
+            }
+            _ => {
+                read_half(cursor, 32, group.len(), low, packed)?;
+                read_half(cursor, width - 32, group.len(), high, packed)?;
+                for ((word, low), high) in group.iter_mut().zip(low).zip(high) {
+                    *word = W::join(*low, *high).unfolded();
+                }
             }
         }
-        _ => {
-            read_half(cursor, 32, group.len(), low, packed)?;
-            read_half(cursor, width - 32, group.len(), high, packed)?;
-            for ((word, low), high) in group.iter_mut().zip(low).zip(high) {
-                *word = W::join(*low, *high).unfolded();
-            }
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn read_half(

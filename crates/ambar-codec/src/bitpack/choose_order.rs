@@ -7,6 +7,7 @@ use super::differences::{self, ORDERS};
 use super::distances;
 use super::lanes::GROUP;
 use super::word::Word;
+use crate::simd::dispatch::vectorised;
 
 /// Blocks that are tried.
 const SAMPLES: usize = 4;
@@ -52,30 +53,32 @@ pub(super) fn samples(count: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What the first `count` words of the buffers take, which are lost.
-pub(super) fn costs<W: Word>(buffers: &mut Buffers<W>, count: usize) -> Costs {
-    let Buffers { words, other, .. } = buffers;
-    let mut costs = Costs([f64::INFINITY; ORDERS + 1]);
-    let base = block::middle(&words[..count]);
-    for word in &mut words[..count] {
-        *word = word.minus(base);
-    }
-    for order in 0..=ORDERS.min(count - 1) {
-        if order > 0 {
-            differences::take(&mut words[..count], &mut other[..count], 1);
+vectorised! {
+    /// What the first `count` words of the buffers take, which are lost.
+    pub(super) fn costs [W: Word] of [W] (buffers: &mut Buffers<W>, count: usize) -> Costs {
+        let Buffers { words, other, .. } = buffers;
+        let mut costs = Costs([f64::INFINITY; ORDERS + 1]);
+        let base = block::middle(&words[..count]);
+        for word in &mut words[..count] {
+            *word = word.minus(base);
         }
-        let (mut bits, mut first) = ((16 * order) as f64, order);
-        for group in 1..=count.div_ceil(GROUP) {
-            let end = (group * GROUP).min(count);
-            let all = words[first.min(end)..end]
-                .iter()
-                .fold(W::default(), |all, word| all.or(word.folded()));
-            bits += 8.0 + (GROUP as u32 * all.width()) as f64;
-            first = end;
+        for order in 0..=ORDERS.min(count - 1) {
+            if order > 0 {
+                differences::take(&mut words[..count], &mut other[..count], 1);
+            }
+            let (mut bits, mut first) = ((16 * order) as f64, order);
+            for group in 1..=count.div_ceil(GROUP) {
+                let end = (group * GROUP).min(count);
+                let all = words[first.min(end)..end]
+                    .iter()
+                    .fold(W::default(), |all, word| all.or(word.folded()));
+                bits += 8.0 + (GROUP as u32 * all.width()) as f64;
+                first = end;
+            }
+            costs.0[order] = bits;
         }
-        costs.0[order] = bits;
+        costs
     }
-    costs
 }
 
 /// The dimensions along which differences are taken of the words of an array, and the order of those along

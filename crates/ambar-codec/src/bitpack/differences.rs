@@ -1,6 +1,7 @@
 //! Differences of words, taken several times over, and the sums that undo them.
 
 use super::word::Word;
+use crate::simd::dispatch::vectorised;
 
 /// Differences are taken at most so often.
 pub(super) const ORDERS: usize = 8;
@@ -18,45 +19,50 @@ pub(super) fn take<W: Word>(words: &mut [W], other: &mut [W], order: usize) {
     }
 }
 
-/// The differences of words that lie behind each other.
-#[inline]
-fn once<W: Word>(from: &[W], to: &mut [W]) {
-    let Some(first) = from.first() else {
-        return;
-    };
-    to[0] = *first;
-    let later = from[1..].iter().zip(&mut to[1..]);
-    for ((later, to), earlier) in later.zip(from) {
-        *to = later.minus(*earlier);
-    }
-}
-
-/// Takes what lies `apart` words before from each word, in parts of `length` words, where there is
-/// something before it.
-pub(super) fn take_apart<W: Word>(words: &mut [W], length: usize, apart: usize) {
-    for part in words.chunks_exact_mut(length) {
-        let mut first = length - apart;
-        // From the last row to the first: what is taken is as it was.
-        while first > 0 {
-            let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
-            for (word, before) in row.iter_mut().zip(before) {
-                *word = word.minus(*before);
-            }
-            first -= apart;
+vectorised! {
+    /// The differences of words that lie behind each other.
+    fn once [W: Word] of [W] (from: &[W], to: &mut [W]) {
+        let Some(first) = from.first() else {
+            return;
+        };
+        to[0] = *first;
+        let later = from[1..].iter().zip(&mut to[1..]);
+        for ((later, to), earlier) in later.zip(from) {
+            *to = later.minus(*earlier);
         }
     }
 }
 
-/// Undoes [`take_apart`].
-pub(super) fn add_apart<W: Word>(words: &mut [W], length: usize, apart: usize) {
-    for part in words.chunks_exact_mut(length) {
-        let mut first = apart;
-        while first < length {
-            let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
-            for (word, before) in row.iter_mut().zip(before) {
-                *word = word.plus(*before);
+vectorised! {
+    /// Takes what lies `apart` words before from each word, in parts of `length` words, where there is
+    /// something before it.
+    pub(super) fn take_apart [W: Word] of [W] (words: &mut [W], length: usize, apart: usize) {
+        for part in words.chunks_exact_mut(length) {
+            let mut first = length - apart;
+            // From the last row to the first: what is taken is as it was.
+            while first > 0 {
+                let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
+                for (word, before) in row.iter_mut().zip(before) {
+                    *word = word.minus(*before);
+                }
+                first -= apart;
             }
-            first += apart;
+        }
+    }
+}
+
+vectorised! {
+    /// Undoes [`take_apart`].
+    pub(super) fn add_apart [W: Word] of [W] (words: &mut [W], length: usize, apart: usize) {
+        for part in words.chunks_exact_mut(length) {
+            let mut first = apart;
+            while first < length {
+                let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
+                for (word, before) in row.iter_mut().zip(before) {
+                    *word = word.plus(*before);
+                }
+                first += apart;
+            }
         }
     }
 }
@@ -76,16 +82,18 @@ pub(super) fn add<W: Word>(words: &mut [W], order: usize) {
     }
 }
 
-/// Sums of sums, in one pass: all are known of a word before the next one comes.
-fn sums<W: Word, const ORDER: usize>(words: &mut [W]) {
-    let mut sums = [W::default(); ORDER];
-    for word in words {
-        let mut carry = *word;
-        for sum in &mut sums {
-            *sum = sum.plus(carry);
-            carry = *sum;
+vectorised! {
+    /// Sums of sums, in one pass: all are known of a word before the next one comes.
+    fn sums [W: Word, const ORDER: usize] of [W, ORDER] (words: &mut [W]) {
+        let mut sums = [W::default(); ORDER];
+        for word in words {
+            let mut carry = *word;
+            for sum in &mut sums {
+                *sum = sum.plus(carry);
+                carry = *sum;
+            }
+            *word = carry;
         }
-        *word = carry;
     }
 }
 

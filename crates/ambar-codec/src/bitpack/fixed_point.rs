@@ -1,6 +1,7 @@
 //! Values as integers that stand for them exactly: with a fixed point, or as their bits in order.
 
 use crate::element::Element;
+use crate::simd::dispatch::vectorised;
 
 const MANTISSA: u32 = f64::MANTISSA_DIGITS - 1;
 const FIRST: u64 = 1 << MANTISSA;
@@ -16,46 +17,48 @@ pub(super) fn is_odd(value: f64) -> bool {
     !(value.is_normal() || value.to_bits() == 0)
 }
 
-/// Makes integers of values, which are these times a power of two, as few bits as can be; gives its
-/// exponent. `None` where there are none, or they would be too large.
-pub(super) fn fix(values: &[f64], words: &mut [u64]) -> Option<i32> {
-    let (mut largest, mut odd) = (0, false);
-    for value in values {
-        let size = (value.to_bits() & !SIGN) as i64;
-        largest = if size > largest { size } else { largest };
-        odd |= value.to_bits() == SIGN;
+vectorised! {
+    /// Makes integers of values, which are these times a power of two, as few bits as can be; gives its
+    /// exponent. `None` where there are none, or they would be too large.
+    pub(super) fn fix [] of [] (values: &[f64], words: &mut [u64]) -> Option<i32> {
+        let (mut largest, mut odd) = (0, false);
+        for value in values {
+            let size = (value.to_bits() & !SIGN) as i64;
+            largest = if size > largest { size } else { largest };
+            odd |= value.to_bits() == SIGN;
+        }
+        let highest = (largest as u64) >> MANTISSA;
+        if odd || largest >= f64::INFINITY.to_bits() as i64 {
+            return None;
+        }
+        // As far up as they go, and all bits that are left below.
+        let (mut all, mut lost) = (0, 0);
+        for (word, value) in words.iter_mut().zip(values) {
+            let bits = value.to_bits();
+            let own = (bits & !SIGN) >> MANTISSA;
+            let first = if own == 0 { 0 } else { FIRST };
+            let size = (bits & (FIRST - 1) | first) << (TOP - MANTISSA);
+            let down = highest - own;
+            let down = if down < 63 { down } else { 63 };
+            let kept = size >> down;
+            lost |= kept << down ^ size;
+            all |= kept;
+            *word = kept;
+        }
+        if all == 0 {
+            return (lost == 0).then_some(0);
+        }
+        let down = all.trailing_zeros();
+        let exponent = highest as i32 - BIAS - TOP as i32 + down as i32;
+        if lost != 0 || !is_exponent(exponent) {
+            return None;
+        }
+        for (word, value) in words.iter_mut().zip(values) {
+            let sign = (value.to_bits() as i64 >> 63) as u64;
+            *word = (*word >> down ^ sign).wrapping_sub(sign);
+        }
+        Some(exponent)
     }
-    let highest = (largest as u64) >> MANTISSA;
-    if odd || largest >= f64::INFINITY.to_bits() as i64 {
-        return None;
-    }
-    // As far up as they go, and all bits that are left below.
-    let (mut all, mut lost) = (0, 0);
-    for (word, value) in words.iter_mut().zip(values) {
-        let bits = value.to_bits();
-        let own = (bits & !SIGN) >> MANTISSA;
-        let first = if own == 0 { 0 } else { FIRST };
-        let size = (bits & (FIRST - 1) | first) << (TOP - MANTISSA);
-        let down = highest - own;
-        let down = if down < 63 { down } else { 63 };
-        let kept = size >> down;
-        lost |= kept << down ^ size;
-        all |= kept;
-        *word = kept;
-    }
-    if all == 0 {
-        return (lost == 0).then_some(0);
-    }
-    let down = all.trailing_zeros();
-    let exponent = highest as i32 - BIAS - TOP as i32 + down as i32;
-    if lost != 0 || !is_exponent(exponent) {
-        return None;
-    }
-    for (word, value) in words.iter_mut().zip(values) {
-        let sign = (value.to_bits() as i64 >> 63) as u64;
-        *word = (*word >> down ^ sign).wrapping_sub(sign);
-    }
-    Some(exponent)
 }
 
 /// Whether there are values for an exponent.
@@ -63,11 +66,13 @@ pub(super) fn is_exponent(exponent: i32) -> bool {
     EXPONENTS.contains(&exponent)
 }
 
-/// Undoes [`fix`], for exponents that there are.
-pub(super) fn unfix<T: Element>(words: &[u64], exponent: i32, values: &mut [T]) {
-    let scale = f64::from_bits(((exponent + BIAS) as u64) << MANTISSA);
-    for (word, value) in words.iter().zip(values) {
-        *value = T::from_f64(*word as i64 as f64 * scale);
+vectorised! {
+    /// Undoes [`fix`], for exponents that there are.
+    pub(super) fn unfix [T: Element] of [T] (words: &[u64], exponent: i32, values: &mut [T]) {
+        let scale = f64::from_bits(((exponent + BIAS) as u64) << MANTISSA);
+        for (word, value) in words.iter().zip(values) {
+            *value = T::from_f64(*word as i64 as f64 * scale);
+        }
     }
 }
 

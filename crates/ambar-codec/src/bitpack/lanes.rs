@@ -3,6 +3,9 @@
 //! Number *i* lies in lane *i* mod 8, behind those before it; a lane fills words of 32 bits from the lowest
 //! bit on, and the words of the eight lanes take turns. So eight numbers are shifted at once.
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd::dispatch::{Level, level};
+
 /// Numbers of a group.
 pub(super) const GROUP: usize = 256;
 const LANES: usize = 8;
@@ -53,6 +56,7 @@ macro_rules! rows {
     };
 }
 
+#[inline(always)]
 fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
     let from: &[Lanes] = numbers.as_chunks().0;
     let (Some(from), (to, _)) = (from.first_chunk::<ROWS>(), to.as_chunks_mut::<ROW>()) else {
@@ -83,6 +87,7 @@ fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
     }
 }
 
+#[inline(always)]
 fn unpack_by<const WIDTH: usize>(from: &[u8; MOST], numbers: &mut [u32; GROUP]) {
     let to: &mut [Lanes] = numbers.as_chunks_mut().0;
     let (Some(to), (from, _)) = (to.first_chunk_mut::<ROWS>(), from.as_chunks::<ROW>()) else {
@@ -122,20 +127,51 @@ macro_rules! by_width {
     };
 }
 
-type Pack = fn(&[u32; GROUP], &mut [u8; MOST]);
-type Unpack = fn(&[u8; MOST], &mut [u32; GROUP]);
+type Pack = unsafe fn(&[u32; GROUP], &mut [u8; MOST]);
+type Unpack = unsafe fn(&[u8; MOST], &mut [u32; GROUP]);
 
 static PACK: [Pack; 33] = by_width!(pack_by);
 static UNPACK: [Unpack; 33] = by_width!(unpack_by);
 
+/// Copies for processors that have AVX2.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{GROUP, MOST, Pack, Unpack};
+
+    #[target_feature(enable = "avx2")]
+    fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
+        super::pack_by::<WIDTH>(numbers, to);
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn unpack_by<const WIDTH: usize>(from: &[u8; MOST], numbers: &mut [u32; GROUP]) {
+        super::unpack_by::<WIDTH>(from, numbers);
+    }
+
+    pub(super) static PACK: [Pack; 33] = by_width!(pack_by);
+    pub(super) static UNPACK: [Unpack; 33] = by_width!(unpack_by);
+}
+
+/// The functions for all widths that the processor has the instructions for.
+#[inline(always)]
+fn functions() -> (&'static [Pack; 33], &'static [Unpack; 33]) {
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
+        return (&avx2::PACK, &avx2::UNPACK);
+    }
+    (&PACK, &UNPACK)
+}
+
 /// Packs numbers of at most `width` bits, 0 to 32.
 pub(super) fn pack(numbers: &[u32; GROUP], width: u32, to: &mut [u8; MOST]) {
-    PACK[width.min(32) as usize](numbers, to);
+    // SAFETY: the processor has the instructions of the functions.
+    unsafe { functions().0[width.min(32) as usize](numbers, to) }
 }
 
 /// Undoes [`pack`].
 pub(super) fn unpack(from: &[u8; MOST], width: u32, numbers: &mut [u32; GROUP]) {
-    UNPACK[width.min(32) as usize](from, numbers);
+    // SAFETY: as above.
+    unsafe { functions().1[width.min(32) as usize](from, numbers) }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{FIXED, ORDERED, fixed_point};
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::error::{Corrupt, Result};
+use crate::simd::dispatch::vectorised;
 
 /// Values of a block that may be exceptions; with more it gets the bits in order.
 const MOST_ODD: usize = 16;
@@ -53,9 +54,20 @@ fn fix<T: Element>(values: &[T], words: &mut [u64], except: &mut impl FnMut(usiz
     Some(exponent)
 }
 
-fn order_bits<T: Element>(values: &[T], words: &mut [u64]) {
-    for (word, value) in words.iter_mut().zip(values) {
-        *word = fixed_point::bits_in_order(*value);
+vectorised! {
+    fn order_bits [T: Element] of [T] (values: &[T], words: &mut [u64]) {
+        for (word, value) in words.iter_mut().zip(values) {
+            *word = fixed_point::bits_in_order(*value);
+        }
+    }
+}
+
+vectorised! {
+    /// Undoes [`order_bits`].
+    fn unorder_bits [T: Element] of [T] (words: &[u64], values: &mut [T]) {
+        for (value, word) in values.iter_mut().zip(words) {
+            *value = fixed_point::from_bits_in_order(*word);
+        }
     }
 }
 
@@ -126,9 +138,7 @@ pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result
             }
             ORDERED => {
                 block::read(cursor, order, words, &mut halves)?;
-                for (value, word) in values.iter_mut().zip(words) {
-                    *value = fixed_point::from_bits_in_order(*word);
-                }
+                unorder_bits(words, values);
             }
             _ => return Err(Corrupt("a block is of no kind that there is")),
         }

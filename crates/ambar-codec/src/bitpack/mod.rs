@@ -20,6 +20,7 @@ use self::exceptions::Exceptions;
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::error::{Corrupt, Result};
+use crate::simd::dispatch::vectorised;
 use block::{BLOCK, Buffers, Halves};
 
 /// What a block's words are.
@@ -173,8 +174,10 @@ fn steps_order(cursor: &mut Cursor<'_>) -> Result<usize> {
     }
 }
 
-fn make_values<T: Element>(words: &[u32], step: f64, values: &mut [T]) {
-    for (value, word) in values.iter_mut().zip(words) {
-        *value = steps::value(*word, step);
+vectorised! {
+    fn make_values [T: Element] of [T] (words: &[u32], step: f64, values: &mut [T]) {
+        for (value, word) in values.iter_mut().zip(words) {
+            *value = steps::value(*word, step);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Values as whole numbers of steps, within an error bound.
 
 use crate::element::Element;
+use crate::simd::dispatch::vectorised;
 
 /// Added to a number below 2^51 and taken away again, it rounds; in between, the lowest bits are the integer.
 const ROUNDING: f64 = 6_755_399_441_055_744.0;
@@ -31,6 +32,25 @@ fn steps_of<T: Element>(value: T, inverse: f64, step: f64, bound: f64) -> (u32, 
     (shifted.to_bits() as u32, kept)
 }
 
+vectorised! {
+    /// Makes steps of values; says whether these stand for all of them.
+    fn make_part [T: Element] of [T] (
+        values: &[T],
+        inverse: f64,
+        step: f64,
+        bound: f64,
+        words: &mut [u32],
+    ) -> bool {
+        let mut all = true;
+        for (word, value) in words.iter_mut().zip(values) {
+            let (steps, kept) = steps_of(*value, inverse, step, bound);
+            *word = steps;
+            all &= kept;
+        }
+        all
+    }
+}
+
 /// Makes steps of values; calls `except` with the places of those for which there are none, which get those
 /// of the value before.
 pub(super) fn make<T: Element>(
@@ -45,13 +65,7 @@ pub(super) fn make<T: Element>(
     for (number, values) in values.chunks(PART).enumerate() {
         let first = number * PART;
         let words = &mut words[first..first + values.len()];
-        let mut all = true;
-        for (word, value) in words.iter_mut().zip(values) {
-            let (steps, kept) = steps_of(*value, inverse, step, bound);
-            *word = steps;
-            all &= kept;
-        }
-        if !all {
+        if !make_part(values, inverse, step, bound, words) {
             for (at, value) in values.iter().enumerate() {
                 if !steps_of(*value, inverse, step, bound).1 {
                     words[at] = last;

@@ -165,15 +165,7 @@ impl Bitmap {
 }
 
 /// The bits at even places, next to each other.
-#[cfg(all(target_arch = "x86_64", target_feature = "bmi2"))]
 #[inline(always)]
-fn even_bits(word: u64) -> u64 {
-    // SAFETY: the target has BMI2.
-    unsafe { core::arch::x86_64::_pext_u64(word, 0x5555_5555_5555_5555) }
-}
-
-/// The bits at even places, next to each other.
-#[cfg(not(all(target_arch = "x86_64", target_feature = "bmi2")))]
 fn even_bits(word: u64) -> u64 {
     let mut x = word & 0x5555_5555_5555_5555;
     x = (x | x >> 1) & 0x3333_3333_3333_3333;

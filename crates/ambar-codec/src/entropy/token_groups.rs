@@ -9,6 +9,7 @@ use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans::{self, EncodeTables};
 use crate::entropy::symbols::Symbols;
 use crate::entropy::tables::{Histogram, Tables};
+use crate::simd::dispatch::vectorised;
 
 /// Tokens of a group, at most.
 pub(crate) const MOST: usize = 4;
@@ -361,25 +362,26 @@ impl Groups {
     }
 }
 
-/// Writes the tokens of groups; `escapes` gets the numbers of those whose tokens are coded one by one,
-/// of which there are as many as it says.
-#[inline(never)]
-fn expand<const SIZE: usize>(
-    tokens: &[u32; 256],
-    groups: &[u8],
-    to: &mut [u8],
-    escapes: &mut [usize],
-) -> usize {
-    let escapes = &mut escapes[..groups.len()];
-    let mut found = 0;
-    for (number, group) in groups.iter().enumerate() {
-        if let Some(to) = to[SIZE * number..].first_chunk_mut::<MOST>() {
-            *to = tokens[usize::from(*group)].to_le_bytes();
+vectorised! {
+    /// Writes the tokens of groups; `escapes` gets the numbers of those whose tokens are coded one by one,
+    /// of which there are as many as it says.
+    fn expand [const SIZE: usize] of [SIZE] (
+        tokens: &[u32; 256],
+        groups: &[u8],
+        to: &mut [u8],
+        escapes: &mut [usize],
+    ) -> usize {
+        let escapes = &mut escapes[..groups.len()];
+        let mut found = 0;
+        for (number, group) in groups.iter().enumerate() {
+            if let Some(to) = to[SIZE * number..].first_chunk_mut::<MOST>() {
+                *to = tokens[usize::from(*group)].to_le_bytes();
+            }
+            escapes[found] = number;
+            found += usize::from(*group == escape(SIZE));
         }
-        escapes[found] = number;
-        found += usize::from(*group == escape(SIZE));
+        found
     }
-    found
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::domain::lattice::Phases;
 use crate::element::Element;
 use crate::predict::interpolate;
+use crate::simd::dispatch::vectorised;
 
 /// Continues a phase by one point on both sides of dimension `d`: along the parabola through three
 /// points, the line through two, or the value of one.
@@ -49,15 +50,15 @@ fn pad_row<T: Element>(row: &mut [T]) {
     row[last] = continued(z, y, x);
 }
 
-/// Fills a row that continues others, of which there are `n`. A function of its own, so that the
-/// compiler knows what is written to be apart from what is read.
-#[inline(never)]
-fn continue_rows<T: Element>([a, b, c]: [&[T]; 3], n: usize, out: &mut [T]) {
-    let length = out.len();
-    let (a, b, c) = (&a[..length], &b[..length], &c[..length]);
-    for k in 0..length {
-        let c = if n > 2 { c[k] } else { third(a[k], b[k]) };
-        out[k] = continued(a[k], b[k], c);
+vectorised! {
+    /// Fills a row that continues three others, of which the third counts where `n` is more than 2.
+    fn continue_rows [T: Element] of [T] (rows: [&[T]; 3], n: usize, out: &mut [T]) {
+        let length = out.len();
+        let [a, b, c] = rows.map(|row| &row[..length]);
+        for k in 0..length {
+            let c = if n > 2 { c[k] } else { third(a[k], b[k]) };
+            out[k] = continued(a[k], b[k], c);
+        }
     }
 }
 

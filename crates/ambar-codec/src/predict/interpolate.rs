@@ -364,64 +364,65 @@ vectorised! {
     }
 }
 
-/// Predicts points from `at` on, some of which lack neighbours: those of `there.own` have both along
-/// no dimension.
-#[inline(never)]
-fn span_with_holes<T: Element, const N: usize, const ROUGH: bool>(
-    at: usize,
-    there: &There<N>,
-    lines: &[Line<'_, T>; N],
-    weights: &Weights<T>,
-    out: &mut [T],
-    rough: &mut [f32],
-) {
-    let n = out.len() / FEW * FEW;
-    let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
-    let neighbours = around(lines, at, n);
-    for k in 0..n {
-        let (mut sum, mut bend) = (weights.nothing, T::default());
-        let (mut least, mut most) = (T::default(), T::default());
-        let (mut any, mut part) = (false, weights.one);
-        for (j, v) in neighbours.iter().enumerate() {
-            let both = (there.before[j] & there.behind[j]) >> k & 1 == 1;
-            let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
-            let off = value.minus(linear).magnitude();
-            sum = sum.plus(if both { value } else { weights.nothing });
-            bend = bend.plus(if both { off } else { T::default() });
-            least = if both & (!any | (value < least)) {
-                value
-            } else {
-                least
-            };
-            most = if both & (!any | (value > most)) {
-                value
-            } else {
-                most
-            };
-            let next = if part == weights.one {
-                weights.half
-            } else {
-                weights.third
-            };
-            part = if both & any { next } else { part };
-            any |= both;
+vectorised! {
+    /// Predicts points from `at` on, some of which lack neighbours: those of `there.own` have both along
+    /// no dimension.
+    fn span_with_holes [T: Element, const N: usize, const ROUGH: bool] of [T, N, ROUGH] (
+        at: usize,
+        there: &There<N>,
+        lines: &[Line<'_, T>; N],
+        weights: &Weights<T>,
+        out: &mut [T],
+        rough: &mut [f32],
+    ) {
+        let n = out.len() / FEW * FEW;
+        let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
+        let neighbours = around(lines, at, n);
+        for k in 0..n {
+            let (mut sum, mut bend) = (weights.nothing, T::default());
+            let (mut least, mut most) = (T::default(), T::default());
+            let (mut any, mut part) = (false, weights.one);
+            for (j, v) in neighbours.iter().enumerate() {
+                let both = (there.before[j] & there.behind[j]) >> k & 1 == 1;
+                let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
+                let off = value.minus(linear).magnitude();
+                sum = sum.plus(if both { value } else { weights.nothing });
+                bend = bend.plus(if both { off } else { T::default() });
+                least = if both & (!any | (value < least)) {
+                    value
+                } else {
+                    least
+                };
+                most = if both & (!any | (value > most)) {
+                    value
+                } else {
+                    most
+                };
+                let next = if part == weights.one {
+                    weights.half
+                } else {
+                    weights.third
+                };
+                part = if both & any { next } else { part };
+                any |= both;
+            }
+            out[k] = tame(sum.times(part));
+            if ROUGH {
+                rough[k] = bend.times(part).plus(most.minus(least)).to_f32();
+            }
         }
-        out[k] = tame(sum.times(part));
-        if ROUGH {
-            rough[k] = bend.times(part).plus(most.minus(least)).to_f32();
+        let mut alone = there.own;
+        if n < 64 {
+            alone &= (1 << n) - 1;
         }
-    }
-    let mut alone = there.own;
-    if n < 64 {
-        alone &= (1 << n) - 1;
-    }
-    while alone != 0 {
-        let k = alone.trailing_zeros() as usize;
-        alone &= alone - 1;
-        let (mean, bend) = from_one_side(at, there, lines, weights, k);
-        out[k] = mean;
-        if ROUGH {
-            rough[k] = bend.to_f32();
+        while alone != 0 {
+            let k = alone.trailing_zeros() as usize;
+            alone &= alone - 1;
+            let (mean, bend) = from_one_side(at, there, lines, weights, k);
+            out[k] = mean;
+            if ROUGH {
+                rough[k] = bend.to_f32();
+            }
         }
     }
 }

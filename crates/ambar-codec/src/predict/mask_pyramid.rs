@@ -6,6 +6,7 @@ use crate::domain::lattice::Phases;
 use crate::element::Element;
 use crate::predict::extrapolate::continued;
 use crate::predict::interpolate::{FEW, There, groups};
+use crate::simd::dispatch::vectorised;
 use std::ops::Range;
 
 /// The points that are there: of each lattice but the coarsest, and each of its phases.
@@ -298,18 +299,19 @@ impl<T: Element> Filler<'_, T> {
     }
 }
 
-/// Makes the values that continue the points in a direction, for points from `at` on. `there` are the bits
-/// of the points at a distance of 1, 2, and, if 2 is there too, 3; where the first is not there, the
-/// value is of no meaning.
-#[inline(never)]
-fn continue_span<T: Element>(values: &[T], at: usize, step: isize, there: [u64; 3], out: &mut [T]) {
-    let n = out.len() / FEW * FEW;
-    let out = &mut out[..n];
-    let Some(lanes) = lanes(values, at, step, n) else {
-        return;
-    };
-    for (k, value) in out.iter_mut().enumerate() {
-        *value = one_of(lanes, there, k);
+vectorised! {
+    /// Makes the values that continue the points in a direction, for points from `at` on. `there` are the bits
+    /// of the points at a distance of 1, 2, and, if 2 is there too, 3; where the first is not there, the
+    /// value is of no meaning.
+    fn continue_span [T: Element] of [T] (values: &[T], at: usize, step: isize, there: [u64; 3], out: &mut [T]) {
+        let n = out.len() / FEW * FEW;
+        let out = &mut out[..n];
+        let Some(lanes) = lanes(values, at, step, n) else {
+            return;
+        };
+        for (k, value) in out.iter_mut().enumerate() {
+            *value = one_of(lanes, there, k);
+        }
     }
 }
 
@@ -339,28 +341,29 @@ fn one_of<T: Element>([first, second, third]: [&[T]; 3], there: [u64; 3], k: usi
     continued(a, b, c)
 }
 
-/// Adds the values that continue the points in a direction to the sums of points from `at` on, and
-/// counts them: of those whose neighbour in this direction is there. `there` are the bits of the
-/// points at a distance of 1, 2, and, if 2 is there too, 3.
-#[inline(never)]
-fn extend<T: Element>(
-    values: &[T],
-    at: usize,
-    direction: isize,
-    there: [u64; 3],
-    sums: &mut [T],
-    counts: &mut [u8],
-) {
-    let n = sums.len() / FEW * FEW;
-    let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
-    let Some(lanes) = lanes(values, at, direction, n) else {
-        return;
-    };
-    for k in 0..n {
-        let one = there[0] >> k & 1 == 1;
-        let value = one_of(lanes, there, k);
-        sums[k] = if one { sums[k].plus(value) } else { sums[k] };
-        counts[k] += u8::from(one);
+vectorised! {
+    /// Adds the values that continue the points in a direction to the sums of points from `at` on, and
+    /// counts them: of those whose neighbour in this direction is there. `there` are the bits of the
+    /// points at a distance of 1, 2, and, if 2 is there too, 3.
+    fn extend [T: Element] of [T] (
+        values: &[T],
+        at: usize,
+        direction: isize,
+        there: [u64; 3],
+        sums: &mut [T],
+        counts: &mut [u8],
+    ) {
+        let n = sums.len() / FEW * FEW;
+        let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
+        let Some(lanes) = lanes(values, at, direction, n) else {
+            return;
+        };
+        for k in 0..n {
+            let one = there[0] >> k & 1 == 1;
+            let value = one_of(lanes, there, k);
+            sums[k] = if one { sums[k].plus(value) } else { sums[k] };
+            counts[k] += u8::from(one);
+        }
     }
 }
 

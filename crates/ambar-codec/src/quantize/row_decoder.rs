@@ -11,6 +11,7 @@ use crate::predict::reconstruct::{add, add_and_mark};
 use crate::predict::row::{Row, RowCoder};
 use crate::quantize::float_order::sum;
 use crate::simd::compact::{pack, unpack, unpack_rows};
+use crate::simd::dispatch::vectorised;
 use crate::simd::{LANES, Spots};
 
 /// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
@@ -197,13 +198,16 @@ impl<'a> Decoder<'a> {
         }
         let lossless = row.level.step == 0.0;
         let step = T::from_f64(row.level.step);
-        let outs = row.values[..n].iter_mut().zip(&row.predictions[..n]);
-        for ((value, prediction), folded) in outs.zip(&self.residuals) {
-            *value = if lossless {
-                sum(*prediction, *folded, row.level.shift)
-            } else {
-                prediction.plus(T::from_i32(token::unfold(*folded) as i32).times(step))
-            };
+        let (residuals, predictions) = (&self.residuals[..n], &row.predictions[..n]);
+        if lossless {
+            add_lossless(
+                residuals,
+                row.level.shift,
+                predictions,
+                &mut row.values[..n],
+            );
+        } else {
+            add_residuals(residuals, step, predictions, &mut row.values[..n]);
         }
         let literals = (0..n).filter(|k| self.tokens[*k] == LITERAL);
         if largest == LITERAL {
@@ -214,13 +218,7 @@ impl<'a> Decoder<'a> {
         let Some(marks) = row.marks else {
             return;
         };
-        for (mark, folded) in marks[..n].iter_mut().zip(&self.residuals) {
-            *mark = if lossless {
-                (64 - folded.leading_zeros()) as u8
-            } else {
-                (token::unfold(*folded) as i32).unsigned_abs().min(255) as u8
-            };
-        }
+        mark(&self.residuals[..n], lossless, &mut marks[..n]);
         if largest == LITERAL {
             literals.for_each(|k| marks[k] = if lossless { 64 } else { u8::MAX });
         }
@@ -280,6 +278,48 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         };
         if any >= DIRECT {
             self.raw_points(row);
+        }
+    }
+}
+
+vectorised! {
+    /// Makes values of predictions and folded residuals.
+    fn add_residuals [T: Element] of [T] (
+        residuals: &[u64],
+        step: T,
+        predictions: &[T],
+        values: &mut [T],
+    ) {
+        for ((value, prediction), folded) in values.iter_mut().zip(predictions).zip(residuals) {
+            let residual = T::from_i32(token::unfold(*folded) as i32);
+            *value = prediction.plus(residual.times(step));
+        }
+    }
+}
+
+vectorised! {
+    /// Makes values of predictions and folded residuals without loss.
+    fn add_lossless [T: Element] of [T] (
+        residuals: &[u64],
+        shift: u32,
+        predictions: &[T],
+        values: &mut [T],
+    ) {
+        for ((value, prediction), folded) in values.iter_mut().zip(predictions).zip(residuals) {
+            *value = sum(*prediction, *folded, shift);
+        }
+    }
+}
+
+vectorised! {
+    /// Makes magnitudes of folded residuals; their lengths in bits where coding is lossless.
+    fn mark [] of [] (residuals: &[u64], lossless: bool, marks: &mut [u8]) {
+        for (mark, folded) in marks.iter_mut().zip(residuals) {
+            *mark = if lossless {
+                (64 - folded.leading_zeros()) as u8
+            } else {
+                (token::unfold(*folded) as i32).unsigned_abs().min(255) as u8
+            };
         }
     }
 }

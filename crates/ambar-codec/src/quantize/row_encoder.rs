@@ -8,11 +8,20 @@ use crate::predict::row::{Place, Row, RowCoder};
 use crate::quantize::float_order::difference;
 use crate::simd::LANES;
 use crate::simd::compact::append;
+use crate::simd::dispatch::vectorised;
 
 /// Residuals in steps are smaller than this; others are literals. Exact as float32 too.
 const MOST_STEPS: f64 = (1 << 23) as f64;
 /// Added to a number that is small in comparison, it leaves that number, rounded, in the lowest bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
+
+/// The whole number nearest to a number below 2^51, the even one of two; of a larger one, a number as large. Unlike
+/// `round_ties_even` it takes no call where the processor has no instruction for it, and never gives -0, which a
+/// decoder does not add either.
+#[inline(always)]
+fn rounded(x: f64) -> f64 {
+    (x + ROUNDER) - ROUNDER
+}
 
 /// Whether `a` and `b`, whose difference is `error` as rounded, differ by the bound or less.
 #[inline(always)]
@@ -72,7 +81,7 @@ impl<T: Element> Part<'_, T> {
         for k in (0..self.slack.len()).filter(coded) {
             let off = self.x[k].to_f64() - self.predictions[k].to_f64();
             let off = (off.abs() - self.slack[k].to_f64()).max(0.0).copysign(off);
-            let steps = (off / self.step).round_ties_even();
+            let steps = rounded(off / self.step);
             let steps = if steps.abs() < MOST_STEPS { steps } else { 0.0 };
             let residual = T::from_f64(steps).times(T::from_f64(self.step));
             values[k] = self.predictions[k].plus(residual);
@@ -159,7 +168,7 @@ impl<'a, T: Element> Encoder<'a, T> {
                     continue;
                 }
                 let (x, prediction) = (part.x[k], part.predictions[k]);
-                let steps = ((x.to_f64() - prediction.to_f64()) * inverse).round_ties_even();
+                let steps = rounded((x.to_f64() - prediction.to_f64()) * inverse);
                 let mark;
                 (values[k], mark, tokens[k]) = self.bounded(x, prediction, steps, step);
                 if let Some(marks) = &mut marks {
@@ -274,32 +283,33 @@ fn gather<T: Element>(source: &[T], place: Place, points: usize, row: &mut Vec<T
     }
 }
 
-/// Makes folded residuals of values and the values as they will be decoded, of those that are not `there` 0
-/// and the predictions; says whether all are within the bound. A function of its own, so that the compiler
-/// knows what is written to be apart from what is read.
-#[inline(never)]
-fn quantise<T: Element>(
-    part: &Part<'_, T>,
-    bound: f64,
-    values: &mut [T],
-    folded: &mut [u32],
-) -> bool {
-    let (n, there) = (values.len(), part.there);
-    let (x, predictions, folded) = (&part.x[..n], &part.predictions[..n], &mut folded[..n]);
-    let (inverse, step) = (1.0 / part.step, T::from_f64(part.step));
-    let mut off = 0;
-    for k in 0..n {
-        let prediction = predictions[k];
-        let here = there >> k & 1;
-        let steps = ((x[k].to_f64() - prediction.to_f64()) * inverse).round_ties_even();
-        let steps = if here == 1 { steps } else { 0.0 };
-        let value = prediction.plus(T::from_f64(steps).times(step));
-        let error = (value.to_f64() - x[k].to_f64()).abs();
-        let fine = (steps.abs() < MOST_STEPS) & (error < bound);
-        off |= if fine { 0 } else { here };
-        let whole = (steps + ROUNDER).to_bits() as i32;
-        folded[k] = (whole << 1 ^ whole >> 31) as u32;
-        values[k] = value;
+vectorised! {
+    /// Makes folded residuals of values and the values as they will be decoded, of those that are not `there` 0
+    /// and the predictions; says whether all are within the bound. A function of its own, so that the compiler
+    /// knows what is written to be apart from what is read.
+    fn quantise [T: Element] of [T] (
+        part: &Part<'_, T>,
+        bound: f64,
+        values: &mut [T],
+        folded: &mut [u32],
+    ) -> bool {
+        let (n, there) = (values.len(), part.there);
+        let (x, predictions, folded) = (&part.x[..n], &part.predictions[..n], &mut folded[..n]);
+        let (inverse, step) = (1.0 / part.step, T::from_f64(part.step));
+        let mut off = 0;
+        for k in 0..n {
+            let prediction = predictions[k];
+            let here = there >> k & 1;
+            let steps = rounded((x[k].to_f64() - prediction.to_f64()) * inverse);
+            let steps = if here == 1 { steps } else { 0.0 };
+            let value = prediction.plus(T::from_f64(steps).times(step));
+            let error = (value.to_f64() - x[k].to_f64()).abs();
+            let fine = (steps.abs() < MOST_STEPS) & (error < bound);
+            off |= if fine { 0 } else { here };
+            let whole = (steps + ROUNDER).to_bits() as i32;
+            folded[k] = (whole << 1 ^ whole >> 31) as u32;
+            values[k] = value;
+        }
+        off == 0
     }
-    off == 0
 }

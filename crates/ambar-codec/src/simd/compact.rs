@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use crate::simd::compact_avx512;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::dispatch::are_widest;
+use crate::simd::dispatch::{Level, level};
 use crate::simd::{LANES, Spots};
 
 /// Room that is needed behind what is written: eight bytes are written at a time.
@@ -11,8 +11,17 @@ pub(crate) const ROOM: usize = 8;
 
 /// Puts the bytes whose bits are set next to each other; gives their number. `from` and `to` have
 /// room behind.
-#[inline(always)]
 pub(crate) fn pack(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
+        // SAFETY: the processor has these instructions.
+        return unsafe { bmi2::pack(bits, from, to) };
+    }
+    pack_by(bits, from, to, plain::gather)
+}
+
+#[inline(always)]
+fn pack_by(bits: &[u64], from: &[u8], to: &mut [u8], gather: impl Fn(u64, u8) -> u64) -> usize {
     let mut count = 0;
     for (number, word) in bits.iter().enumerate() {
         let (mut left, mut at) = (*word, 64 * number);
@@ -54,7 +63,7 @@ pub(crate) fn pack_rows<'a>(
     to: &mut Vec<u8>,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if are_widest() {
+    if level() == Level::Avx512 {
         // SAFETY: the processor has these instructions.
         return unsafe { compact_avx512::pack_rows(rows, from, to) };
     }
@@ -78,7 +87,7 @@ pub(crate) fn unpack_rows<'a>(
     to: &mut [u8],
 ) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if are_widest() {
+    if level() == Level::Avx512 {
         // SAFETY: the processor has these instructions.
         return unsafe { compact_avx512::unpack_rows(rows, points, from, to) };
     }
@@ -102,8 +111,23 @@ pub(crate) fn unpack_rows<'a>(
 
 /// Puts bytes that are next to each other where bits are set, and 0 at the other places, of `length`
 /// in all. `from` and `to` have room behind.
-#[inline(always)]
 pub(crate) fn unpack(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
+        // SAFETY: the processor has these instructions.
+        return unsafe { bmi2::unpack(bits, length, from, to) };
+    }
+    unpack_by(bits, length, from, to, plain::spread);
+}
+
+#[inline(always)]
+fn unpack_by(
+    bits: &[u64],
+    length: usize,
+    from: &[u8],
+    to: &mut [u8],
+    spread: impl Fn(u64, u8) -> u64,
+) {
     let mut count = 0;
     for (number, at) in (0..length).step_by(8).enumerate() {
         let bits = (bits[number / 8] >> (8 * (number % 8))) as u8;
@@ -118,65 +142,116 @@ pub(crate) fn unpack(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "bmi2"))]
-#[inline(always)]
-fn gather(bytes: u64, bits: u8) -> u64 {
-    // SAFETY: the target has BMI2.
-    unsafe { core::arch::x86_64::_pext_u64(bytes, whole(bits)) }
-}
+/// Instructions of BMI2 for the bytes of a word.
+#[cfg(target_arch = "x86_64")]
+mod bmi2 {
+    use core::arch::x86_64::{_pdep_u64, _pext_u64};
 
-#[cfg(all(target_arch = "x86_64", target_feature = "bmi2"))]
-#[inline(always)]
-fn spread(bytes: u64, bits: u8) -> u64 {
-    // SAFETY: the target has BMI2.
-    unsafe { core::arch::x86_64::_pdep_u64(bytes, whole(bits)) }
-}
-
-/// The bytes whose bits are set.
-#[cfg(all(target_arch = "x86_64", target_feature = "bmi2"))]
-#[inline(always)]
-fn whole(bits: u8) -> u64 {
-    // SAFETY: the target has BMI2.
-    unsafe { core::arch::x86_64::_pdep_u64(u64::from(bits), 0x0101_0101_0101_0101) * 0xff }
-}
-
-#[cfg(not(all(target_arch = "x86_64", target_feature = "bmi2")))]
-use plain::{gather, spread};
-
-#[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "bmi2"))))]
-mod plain {
-    /// Byte `k` of a word.
-    fn byte(bytes: u64, k: u32) -> u64 {
-        bytes.checked_shr(8 * k).unwrap_or(0) & 0xff
+    /// As [`pack`](super::pack).
+    #[target_feature(enable = "bmi2,popcnt")]
+    pub(super) fn pack(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
+        super::pack_by(bits, from, to, gather)
     }
 
-    /// The bytes whose bits are set, next to each other, the lowest first.
+    /// As [`unpack`](super::unpack).
+    #[target_feature(enable = "bmi2,popcnt")]
+    pub(super) fn unpack(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
+        super::unpack_by(bits, length, from, to, spread);
+    }
+
+    /// As [`gather`](super::plain::gather), of functions that have BMI2.
+    #[inline(always)]
     pub(super) fn gather(bytes: u64, bits: u8) -> u64 {
-        let places = (0..8).filter(|k| bits >> k & 1 == 1);
-        places.zip(0..).fold(0, |sum, (from, to): (u32, u32)| {
-            sum | byte(bytes, from) << (8 * to)
-        })
+        // SAFETY: those that call it have BMI2.
+        unsafe { _pext_u64(bytes, whole(bits)) }
+    }
+
+    /// As [`spread`](super::plain::spread), of functions that have BMI2.
+    #[inline(always)]
+    pub(super) fn spread(bytes: u64, bits: u8) -> u64 {
+        // SAFETY: those that call it have BMI2.
+        unsafe { _pdep_u64(bytes, whole(bits)) }
+    }
+
+    /// The bytes whose bits are set.
+    #[inline(always)]
+    fn whole(bits: u8) -> u64 {
+        // SAFETY: those that call it have BMI2.
+        unsafe { _pdep_u64(u64::from(bits), 0x0101_0101_0101_0101) * 0xff }
+    }
+}
+
+mod plain {
+    /// The bytes whose bits are set, next to each other, the lowest first.
+    #[inline(always)]
+    pub(super) fn gather(bytes: u64, bits: u8) -> u64 {
+        if bits == u8::MAX {
+            return bytes;
+        }
+        let (mut left, mut gathered, mut to) = (bits, 0, 0);
+        while left != 0 {
+            gathered |= (bytes >> (8 * left.trailing_zeros()) & 0xff) << to;
+            left &= left - 1;
+            to += 8;
+        }
+        gathered
     }
 
     /// Undoes [`gather`]: 0 where bits are not set.
-    pub(super) fn spread(bytes: u64, bits: u8) -> u64 {
-        let places = (0..8).filter(|k| bits >> k & 1 == 1);
-        places.zip(0..).fold(0, |sum, (to, from): (u32, u32)| {
-            sum | byte(bytes, from) << (8 * to)
-        })
+    #[inline(always)]
+    pub(super) fn spread(mut bytes: u64, bits: u8) -> u64 {
+        if bits == u8::MAX {
+            return bytes;
+        }
+        let (mut left, mut spread) = (bits, 0);
+        while left != 0 {
+            spread |= (bytes & 0xff) << (8 * left.trailing_zeros());
+            left &= left - 1;
+            bytes >>= 8;
+        }
+        spread
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::dispatch::at_each_level;
 
     #[test]
-    fn the_processors_instructions_do_what_is_said() {
-        let bytes = 0x8182_8384_8586_8788;
-        for bits in 0..=255 {
-            assert_eq!(gather(bytes, bits), plain::gather(bytes, bits), "{bits}");
-            assert_eq!(spread(bytes, bits), plain::spread(bytes, bits), "{bits}");
+    fn bytes_of_a_word_are_packed_and_unpacked_at_each_level() {
+        let bytes: u64 = 0x8182_8384_8586_8788;
+        for bits in 0..=u8::MAX {
+            let bits_of = |k: u32| bits >> k & 1 == 1;
+            let places: Vec<u32> = (0..8).filter(|k| bits_of(*k)).collect();
+            let gathered = places
+                .iter()
+                .zip(0..)
+                .fold(0, |sum, (from, to): (&u32, u32)| {
+                    sum | (bytes >> (8 * from) & 0xff) << (8 * to)
+                });
+            let mut packed = [0; 16];
+            for level in at_each_level(|| {
+                let row = bytes.to_le_bytes();
+                let count = pack(&[u64::from(bits)], &[row, [0; 8]].concat(), &mut packed);
+                let mut spread = [9; 16];
+                unpack(&[u64::from(bits)], 8, &packed, &mut spread);
+                (count, packed, spread)
+            }) {
+                let (count, packed, spread) = level;
+                assert_eq!(count, places.len());
+                let mask = (1u128 << (8 * count)) - 1;
+                let packed = u128::from_le_bytes(packed) & mask;
+                assert_eq!(packed, u128::from(gathered), "{bits}");
+                let kept = (0..8).map(|k| {
+                    if bits_of(k) {
+                        bytes.to_le_bytes()[k as usize]
+                    } else {
+                        0
+                    }
+                });
+                assert!(kept.eq(spread[..8].iter().copied()), "{bits}");
+            }
         }
         assert_eq!(plain::gather(bytes, 0b1010_0001), 0x81_8388);
         assert_eq!(plain::spread(0x81_8388, 0b1010_0001), 0x8100_8300_0000_0088);

@@ -16,7 +16,7 @@ fn first(n: usize) -> u64 {
 }
 
 /// As [`crate::simd::compact::pack_rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn pack_rows<'a>(
     rows: impl Iterator<Item = Spots<'a>> + Clone,
     from: &[u8],
@@ -45,7 +45,7 @@ pub(crate) fn pack_rows<'a>(
 }
 
 /// As [`crate::simd::compact::unpack_rows`].
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn unpack_rows<'a>(
     rows: impl Iterator<Item = Spots<'a>>,
     points: usize,

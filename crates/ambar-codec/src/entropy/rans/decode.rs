@@ -1,11 +1,13 @@
 //! Decoding symbols: state by state, or by vectors where there are 32 states and the processor has them.
 
 use crate::entropy::frequencies::{BITS, SLOTS};
-#[cfg(target_feature = "avx2")]
+#[cfg(target_arch = "x86_64")]
 use crate::entropy::rans::decode_avx2::{self, Words};
 use crate::entropy::rans::decode_table::{OfBins, Slots};
 use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
 use crate::error::{Corrupt, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::dispatch::{Level, level};
 
 /// Words are read seldom where there is less than a byte of them for so many symbols.
 const SELDOM: usize = 6;
@@ -66,21 +68,39 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    #[cfg(target_feature = "avx2")]
+    #[cfg(target_arch = "x86_64")]
     fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        let mut words = self.words();
-        decode_avx2::decode(self.of_bins, (bins, symbols), &mut self.states, &mut words);
+        let (of_bins, level, mut words) = (self.of_bins, level(), self.words());
+        let (coded, states) = ((bins, symbols), &mut self.states);
+        // SAFETY: the processor has the instructions of its level.
+        unsafe {
+            match level {
+                Level::Avx512 => decode_avx2::decode_by_512(of_bins, coded, states, &mut words),
+                Level::Avx2 => decode_avx2::decode(of_bins, coded, states, &mut words),
+                Level::Baseline => return self.decode_with::<WIDE_STATES>(coded.0, coded.1),
+            }
+        }
         self.position = words.position;
     }
 
-    #[cfg(target_feature = "avx2")]
+    #[cfg(target_arch = "x86_64")]
     fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
-        let mut words = self.words();
-        decode_avx2::decode_alike(self.of_bins, (bin, symbols), &mut self.states, &mut words);
+        let (of_bins, level, mut words) = (self.of_bins, level(), self.words());
+        let (coded, states) = ((bin, symbols), &mut self.states);
+        // SAFETY: the processor has the instructions of its level.
+        unsafe {
+            match level {
+                Level::Avx512 => {
+                    decode_avx2::decode_alike_by_512(of_bins, coded, states, &mut words);
+                }
+                Level::Avx2 => decode_avx2::decode_alike(of_bins, coded, states, &mut words),
+                Level::Baseline => return self.decode_alike_with::<WIDE_STATES>(coded.0, coded.1),
+            }
+        }
         self.position = words.position;
     }
 
-    #[cfg(target_feature = "avx2")]
+    #[cfg(target_arch = "x86_64")]
     fn words(&self) -> Words<'a> {
         Words {
             words: self.words,
@@ -88,12 +108,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    #[cfg(not(target_feature = "avx2"))]
+    #[cfg(not(target_arch = "x86_64"))]
     fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
         self.decode_with::<WIDE_STATES>(bins, symbols);
     }
 
-    #[cfg(not(target_feature = "avx2"))]
+    #[cfg(not(target_arch = "x86_64"))]
     fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
         self.decode_alike_with::<WIDE_STATES>(bin, symbols);
     }
@@ -298,7 +318,7 @@ mod tests {
     use crate::entropy::frequencies::{Frequencies, normalise};
     use crate::entropy::rans::EncodeTables;
     use crate::entropy::rans::decode_table::DecodeTables;
-    use crate::simd::dispatch::narrowly;
+    use crate::simd::dispatch::at_each_level;
     use crate::stream::properties::Random;
 
     /// Symbols that take few bits, and many, come back whatever pieces they are decoded in: with a
@@ -306,8 +326,7 @@ mod tests {
     #[test]
     fn symbols_come_back_in_pieces() {
         come_back::<STATES>();
-        come_back::<WIDE_STATES>();
-        narrowly(come_back::<WIDE_STATES>);
+        at_each_level(come_back::<WIDE_STATES>);
     }
 
     fn come_back<const N: usize>() {

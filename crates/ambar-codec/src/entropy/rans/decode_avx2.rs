@@ -1,5 +1,5 @@
 //! Decoding with 32 states, eight at once, where the processor's vectors can look up tables (AVX2); or sixteen, by
-//! [`wide512`].
+//! [`decode_avx512`](super::decode_avx512).
 //!
 //! Source of the method: F. Giesen, "Interleaved entropy coders" (arXiv:1402.3392), section 3.
 
@@ -7,7 +7,6 @@ use crate::entropy::frequencies::{BITS, SLOTS};
 use crate::entropy::rans::decode_avx512;
 use crate::entropy::rans::decode_table::{NUMBERS, OfBins, Slots};
 use crate::entropy::rans::{WIDE_STATES, first_of};
-use crate::simd::dispatch::are_widest;
 use core::arch::x86_64::*;
 
 /// States of a vector.
@@ -47,7 +46,59 @@ impl<'a> Words<'a> {
 }
 
 /// Decodes symbols, each by the table of its bin.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode(
+    of_bins: &OfBins<'_>,
+    coded: (&[u8], &mut [u8]),
+    states: &mut [u32; WIDE_STATES],
+    from: &mut Words<'_>,
+) {
+    // SAFETY: this function has the instructions.
+    unsafe { decode_each::<false>(of_bins, coded, states, from) }
+}
+
+/// As [`decode`], by vectors of 512 bits.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
+pub(crate) fn decode_by_512(
+    of_bins: &OfBins<'_>,
+    coded: (&[u8], &mut [u8]),
+    states: &mut [u32; WIDE_STATES],
+    from: &mut Words<'_>,
+) {
+    // SAFETY: this function has the instructions.
+    unsafe { decode_each::<true>(of_bins, coded, states, from) }
+}
+
+/// Decodes symbols, all by the table of one bin.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(crate) fn decode_alike(
+    of_bins: &OfBins<'_>,
+    coded: (u8, &mut [u8]),
+    states: &mut [u32; WIDE_STATES],
+    from: &mut Words<'_>,
+) {
+    // SAFETY: this function has the instructions.
+    unsafe { decode_all_alike::<false>(of_bins, coded, states, from) }
+}
+
+/// As [`decode_alike`], by vectors of 512 bits.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
+pub(crate) fn decode_alike_by_512(
+    of_bins: &OfBins<'_>,
+    coded: (u8, &mut [u8]),
+    states: &mut [u32; WIDE_STATES],
+    from: &mut Words<'_>,
+) {
+    // SAFETY: this function has the instructions.
+    unsafe { decode_all_alike::<true>(of_bins, coded, states, from) }
+}
+
+/// As [`decode`]; where `WIDE`, by vectors of 512 bits.
+///
+/// # Safety
+/// The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
+#[inline(always)]
+unsafe fn decode_each<const WIDE: bool>(
     of_bins: &OfBins<'_>,
     (bins, symbols): (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
@@ -57,21 +108,34 @@ pub(crate) fn decode(
     let mut rest = [0; WIDE_STATES];
     rest[..last.len()].copy_from_slice(last);
     let numbers = Numbers::new(of_bins);
-    let tables = |group: usize| numbers.of(bins.get(group).unwrap_or(&rest));
-    // SAFETY: there are tables of the bins' numbers.
-    unsafe { decode_by(of_bins.slots(), tables, symbols, states, from) }
+    // Inlined, closures are part of the function that has the instructions.
+    // SAFETY: there are tables of the bins' numbers, and the instructions.
+    unsafe {
+        decode_by::<WIDE>(
+            of_bins.slots(),
+            #[inline(always)]
+            |group| numbers.of(bins.get(group).unwrap_or(&rest)),
+            symbols,
+            states,
+            from,
+        );
+    }
 }
 
-/// Decodes symbols, all by the table of one bin.
-pub(crate) fn decode_alike(
+/// As [`decode_alike`]; where `WIDE`, by vectors of 512 bits.
+///
+/// # Safety
+/// The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
+#[inline(always)]
+unsafe fn decode_all_alike<const WIDE: bool>(
     of_bins: &OfBins<'_>,
     (bin, symbols): (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
     let number = Numbers::new(of_bins).of(&[bin; WIDE_STATES]);
-    // SAFETY: there are tables of the bins' numbers.
-    unsafe { decode_by(of_bins.slots(), |_| number, symbols, states, from) }
+    // SAFETY: there are tables of the bins' numbers, and the instructions.
+    unsafe { decode_by::<WIDE>(of_bins.slots(), |_| number, symbols, states, from) }
 }
 
 /// Bytes of which a vector's half can look one up.
@@ -85,7 +149,7 @@ impl Numbers {
     fn new(of_bins: &OfBins<'_>) -> Self {
         const { assert!(NUMBERS.is_multiple_of(HALF)) };
         let parts = of_bins.numbers().as_chunks::<HALF>().0;
-        // SAFETY: the numbers have as many bytes as are read. Vectors of integers need AVX2 only.
+        // SAFETY: the numbers have as many bytes as are read. Vectors of integers need AVX2 only, which callers have.
         Self(std::array::from_fn(|part| unsafe {
             _mm256_broadcastsi128_si256(_mm_loadu_si128(parts[part].as_ptr().cast()))
         }))
@@ -95,7 +159,7 @@ impl Numbers {
     #[inline(always)]
     fn of(&self, bins: &[u8; WIDE_STATES]) -> [u8; WIDE_STATES] {
         let mut numbers = [0; WIDE_STATES];
-        // SAFETY: as many bytes are read and written as there are. Vectors of integers need AVX2 only.
+        // SAFETY: as many bytes are read and written as there are. Vectors of integers need AVX2 only, which callers have.
         unsafe {
             let bins = _mm256_loadu_si256(bins.as_ptr().cast());
             let mut found = _mm256_setzero_si256();
@@ -114,9 +178,9 @@ impl Numbers {
 /// Decodes symbols; `tables` gives the numbers of the tables of a group of them.
 ///
 /// # Safety
-/// There must be tables of these numbers.
+/// There must be tables of these numbers. The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
 #[inline(always)]
-unsafe fn decode_by(
+unsafe fn decode_by<const WIDE: bool>(
     slots: &[Slots],
     tables: impl Fn(usize) -> [u8; WIDE_STATES],
     symbols: &mut [u8],
@@ -130,24 +194,39 @@ unsafe fn decode_by(
         let sure = (left.len() / MOST).min(groups.len() - done);
         if sure == 0 {
             // SAFETY: there are tables of these numbers.
-            from.position += unsafe { some(slots, tables(done), &mut groups[done], states, left) };
+            from.position +=
+                unsafe { some::<WIDE>(slots, tables(done), &mut groups[done], states, left) };
             done += 1;
             continue;
         }
         let groups = &mut groups[done..][..sure];
         // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
         from.position += unsafe {
-            if are_widest() {
-                decode_avx512::vectors(slots, |k| tables(done + k), groups, states, left)
+            if WIDE {
+                decode_avx512::vectors(
+                    slots,
+                    #[inline(always)]
+                    |k| tables(done + k),
+                    groups,
+                    states,
+                    left,
+                )
             } else {
-                vectors(slots, |k| tables(done + k), groups, states, left)
+                vectors(
+                    slots,
+                    #[inline(always)]
+                    |k| tables(done + k),
+                    groups,
+                    states,
+                    left,
+                )
             }
         };
         done += sure;
     }
     if !rest.is_empty() {
         // SAFETY: there are tables of these numbers.
-        from.position += unsafe { some(slots, tables(done), rest, states, from.left()) };
+        from.position += unsafe { some::<WIDE>(slots, tables(done), rest, states, from.left()) };
     }
 }
 
@@ -155,9 +234,9 @@ unsafe fn decode_by(
 /// how many bytes of words they took, of those that are left.
 ///
 /// # Safety
-/// There must be tables of these numbers.
+/// As of [`decode_by`].
 #[inline(always)]
-unsafe fn some(
+unsafe fn some<const WIDE: bool>(
     slots: &[Slots],
     tables: [u8; WIDE_STATES],
     out: &mut [u8],
@@ -172,7 +251,7 @@ unsafe fn some(
     let words = (words, left.len() / 2);
     // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
     unsafe {
-        if are_widest() {
+        if WIDE {
             decode_avx512::some(slots, tables, out, all, words)
         } else {
             some_by_eight(slots, tables, out, all, words)
@@ -272,7 +351,7 @@ unsafe fn vectors(
 /// There must be tables of these numbers.
 #[inline(always)]
 unsafe fn look_up(slots: &[Slots], tables: __m256i, states: __m256i) -> __m256i {
-    // SAFETY: the slot is below `SLOTS`, and the table is there. Vectors of integers need AVX2 only.
+    // SAFETY: the slot is below `SLOTS`, and the table is there. Vectors of integers need AVX2 only, which callers have.
     unsafe {
         let slot = _mm256_and_si256(states, _mm256_set1_epi32(SLOTS as i32 - 1));
         let at = _mm256_or_si256(_mm256_slli_epi32::<{ BITS as i32 }>(tables), slot);
@@ -283,7 +362,7 @@ unsafe fn look_up(slots: &[Slots], tables: __m256i, states: __m256i) -> __m256i 
 /// The lowest bytes of entries, side by side.
 #[inline(always)]
 fn symbols(entries: __m256i) -> __m128i {
-    // SAFETY: vectors of integers need AVX2 only.
+    // SAFETY: vectors of integers need AVX2 only, which callers have.
     unsafe {
         let lowest = _mm256_set1_epi64x(0x0c08_0400);
         let halves = _mm256_shuffle_epi8(entries, lowest);
@@ -295,7 +374,7 @@ fn symbols(entries: __m256i) -> __m128i {
 /// The next states, which may lack a word.
 #[inline(always)]
 fn stepped(entries: __m256i, states: __m256i) -> __m256i {
-    // SAFETY: vectors of integers need AVX2 only.
+    // SAFETY: vectors of integers need AVX2 only, which callers have.
     unsafe {
         let frequency = _mm256_srli_epi32::<20>(entries);
         let number = _mm256_and_si256(_mm256_srli_epi32::<8>(entries), _mm256_set1_epi32(0xfff));
@@ -307,14 +386,14 @@ fn stepped(entries: __m256i, states: __m256i) -> __m256i {
 /// Which of the states lack a word.
 #[inline(always)]
 fn short(states: __m256i) -> __m256i {
-    // SAFETY: vectors of integers need AVX2 only.
+    // SAFETY: vectors of integers need AVX2 only, which callers have.
     unsafe { _mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(states), _mm256_setzero_si256()) }
 }
 
 /// The states with words behind those that `lack` one: lanes, and eight bits for them.
 #[inline(always)]
 fn filled(states: __m256i, (lack, mask): (__m256i, usize), words: __m128i) -> __m256i {
-    // SAFETY: vectors of integers need AVX2 only; a vector of places has eight bytes.
+    // SAFETY: vectors of integers need AVX2 only, which callers have; a vector of places has eight bytes.
     unsafe {
         let places = _mm_loadl_epi64(PLACES[mask].as_ptr().cast());
         let own =

@@ -14,7 +14,7 @@ const MOST: usize = 2 * WIDE_STATES;
 ///
 /// # Safety
 /// There must be tables of the numbers that `tables` gives.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) unsafe fn vectors(
     slots: &[Slots],
     tables: impl Fn(usize) -> [u8; WIDE_STATES],
@@ -52,7 +52,7 @@ pub(crate) unsafe fn vectors(
 ///
 /// # Safety
 /// There must be tables of these numbers.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) unsafe fn some(
     slots: &[Slots],
     tables: [u8; WIDE_STATES],
@@ -108,7 +108,7 @@ fn store(states: [__m512i; WIDE_STATES / LANES], all: &mut [u32; WIDE_STATES]) {
 ///
 /// # Safety
 /// There must be tables of these numbers, and 32 bytes of words.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 unsafe fn step(
     slots: &[Slots],

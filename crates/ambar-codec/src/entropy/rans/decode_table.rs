@@ -70,7 +70,7 @@ impl<'a> OfBins<'a> {
     }
 }
 
-#[cfg(target_feature = "avx2")]
+#[cfg(target_arch = "x86_64")]
 impl<'a> OfBins<'a> {
     /// All tables.
     pub(crate) fn slots(&self) -> &'a [Slots] {

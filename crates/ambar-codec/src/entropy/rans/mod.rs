@@ -5,9 +5,9 @@
 //! (arXiv:1402.3392).
 
 mod decode;
-#[cfg(target_feature = "avx2")]
+#[cfg(target_arch = "x86_64")]
 mod decode_avx2;
-#[cfg(target_feature = "avx2")]
+#[cfg(target_arch = "x86_64")]
 mod decode_avx512;
 pub(crate) mod decode_table;
 mod encode;
@@ -25,7 +25,7 @@ pub(crate) const LONG: f64 = 64.0 * WIDE_STATES as f64;
 const LOWEST: u32 = 1 << 16;
 
 /// The first of the bits that are set, so many at most.
-#[cfg(target_feature = "avx2")]
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn first_of(mut bits: u32, count: usize) -> u32 {
     while bits.count_ones() as usize > count {
