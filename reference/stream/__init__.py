@@ -1,4 +1,4 @@
-"""Decodes streams of the codec `ambar` (format.md, chapters 7 and 10)."""
+"""Decodes streams of the codec `ambar` (format.md, chapter 7)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Bit-packed streams of the codec `ambar` (format.md, chapter 10)."""
+"""Bit-packed streams of the codec `ambar` (format.md, 7.12)."""
 
 import math
 
@@ -50,7 +50,7 @@ def decode(reader: Reader, header: dict, shape: list[int]) -> np.ndarray:
 
 
 def _read_block(reader: Reader, size: int, itemsize: int) -> tuple[int, int, np.ndarray]:
-    """Return the kind, the exponent and the words of one block (10.2)."""
+    """Return the kind, the exponent and the words of one block (7.12)."""
     order, kind = (byte := reader.unpack("B")) & 15, byte >> 4
     check(order <= 8 and order < size, "an order that does not exist")
     exponent = reader.unpack("h") if kind == FIXED_POINT else 0
@@ -83,7 +83,7 @@ def _unfold(words: np.ndarray) -> np.ndarray:
 
 
 def _read_group(reader: Reader, count: int, width: int) -> np.ndarray:
-    """Return the folded words of one group (10.3)."""
+    """Return the folded words of one group (7.12)."""
     if width > 32:
         low = _read_group(reader, count, 32)
         return low | _read_group(reader, count, width - 32) << np.uint64(32)
