@@ -1,4 +1,8 @@
-//! Readers of other codes' files: each yields the kinds of the `ambar` library.
+//! Readers and writers of simulation output formats, in terms of the data kinds of the `ambar` crate.
+//!
+//! - [`ramses`]: reads RAMSES outputs and converts them to stores.
+//! - [`amrex`]: reads and writes AMReX plotfiles, and converts both ways.
 
 pub mod amrex;
+mod progress;
 pub mod ramses;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use ambar::kinds::amr::patches::PatchSource;
 use ambar::{ErrorKind, Result};
-use ambar_formats::amrex::{Layout, Plotfile};
+use ambar_formats::amrex::{Plotfile, PlotfileLayout};
 use amrex_common::synthetic::{Synthetic, particles};
 use amrex_common::tree;
 
@@ -91,7 +91,7 @@ fn files_cut_short_are_errors() {
                         let plotfile = Plotfile::open(&made.path).unwrap();
                         let whole = found == expected;
                         // What is left of its Header does not tell that it holds particles.
-                        let told = plotfile.left_out().iter().any(|left| left.name == "DM");
+                        let told = plotfile.ignored().iter().any(|left| left.name == "DM");
                         assert!(!data && (whole || told), "{name} cut at {len} was read");
                     }
                     Err(error) => {
@@ -327,7 +327,7 @@ fn missing_and_unknown_parts_are_stated() {
         ErrorKind::Corrupt
     );
     let left: Vec<_> = plotfile
-        .left_out()
+        .ignored()
         .iter()
         .map(|left| left.name.as_str())
         .collect();
@@ -340,6 +340,6 @@ fn damaged_layouts_are_errors_or_ignored() {
     let made = Made::new(0);
     let plotfile = Plotfile::open(&made.path).unwrap();
     let text = plotfile.layout_json().unwrap();
-    assert!(Layout::from_json(&text[..text.len() / 2]).is_err());
-    assert!(Layout::from_json("{}").is_err());
+    assert!(PlotfileLayout::from_json(&text[..text.len() / 2]).is_err());
+    assert!(PlotfileLayout::from_json("{}").is_err());
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use ambar::kinds::amr::patches::PatchSource;
 use ambar::{DataType, ErrorKind};
-use ambar_formats::amrex::{Layout, Plotfile, WriteRequest, write_plotfile};
+use ambar_formats::amrex::{Plotfile, PlotfileLayout, WriteRequest, write_plotfile};
 use amrex_common::synthetic::Synthetic;
 use amrex_common::{read, tree};
 
@@ -43,7 +43,7 @@ fn check(made: &Synthetic, plotfile: &Plotfile) {
 
 /// Writes it with and without its layout, and reads it again.
 fn check_written(made: &Synthetic, plotfile: &Plotfile, path: &Path) {
-    let layout = Layout::from_json(&plotfile.layout_json().unwrap()).unwrap();
+    let layout = PlotfileLayout::from_json(&plotfile.layout_json().unwrap()).unwrap();
     for layout in [None, Some(&layout)] {
         let again = path.with_file_name("again");
         let run = plotfile.run();

@@ -36,8 +36,9 @@ fn headers_of_the_samples() {
     assert_eq!(hierarchy.levels[2].ratio, [1; 3]);
     assert_eq!(hierarchy.levels[2].domain.hi, [128; 3]);
     assert_eq!(plotfile.species().len(), 1);
-    assert!(plotfile.left_out().is_empty());
-    let (files, bytes) = plotfile.usage();
+    assert!(plotfile.ignored().is_empty());
+    let usage = plotfile.usage();
+    let (files, bytes) = (usage.files, usage.bytes);
     assert_eq!((files, bytes > 9_000_000), (32, true));
 }
 
@@ -85,7 +86,7 @@ fn what_lies_beside_the_levels_is_told() {
     assert_eq!(texts["comoving_a"], "0.153055027728282\n");
     assert!(texts["the_parameters"].starts_with("DistributionMapping.verbose = 0\n"));
     assert_eq!(texts.len(), 2);
-    assert!(plotfile.left_out().is_empty());
+    assert!(plotfile.ignored().is_empty());
 }
 
 #[test]

@@ -21,7 +21,7 @@ use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::kinds::particles::Particles;
 use ambar::kinds::select::Selection;
 use ambar::store::{Store, StoreWriter};
-use ambar_formats::amrex::{About, ConvertOptions, Plotfile, convert, convert_source, export};
+use ambar_formats::amrex::{ConvertOptions, Plotfile, SourceInfo, convert, convert_source, export};
 use amrex_common::{read, sample, tree};
 
 fn options() -> ConvertOptions {
@@ -61,7 +61,7 @@ fn samples_come_back_byte_by_byte() {
         assert_eq!(converted.name, name);
         assert_eq!(
             converted.source_bytes,
-            Plotfile::open(&path).unwrap().usage().1
+            Plotfile::open(&path).unwrap().usage().bytes
         );
         assert_eq!(seen.lock().unwrap().last(), Some(&100));
         let store = Store::open(&target).unwrap();
@@ -133,10 +133,10 @@ fn parts_and_other_boxes_are_converted() {
     let error = export(&store, "/", &folder.path().join("none"), None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     // Boxes of any source, without a layout of files.
-    let about = About {
+    let about = SourceInfo {
         name: "boxes".into(),
         run: plotfile.run(),
-        ..About::default()
+        ..SourceInfo::default()
     };
     let target = folder.path().join("boxes.ambar");
     convert_source(&plotfile, &about, &target, &options()).unwrap();

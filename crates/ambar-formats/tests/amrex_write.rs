@@ -15,7 +15,9 @@ use std::path::Path;
 
 use ambar::kinds::amr::patches::PatchSource;
 use ambar::{Column, ErrorKind};
-use ambar_formats::amrex::{Layout, Plotfile, SpeciesData, WriteRequest, json, write_plotfile};
+use ambar_formats::amrex::{
+    Plotfile, PlotfileLayout, SpeciesData, WriteRequest, json, write_plotfile,
+};
 use amrex_common::synthetic::{self, Synthetic};
 use amrex_common::{read, sample, tree};
 
@@ -28,7 +30,7 @@ fn particles(plotfile: &Plotfile) -> Particles {
     each.collect()
 }
 
-fn write(plotfile: &Plotfile, layout: Option<&Layout>, path: &Path) -> ambar::Result<()> {
+fn write(plotfile: &Plotfile, layout: Option<&PlotfileLayout>, path: &Path) -> ambar::Result<()> {
     let particles = particles(plotfile);
     let species: Vec<_> = particles
         .iter()
@@ -78,7 +80,7 @@ fn samples_are_written_byte_by_byte() {
         };
         let plotfile = Plotfile::open(&path).unwrap();
         let text = plotfile.layout_json().unwrap();
-        let layout = Layout::from_json(&text).unwrap();
+        let layout = PlotfileLayout::from_json(&text).unwrap();
         assert_eq!(layout, plotfile.layout().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let again = folder.path().join(name);
@@ -215,7 +217,7 @@ fn particles_of_all_versions_are_written_byte_by_byte() {
             synthetic::particles(&path, version, ints);
             fs::write(path.join("DM/precision"), "NATIVE\n").unwrap();
             let plotfile = Plotfile::open(&path).unwrap();
-            let layout = Layout::from_json(&plotfile.layout_json().unwrap()).unwrap();
+            let layout = PlotfileLayout::from_json(&plotfile.layout_json().unwrap()).unwrap();
             write(&plotfile, Some(&layout), &again).unwrap();
             assert!(tree(&path) == tree(&again), "{version} {ints}");
             write(&plotfile, None, &other).unwrap();
@@ -326,7 +328,7 @@ fn times_that_are_no_numbers_survive() {
     };
     layout.run.time = f64::NEG_INFINITY;
     layout.run.levels[0].time = f64::NAN;
-    let again = Layout::from_json(&layout.to_json().unwrap()).unwrap();
+    let again = PlotfileLayout::from_json(&layout.to_json().unwrap()).unwrap();
     assert_eq!(again.run.time, f64::NEG_INFINITY);
     assert!(again.run.levels[0].time.is_nan());
 }

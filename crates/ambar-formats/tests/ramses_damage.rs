@@ -12,7 +12,7 @@ mod common;
 use std::fs;
 
 use ambar::ErrorKind;
-use ambar_formats::ramses::{CellsRequest, ComponentKind, Missing, Output};
+use ambar_formats::ramses::{CellsRequest, ComponentKind, MissingReason, Output};
 use common::{Copy, equal, own_output, read_all, records, split};
 
 /// Every file at every cut must give an error or (a text that may be short) a result.
@@ -28,7 +28,7 @@ fn files_cut_short_are_errors_that_name_file_and_place() {
                 let error = match read_all(&copy.path) {
                     // A first particle file without columns is told among the components.
                     Ok(_) => match &Output::open(&copy.path).unwrap().components()[3].missing {
-                        Some(Missing::Broken(why)) => why.clone(),
+                        Some(MissingReason::Broken(why)) => why.clone(),
                         other => panic!("{name} cut at {len} was read: {other:?}"),
                     },
                     Err(error) => {
@@ -107,7 +107,7 @@ fn a_wrong_marker_is_named_with_its_place() {
     let output = Output::open(&copy.path).unwrap();
     let hydro = &output.components()[0];
     assert_eq!(hydro.kind, ComponentKind::Hydro);
-    let Some(Missing::Broken(why)) = &hydro.missing else {
+    let Some(MissingReason::Broken(why)) = &hydro.missing else {
         panic!("{:?}", hydro.missing);
     };
     for part in [name, "nlevelmax", "at byte 44 ", "4 expected", "5 found"] {
@@ -135,7 +135,9 @@ fn files_of_some_domains_only_are_an_error() {
             .iter()
             .find(|c| c.kind.name() == word)
             .unwrap();
-        assert!(matches!(&component.missing, Some(Missing::Broken(why)) if why.contains(&name)));
+        assert!(
+            matches!(&component.missing, Some(MissingReason::Broken(why)) if why.contains(&name))
+        );
         let error = match start {
             "hydro" => output.read_cells(&CellsRequest::default()).err(),
             "part" => output.read_particles(&Default::default()).err(),
@@ -166,7 +168,7 @@ fn missing_components_are_stated_and_left_out() {
     }
     let output = Output::open(&copy.path).unwrap();
     for component in output.components() {
-        let Some(Missing::Absent(why)) = &component.missing else {
+        let Some(MissingReason::Absent(why)) = &component.missing else {
             panic!("{:?}", component.missing);
         };
         assert!(why.starts_with("the output has no file"), "{why}");

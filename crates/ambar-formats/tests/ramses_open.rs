@@ -12,7 +12,7 @@ mod common;
 use std::fs;
 
 use ambar::{Column, ErrorKind};
-use ambar_formats::ramses::{Component, ComponentKind, Missing, Output};
+use ambar_formats::ramses::{Component, ComponentKind, MissingReason, Output};
 use common::{Copy, own_output};
 
 fn component(output: &Output, kind: ComponentKind) -> &Component {
@@ -148,7 +148,7 @@ fn a_descriptor_of_another_output_is_refused() {
         bytes.extend(b" 5, metallicity, d\n");
     });
     let output = Output::open(&copy.path).unwrap();
-    let Some(Missing::Broken(why)) = &component(&output, ComponentKind::Hydro).missing else {
+    let Some(MissingReason::Broken(why)) = &component(&output, ComponentKind::Hydro).missing else {
         panic!("a descriptor of five variables was taken for four");
     };
     assert!(

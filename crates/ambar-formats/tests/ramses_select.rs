@@ -11,7 +11,7 @@ mod common;
 
 use ambar::kinds::region::Region;
 use ambar::{Column, ErrorKind};
-use ambar_formats::ramses::{Cells, CellsRequest, Output, ParticlesRequest};
+use ambar_formats::ramses::{CellsRequest, LeafCells, Output, ParticlesRequest};
 
 const CASES: [(&str, &str); 6] = [
     ("sedov3d_small", "00002"),
@@ -23,7 +23,7 @@ const CASES: [(&str, &str); 6] = [
 ];
 
 /// Level and lower corner (in cells of that level) of each leaf, by a walk along the curve.
-fn places(cells: &Cells) -> Vec<(u8, [u64; 3])> {
+fn places(cells: &LeafCells) -> Vec<(u8, [u64; 3])> {
     let leaves = &cells.leaves;
     let mut jumps = leaves.jumps.iter().peekable();
     let mut key = 0u128;
@@ -48,7 +48,7 @@ fn places(cells: &Cells) -> Vec<(u8, [u64; 3])> {
     places
 }
 
-fn centre(cells: &Cells, (level, corner): (u8, [u64; 3])) -> [f64; 3] {
+fn centre(cells: &LeafCells, (level, corner): (u8, [u64; 3])) -> [f64; 3] {
     let leaves = &cells.leaves;
     let half = leaves.boxlen / leaves.root[0] as f64 * 0.5f64.powi(i32::from(level) + 1);
     corner.map(|x| (2 * x + 1) as f64 * half)

@@ -1,4 +1,4 @@
-//! AMReX plotfiles: read, converted to stores, and written again; boxes that Python reads, too.
+//! AMReX plotfiles: reading, conversion to stores and export; patches whose values Python reads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,9 @@ use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel, PatchSource};
 use ambar::kinds::particles::Particles;
 use ambar::{Column, DataType, Error, ErrorKind};
-use ambar_formats::amrex::{self, About, ConvertOptions, Plotfile, Run, json};
+use ambar_formats::amrex::{
+    self, ConvertOptions, FolderUsage, Plotfile, RunInfo, SourceInfo, json,
+};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,7 +22,7 @@ use crate::progress::Progress;
 use crate::threads::detached;
 use crate::writer::{compression, durability};
 
-/// A plotfile of AMReX.
+/// An AMReX plotfile.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Amrex {
     inner: Arc<Plotfile>,
@@ -48,8 +50,8 @@ impl Amrex {
         json::components(self.inner.species()).to_string()
     }
 
-    /// JSON: for each level its boxes (first cell, and behind the last one), the number of the file
-    /// that holds each, and how many times finer the next level is.
+    /// JSON: for each level its boxes (lower and exclusive upper corner), the number of the file that
+    /// holds each box, and the refinement ratio to the next level.
     #[getter]
     fn levels(&self) -> String {
         let hierarchy = self.inner.hierarchy();
@@ -66,7 +68,7 @@ impl Amrex {
         levels.collect::<Value>().to_string()
     }
 
-    /// A field on all cells of a box, covered ones too: 1-D, x fastest.
+    /// A field on all cells of a box, including covered cells: 1-D, x fastest.
     fn read_box<'py>(
         &self,
         py: Python<'py>,
@@ -98,26 +100,26 @@ fn amr(py: Python<'_>, source: Arc<dyn PatchSource>, fields: Option<Vec<String>>
     Ok(Amr::of_patches(patches))
 }
 
-/// What Python says of boxes that it reads.
+/// Description of patches whose values Python reads.
 #[derive(Deserialize)]
-struct Description {
+struct PatchDescription {
     ndim: usize,
     lower: Vec<f64>,
     upper: Vec<f64>,
     fields: Vec<String>,
     /// `float32` or `float64`.
     dtype: String,
-    levels: Vec<Level>,
+    levels: Vec<LevelDescription>,
     name: String,
     files: u64,
     bytes: u64,
     info: Map<String, Value>,
-    run: Run,
+    run: RunInfo,
 }
 
 /// Corners have `ndim` indices; upper ones are exclusive.
 #[derive(Deserialize)]
-struct Level {
+struct LevelDescription {
     domain: [Vec<i64>; 2],
     boxes: Vec<[Vec<i64>; 2]>,
     cell_size: Vec<f64>,
@@ -135,7 +137,7 @@ fn index_box([lo, hi]: &[Vec<i64>; 2]) -> IndexBox {
     }
 }
 
-/// A field on all cells of a box, covered ones too: 1-D, x fastest.
+/// A field on all cells of a box, including covered cells: 1-D, x fastest.
 pub fn read_box<'py>(
     py: Python<'py>,
     source: &dyn PatchSource,
@@ -146,30 +148,30 @@ pub fn read_box<'py>(
     let read = || {
         let boxes = source.hierarchy().levels.get(level);
         let frame = boxes.and_then(|level| level.boxes.get(index));
-        let missing = || Error::not_found(format!("there is no box {index} on level {level}"));
+        let missing = || Error::not_found(format!("box {index} of level {level} does not exist"));
         let cells = frame.ok_or_else(missing)?.cells();
         let mut column = Column::allocate(&[source.dtype(field)?], cells)?;
         let mut column = column
             .pop()
-            .ok_or_else(|| Error::limit("no memory for a box"))?;
+            .ok_or_else(|| Error::limit("the column of a box was not allocated"))?;
         source.read_box(level, index, field, column.bytes_mut())?;
         Ok(column)
     };
     to_numpy(py, detached(py, None, read)?)
 }
 
-/// Boxes that a Python callable reads, such as those of a plotfile in HDF5.
-struct Boxes {
+/// Patches whose values a Python callable reads, such as those of an HDF5 plotfile.
+struct PythonPatches {
     hierarchy: PatchHierarchy,
     fields: Vec<String>,
-    /// The fields' names in the file.
+    /// Names of the fields in the file.
     original: Vec<String>,
     dtype: DataType,
-    /// `read(level, box, field)` gives a C-contiguous array of the box's values, x fastest.
+    /// `read(level, box, field)` returns a C-contiguous array of the box's values, x fastest.
     read: Py<PyAny>,
 }
 
-impl PatchSource for Boxes {
+impl PatchSource for PythonPatches {
     fn hierarchy(&self) -> &PatchHierarchy {
         &self.hierarchy
     }
@@ -184,7 +186,7 @@ impl PatchSource for Boxes {
         }
         let known = self.fields.join(", ");
         Err(Error::not_found(format!(
-            "no field {field:?}; there are: {known}"
+            "field {field:?} does not exist; available: {known}"
         )))
     }
 
@@ -208,7 +210,8 @@ impl PatchSource for Boxes {
         match values {
             Ok(found) if found == out.len() => Ok(()),
             Ok(found) => Err(Error::corrupt(format!(
-                "box {index} of level {level} has {found} bytes of {field:?}, not {}",
+                "box {index} of level {level}: expected {} bytes of {field:?}, found {found}; return all \
+                 cells of the box in the declared type",
                 out.len()
             ))),
             Err(error) => Err(Error::corrupt(error.to_string())),
@@ -216,22 +219,22 @@ impl PatchSource for Boxes {
     }
 }
 
-/// A patch-based hierarchy whose boxes Python reads.
+/// A hierarchy of patches whose values Python reads.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Patches {
-    inner: Arc<Boxes>,
-    about: About,
+    inner: Arc<PythonPatches>,
+    info: SourceInfo,
 }
 
 #[pymethods]
 impl Patches {
-    /// `description` is JSON, as `Description`.
+    /// `description` is JSON with the members of `PatchDescription`.
     #[new]
     fn new(description: &str, read: Py<PyAny>) -> PyResult<Self> {
-        let found: Description = serde_json::from_str(description)
-            .map_err(|error| Error::invalid(format!("the description of boxes: {error}")))
+        let found: PatchDescription = serde_json::from_str(description)
+            .map_err(|error| Error::invalid(format!("invalid description of patches: {error}")))
             .or_raise()?;
-        let level = |level: &Level| PatchLevel {
+        let level = |level: &LevelDescription| PatchLevel {
             domain: index_box(&level.domain),
             boxes: level.boxes.iter().map(index_box).collect(),
             cell_size: point(&level.cell_size, 0.0),
@@ -248,23 +251,26 @@ impl Patches {
             levels: found.levels.iter().map(level).collect(),
         };
         let fields = amrex::field_names(&found.fields, found.ndim);
-        let run = Run {
+        let run = RunInfo {
             renamed: amrex::renamed(&fields, &found.fields),
             ..found.run
         };
         Ok(Self {
-            inner: Arc::new(Boxes {
+            inner: Arc::new(PythonPatches {
                 hierarchy,
                 fields,
                 original: found.fields,
                 dtype,
                 read,
             }),
-            about: About {
+            info: SourceInfo {
                 name: found.name,
                 info: found.info,
                 run,
-                usage: (found.files, found.bytes),
+                usage: FolderUsage {
+                    files: found.files,
+                    bytes: found.bytes,
+                },
             },
         })
     }
@@ -281,19 +287,19 @@ impl Patches {
     }
 }
 
-/// Where a conversion reads: a plotfile's folder, or boxes that Python reads.
+/// The source of a conversion.
 #[derive(FromPyObject)]
-pub enum From {
-    /// Boxes that Python reads.
+pub enum ConvertSource {
+    /// Patches whose values Python reads.
     #[pyo3(transparent)]
-    Boxes(Py<Patches>),
-    /// A plotfile's folder.
+    Patches(Py<Patches>),
+    /// The folder of a plotfile.
     #[pyo3(transparent)]
     Folder(PathBuf),
 }
 
-/// Turns a refusal to go on into an error that ends the work.
-fn go_on(go_on: bool) -> ambar::Result<()> {
+/// Converts the answer of a progress callback to an error if it cancels.
+fn check_cancelled(go_on: bool) -> ambar::Result<()> {
     if go_on {
         Ok(())
     } else {
@@ -307,7 +313,7 @@ fn go_on(go_on: bool) -> ambar::Result<()> {
 #[pyo3(signature = (source, target, components, fields, covered, compression, durability, overwrite, threads, progress))]
 pub fn convert_amrex(
     py: Python<'_>,
-    source: From,
+    source: ConvertSource,
     target: PathBuf,
     components: Option<Vec<String>>,
     fields: Option<Vec<String>>,
@@ -329,26 +335,27 @@ pub fn convert_amrex(
         durability: self::durability(durability)?,
         overwrite,
         progress: Some(Arc::new(move |done, total| {
-            go_on(reported.report(done, total))
+            check_cancelled(reported.report(done, total))
         })),
     };
-    let converted = progress.run(py, threads, || match &source {
-        From::Folder(path) => amrex::convert(path, &target, &options),
-        From::Boxes(boxes) => {
-            let boxes = boxes.get();
-            amrex::convert_source(&*boxes.inner, &boxes.about, &target, &options)
+    let report = progress.run(py, threads, || match &source {
+        ConvertSource::Folder(path) => amrex::convert(path, &target, &options),
+        ConvertSource::Patches(patches) => {
+            let patches = patches.get();
+            amrex::convert_source(&*patches.inner, &patches.info, &target, &options)
         }
     })?;
-    let left_out = converted.left_out.into_iter();
-    let left_out: serde_json::Map<_, _> =
-        left_out.map(|left| (left.name, left.why.into())).collect();
+    let ignored = report.ignored.into_iter();
+    let ignored: serde_json::Map<_, _> = ignored
+        .map(|entry| (entry.name, entry.why.into()))
+        .collect();
     let json = serde_json::json!({
-        "source_bytes": converted.source_bytes,
-        "stored_bytes": converted.stored_bytes,
+        "source_bytes": report.source_bytes,
+        "stored_bytes": report.stored_bytes,
         "seconds": start.elapsed().as_secs_f64(),
-        "converted": [converted.name],
+        "converted": [report.name],
         "skipped": [],
-        "left_out": left_out,
+        "left_out": ignored,
     });
     Ok(json.to_string())
 }
@@ -359,7 +366,7 @@ fn covered(name: &str) -> PyResult<Covered> {
         "drop" => Ok(Covered::Drop),
         "keep" => Ok(Covered::Keep),
         other => Err(Error::invalid(format!(
-            "covered cells are dealt with by \"auto\", \"drop\" or \"keep\", not {other:?}"
+            "invalid covered={other:?}; must be \"auto\", \"drop\" or \"keep\""
         )))
         .or_raise(),
     }
@@ -377,13 +384,13 @@ pub fn export_amrex(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let progress = Progress::new(progress);
-    let report = |done, total| go_on(progress.report(done, total));
+    let report = |done, total| check_cancelled(progress.report(done, total));
     progress.run(py, threads, || {
         amrex::export(&store.inner, path, &target, Some(&report))
     })
 }
 
-/// Whether a folder is a plotfile.
+/// True if a folder is a plotfile.
 #[pyfunction]
 pub fn is_plotfile(path: PathBuf) -> bool {
     amrex::is_plotfile(&path)

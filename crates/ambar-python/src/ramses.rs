@@ -1,4 +1,4 @@
-//! RAMSES outputs: read into memory, or converted to a store.
+//! RAMSES outputs: reading and conversion to stores.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::threads::detached;
 use crate::writer::{compression, durability};
 
-/// An output of RAMSES.
+/// A RAMSES output.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Ramses {
     inner: Arc<Output>,
@@ -34,7 +34,7 @@ fn kinds(names: Option<Vec<String>>) -> PyResult<Option<Vec<ComponentKind>>> {
         ComponentKind::parse(&name).ok_or_else(|| {
             let known: Vec<_> = ComponentKind::ALL.iter().map(|kind| kind.name()).collect();
             Error::not_found(format!(
-                "no component {name:?}; there are: {}",
+                "component {name:?} does not exist; available: {}",
                 known.join(", ")
             ))
         })
@@ -45,8 +45,8 @@ fn kinds(names: Option<Vec<String>>) -> PyResult<Option<Vec<ComponentKind>>> {
         .or_raise()
 }
 
-/// Turns a refusal to go on into an error that ends the work.
-fn go_on(go_on: bool) -> ambar::Result<()> {
+/// Converts the answer of a progress callback to an error if it cancels.
+fn check_cancelled(go_on: bool) -> ambar::Result<()> {
     if go_on {
         Ok(())
     } else {
@@ -87,10 +87,14 @@ impl Ramses {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Amr> {
         let progress = Progress::new(progress);
-        let report = |done, total| go_on(progress.report(done, total));
+        let report = |done, total| check_cancelled(progress.report(done, total));
         let request = CellsRequest {
-            components: kinds(components)?
-                .map(|kinds| kinds.into_iter().filter(|kind| kind.on_cells()).collect()),
+            components: kinds(components)?.map(|kinds| {
+                kinds
+                    .into_iter()
+                    .filter(|kind| kind.is_on_cells())
+                    .collect()
+            }),
             fields,
             region: region.map(crate::kinds::region).transpose()?,
             levels,
@@ -115,7 +119,7 @@ impl Ramses {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Table> {
         let progress = Progress::new(progress);
-        let report = |done, total| go_on(progress.report(done, total));
+        let report = |done, total| check_cancelled(progress.report(done, total));
         let region = region.map(self::region).transpose()?;
         let request = ParticlesRequest {
             fields,
@@ -130,13 +134,13 @@ impl Ramses {
         Ok(Table::of_particles(particles))
     }
 
-    /// The cells with these fields, which are read when they are asked for.
+    /// The cells with these fields, which are read on first use.
     fn amr_on_demand(&self, fields: Vec<String>) -> PyResult<Amr> {
         let cells = OutputCells::new(Arc::clone(&self.inner), fields).or_raise()?;
         Ok(Amr::of_output(cells))
     }
 
-    /// The particles with these columns, which are read when they are asked for.
+    /// The particles with these columns, which are read on first use.
     fn particles_on_demand(&self, py: Python<'_>, fields: Vec<String>) -> PyResult<Table> {
         let output = Arc::clone(&self.inner);
         let particles = detached(py, None, || ramses::particles_on_demand(output, &fields))?;
@@ -165,7 +169,7 @@ fn on_error(name: &str) -> PyResult<OnError> {
         "stop" => Ok(OnError::Stop),
         "skip" => Ok(OnError::Skip),
         other => Err(Error::invalid(format!(
-            "on_error={other:?}: must be \"stop\" or \"skip\""
+            "invalid on_error={other:?}; must be \"stop\" or \"skip\""
         )))
         .or_raise(),
     }
@@ -203,18 +207,18 @@ pub fn convert_ramses(
         overwrite,
         on_error: self::on_error(on_error)?,
         progress: Some(Arc::new(move |done, total| {
-            go_on(reported.report(done, total))
+            check_cancelled(reported.report(done, total))
         })),
     };
-    let converted = progress.run(py, threads, || ramses::convert(&path, &target, &options))?;
+    let report = progress.run(py, threads, || ramses::convert(&path, &target, &options))?;
     let json = serde_json::json!({
-        "source_bytes": converted.source_bytes,
-        "stored_bytes": converted.stored_bytes,
+        "source_bytes": report.source_bytes,
+        "stored_bytes": report.stored_bytes,
         "seconds": start.elapsed().as_secs_f64(),
-        "converted": converted.converted,
-        "replaced": converted.replaced,
-        "skipped": converted.skipped,
-        "failed": converted.failed.into_iter().collect::<BTreeMap<_, _>>(),
+        "converted": report.converted,
+        "replaced": report.replaced,
+        "skipped": report.skipped,
+        "failed": report.failed.into_iter().collect::<BTreeMap<_, _>>(),
     });
     Ok(json.to_string())
 }

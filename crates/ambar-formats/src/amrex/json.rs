@@ -1,16 +1,16 @@
-//! What is known of a plotfile, as JSON: for the attributes of stores, and for the bindings.
+//! Descriptions of a plotfile as JSON, for the attributes of stores and for the bindings.
 
 use ambar::kinds::amr::patches::{IndexBox, PatchSource};
 use serde_json::{Map, Value, json};
 
-use super::numbers::json as number;
-use super::{Plotfile, Species};
+use super::files::number_text::json as number;
+use super::plotfile::{Plotfile, Species};
 
-/// The run information: `format`, `ndim`, `time`, `steps`, `coordinates` (`cartesian`,
-/// `cylindrical` or `spherical`), `aexp` (Nyx's `comoving_a`, else null), `lower`, `upper`, `fields`, `dtype`, `levels` (each with
-/// `domain`, inclusive `lo` and `hi`, `cell_size`, `ratio` to the next, number of `boxes` and
-/// `cells`, `ghosts`), `particles`, names of `texts`, what is `left_out` and why, `files` and
-/// `bytes`.
+/// The run information: `format`, `ndim`, `time`, `steps`, `coordinates` (`cartesian`, `cylindrical` or
+/// `spherical`), `aexp` (`comoving_a` of Nyx, else null), `lower`, `upper`, `fields`, `dtype`, `levels`
+/// (each with `domain`, inclusive `lo` and `hi`, `cell_size`, `ratio` to the next level, number of
+/// `boxes` and `cells`, `ghosts`), `particles`, names of `texts`, entries that are `left_out` with the
+/// reasons, `files` and `bytes`.
 pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
     let ndim = plotfile.ndim();
     let hierarchy = plotfile.hierarchy();
@@ -53,16 +53,16 @@ pub fn info(plotfile: &Plotfile) -> Map<String, Value> {
         "texts",
         plotfile.texts().keys().map(|name| json!(name)).collect(),
     );
-    let left_out = plotfile.left_out().iter();
+    let ignored = plotfile.ignored().iter();
     add(
         "left_out",
-        left_out
-            .map(|left| (left.name.clone(), json!(left.why)))
+        ignored
+            .map(|entry| (entry.name.clone(), json!(entry.why)))
             .collect(),
     );
-    let (files, bytes) = plotfile.usage();
-    add("files", json!(files));
-    add("bytes", json!(bytes));
+    let usage = plotfile.usage();
+    add("files", json!(usage.files));
+    add("bytes", json!(usage.bytes));
     json
 }
 

@@ -1,27 +1,25 @@
-//! AMReX plotfiles: folders of FABs, the values of one box each, with texts that say where they lie.
+//! AMReX plotfiles: folders of FABs (the values of one box each), with text files that describe them.
+//!
+//! - `files`: the file formats (`Header`, `Cell_H`, FABs, particle species).
+//! - `plotfile`: one plotfile, opened and checked, and reading its values.
+//! - `layout`: the arrangement of a plotfile's files, with which it can be written again byte for byte.
+//! - `write`: writing plotfiles.
+//! - `convert`: plotfiles to stores, and stores to plotfiles.
 
-mod cellh;
 mod convert;
-mod export;
-mod fab;
 mod files;
-mod folder;
-mod header;
 pub mod json;
 mod layout;
-mod level;
-mod numbers;
-mod particles;
 mod plotfile;
-mod species;
-mod text;
 mod write;
-mod write_fields;
-mod write_particles;
 
-pub use cellh::Extrema;
-pub use convert::{About, ConvertOptions, Converted, convert, convert_source};
-pub use export::export;
-pub use layout::{Layout, Run, RunLevel, field_names, renamed};
-pub use plotfile::{LeftOut, Plotfile, Species, is_plotfile};
-pub use write::{Progress, SpeciesData, WriteRequest, write_plotfile};
+pub use crate::progress::Progress;
+pub use convert::{ConvertOptions, ConvertReport, SourceInfo, convert, convert_source, export};
+pub use files::cell_header::Extrema;
+pub use files::folder::{FolderUsage, IgnoredEntry};
+pub use files::names::{field_names, renamed};
+pub use layout::PlotfileLayout;
+pub use layout::run::{RunInfo, RunLevel};
+pub use plotfile::{Plotfile, Species, is_plotfile};
+pub use write::request::{SpeciesData, WriteRequest};
+pub use write::write_plotfile;

@@ -1,4 +1,4 @@
-//! One plotfile: opening it, what is known of it, and reading its values box by box.
+//! One plotfile: its checked headers, and reading its values box by box.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,49 +6,48 @@ use std::path::{Path, PathBuf};
 use ambar::kinds::amr::patches::{IndexBox, PatchHierarchy, PatchLevel, PatchSource};
 use ambar::{Column, DataType, Error, ErrorKind, Result};
 
-use super::cellh::Extrema;
-use super::files::OpenFiles;
-use super::folder::{self, Contents};
-use super::header::Header;
-use super::layout::field_names;
-use super::level::Level;
-use super::particles;
-use super::species::SpeciesFiles;
-use super::text::read_text;
+use super::files::cell_header::Extrema;
+use super::files::fab::swap_bytes;
+use super::files::folder::{self, FolderContents, FolderUsage, IgnoredEntry};
+use super::files::header::PlotfileHeader;
+use super::files::level::{ExpectedLevel, LevelFiles};
+use super::files::names::field_names;
+use super::files::open_files::OpenFiles;
+use super::files::particle_data;
+use super::files::species::SpeciesFiles;
+use super::files::text::read_text;
 
-pub use super::folder::LeftOut;
-
-/// One plotfile: its texts, parsed and checked, and where the values lie. Values stay in the files.
+/// One plotfile. Opening it parses and checks its headers; values are read on request.
 #[derive(Debug)]
 pub struct Plotfile {
     path: PathBuf,
-    pub(super) header: Header,
+    pub(super) header: PlotfileHeader,
     /// The names under which the fields are stored.
     names: Vec<String>,
-    pub(super) levels: Vec<Level>,
+    pub(super) levels: Vec<LevelFiles>,
     hierarchy: PatchHierarchy,
     dtype: DataType,
-    contents: Contents,
+    contents: FolderContents,
     species: Vec<Species>,
     pub(super) files: OpenFiles,
 }
 
-/// A particle species, there or not to be read.
+/// A particle species, readable or not.
 #[derive(Debug)]
 pub struct Species {
     /// The name of its folder.
     pub name: String,
-    /// Its files, or why they cannot be read.
-    files: std::result::Result<SpeciesFiles, Missing>,
+    /// Its files, or the error of opening them.
+    files: std::result::Result<SpeciesFiles, SpeciesError>,
 }
 
-/// An error that is kept, so that the rest of the plotfile can be read.
+/// The stored error of opening a species; the rest of the plotfile stays readable.
 #[derive(Debug)]
-struct Missing {
+struct SpeciesError {
     kind: ErrorKind,
     file: String,
     message: String,
-    whole: String,
+    display: String,
 }
 
 impl Species {
@@ -56,49 +55,50 @@ impl Species {
         let files = SpeciesFiles::open(&root.join(name), ndim);
         Self {
             name: name.to_owned(),
-            files: files.map_err(|error| Missing {
+            files: files.map_err(|error| SpeciesError {
                 kind: error.kind(),
                 file: error.file().to_owned(),
                 message: error.message().to_owned(),
-                whole: error.to_string(),
+                display: error.to_string(),
             }),
         }
     }
 
-    /// Its columns: `position_x` and so on (float32 or float64), the real components, `id` (int64)
-    /// and `cpu` (int32) and the integer components (int32) where the files have integers, `level`
-    /// (uint8) and `grid` (uint32). None where it cannot be read.
+    /// Its columns: `position_x`, ... (float32 or float64), the real components, `id` (int64), `cpu`
+    /// (int32) and the integer components (int32) if the files have integers, `level` (uint8) and `grid`
+    /// (uint32). Empty if it cannot be read.
     pub fn columns(&self) -> Vec<(String, DataType)> {
         self.files
             .as_ref()
             .map_or_else(|_| Vec::new(), SpeciesFiles::columns)
     }
 
-    /// Its number of particles; 0 where it cannot be read.
+    /// Its number of particles; 0 if it cannot be read.
     pub fn particles(&self) -> u64 {
         self.files
             .as_ref()
             .map_or(0, |files| files.header.particles)
     }
 
-    /// The format of its files, such as `Version_Two_Dot_Zero_double`; empty where it cannot be read.
+    /// The format of its files, such as `Version_Two_Dot_Zero_double`; empty if it cannot be read.
     pub fn version(&self) -> &str {
         self.files
             .as_ref()
             .map_or("", |files| &files.header.version)
     }
 
-    /// Why it cannot be read; `None` where it can.
+    /// Why it cannot be read; `None` if it can.
     pub fn missing(&self) -> Option<&str> {
         self.files
             .as_ref()
             .err()
-            .map(|missing| missing.whole.as_str())
+            .map(|missing| missing.display.as_str())
     }
 }
 
-/// Whether `path` looks like a plotfile: a folder with a `Header` of a version and a number of
-/// fields, and nothing of a checkpoint or of particles. An empty `Header` is that of a damaged one.
+/// True if `path` looks like a plotfile: a folder whose `Header` begins with a version and a number of
+/// fields, and is not that of a checkpoint or of particles. An empty `Header` counts as a damaged
+/// plotfile.
 pub fn is_plotfile(path: &Path) -> bool {
     let Ok(bytes) = folder::first_bytes(&path.join("Header"), 4096) else {
         return false;
@@ -109,46 +109,46 @@ pub fn is_plotfile(path: &Path) -> bool {
         lines.next().unwrap_or_default(),
         lines.next().unwrap_or_default(),
     );
-    let named = !version.trim().is_empty()
+    let is_version = !version.trim().is_empty()
         && !version.starts_with("Version_")
         && !version.starts_with("CheckPointVersion");
-    bytes.is_empty() || named && fields.trim().parse::<u32>().is_ok()
+    bytes.is_empty() || is_version && fields.trim().parse::<u32>().is_ok()
 }
 
 impl Plotfile {
-    /// Opens a plotfile: reads `Header`, each level's `Cell_H`, and the line before each FAB.
+    /// Opens a plotfile: reads `Header`, the `Cell_H` of each level, and the line before each FAB.
     ///
     /// # Errors
-    /// `NotFound` where there is no such folder or no `Header` in it; `Corrupt`, naming file, line,
-    /// expected and found, where texts are damaged or contradict each other, or files are missing
-    /// or cut short; `Unsupported` for what is not read (values on nodes, FABs of text); `Io`.
+    /// `NotFound` if the folder or a `Header` in it does not exist; `Corrupt` if texts are damaged or
+    /// contradict each other, or files are missing or truncated; `Unsupported` for values on nodes or
+    /// FABs of text; `Io`.
     pub fn open(path: &Path) -> Result<Self> {
         let header_path = path.join("Header");
         let text = read_text(&header_path).map_err(|error| match error.kind() {
             ambar::ErrorKind::NotFound => Error::not_found(
-                "no file Header here: give the folder of one AMReX plotfile (plt00000)",
+                "expected a file Header, which does not exist; give the folder of one AMReX plotfile \
+                 (plt00000)",
             )
             .in_file(path.display()),
             _ => error,
         })?;
-        let header = Header::parse(&text, &header_path)?;
+        let header = PlotfileHeader::parse(&text, &header_path)?;
         let files = OpenFiles::default();
         let mut levels = Vec::new();
         for level in &header.levels {
-            let expected = (level.boxes, header.fields.len());
-            levels.push(Level::open(
-                path,
-                &level.path,
-                header.ndim,
-                expected,
-                &files,
-            )?);
+            let expected = ExpectedLevel {
+                path: &level.path,
+                ndim: header.ndim,
+                boxes: level.boxes,
+                components: header.fields.len(),
+            };
+            levels.push(LevelFiles::open(path, expected, &files)?);
         }
         let hierarchy =
             hierarchy(&header, &levels).map_err(|error| error.in_file(header_path.display()))?;
         let mut fabs = levels.iter().flat_map(|level| &level.fabs).peekable();
-        let single = fabs.peek().is_some() && fabs.all(|fab| !fab.descriptor.double);
-        let contents = Contents::list(path, &header)?;
+        let is_single = fabs.peek().is_some() && fabs.all(|fab| !fab.descriptor.double);
+        let contents = FolderContents::list(path, &header)?;
         let names = contents.species.iter();
         let species = names.map(|name| Species::open(path, name, header.ndim));
         Ok(Self {
@@ -159,7 +159,7 @@ impl Plotfile {
             header,
             levels,
             hierarchy,
-            dtype: if single {
+            dtype: if is_single {
                 DataType::Float32
             } else {
                 DataType::Float64
@@ -178,8 +178,7 @@ impl Plotfile {
         &self.header.version
     }
 
-    /// The fields' names, in their order in the files; those of derived columns are renamed, see
-    /// `field_names`.
+    /// Names of the fields in file order, as stored; see `field_names`.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -204,26 +203,28 @@ impl Plotfile {
         self.header.coordinates
     }
 
-    /// Smallest and largest values of a level's boxes as `Cell_H` has them: a row a box (or one row
-    /// for the level, in one of the formats), a column a field; `None` where it has none.
+    /// Minima and maxima of a level's boxes in `Cell_H`: one row per box (or one row for the level in one
+    /// of the formats), one column per field; `None` if it has none.
     pub fn extrema(&self, level: usize) -> Option<&Extrema> {
         self.levels.get(level)?.header.extrema.as_ref()
     }
 
-    /// Which of its level's files holds a box: AMReX has each rank, or group of ranks, write one.
+    /// The index of the file that holds a box, among the files of its level. In AMReX each rank, or group
+    /// of ranks, writes one file.
     pub fn file_of(&self, level: usize, index: usize) -> Option<u32> {
         let fab = self.levels.get(level)?.fabs.get(index)?;
         Some(fab.file)
     }
 
-    /// Ghost cells around each box of a level, which its files hold and reading leaves out.
+    /// Ghost cells around each box in the files of a level. Reading skips them.
     pub fn ghosts(&self, level: usize) -> [i64; 3] {
         self.levels
             .get(level)
             .map_or([0; 3], |level| level.header.ghosts)
     }
 
-    /// The other texts at top level, such as `job_info` or `comoving_a`, by name; at most 1 MiB each.
+    /// The other texts in the plotfile's folder, such as `job_info` or `comoving_a`, by name; at most
+    /// 1 MiB each.
     pub fn texts(&self) -> &BTreeMap<String, String> {
         &self.contents.texts
     }
@@ -233,24 +234,24 @@ impl Plotfile {
         &self.species
     }
 
-    /// Reads all particles of a species, level by level and grid by grid in the files' order, on the
-    /// threads of the current rayon pool: the columns of its `Species`.
+    /// Reads all particles of a species, level by level and grid by grid in file order, on the threads of
+    /// the current rayon pool. Returns the columns of `Species::columns`.
     ///
     /// # Errors
-    /// `NotFound` for a species that is not there; `Corrupt` or `Unsupported` where it cannot be
-    /// read; `Limit` for more than memory holds; `Io`.
+    /// `NotFound` for a species that does not exist; `Corrupt` or `Unsupported` if it cannot be read;
+    /// `Limit` if the columns do not fit into memory; `Io`.
     pub fn read_particles(&self, species: &str) -> Result<Vec<(String, Column)>> {
-        particles::read(self.species_files(species)?, &self.files)
+        particle_data::read(self.species_files(species)?, &self.files)
     }
 
     pub(super) fn species_files(&self, name: &str) -> Result<&SpeciesFiles> {
         let species = self.species.iter().find(|species| species.name == name);
         let Some(species) = species else {
             let names: Vec<_> = self.species.iter().map(|species| &*species.name).collect();
-            return Err(
-                Error::not_found(format!("no particles {name:?}; there are {names:?}"))
-                    .in_file(self.path.display()),
-            );
+            return Err(Error::not_found(format!(
+                "particle species {name:?} does not exist; available: {names:?}"
+            ))
+            .in_file(self.path.display()));
         };
         species
             .files
@@ -258,13 +259,13 @@ impl Plotfile {
             .map_err(|missing| Error::new(missing.kind, &missing.message).in_file(&missing.file))
     }
 
-    /// Files and folders that are no part of what is read, and why.
-    pub fn left_out(&self) -> &[LeftOut] {
-        &self.contents.left_out
+    /// Files and folders of the plotfile that are not read, and the reasons.
+    pub fn ignored(&self) -> &[IgnoredEntry] {
+        &self.contents.ignored
     }
 
-    /// Number of files in the plotfile's folder and all below, and their bytes.
-    pub fn usage(&self) -> (u64, u64) {
+    /// Number and bytes of all files of the plotfile.
+    pub fn usage(&self) -> FolderUsage {
         self.contents.usage
     }
 
@@ -272,7 +273,7 @@ impl Plotfile {
         let names = &self.names;
         names.iter().position(|name| name == field).ok_or_else(|| {
             Error::not_found(format!(
-                "no field {field:?}; there are {}",
+                "field {field:?} does not exist; available: {}",
                 names.join(", ")
             ))
             .in_file(self.path.display())
@@ -281,7 +282,7 @@ impl Plotfile {
 
     fn read(&self, level: usize, index: usize, component: usize, out: &mut [u8]) -> Result<()> {
         let no_box = || {
-            Error::not_found(format!("no box {index} on level {level}"))
+            Error::not_found(format!("box {index} of level {level} does not exist"))
                 .in_file(self.path.display())
         };
         let level = self.levels.get(level).ok_or_else(no_box)?;
@@ -290,18 +291,18 @@ impl Plotfile {
         let size = self.dtype.size().unwrap_or(8);
         if out.len() != cells.cells() * size {
             return Err(Error::invalid(format!(
-                "a buffer of {} bytes for {} values of {size}",
-                out.len(),
-                cells.cells()
+                "expected a buffer of {} bytes, found {}",
+                cells.cells() * size,
+                out.len()
             )));
         }
         let file = self.files.get(&level.file(fab.file))?;
-        let grown = level.grown(cells);
+        let grown = level.with_ghosts(cells);
         let stored = fab.descriptor.size();
-        // Opening has checked that all of the FAB lies in its file.
+        // Opening the plotfile checks that the whole FAB is inside its file.
         let start = fab.start + u64::from(fab.line) + (component * grown.cells() * stored) as u64;
         let what = format!("field {:?} of box {index}", self.header.fields[component]);
-        // Values to be widened are read into the end of `out`.
+        // Values that must be widened are read into the end of `out`.
         let skipped = out.len() - cells.cells() * stored;
         let place = &mut out[skipped..];
         if grown == *cells {
@@ -311,8 +312,8 @@ impl Plotfile {
             file.read(start, &mut all, &what)?;
             copy_inner(&all, &grown, cells, stored, place);
         }
-        if fab.descriptor.swapped() {
-            swap(place, stored);
+        if fab.descriptor.is_swapped() {
+            swap_bytes(place, stored);
         }
         if stored < size {
             widen(out);
@@ -340,7 +341,7 @@ impl PatchSource for Plotfile {
     }
 }
 
-fn hierarchy(header: &Header, levels: &[Level]) -> Result<PatchHierarchy> {
+fn hierarchy(header: &PlotfileHeader, levels: &[LevelFiles]) -> Result<PatchHierarchy> {
     let ratios = header.refinement()?;
     let each = header.levels.iter().zip(levels).enumerate();
     let levels = each.map(|(number, (level, files))| PatchLevel {
@@ -361,7 +362,7 @@ fn hierarchy(header: &Header, levels: &[Level]) -> Result<PatchHierarchy> {
     Ok(hierarchy)
 }
 
-/// Copies the cells of `inner` out of those of `outer`, row by row.
+/// Copies the cells of `inner` from those of `outer`, row by row.
 fn copy_inner(from: &[u8], outer: &IndexBox, inner: &IndexBox, size: usize, out: &mut [u8]) {
     let (shape, rows) = (outer.shape(), inner.shape());
     let skip: [usize; 3] = std::array::from_fn(|d| (inner.lo[d] - outer.lo[d]) as usize);
@@ -373,15 +374,8 @@ fn copy_inner(from: &[u8], outer: &IndexBox, inner: &IndexBox, size: usize, out:
     }
 }
 
-/// Turns the bytes of each number around.
-pub(super) fn swap(bytes: &mut [u8], size: usize) {
-    for number in bytes.chunks_exact_mut(size) {
-        number.reverse();
-    }
-}
-
-/// Makes doubles of the singles in the second half of `out`: the place written never passes the
-/// place read.
+/// Converts the singles in the second half of `out` to doubles in place: each write is at or before the
+/// next read.
 fn widen(out: &mut [u8]) {
     let half = out.len() / 2;
     for i in 0..half / 4 {

@@ -1,12 +1,13 @@
-//! What is known of an output, as JSON: for the attributes of stores, and for the bindings.
+//! Descriptions of an output as JSON, for the attributes of stores and for the bindings.
 
 use serde_json::{Map, Value, json};
 
 use ambar::Result;
 
-use super::{Component, Missing, Output};
+use super::component::{Component, MissingReason};
+use super::output::Output;
 
-/// The run information under RAMSES's own names.
+/// The run information under the names of RAMSES.
 ///
 /// # Errors
 /// As `Output::root`.
@@ -57,7 +58,7 @@ fn pairs<T: serde::Serialize>(pairs: &[(String, T)]) -> Value {
         .collect()
 }
 
-/// Why components are missing, by name.
+/// The reasons why components are missing, by name.
 pub fn missing(components: &[Component]) -> Value {
     let missing = components.iter().filter_map(|component| {
         let why = component.missing.as_ref()?.why();
@@ -88,7 +89,7 @@ pub fn components(components: &[Component]) -> Value {
             "fields": fields,
             "aliases": aliases.collect::<Map<_, _>>(),
             "dtypes": dtypes,
-            "why": component.missing.as_ref().map(Missing::why),
+            "why": component.missing.as_ref().map(MissingReason::why),
         })
     });
     all.collect()

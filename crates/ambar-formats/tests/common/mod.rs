@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ambar::{Column, Result};
-use ambar_formats::ramses::{Cells, CellsRequest, Output, ParticlesRequest};
+use ambar_formats::ramses::{CellsRequest, LeafCells, Output, ParticlesRequest};
 
 /// The folder of an output: in the repository, beside it, or in `$AMBAR_TEST_DATA`.
 pub fn output(case: &str, number: &str) -> Option<PathBuf> {
@@ -76,7 +76,7 @@ impl Copy {
 
 /// Everything in an output that has rows.
 pub struct Everything {
-    pub cells: Cells,
+    pub cells: LeafCells,
     pub tables: Vec<Vec<(String, Column)>>,
 }
 

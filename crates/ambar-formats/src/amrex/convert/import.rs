@@ -1,0 +1,323 @@
+//! Converting a plotfile to a store: a snapshot with its cells, its particles and its layout.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ambar::array::{ArrayData, ArraySpec, Strings};
+use ambar::container::CreateOptions;
+use ambar::kinds::amr::PatchAmr;
+use ambar::kinds::amr::patches::{Covered, PatchHierarchy, PatchOptions, PatchSource};
+use ambar::kinds::attributes::VERSION;
+use ambar::kinds::bound::Compression;
+use ambar::kinds::{particles, write};
+use ambar::metadata::Attributes;
+use ambar::store::{Store, StoreWriter};
+use ambar::{Column, DataType, Error, Result};
+use serde_json::{Map, Value, json};
+
+use super::options::{ConvertOptions, ConvertReport, SourceInfo};
+use super::stored::{LAYOUT, ORDER, RUN};
+use crate::amrex::json;
+use crate::amrex::plotfile::Plotfile;
+use crate::progress::{ConversionProgress, Phase};
+
+/// The name of the component with the fields of cells.
+const CELLS: &str = "cells";
+
+/// Converts a plotfile to a store at `target`, which appears when it is complete.
+///
+/// # Errors
+/// As `Plotfile::open`; `NotFound` for a component or field that does not exist; `Corrupt` for a damaged
+/// species among the components; `Busy` if `target` exists; `Io`.
+pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
+    let plotfile = Plotfile::open(path)?;
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let info = SourceInfo {
+        name: name.unwrap_or_default().into_owned(),
+        info: json::info(&plotfile),
+        run: plotfile.run(),
+        usage: plotfile.usage(),
+    };
+    write_store(&plotfile, Some(&plotfile), &info, target, options)
+}
+
+/// Converts patches without particles, such as those of an HDF5 plotfile, to a store at `target`.
+///
+/// # Errors
+/// As `convert`.
+pub fn convert_source(
+    source: &dyn PatchSource,
+    info: &SourceInfo,
+    target: &Path,
+    options: &ConvertOptions,
+) -> Result<ConvertReport> {
+    write_store(source, None, info, target, options)
+}
+
+fn write_store(
+    source: &dyn PatchSource,
+    plotfile: Option<&Plotfile>,
+    info: &SourceInfo,
+    target: &Path,
+    options: &ConvertOptions,
+) -> Result<ConvertReport> {
+    let selection = ComponentSelection::new(plotfile, options)?;
+    let mut writer = StoreWriter::create(
+        target,
+        &CreateOptions {
+            durability: options.durability,
+            overwrite: options.overwrite,
+            directory: false,
+        },
+    )?;
+    let progress = ConversionProgress::new(options.progress.clone(), 0, 1);
+    progress.report(0)?;
+    let mut components = Map::new();
+    writer.group("/", Attributes::new())?;
+    if selection.cells {
+        let end = if selection.species.is_empty() { 99 } else { 70 };
+        let fields = options.fields.as_deref().unwrap_or(source.fields());
+        components.insert(CELLS.into(), json!(fields));
+        let phase = progress.phase(Phase::new(0, end));
+        write_cells(&mut writer, source, phase, options)?;
+        write_texts(&mut writer, plotfile, info, options)?;
+    }
+    if let Some(plotfile) = plotfile {
+        let count = selection.species.len() as u64;
+        for (place, name) in (0u64..).zip(&selection.species) {
+            let phase = Phase::new(70 + 29 * place / count, 70 + 29 * (place + 1) / count);
+            let species = SpeciesImport {
+                plotfile,
+                name,
+                options,
+            };
+            let columns = species.write(&mut writer, &progress, phase)?;
+            components.insert(format!("particles/{name}"), json!(columns));
+        }
+    }
+    let usage = info.usage;
+    let attributes = json!({"ambar": {
+        "version": VERSION,
+        "kind": "snapshot",
+        "source": {"format": "amrex", "name": info.name, "files": usage.files, "bytes": usage.bytes},
+        "info": info.info,
+        "components": components,
+        "missing": missing(plotfile),
+    }});
+    writer.group("/", object(attributes))?;
+    writer.commit()?;
+    progress.report(100)?;
+    Ok(ConvertReport {
+        name: info.name.clone(),
+        source_bytes: usage.bytes,
+        stored_bytes: Store::open(target)?.usage()?.total,
+        ignored: plotfile.map_or_else(Vec::new, |plotfile| plotfile.ignored().to_vec()),
+    })
+}
+
+fn object(value: Value) -> Attributes {
+    match value {
+        Value::Object(members) => members,
+        _ => Attributes::new(),
+    }
+}
+
+/// The parts of a plotfile that are not in the store, with the reasons: entries that are not read, and
+/// species that cannot be read.
+fn missing(plotfile: Option<&Plotfile>) -> Map<String, Value> {
+    let mut missing = Map::new();
+    for species in plotfile.iter().flat_map(|plotfile| plotfile.species()) {
+        if let Some(why) = species.missing() {
+            missing.insert(format!("particles/{}", species.name), json!(why));
+        }
+    }
+    for entry in plotfile.iter().flat_map(|plotfile| plotfile.ignored()) {
+        missing.insert(entry.name.clone(), json!(entry.why));
+    }
+    missing
+}
+
+/// The components to convert.
+struct ComponentSelection {
+    cells: bool,
+    species: Vec<String>,
+}
+
+impl ComponentSelection {
+    fn new(plotfile: Option<&Plotfile>, options: &ConvertOptions) -> Result<Self> {
+        let species = plotfile.map_or(&[][..], Plotfile::species);
+        let requested = options.components.as_ref();
+        let is_wanted = |name: &str| {
+            requested.is_none_or(|components| {
+                let mut names = components.iter();
+                names.any(|other| other.trim_start_matches("particles/") == name)
+            })
+        };
+        for name in requested.into_iter().flatten() {
+            let plain = name.trim_start_matches("particles/");
+            if plain != CELLS && !species.iter().any(|species| species.name == plain) {
+                let names = species.iter().map(|species| species.name.as_str());
+                let known: Vec<&str> = [CELLS].into_iter().chain(names).collect();
+                return Err(Error::not_found(format!(
+                    "component {name:?} does not exist; available: {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        let chosen: Vec<_> = species
+            .iter()
+            .filter(|species| is_wanted(&species.name))
+            .collect();
+        for (name, _) in &options.compression.error_bounds {
+            let owner = name.split_once('/').map(|(owner, _)| owner);
+            if owner.is_some_and(|owner| !chosen.iter().any(|species| species.name == owner)) {
+                return Err(Error::not_found(format!(
+                    "an error bound is given for {name:?}, but no such species is converted"
+                )));
+            }
+        }
+        // Damaged species are not skipped silently: the store would look complete.
+        if let Some(why) = chosen.iter().find_map(|species| species.missing()) {
+            return Err(Error::corrupt(format!(
+                "{why}; to convert the other components, name them"
+            )));
+        }
+        Ok(Self {
+            cells: is_wanted(CELLS),
+            species: chosen.iter().map(|species| species.name.clone()).collect(),
+        })
+    }
+}
+
+/// The part of a compression that applies to the cells.
+fn of_cells(compression: &Compression) -> Compression {
+    let bounds = compression.error_bounds.iter();
+    Compression {
+        profile: compression.profile,
+        error_bounds: bounds
+            .filter(|(name, _)| !name.contains('/'))
+            .cloned()
+            .collect(),
+    }
+}
+
+/// The part of a compression that applies to the columns of a species.
+fn of_species(compression: &Compression, species: &str) -> Compression {
+    let bounds = compression.error_bounds.iter().filter_map(|(name, bound)| {
+        let (owner, column) = name.split_once('/')?;
+        (owner == species).then(|| (column.to_owned(), *bound))
+    });
+    Compression {
+        profile: compression.profile,
+        error_bounds: bounds.collect(),
+    }
+}
+
+fn write_cells(
+    writer: &mut StoreWriter,
+    source: &dyn PatchSource,
+    progress: impl Fn(u64, u64) -> Result<()> + Send + Sync + 'static,
+    options: &ConvertOptions,
+) -> Result<()> {
+    let patches = PatchOptions {
+        fields: options.fields.clone(),
+        covered: options.covered,
+        compression: of_cells(&options.compression),
+        progress: Some(Arc::new(progress)),
+        ..PatchOptions::default()
+    };
+    PatchAmr::write(writer, "/amr", source, &patches)
+}
+
+/// Writes what is needed to export the plotfile, as text in an array, which can be long.
+fn write_texts(
+    writer: &mut StoreWriter,
+    plotfile: Option<&Plotfile>,
+    info: &SourceInfo,
+    options: &ConvertOptions,
+) -> Result<()> {
+    let (path, text) = match plotfile {
+        None => (
+            RUN,
+            serde_json::to_string(&info.run).map_err(|error| {
+                Error::invalid(format!("cannot write the run information as JSON: {error}"))
+            })?,
+        ),
+        Some(plotfile) => {
+            let mut layout = plotfile.layout()?;
+            let is_exact = options.covered != Covered::Drop
+                && of_cells(&options.compression).error_bounds.is_empty();
+            if !is_exact || options.fields.is_some() {
+                layout.clear_extrema();
+            }
+            (LAYOUT, layout.to_json()?)
+        }
+    };
+    let texts: Strings = [text].into_iter().collect();
+    let spec = ArraySpec::new(DataType::String, &[1]).profile(options.compression.profile);
+    writer.write_array(&format!("/{path}"), &spec, ArrayData::Strings(&texts))
+}
+
+/// The cube around the domain (lower corner and side), for the Morton curve of particles.
+fn cube(hierarchy: &PatchHierarchy) -> ([f64; 3], f64) {
+    let sides = (0..hierarchy.ndim).map(|d| hierarchy.upper[d] - hierarchy.lower[d]);
+    (hierarchy.lower, sides.fold(0.0, f64::max))
+}
+
+/// A species to convert.
+struct SpeciesImport<'a> {
+    plotfile: &'a Plotfile,
+    name: &'a str,
+    options: &'a ConvertOptions,
+}
+
+impl SpeciesImport<'_> {
+    /// Writes the species along the Morton curve, and returns the names of its columns.
+    fn write(
+        &self,
+        writer: &mut StoreWriter,
+        progress: &ConversionProgress,
+        phase: Phase,
+    ) -> Result<Vec<String>> {
+        let Self { plotfile, name, .. } = *self;
+        let mut columns = plotfile.read_particles(name)?;
+        let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+        let rows = columns.first().map_or(0, |(_, column)| column.rows());
+        let (order, file_rows) = file_rows(rows, &names)?;
+        columns.push((order.clone(), file_rows));
+        let ndim = plotfile.ndim();
+        let (lower, side) = cube(plotfile.hierarchy());
+        particles::sort_from(&mut columns, ndim, lower, side)?;
+        progress.observe(writer, &columns, phase);
+        let mut species = plotfile.species().iter();
+        let version = species.find(|species| species.name == name);
+        let more = object(json!({
+            ORDER: order,
+            "lower": &lower[..ndim],
+            "species": name,
+            "format": version.map(|species| species.version()),
+        }));
+        let path = format!("/particles/{name}");
+        let compression = of_species(&self.options.compression, name);
+        compression.check_names(&names)?;
+        write::particles(writer, &path, &columns, (ndim, side), more, &compression)?;
+        writer.observe(None);
+        Ok(names)
+    }
+}
+
+/// The column of each particle's row in the files, and an unused name for it.
+fn file_rows(rows: usize, names: &[String]) -> Result<(String, Column)> {
+    let mut name = "file_row".to_owned();
+    while names.contains(&name) {
+        name.push('_');
+    }
+    let column = Column::allocate(&[DataType::UInt32], rows)?.pop();
+    let mut column =
+        column.ok_or_else(|| Error::limit("the column of file rows was not allocated"))?;
+    // Sorting rejects more rows than 32 bits can count.
+    for (row, value) in (0u32..).zip(column.values_mut::<u32>()) {
+        *value = row;
+    }
+    Ok((name, column))
+}

@@ -1,0 +1,158 @@
+//! The entries of a plotfile's folder besides the levels: texts, particles, and entries that are not
+//! read.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use ambar::{Error, Result};
+
+use super::header::PlotfileHeader;
+
+/// Maximum bytes of a text that is read.
+const TEXT_LIMIT: u64 = 1 << 20;
+
+/// Depth of folders up to which files are counted.
+const DEPTH: usize = 16;
+
+/// A file or folder of a plotfile that is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IgnoredEntry {
+    /// Its name in the plotfile's folder.
+    pub name: String,
+    /// Why it is not read.
+    pub why: String,
+}
+
+/// Files below a folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FolderUsage {
+    /// Number of files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The entries of a plotfile's folder.
+#[derive(Debug, Default)]
+pub struct FolderContents {
+    /// Texts by name.
+    pub texts: BTreeMap<String, String>,
+    /// Names of the folders of particles.
+    pub species: Vec<String>,
+    /// Entries that are not read.
+    pub ignored: Vec<IgnoredEntry>,
+    /// All files below the folder.
+    pub usage: FolderUsage,
+}
+
+impl FolderContents {
+    /// Lists the folder of a plotfile.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn list(path: &Path, header: &PlotfileHeader) -> Result<Self> {
+        let mut contents = Self::default();
+        let io = |e| Error::io(e, path, "listing a plotfile's folder");
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            contents.count(&entry.path(), 0)?;
+            names.push(entry.file_name());
+        }
+        names.sort();
+        let levels: Vec<_> = header
+            .levels
+            .iter()
+            .filter_map(|level| level.path.split('/').next())
+            .collect();
+        for name in names {
+            let Some(name) = name.to_str() else {
+                contents.ignore(&name.to_string_lossy(), "its name is not UTF-8".into());
+                continue;
+            };
+            if name == "Header" || levels.contains(&name) {
+                continue;
+            }
+            let entry = path.join(name);
+            if entry.is_dir() {
+                contents.add_folder(&entry, name);
+            } else {
+                contents.add_text(&entry, name);
+            }
+        }
+        Ok(contents)
+    }
+
+    fn ignore(&mut self, name: &str, why: String) {
+        self.ignored.push(IgnoredEntry {
+            name: name.to_owned(),
+            why,
+        });
+    }
+
+    fn add_folder(&mut self, path: &Path, name: &str) {
+        match first_bytes(&path.join("Header"), 8) {
+            Ok(start) if start == b"Version_" => self.species.push(name.to_owned()),
+            // Opening the species reports the missing `Header`.
+            _ if path.join("Level_0/Particle_H").is_file() => self.species.push(name.to_owned()),
+            Ok(_) => self.ignore(
+                name,
+                "a folder whose Header is not a particle header".into(),
+            ),
+            Err(_) => self.ignore(name, "a folder without particles".into()),
+        }
+    }
+
+    fn add_text(&mut self, path: &Path, name: &str) {
+        match first_bytes(path, TEXT_LIMIT as usize + 1) {
+            Ok(bytes) if bytes.len() as u64 > TEXT_LIMIT => {
+                self.ignore(name, "a file of more than 1 MiB".into());
+            }
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => {
+                    self.texts.insert(name.to_owned(), text);
+                }
+                Err(_) => self.ignore(name, "a file that is not UTF-8 text".into()),
+            },
+            Err(error) => self.ignore(name, format!("it cannot be read: {error}")),
+        }
+    }
+
+    /// Counts a file, or the files of a folder. Symbolic links are not followed.
+    fn count(&mut self, path: &Path, depth: usize) -> Result<()> {
+        let io = |e| Error::io(e, path, "sizing a plotfile");
+        let metadata = std::fs::symlink_metadata(path).map_err(io)?;
+        if metadata.is_file() {
+            self.usage.files += 1;
+            self.usage.bytes += metadata.len();
+        } else if metadata.is_dir() && depth < DEPTH {
+            for entry in std::fs::read_dir(path).map_err(io)? {
+                self.count(&entry.map_err(io)?.path(), depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A text of at most 1 MiB; `None` for any other file.
+pub fn small_text(path: &Path) -> Option<String> {
+    let bytes = first_bytes(path, TEXT_LIMIT as usize + 1).ok()?;
+    if bytes.len() as u64 > TEXT_LIMIT {
+        return None;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The first `most` bytes of a file, or all if it is shorter.
+pub fn first_bytes(path: &Path, most: usize) -> std::io::Result<Vec<u8>> {
+    let file = std::fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other(
+            "expected a file, found another entry",
+        ));
+    }
+    let mut bytes = Vec::new();
+    file.take(most as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

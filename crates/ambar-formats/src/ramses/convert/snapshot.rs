@@ -1,0 +1,385 @@
+//! Writing one output as a snapshot.
+
+use ambar::codec::Profile;
+use ambar::container::CreateOptions;
+use ambar::kinds::amr::AmrTree;
+use ambar::kinds::attributes::VERSION;
+use ambar::kinds::bound::{Compression, ErrorBound};
+use ambar::kinds::{particles, write};
+use ambar::metadata::Attributes;
+use ambar::store::StoreWriter;
+use ambar::{Column, Error, Result};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+use super::completeness::{self, FileKinds};
+use super::options::ConvertOptions;
+use crate::progress::{ConversionProgress, Phase};
+use crate::ramses::component::{ComponentKind, MissingReason};
+use crate::ramses::files::folder::{Folder, Survey};
+use crate::ramses::json;
+use crate::ramses::output::{Output, read_info};
+use crate::ramses::read::request::{CellsRequest, ParticlesRequest};
+
+/// An output's folder, listed but not opened as an output.
+pub struct SurveyedOutput {
+    /// The folder.
+    pub folder: Folder,
+    /// Sizes and modification times of its files.
+    pub survey: Survey,
+}
+
+impl SurveyedOutput {
+    /// Surveys the files of an output.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn new(folder: Folder) -> Result<Self> {
+        let survey = folder.survey()?;
+        Ok(Self { folder, survey })
+    }
+
+    /// Opens the output, which must be complete; `previous` is as for `completeness::check`.
+    ///
+    /// # Errors
+    /// As `completeness::check` and `Output::open`.
+    pub fn open(
+        self,
+        options: &ConvertOptions,
+        previous: Option<&FileKinds>,
+    ) -> Result<CompleteOutput> {
+        let info = read_info(&self.folder)?;
+        let requested = options.components.as_deref();
+        completeness::check(&self.folder, &info, &self.survey, requested, previous)?;
+        Ok(CompleteOutput {
+            output: Output::from_folder(self.folder)?,
+            survey: self.survey,
+        })
+    }
+}
+
+/// A complete output to convert.
+pub struct CompleteOutput {
+    /// The output.
+    pub output: Output,
+    /// Its files before they were read.
+    pub survey: Survey,
+}
+
+impl CompleteOutput {
+    /// The name as a step of a series: `output_NNNNN`.
+    pub fn name(&self) -> String {
+        step_name(self.output.info().number)
+    }
+}
+
+/// The name of an output as a step of a series.
+pub fn step_name(number: u32) -> String {
+    format!("output_{number:05}")
+}
+
+/// Creates a store.
+///
+/// # Errors
+/// `Busy` if it exists and is not to be replaced; `Io`.
+pub fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
+    let (durability, overwrite) = (options.durability, options.overwrite);
+    StoreWriter::create(
+        target,
+        &CreateOptions {
+            durability,
+            overwrite,
+            directory: false,
+        },
+    )
+}
+
+/// The members of a JSON object; empty for any other value.
+pub fn object(value: Value) -> Attributes {
+    match value {
+        Value::Object(members) => members,
+        _ => Attributes::new(),
+    }
+}
+
+/// Writes one output as a snapshot in the group at `path`.
+///
+/// # Errors
+/// As `convert`.
+pub fn write_snapshot(
+    writer: &mut StoreWriter,
+    path: &str,
+    source: &CompleteOutput,
+    options: &ConvertOptions,
+    progress: &ConversionProgress,
+) -> Result<()> {
+    let CompleteOutput { output, survey } = source;
+    let selection = ComponentSelection::new(output, options)?;
+    let snapshot = SnapshotWriter {
+        output,
+        options,
+        selection,
+        progress,
+    };
+    let mut written = Map::new();
+    writer.group(path, Attributes::new())?;
+    let below = path.trim_end_matches('/');
+    let info = json::info(output)?;
+    let selection = &snapshot.selection;
+    if !selection.cells.is_empty() {
+        snapshot.write_cells(writer, &format!("{below}/amr"))?;
+        for kind in &selection.cells {
+            written.insert(kind.name().into(), json!(selection.names(output, *kind)));
+        }
+    }
+    for kind in &selection.tables {
+        let group = format!("{below}/{}", kind.name());
+        if let Some(names) = snapshot.write_table(writer, &group, *kind)? {
+            written.insert(kind.name().into(), json!(names));
+        }
+    }
+    let source = json!({
+        "format": "ramses",
+        "output": output.info().number,
+        "files": survey.files,
+        "bytes": survey.bytes,
+        "fingerprint": survey.fingerprint,
+    });
+    let attributes = json!({"ambar": {
+        "version": VERSION,
+        "kind": "snapshot",
+        "source": source,
+        "info": info,
+        "components": written,
+        "missing": json::missing(output.components()),
+    }});
+    writer.set_attributes(path, object(attributes))?;
+    progress.report(99)
+}
+
+/// Writes the parts of one snapshot.
+struct SnapshotWriter<'a> {
+    output: &'a Output,
+    options: &'a ConvertOptions,
+    selection: ComponentSelection,
+    progress: &'a ConversionProgress,
+}
+
+impl SnapshotWriter<'_> {
+    /// Writes the leaf cells with the fields of all selected components on them.
+    fn write_cells(&self, writer: &mut StoreWriter, path: &str) -> Result<()> {
+        let selection = &self.selection;
+        let mut names = Vec::new();
+        let mut components = Map::new();
+        for kind in &selection.cells {
+            let fields = selection.names(self.output, *kind);
+            components.insert(kind.name().into(), json!(fields));
+            names.extend(fields);
+        }
+        let reading = self.progress.phase(Phase::new(0, 40));
+        let request = CellsRequest {
+            components: Some(selection.cells.clone()),
+            fields: Some(names),
+            levels: self.options.levels,
+            max_level: self.options.max_level,
+            domain: selection.fields.is_none(),
+            progress: Some(&reading),
+            ..CellsRequest::default()
+        };
+        let cells = self.output.read_cells(&request)?;
+        let more = object(json!({"components": components}));
+        let names = cells.columns.iter().map(|(name, _)| name.clone()).collect();
+        let profile = self.options.compression.profile;
+        let compression = selection.compression(profile, names, true);
+        self.progress
+            .observe(writer, &cells.columns, Phase::new(40, 80));
+        AmrTree::write(
+            writer,
+            path,
+            &cells.leaves,
+            &cells.columns,
+            more,
+            &compression,
+        )
+    }
+
+    /// Writes particles (along the Morton curve), sinks or clumps. Returns the names of the columns;
+    /// `None` if the component has none of the selected fields.
+    fn write_table(
+        &self,
+        writer: &mut StoreWriter,
+        path: &str,
+        kind: ComponentKind,
+    ) -> Result<Option<Vec<String>>> {
+        let names = self.selection.names(self.output, kind);
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let (ndim, boxlen) = (self.output.info().ndim, self.output.info().boxlen);
+        let more = Attributes::new();
+        let profile = self.options.compression.profile;
+        let has_all_fields = self.selection.fields.is_none();
+        if kind == ComponentKind::Particles {
+            let reading = self.progress.phase(Phase::new(80, 90));
+            let request = ParticlesRequest {
+                fields: (!has_all_fields).then(|| with_positions(&names, ndim)),
+                domain: has_all_fields,
+                progress: Some(&reading),
+                ..ParticlesRequest::default()
+            };
+            let mut columns = self.output.read_particles(&request)?;
+            particles::sort(&mut columns, ndim, boxlen)?;
+            self.progress.observe(writer, &columns, Phase::new(90, 99));
+            let names = field_names(&columns);
+            let compression = self.selection.compression(profile, names.clone(), false);
+            write::particles(writer, path, &columns, (ndim, boxlen), more, &compression)?;
+            return Ok(Some(names));
+        }
+        let columns = match kind {
+            ComponentKind::Sinks => self.output.read_sinks()?,
+            _ => self.output.read_clumps()?,
+        };
+        let mut columns = columns.unwrap_or_default();
+        columns.retain(|(name, _)| names.contains(name));
+        write::table(writer, path, &columns, more, &profile.into())?;
+        Ok(Some(field_names(&columns)))
+    }
+}
+
+/// Names of the columns that are fields of the output: all except `domain`.
+fn field_names(columns: &[(String, Column)]) -> Vec<String> {
+    let names = columns.iter().map(|(name, _)| name.clone());
+    names.filter(|name| name != "domain").collect()
+}
+
+/// `names` and the positions, which stored particles need.
+fn with_positions(names: &[String], ndim: usize) -> Vec<String> {
+    let positions = particles::position_names(ndim);
+    let missing = positions
+        .into_iter()
+        .filter(|position| !names.contains(position));
+    missing.chain(names.iter().cloned()).collect()
+}
+
+/// The components and fields to convert, checked against the output.
+struct ComponentSelection {
+    /// Components on cells.
+    cells: Vec<ComponentKind>,
+    /// Particles, sinks, clumps.
+    tables: Vec<ComponentKind>,
+    /// Names of the fields requested; `None` for all.
+    fields: Option<Vec<String>>,
+    /// Error bounds by field name.
+    bounds: Vec<(String, ErrorBound)>,
+}
+
+impl ComponentSelection {
+    fn new(output: &Output, options: &ConvertOptions) -> Result<Self> {
+        let mut kinds = Vec::new();
+        for component in output.components() {
+            let requested = options.components.as_ref();
+            match &component.missing {
+                None if requested.is_none_or(|kinds| kinds.contains(&component.kind)) => {
+                    kinds.push(component.kind);
+                }
+                Some(missing) if requested.is_some_and(|kinds| kinds.contains(&component.kind)) => {
+                    return Err(output.missing_error(component.kind, missing));
+                }
+                // Broken components are not skipped silently: the store would look complete.
+                Some(missing @ MissingReason::Broken(_)) if requested.is_none() => {
+                    return Err(output.missing_error(component.kind, missing));
+                }
+                _ => {}
+            }
+        }
+        let fields = options
+            .fields
+            .as_ref()
+            .map(|names| resolve_aliases(output, &kinds, names));
+        let mut bounds = Vec::new();
+        for (name, bound) in &options.compression.error_bounds {
+            if name == "*" {
+                bounds.push((name.clone(), *bound));
+            } else {
+                let names = resolve_aliases(output, &kinds, std::slice::from_ref(name))?;
+                bounds.extend(names.into_iter().map(|name| (name, *bound)));
+            }
+        }
+        let (cells, tables) = kinds.into_iter().partition(|kind| kind.is_on_cells());
+        Ok(Self {
+            cells,
+            tables,
+            fields: fields.transpose()?,
+            bounds,
+        })
+    }
+
+    /// The compression of a group with these columns. With `has_default`, columns without a bound of
+    /// their own get the bound of `*`.
+    fn compression(&self, profile: Profile, names: Vec<String>, has_default: bool) -> Compression {
+        let bounds = self.bounds.iter();
+        let of_group = bounds.filter(|(name, _)| {
+            if name == "*" {
+                has_default
+            } else {
+                names.contains(name)
+            }
+        });
+        Compression {
+            profile,
+            error_bounds: of_group.cloned().collect(),
+        }
+    }
+
+    /// Names of a component's fields that are converted.
+    fn names(&self, output: &Output, kind: ComponentKind) -> Vec<String> {
+        let component = output
+            .components()
+            .iter()
+            .find(|component| component.kind == kind);
+        let fields = component.map_or(&[][..], |component| &component.fields);
+        let is_selected = |name: &String| {
+            self.fields
+                .as_ref()
+                .is_none_or(|fields| fields.contains(name))
+        };
+        fields
+            .iter()
+            .map(|field| field.name.clone())
+            .filter(is_selected)
+            .collect()
+    }
+}
+
+/// The names of fields requested by name or alias.
+fn resolve_aliases(
+    output: &Output,
+    kinds: &[ComponentKind],
+    names: &[String],
+) -> Result<Vec<String>> {
+    let components = output.components().iter();
+    let fields: Vec<_> = components
+        .filter(|component| kinds.contains(&component.kind))
+        .flat_map(|component| &component.fields)
+        .collect();
+    let resolve = |name: &String| {
+        let named = fields.iter().filter(|field| {
+            field.name == *name || field.alias.as_ref().is_some_and(|alias| alias == name)
+        });
+        let found: Vec<String> = named.map(|field| field.name.clone()).collect();
+        if found.is_empty() {
+            let known: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
+            let message = format!(
+                "field {name:?} does not exist; available: {}",
+                known.join(", ")
+            );
+            return Err(Error::not_found(message).in_file(output.path().display()));
+        }
+        Ok(found)
+    };
+    Ok(names
+        .iter()
+        .map(resolve)
+        .collect::<Result<Vec<_>>>()?
+        .concat())
+}
