@@ -228,7 +228,7 @@ def test_what_is_not_there_is_told(plotfile: Path, tmp_path: Path) -> None:
     cut = write_plotfile(tmp_path / "cut")
     file = cut / "Level_0" / "Cell_D_00000"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(ambar.CorruptError, match="Cell_D_00000: box 0: .* was cut short"):
+    with pytest.raises(ambar.CorruptError, match="Cell_D_00000: box 0: .* is truncated"):
         study.run_study(cut)
 
 

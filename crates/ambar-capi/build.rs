@@ -1,4 +1,4 @@
-//! Gives libambar.so its name for the linker.
+//! Sets the soname of libambar.so.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,7 +1,6 @@
-//! What programs in C see of ambar: no logic, only its calling convention.
+//! The C API of ambar and its HDF5 filter: the calling convention only, without logic of its own.
 //!
-//! `include/ambar.h` is made from these files by `cargo test -p ambar-capi`, which fails where the two
-//! differ.
+//! `include/ambar.h` is generated from these files; `cargo test -p ambar-capi` fails if they differ.
 
 #[cfg(feature = "api")]
 pub mod api;

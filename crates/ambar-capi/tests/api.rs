@@ -85,7 +85,7 @@ fn a_null_place_for_a_result_leaves_nothing_behind() {
         let status =
             unsafe { ambar_ranks_create(path.as_ptr(), null(), 2, null_mut(), &raw mut bytes) };
         assert_eq!(status, AMBAR_INVALID);
-        assert!(last_error().contains("the place of the writer is a null pointer"));
+        assert!(last_error().contains("a pointer to the place of the writer, found null"));
         let mut writer = null_mut();
         let status =
             unsafe { ambar_ranks_create(path.as_ptr(), null(), 2, &raw mut writer, null_mut()) };

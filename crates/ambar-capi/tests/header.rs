@@ -1,22 +1,24 @@
-//! `include/ambar.h` is what the sources say. `AMBAR_UPDATE=1 cargo test -p ambar-capi --test header` writes
-//! it anew.
+//! Checks that `include/ambar.h` matches the sources. `AMBAR_UPDATE=1 cargo test -p ambar-capi --test header` writes it.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
 use std::path::Path;
 
 const ABOVE: &str = "\
-/* ambar: one store for simulation output. The C API.
+/** @file
+ * The C API of ambar, a store for simulation output.
  *
- * Made from crates/ambar-capi; changes belong there.
+ * Generated from crates/ambar-capi; change it there.
  *
- * Every function returns AMBAR_OK or another status; ambar_last_error() says what was wrong. Shapes and
- * regions are in C order, the slowest dimension first. docs/howto/mpi.md shows how it is used, and
- * ambar_mpi.h does what takes many ranks.
+ * Every function returns AMBAR_OK or another status; ambar_last_error() returns the message. Shapes and regions are in
+ * C order, slowest dimension first. See docs/howto/mpi.md for examples, and ambar_mpi.h for writing with many ranks.
  *
- * Structs that a program fills in begin with their size: zero them, set size to sizeof of the struct, and then the
- * other fields. Later versions add fields at the end. The number in libambar.so.0 rises when a function's arguments or an
- * existing field change. */
+ * Contract of all functions: pointers are null, or point to what the documentation says, and what they point to does not
+ * change until the function returns. Null is an error unless the documentation allows it.
+ *
+ * Structures that a program fills begin with their size: zero them, set size to sizeof of the structure, then set the
+ * other fields. Later versions add fields at the end. The number in libambar.so.0 increases when the arguments of a function
+ * or an existing field change. */
 ";
 
 fn header() -> String {
@@ -28,7 +30,7 @@ fn header() -> String {
         cpp_compat: true,
         usize_is_size_t: true,
         style: cbindgen::Style::Type,
-        documentation_style: cbindgen::DocumentationStyle::C99,
+        documentation_style: cbindgen::DocumentationStyle::Cxx,
         no_includes: true,
         sys_includes: vec!["stddef.h".into(), "stdint.h".into()],
         line_length: 100,
@@ -54,12 +56,12 @@ fn version() -> String {
     ];
     let line = |(part, value): (&str, &str)| format!("\n#define AMBAR_VERSION{part} {value}");
     format!(
-        "\n// The version of this header; ambar_version() is that of the library.{}",
+        "\n/// The version of this header; ambar_version() returns that of the library.{}",
         parts.map(line).concat()
     )
 }
 
-/// Puts what is said of a constant behind it, where that is one line, and such constants in a block.
+/// Moves one-line documentation of a constant after it, and groups such constants.
 fn constants_in_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut out: Vec<String> = Vec::new();
@@ -67,13 +69,13 @@ fn constants_in_lines(text: &str) -> String {
     while at < lines.len() {
         let here = lines[at..].iter().copied().take(4).collect::<Vec<_>>();
         match here[..] {
-            ["", said, define, "", ..]
-                if said.starts_with("//") && define.starts_with("#define") =>
+            ["", documentation, define, "", ..]
+                if documentation.starts_with("///") && define.starts_with("#define") =>
             {
                 if !out.last().is_some_and(|last| last.starts_with("#define")) {
                     out.push(String::new());
                 }
-                out.push(format!("{define} {said}"));
+                out.push(documentation.replacen("///", &format!("{define} ///<"), 1));
                 at += 3;
             }
             _ => {
@@ -85,19 +87,19 @@ fn constants_in_lines(text: &str) -> String {
     out.join("\n") + "\n"
 }
 
-/// Leaves out what is for readers of Rust.
+/// Removes the `# Safety` sections, which are for Rust.
 fn without_safety(text: &str) -> String {
     let mut out: Vec<&str> = Vec::new();
     let mut inside = false;
     for line in text.lines() {
-        if line.trim() == "// # Safety" {
+        if line.trim() == "/// # Safety" {
             inside = true;
             // The empty line before it.
-            if out.last().is_some_and(|last| last.trim() == "//") {
+            if out.last().is_some_and(|last| last.trim() == "///") {
                 out.pop();
             }
         }
-        inside &= line.trim_start().starts_with("//");
+        inside &= line.trim_start().starts_with("///");
         if !inside {
             out.push(line);
         }
@@ -106,15 +108,15 @@ fn without_safety(text: &str) -> String {
 }
 
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_matches_the_sources() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include/ambar.h");
-    let made = header();
+    let generated = header();
     if std::env::var_os("AMBAR_UPDATE").is_some() {
-        std::fs::write(&path, &made).unwrap();
+        std::fs::write(&path, &generated).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        made == found,
-        "include/ambar.h is not what the sources say: AMBAR_UPDATE=1 cargo test -p ambar-capi --test header"
+        generated == found,
+        "include/ambar.h differs from the sources; write it with AMBAR_UPDATE=1 cargo test -p ambar-capi --test header"
     );
 }

@@ -139,16 +139,24 @@ const HOSTILE_HEADER: &[Hostile] = &[
     (
         "V1.1\n3\n",
         "V1.1\n4000000000000\n",
-        "line 2: the number of fields",
+        "line 2: expected the number of fields",
     ),
     ("\n2\n0.5", "\n4\n0.5", "the number of dimensions in 1..=3"),
     ("0.5\n1\n", "0.5\n99999\n", "the finest level in 0..=255"),
     ("((-4,-4) (7,7)", "((-4,-4) (HUGE,7)", "domain"),
-    ("((-4,-4) (7,7)", "((-4,-4) (8,7)", "refined expected"),
+    (
+        "((-4,-4) (7,7)",
+        "((-4,-4) (8,7)",
+        "expected a domain that refines",
+    ),
     ("((-4,-4) (7,7)", "((-4,-4) (-9,7)", "level"),
-    ("\n2 \n", "\n3 \n", "ratio is 3, but 2"),
-    ("\n2 \n", "\n2 x\n", "line 11: a refinement ratio"),
-    ("\n3 4 \n", "\n3 x \n", "line 13: a level's step"),
+    (
+        "\n2 \n",
+        "\n3 \n",
+        "ratio 2 according to the domains, found 3",
+    ),
+    ("\n2 \n", "\n2 x\n", "line 11: expected a refinement ratio"),
+    ("\n3 4 \n", "\n3 x \n", "line 13: expected a level's step"),
     ("0.5 0.5", "0.5 nan", "a finite number"),
     ("0.5 0.5", "0.5 -0.5", "size"),
     ("\n0 2 0.5", "\n0 HUGE 0.5", "number of boxes"),
@@ -158,7 +166,7 @@ const HOSTILE_HEADER: &[Hostile] = &[
     (
         "Lev_0/State",
         "Lev_9/State",
-        "Lev_9/State_H: this file is missing",
+        "Lev_9/State_H: expected this file",
     ),
     ("density", "Y(H2)", "only one field"),
 ];
@@ -167,7 +175,7 @@ const HOSTILE_CELLS: &[Hostile] = &[
     (
         "1\n0\n3",
         "7\n0\n3",
-        "line 1: the format of Cell_H (1 to 4)",
+        "line 1: expected the format of Cell_H (1 to 4)",
     ),
     ("1\n0\n3", "1\n0\n4", "components again"),
     ("\n0\n(2 0", "\n-1\n(2 0", "ghost cells"),
@@ -183,25 +191,25 @@ const HOSTILE_CELLS: &[Hostile] = &[
     (
         "State_D_00001",
         "State_D_00009",
-        "State_D_00009: this file is missing",
+        "State_D_00009: expected this file",
     ),
-    ("00001 0", "00001 HUGE", "it was cut short"),
+    ("00001 0", "00001 HUGE", "it is truncated"),
     ("00001 0", "00000 0", "a FAB of"),
     ("2,3", "2,99999999999", "components again"),
 ];
 
 const HOSTILE_FAB: &[Hostile] = &[
     ("FAB ((8, (64 ", "FAB ((9999999, (64 ", "list of numbers"),
-    (" 3\n", " 2000000000\n", "components expected by Cell_H"),
+    (" 3\n", " 2000000000\n", "components as in Cell_H"),
 ];
 
 const HOSTILE_PARTICLES: &[Hostile] = &[
     (
         "Two_Dot_Zero",
         "Three_Dot_Zero",
-        "only Version_One_Dot_Zero to Version_Two_Dot_One",
+        "from Version_One_Dot_Zero to Version_Two_Dot_One",
     ),
-    ("double\n2", "double\n3", "in 2 dimensions expected"),
+    ("double\n2", "double\n3", "particles in 2 dimensions, found"),
     (
         "double\n2\n1",
         "double\n2\nHUGE",
@@ -210,12 +218,12 @@ const HOSTILE_PARTICLES: &[Hostile] = &[
     (
         "\n6\n",
         "\n7\n",
-        "7 particles expected, but the grids have 6",
+        "expected 7 particles, found 6 in the grids",
     ),
-    ("0 3 0", "0 HUGE 0", "particles expected"),
+    ("0 3 0", "0 HUGE 0", "particles"),
     ("0 3 0", "0 3 HUGE", "from byte"),
-    ("0 1 72", "0 1 0", "it was cut short"),
-    ("0 3 0", "7 3 0", "Level_0/DATA_00007: this file is missing"),
+    ("0 1 72", "0 1 0", "it is truncated"),
+    ("0 3 0", "7 3 0", "Level_0/DATA_00007: expected this file"),
 ];
 
 #[test]
@@ -250,7 +258,7 @@ fn two_fabs_may_not_share_bytes() {
     fs::write(&first, bytes).unwrap();
     let error = made.error("Lev_0/State_H", "State_D_00001 0", "State_D_00000 200");
     assert!(
-        error.to_string().contains("begins in another one"),
+        error.to_string().contains("after the previous one"),
         "{error}"
     );
 }
@@ -320,7 +328,7 @@ fn missing_and_unknown_parts_are_stated() {
     fs::write(made.path.join("long"), vec![b'x'; (1 << 20) + 1]).unwrap();
     let plotfile = Plotfile::open(&made.path).unwrap();
     let why = plotfile.species()[0].missing().unwrap();
-    assert!(why.contains("DATA_00000: this file is missing"), "{why}");
+    assert!(why.contains("DATA_00000: expected this file"), "{why}");
     assert!(plotfile.species()[0].columns().is_empty());
     assert_eq!(
         plotfile.read_particles("DM").unwrap_err().kind(),

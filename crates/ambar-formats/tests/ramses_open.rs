@@ -48,7 +48,10 @@ fn other_folders_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let error = Output::open(folder.path()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert!(error.message().contains("no info_NNNNN.txt"), "{error}");
+    assert!(
+        error.message().contains("expected info_NNNNN.txt"),
+        "{error}"
+    );
     let error = Output::open(&folder.path().join("output_00009")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     for number in ["00001", "00002"] {
@@ -59,7 +62,9 @@ fn other_folders_are_refused() {
     let error = Output::open(&folder.path().join("info_00001.txt")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(
-        error.to_string().contains("info_00001.txt: no line \"ncpu"),
+        error
+            .to_string()
+            .contains("info_00001.txt: expected a line \"ncpu"),
         "{error}"
     );
 }
@@ -152,7 +157,7 @@ fn a_descriptor_of_another_output_is_refused() {
         panic!("a descriptor of five variables was taken for four");
     };
     assert!(
-        why.contains("describes 5 variables, the files hold 4"),
+        why.contains("expected 4 variables as in the component's files, found 5"),
         "{why}"
     );
 }
@@ -205,7 +210,7 @@ fn sinks_without_a_header_have_the_names_of_their_time() {
     assert!(
         error
             .to_string()
-            .contains("sink_00002.csv: line 2: no value of \"x\""),
+            .contains("sink_00002.csv: line 2: expected a value of \"x\""),
         "{error}"
     );
     fs::write(&path, "1,2,3\n").unwrap();

@@ -1,4 +1,4 @@
-//! Tables through the Arrow PyCapsule interface: NumPy columns lent without a copy.
+//! Export of tables through the Arrow PyCapsule interface, without copying NumPy columns.
 //!
 //! Source: "The Arrow PyCapsule Interface" of the Arrow format documentation.
 
@@ -20,8 +20,8 @@ use crate::memory::Lent;
 
 /// Exports columns of equal length as an `arrow_array_stream` capsule of one record batch.
 ///
-/// `names` and `arrays`: one 1-D C-contiguous NumPy array a name. Numbers and moments are lent,
-/// not copied; booleans are packed into bits and text is copied, as Arrow lays them out otherwise.
+/// `arrays` has one 1-D C-contiguous NumPy array per name. Numbers and times are not copied. Booleans are packed
+/// into bits and text is copied, because Arrow stores them differently.
 #[pyfunction]
 pub fn arrow_stream<'py>(
     py: Python<'py>,
@@ -76,11 +76,11 @@ fn column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         ('m', 8) => DataType::Duration(time_unit(&dtype)?),
         _ => {
             return Err(PyTypeError::new_err(format!(
-                "Arrow has no type for {dtype}"
+                "expected a dtype with an Arrow type, found {dtype}; convert the column"
             )));
         }
     };
-    // NumPy lends no buffer of moments; their bytes it does.
+    // NumPy does not export buffers of times, but of their integer views.
     let lent = match kind {
         'M' | 'm' => Lent::new(&array.call_method1("view", ("i8",))?, false)?,
         _ => Lent::new(array, false)?,
@@ -88,7 +88,7 @@ fn column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     lend(lent, arrow)
 }
 
-/// The unit of NumPy's moments and durations.
+/// The unit of a NumPy datetime64 or timedelta64.
 fn time_unit(dtype: &Bound<'_, PyAny>) -> PyResult<TimeUnit> {
     let numpy = dtype.py().import("numpy")?;
     match numpy
@@ -100,18 +100,18 @@ fn time_unit(dtype: &Bound<'_, PyAny>) -> PyResult<TimeUnit> {
         (unit, 1) if unit == "us" => Ok(TimeUnit::Microsecond),
         (unit, 1) if unit == "ns" => Ok(TimeUnit::Nanosecond),
         _ => Err(PyTypeError::new_err(format!(
-            "Arrow has no unit of time for {dtype}"
+            "expected a time unit of s, ms, us or ns, found {dtype}; convert the column"
         ))),
     }
 }
 
-/// An Arrow array that looks into the lent bytes and keeps them alive.
+/// An Arrow array that views the borrowed bytes and keeps them alive.
 fn lend(lent: Lent, dtype: DataType) -> PyResult<ArrayRef> {
     let rows = lent.count();
     let bytes = lent.bytes();
     let (len, start) = (bytes.len(), NonNull::from(bytes).cast::<u8>());
     let owner = Arc::new(std::panic::AssertUnwindSafe(lent));
-    // SAFETY: the owner holds Python's buffer, so the bytes stay where they are while it lives.
+    // SAFETY: the owner holds the Python buffer, so the bytes stay valid while the Arrow buffer lives.
     let buffer = unsafe { Buffer::from_custom_allocation(start, len, owner) };
     let data = ArrayData::builder(dtype)
         .len(rows)

@@ -1,4 +1,4 @@
-//! Cells of a hierarchy, whatever its layout: selections, grids, slices and projections.
+//! Cells of a hierarchy of any layout: selections, grids, slices and projections.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::threads::detached;
 /// A hierarchy of any layout.
 enum Cells {
     Tree(AmrTree),
-    /// A tree that is read from RAMSES' files when it is needed.
+    /// A tree of a RAMSES output, read on first use.
     Output(OutputCells),
     Patches(PatchAmr),
 }
 
-/// Calls the same method of any layout, which returns a result of the library.
+/// Calls a method that all layouts have, and that returns a result of the library.
 macro_rules! either {
     ($cells:expr, $inner:ident => $call:expr) => {
         match $cells {
@@ -77,11 +77,13 @@ impl Amr {
     fn patches(&self) -> PyResult<&PatchAmr> {
         match &*self.inner {
             Cells::Patches(patches) => Ok(patches),
-            _ => Err(PyValueError::new_err("a tree of cells has no boxes")),
+            _ => Err(PyValueError::new_err(
+                "expected cells in patches, found a tree, which has no boxes",
+            )),
         }
     }
 
-    /// The cells as a tree, which is read where it is not yet there; `None` for patches.
+    /// The cells as a tree, which is read if necessary; `None` for patches.
     fn tree(&self, py: Python<'_>) -> PyResult<Option<&AmrTree>> {
         match &*self.inner {
             Cells::Tree(tree) => Ok(Some(tree)),
@@ -223,7 +225,7 @@ impl Amr {
         }
     }
 
-    /// A level's boxes, as an array (boxes, 2, ndim): first cell, and behind the last.
+    /// The boxes of a level, as an array (boxes, 2, ndim): first cell and exclusive end.
     fn boxes<'py>(&self, py: Python<'py>, level: usize) -> PyResult<Bound<'py, PyAny>> {
         let hierarchy = self.patches()?.hierarchy();
         let ndim = hierarchy.ndim;
@@ -238,14 +240,14 @@ impl Amr {
         let mut column = columns
             .or_raise()?
             .pop()
-            .ok_or_else(|| PyValueError::new_err("no memory"))?;
+            .ok_or_else(|| PyValueError::new_err("the column of boxes was not allocated"))?;
         for (to, number) in column.values_mut::<i64>().iter_mut().zip(numbers) {
             *to = number;
         }
         to_numpy(py, column)?.call_method1("reshape", ((boxes.len(), 2, ndim),))
     }
 
-    /// A field on all cells of a box of patches, covered ones too: 1-D, x fastest.
+    /// A field on all cells of a box of patches, including covered cells: 1-D, x fastest.
     fn read_box<'py>(
         &self,
         py: Python<'py>,
@@ -334,7 +336,7 @@ impl Amr {
         )?;
         let (_, grid) = grids
             .pop()
-            .ok_or_else(|| PyValueError::new_err("no field was asked for"))?;
+            .ok_or_else(|| PyValueError::new_err("expected the name of a field, found none"))?;
         let axes: Vec<usize> = (0..self.ndim()).collect();
         grid_and_origin(py, grid, &window, &axes)
     }
@@ -362,7 +364,7 @@ impl Amr {
         grid_and_origin(py, image, &window, &self.across(axis))
     }
 
-    /// `weight`: `None` for the integral, "volume" for the mean by volume, else a field.
+    /// `weight`: `None` for the integral, "volume" for the volume-weighted mean, or the name of a field.
     #[allow(clippy::too_many_arguments)]
     #[pyo3(signature = (field, axis, level, weight, lo, hi, threads=None))]
     fn project<'py>(
@@ -393,7 +395,7 @@ impl Amr {
 }
 
 impl Amr {
-    /// Adds to `dict` those of a tree's columns that lie in memory as a whole; returns the others.
+    /// Adds those columns of a tree to `dict` that are completely in memory; returns the other names.
     fn lend(
         &self,
         dict: &Bound<'_, PyDict>,
@@ -425,5 +427,7 @@ impl Amr {
 }
 
 fn no_level(level: impl std::fmt::Display, levels: usize) -> PyErr {
-    PyValueError::new_err(format!("there is no level {level}, there are {levels}"))
+    PyValueError::new_err(format!(
+        "level {level} does not exist; expected a number below {levels}"
+    ))
 }

@@ -15,29 +15,29 @@ create_exception!(
     ambar,
     CorruptError,
     AmbarError,
-    "The bytes are damaged, cut short or hostile: restore them from a copy."
+    "The bytes are damaged, truncated or malicious: restore them from a copy."
 );
 create_exception!(
     ambar,
     UnsupportedError,
     AmbarError,
-    "The file is sound but needs something this version lacks: use a newer version."
+    "The file is valid, but needs a feature that this version lacks: use a newer version."
 );
 create_exception!(
     ambar,
     BusyError,
     AmbarError,
-    "The file exists already, or another writer has it: choose another name, or wait."
+    "The file exists, or another writer has it open: choose another name, or wait."
 );
 create_exception!(
     ambar,
     LimitError,
     AmbarError,
-    "A limit on memory or size was passed: ask for less."
+    "A limit on memory or size was exceeded: request less."
 );
 
-/// Makes the exceptions that also are one of Python's own, so that `except ValueError` and
-/// `except KeyError` catch them.
+/// Creates an exception that also derives from a built-in one, so that `except ValueError` and
+/// `except KeyError` catch it.
 fn with_second_base(
     py: Python<'_>,
     name: &str,
@@ -47,7 +47,7 @@ fn with_second_base(
     let namespace = pyo3::types::PyDict::new(py);
     namespace.set_item("__module__", "ambar")?;
     namespace.set_item("__doc__", doc)?;
-    // KeyError's own text is the repr of its argument, unreadable for a sentence.
+    // `str` of a KeyError is the repr of its argument, which is unreadable for a sentence.
     namespace.set_item("__str__", py.get_type::<PyException>().getattr("__str__")?)?;
     let bases = (py.get_type::<AmbarError>(), base);
     let class = py
@@ -61,7 +61,7 @@ static NOT_FOUND: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::ne
 
 fn invalid(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     INVALID.get_or_try_init(py, || {
-        let doc = "The call makes no sense: change it.";
+        let doc = "An argument or the order of calls is invalid: change the call.";
         with_second_base(
             py,
             "InvalidError",
@@ -73,7 +73,7 @@ fn invalid(py: Python<'_>) -> PyResult<&Py<PyAny>> {
 
 fn not_found(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     NOT_FOUND.get_or_try_init(py, || {
-        let doc = "There is no such file, node, field or component: ask for another.";
+        let doc = "The file, node, field or component does not exist: request another.";
         with_second_base(
             py,
             "NotFoundError",
@@ -95,8 +95,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NotFoundError", not_found(py)?)
 }
 
-/// The exception for `error`. An error of the operating system becomes an `OSError` with its
-/// number, which Python turns into `FileNotFoundError`, `PermissionError` and so on.
+/// The exception for `error`. Errors of the operating system become an `OSError` with their
+/// number, which Python maps to `FileNotFoundError`, `PermissionError` and so on.
 pub fn exception(error: &ambar::Error) -> PyErr {
     let message = error.to_string();
     if let Some(number) = error.raw_os_error() {
@@ -122,7 +122,7 @@ pub fn exception(error: &ambar::Error) -> PyErr {
     }
 }
 
-/// Turns the library's results into Python's.
+/// Converts results of the library to results of Python.
 pub trait OrRaise<T> {
     /// The value, or the error as an exception.
     fn or_raise(self) -> PyResult<T>;

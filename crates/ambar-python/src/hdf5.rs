@@ -1,4 +1,4 @@
-//! Chunks for HDF5 that are encoded before HDF5 sees them.
+//! HDF5 chunks that are encoded before they are passed to HDF5.
 
 use ambar_codec::packet::{BoxOfCells, Type, Workspaces, encode_boxes};
 use pyo3::exceptions::PyTypeError;
@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use crate::codec::told;
 use crate::memory::Lent;
 
-/// Encodes a chunk of boxes of cells, one behind the other, as the filter of HDF5 decodes it.
+/// Encodes a chunk of consecutive boxes of cells, for decoding by the HDF5 filter.
 #[pyfunction]
 #[pyo3(signature = (values, boxes, bound))]
 pub fn hdf5_boxes<'py>(
@@ -23,7 +23,7 @@ pub fn hdf5_boxes<'py>(
         "d" | "<d" => Type::Float64,
         other => {
             return Err(PyTypeError::new_err(format!(
-                "the values must be float32 or float64 in this machine's byte order, not {other:?}"
+                "expected float32 or float64 values in native byte order, found {other:?}; convert them"
             )));
         }
     };
@@ -36,7 +36,7 @@ pub fn hdf5_boxes<'py>(
     Ok(packet.map(|packet| PyBytes::new(py, &packet)))
 }
 
-/// Boxes from int64 (n, 2, 3): first cells and numbers of cells.
+/// Boxes from an int64 array (n, 2, 3): first cells and numbers of cells.
 fn boxes_of(lent: &Lent) -> PyResult<Vec<BoxOfCells>> {
     let refused = || {
         PyTypeError::new_err(

@@ -15,8 +15,8 @@ use crate::errors::OrRaise;
 use crate::memory::{numpy_dtype, to_numpy, to_numpy_shared};
 use crate::threads::detached;
 
-/// Adds to `dict` those of `names` that lie in memory as a whole and are wanted as such, without a
-/// copy and read-only. Returns the others.
+/// Adds those columns of `names` to `dict` that are completely in memory and completely selected, without
+/// a copy and read-only. Returns the other names.
 pub fn lend_whole(
     dict: &Bound<'_, PyDict>,
     source: &dyn ColumnSource,
@@ -37,7 +37,7 @@ pub fn lend_whole(
     Ok(rest)
 }
 
-/// Adds columns to `dict` as NumPy arrays that own them.
+/// Adds columns to `dict` as NumPy arrays that own their memory.
 pub fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResult<()> {
     for (name, column) in columns {
         dict.set_item(name, to_numpy(dict.py(), column)?)?;
@@ -45,9 +45,9 @@ pub fn fill(dict: &Bound<'_, PyDict>, columns: Vec<(String, Column)>) -> PyResul
     Ok(())
 }
 
-/// A region from Python's tuple: `("box", lo, hi, periodic)`, `("sphere", center, radius, periodic)`
-/// or `("shell", center, inner, outer, periodic)`, code length; `periodic` holds the lower corner
-/// and the sides of the box, infinite where it is not periodic.
+/// A region from a Python tuple: `("box", lo, hi, periodic)`, `("sphere", center, radius, periodic)`
+/// or `("shell", center, inner, outer, periodic)`, in code length. `periodic` has the lower corner
+/// and the sides of the box, which are infinite in non-periodic dimensions.
 pub fn region(tuple: &Bound<'_, PyAny>) -> PyResult<Region> {
     let form: String = tuple.get_item(0)?.extract()?;
     let point = |index: usize| tuple.get_item(index)?.extract::<Vec<f64>>();
@@ -56,7 +56,11 @@ pub fn region(tuple: &Bound<'_, PyAny>) -> PyResult<Region> {
         "box" => Region::cuboid(&point(1)?, &point(2)?),
         "sphere" => Region::sphere(&point(1)?, number(2)?),
         "shell" => Region::shell(&point(1)?, number(2)?, number(3)?),
-        other => return Err(PyValueError::new_err(format!("no region {other:?}"))),
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "invalid region: {other:?}; must be \"box\", \"sphere\" or \"shell\""
+            )));
+        }
     };
     let (lower, size): (Vec<f64>, Vec<f64>) = tuple.get_item(tuple.len()? - 1)?.extract()?;
     region
@@ -64,7 +68,7 @@ pub fn region(tuple: &Bound<'_, PyAny>) -> PyResult<Region> {
         .or_raise()
 }
 
-/// What is picked, from Python's region, levels and condition.
+/// A selection from a region, levels and a condition in Python.
 pub fn selection(
     region: Option<&Bound<'_, PyAny>>,
     levels: Option<(u8, u8)>,

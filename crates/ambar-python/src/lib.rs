@@ -1,4 +1,4 @@
-//! Python bindings: each function takes Python's values, calls the library, gives Python's back.
+//! Python bindings: each function converts arguments, calls the library, and converts the result.
 
 mod amrex;
 mod arrow;
@@ -18,7 +18,7 @@ mod writer;
 
 use pyo3::prelude::*;
 
-/// Threads used where a call does not say.
+/// The default number of threads of a call.
 #[pyfunction]
 fn default_threads() -> usize {
     ambar::parallel::default_threads()
@@ -30,7 +30,7 @@ fn memory_limit() -> u64 {
     ambar::memory_limit()
 }
 
-/// Sets it, to that of the machine where `limit` is None; returns what was set before.
+/// Sets the memory limit, or resets it to that of the machine if `limit` is None. Returns the previous limit.
 #[pyfunction]
 fn set_memory_limit(limit: Option<u64>) -> Option<u64> {
     ambar::set_memory_limit(limit)

@@ -1,4 +1,4 @@
-//! Columns' memory, lent to NumPy through the buffer protocol, and NumPy's lent to the library.
+//! Memory shared through the buffer protocol: columns as NumPy arrays, and NumPy arrays as input of the library.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyMemoryView};
 
-/// Owns a column that NumPy arrays look into, alone or with others; freed with the last of them.
+/// Owns a column that NumPy arrays view, exclusively or shared. Released with the last view.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct ColumnMemory {
     start: *mut u8,
     len: usize,
-    /// Whether others look at the column too, so that nobody may write.
+    /// True if the column is shared, so that views are read-only.
     shared: bool,
     _column: Arc<Column>,
 }
 
-// SAFETY: the pointer is into the column, which is Send; the column moves with it.
+// SAFETY: the pointer refers to memory of the column, which is `Send` and moves together with it.
 unsafe impl Send for ColumnMemory {}
-// SAFETY: Rust never touches the bytes again; Python's buffer consumers synchronise among themselves.
+// SAFETY: Rust does not access the bytes after the export; consumers of the buffer synchronise among themselves.
 unsafe impl Sync for ColumnMemory {}
 
 #[pymethods]
@@ -35,8 +35,8 @@ impl ColumnMemory {
     ) -> PyResult<()> {
         let memory = slf.get();
         let len = isize::try_from(memory.len).map_err(|e| PyBufferError::new_err(e.to_string()))?;
-        // SAFETY: `view` comes from the interpreter; start and len describe memory that lives as
-        // long as `slf`, of which the view takes a reference.
+        // SAFETY: `view` comes from the interpreter. `start` and `len` describe memory of the column, which lives as long as
+        // `slf`, to which the view holds a reference.
         let status = unsafe {
             let start = memory.start.cast::<c_void>();
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, memory.shared.into(), flags)
@@ -51,21 +51,21 @@ impl ColumnMemory {
 
 static FROMBUFFER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Makes now what the first read would make: a child forked while another thread makes it would wait
-/// for that thread.
+/// Imports `numpy.frombuffer` when the module is loaded. A process forked while another thread imports it lazily
+/// would wait for that thread forever.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     FROMBUFFER.import(module.py(), "numpy", "frombuffer")?;
     module.py().get_type::<ColumnMemory>();
     Ok(())
 }
 
-/// The column as a NumPy array that owns it: no copy, writable.
+/// The column as a NumPy array that owns it, writable and without a copy.
 pub fn to_numpy<'py>(py: Python<'py>, mut column: Column) -> PyResult<Bound<'py, PyAny>> {
     let start = column.bytes_mut().as_mut_ptr();
     lend(py, start, Arc::new(column), false)
 }
 
-/// A column that others own too as a NumPy array: no copy, read-only.
+/// A shared column as a NumPy array, read-only and without a copy.
 pub fn to_numpy_shared<'py>(py: Python<'py>, column: Arc<Column>) -> PyResult<Bound<'py, PyAny>> {
     let start = column.bytes().as_ptr().cast_mut();
     lend(py, start, column, true)
@@ -97,7 +97,7 @@ fn lend<'py>(
     frombuffer.call1((memory, dtype))
 }
 
-/// NumPy's name of a type with values of one size.
+/// The NumPy name of a type with values of fixed size.
 pub fn numpy_dtype(dtype: &DataType) -> String {
     match dtype {
         DataType::DateTime64 { unit, .. } | DataType::TimeDelta64 { unit, .. }
@@ -110,26 +110,29 @@ pub fn numpy_dtype(dtype: &DataType) -> String {
     }
 }
 
-/// Bytes of a C-contiguous buffer, held as long as this lives.
+/// The bytes of a C-contiguous buffer, which is held until this is dropped.
 ///
-/// The exporter keeps the memory, and may let other threads write to it while the library reads it without
-/// the GIL. Rust calls that undefined behaviour, and no check can rule it out, so it is the caller's duty:
-/// the documentation of the functions that take arrays says that no thread may change an array while it is
-/// read or filled. Encoded streams, whose content decides where a decoder reads and writes, are never lent:
-/// see [`Stable`].
+/// The exporter owns the memory, and other threads could write to it while the library reads it without the GIL.
+/// That would be undefined behaviour in Rust, and no check can exclude it. It is therefore a duty of the caller: the
+/// documentation of the functions that take arrays says that no thread may change an array during the call. Encoded
+/// streams, whose content determines where a decoder reads and writes, are never borrowed: see [`Stable`].
 pub struct Lent {
     buffer: PyUntypedBuffer,
 }
 
 impl Lent {
-    /// Takes hold of `object`'s bytes; with `writable`, checks that they may be written.
+    /// Acquires the buffer of `object`; with `writable`, checks that it is writable.
     pub fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(object)?;
         if !buffer.is_c_contiguous() {
-            return Err(PyValueError::new_err("the array must be C-contiguous"));
+            return Err(PyValueError::new_err(
+                "expected a C-contiguous array, found another memory layout; use numpy.ascontiguousarray",
+            ));
         }
         if writable && buffer.readonly() {
-            return Err(PyValueError::new_err("the array is read-only"));
+            return Err(PyValueError::new_err(
+                "expected a writable array, found a read-only one; copy it",
+            ));
         }
         Ok(Self { buffer })
     }
@@ -139,23 +142,24 @@ impl Lent {
         if self.buffer.len_bytes() == 0 {
             return &[];
         }
-        // SAFETY: contiguous (checked in `new`), alive while the buffer is held, and any bytes
-        // are valid `u8`. That no thread writes to them meanwhile is the caller's duty, as above.
+        // SAFETY: the buffer is contiguous (checked in `new`) and held by `self`, and any bytes are valid `u8`. Callers of
+        // the Python functions must not write to it during the call, as the type's documentation says.
         unsafe { std::slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
     }
 
-    /// The bytes, to be written. Only for buffers taken with `writable`.
+    /// The bytes, for writing. Only for buffers acquired with `writable`.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if self.buffer.len_bytes() == 0 || self.buffer.readonly() {
             return &mut [];
         }
-        // SAFETY: as in `bytes`; writable (checked above).
+        // SAFETY: the buffer is contiguous and writable (checked in `new` and above) and held by `self`, which is borrowed
+        // mutably. Callers of the Python functions must not use it during the call, as the type's documentation says.
         unsafe {
             std::slice::from_raw_parts_mut(self.buffer.buf_ptr().cast(), self.buffer.len_bytes())
         }
     }
 
-    /// The type of the values as the buffer protocol says it: "f", "d", ...
+    /// The type of the values in the notation of the buffer protocol: "f", "d", ...
     pub fn format(&self) -> &str {
         self.buffer.format().to_str().unwrap_or_default()
     }
@@ -171,16 +175,16 @@ impl Lent {
     }
 }
 
-/// Bytes that nobody can change: those of a `bytes` object, or a copy.
+/// Immutable bytes: those of a `bytes` object, or a copy.
 pub enum Stable {
-    /// In a `bytes` object, seen directly or through a `memoryview`.
+    /// A `bytes` object, or a `memoryview` of one.
     Bytes(Lent),
-    /// Copied from memory that its owner may write to.
+    /// A copy of memory that its owner could change.
     Copied(Vec<u8>),
 }
 
 impl Stable {
-    /// Takes `object`'s bytes, and copies them unless they are those of a `bytes` object.
+    /// The bytes of `object`, copied unless it is a `bytes` object.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let lent = Lent::new(object, false)?;
         let is_bytes = match object.cast::<PyMemoryView>() {
@@ -190,7 +194,7 @@ impl Stable {
         if is_bytes {
             return Ok(Self::Bytes(lent));
         }
-        // The GIL is held: no Python thread writes meanwhile.
+        // The GIL is held, so no Python code writes during the copy.
         Ok(Self::Copied(lent.bytes().to_vec()))
     }
 

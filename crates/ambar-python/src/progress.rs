@@ -1,4 +1,4 @@
-//! Progress reported to a Python callable, and Ctrl-C listened for meanwhile.
+//! Progress reports to a Python callable, and handling of Ctrl-C.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// Time between two calls of the callable, so that a loop over small things is not slowed.
+/// Minimum time between two calls of the callable, so that loops over small items stay fast.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// A callable `progress(done, total)`, called at once and at most twenty times a second. An exception it
-/// raises, or Ctrl-C, ends the work.
+/// A callable `progress(done, total)`, called at the start and at most twenty times a second. An exception from it, or
+/// Ctrl-C, cancels the work.
 pub struct Progress {
     callable: Option<Py<PyAny>>,
     state: Mutex<State>,
@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Progress {
-    /// Reports to `callable`, if there is one.
+    /// Reports to `callable`, if it is given.
     pub fn new(callable: Option<Py<PyAny>>) -> Self {
         let state = State {
             last: None,
@@ -38,8 +38,8 @@ impl Progress {
         }
     }
 
-    /// Runs `work` on as many threads as the caller asked for, while this one listens for Ctrl-C: Python hears of signals
-    /// on its main thread only. What the callable raised comes before the work's result.
+    /// Runs `work` on `threads` threads, while this thread handles Ctrl-C: Python handles signals on its main thread only.
+    /// An exception of the callable takes precedence over the result of the work.
     pub fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -67,7 +67,7 @@ impl Progress {
         }
     }
 
-    /// Reports that `done` of `total` are done. `false`: end the work. May be called from any
+    /// Reports that `done` of `total` units are done. Returns `false` to cancel the work. May be called from any
     /// thread, without the GIL.
     pub fn report(&self, done: u64, total: u64) -> bool {
         let Ok(mut state) = self.state.try_lock() else {

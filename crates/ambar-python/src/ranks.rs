@@ -1,4 +1,4 @@
-//! One rank's end of a store that many processes write together.
+//! Writing one store with many ranks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::memory::Lent;
 use crate::unshared::Unshared;
 use crate::writer::{About, durability, object, spec};
 
-/// Who holds which blocks of arrays of one shape.
+/// The decomposition of arrays of one shape into the blocks of all ranks.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Blocks(Arc<Decomposition>);
 
 #[pymethods]
 impl Blocks {
-    /// One rank's blocks, start and shape of each, as bytes to be gathered.
+    /// Encodes the blocks of one rank (start and shape of each) as bytes to gather from all ranks.
     #[staticmethod]
     fn encode(
         py: Python<'_>,
@@ -39,7 +39,7 @@ impl Blocks {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The blocks of all ranks, by their bytes in the order of the ranks.
+    /// Combines the bytes of all ranks, in rank order.
     #[staticmethod]
     fn gather(parts: Vec<PyBackedBytes>) -> PyResult<Self> {
         let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
@@ -52,7 +52,7 @@ impl Blocks {
         self.0.shape().to_vec()
     }
 
-    /// Start and shape of each block that a rank holds.
+    /// Start and shape of each block of a rank.
     fn of(&self, rank: u32) -> Vec<(Vec<u64>, Vec<u64>)> {
         let own = self.0.blocks().iter().filter(|(owner, _)| *owner == rank);
         own.map(|(_, block)| (block.start.clone(), block.shape.clone()))
@@ -60,7 +60,7 @@ impl Blocks {
     }
 }
 
-/// What Python says of how ranks write: number of ranks, placement, alignment, extent, threads.
+/// Options of writing with ranks: number of ranks, placement, alignment, extent, threads.
 type How = (u32, String, u64, u64, usize);
 
 fn options((ranks, placement, alignment, extent, threads): How) -> PyResult<RankOptions> {
@@ -69,7 +69,7 @@ fn options((ranks, placement, alignment, extent, threads): How) -> PyResult<Rank
         "reserved" => Placement::Reserved,
         other => {
             return Err(PyValueError::new_err(format!(
-                "no placement {other:?}; there are \"counter\" and \"reserved\""
+                "invalid placement: {other:?}; must be \"counter\" or \"reserved\""
             )));
         }
     };
@@ -82,7 +82,7 @@ fn options((ranks, placement, alignment, extent, threads): How) -> PyResult<Rank
     })
 }
 
-/// One rank's end of a store that many write.
+/// A store that many ranks write, as seen by one rank.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct RankWriter {
     inner: Unshared<ranks::RankWriter>,
@@ -90,7 +90,7 @@ pub struct RankWriter {
 
 #[pymethods]
 impl RankWriter {
-    /// Rank 0's end of a new store, or of one that is added to.
+    /// Creates a store, or opens one for appending, on rank 0.
     #[staticmethod]
     fn first(
         py: Python<'_>,
@@ -113,7 +113,7 @@ impl RankWriter {
         Ok(Self::new(writer.or_raise()?))
     }
 
-    /// Another rank's end, by rank 0's invitation.
+    /// Joins a store with the invitation of rank 0.
     #[staticmethod]
     fn join(py: Python<'_>, invitation: PyBackedBytes, rank: u32) -> PyResult<Self> {
         let writer = py.detach(|| ranks::RankWriter::join(&invitation, rank));
@@ -125,7 +125,7 @@ impl RankWriter {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Whether places come from a counter that the ranks share.
+    /// True if extents come from a counter that the ranks share.
     #[getter]
     fn counts(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |writer| {
@@ -134,7 +134,7 @@ impl RankWriter {
         })
     }
 
-    /// Has places come from a counter: `reserve` adds a number to it, and returns what it was.
+    /// Sets the counter from which extents are taken: `reserve` adds a number to it, and returns its previous value.
     fn count_with(&self, py: Python<'_>, reserve: Py<PyAny>) -> PyResult<()> {
         let reserve = move |bytes: u64| {
             Python::attach(|py| reserve.call1(py, (bytes,))?.extract(py)).map_err(|error: PyErr| {
@@ -219,7 +219,7 @@ impl RankWriter {
         self.with(py, |writer| writer.conclude(&outcome))
     }
 
-    /// Closes the file. What was not committed is lost.
+    /// Closes the file. Uncommitted data are lost.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }

@@ -1,4 +1,4 @@
-//! Stores and arrays: opened, read, verified.
+//! Stores and arrays: opening, reading, verifying.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,13 @@ use crate::threads::detached;
 /// One commit of a store, open for reading.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Store {
-    /// The library's.
+    /// The store of the library.
     pub inner: ambar::store::Store,
 }
 
 #[pymethods]
 impl Store {
-    /// Opens the store at a path or URL; only services of URLs have options.
+    /// Opens the store at a path or URL. Options are for URLs only.
     #[new]
     #[pyo3(signature = (location, storage_options=None))]
     fn new(
@@ -42,13 +42,15 @@ impl Store {
         storage_options: Option<BTreeMap<String, String>>,
     ) -> PyResult<Self> {
         let options = storage_options.unwrap_or_default();
-        let open = || match location.to_str().filter(|text| is_url(text)) {
+        let open = || {
+            match location.to_str().filter(|text| is_url(text)) {
             Some(url) => ambar::store::Store::open_url(url, &options),
             None if options.is_empty() => ambar::store::Store::open(&location),
             None => Err(Error::invalid(
-                "storage options are for URLs (s3://..., https://...), and this is a path",
+                "expected a URL (s3://..., https://...) with storage options, found a path; omit them",
             )
             .in_file(location.display())),
+        }
         };
         let inner = py.detach(open).or_raise()?;
         Ok(Self { inner })
@@ -64,7 +66,7 @@ impl Store {
         Ok(Self { inner })
     }
 
-    /// Reads all that is stored of small arrays at once, for the reads that follow.
+    /// Reads the bytes of small arrays in one request, for following reads.
     fn read_ahead(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<Ahead> {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let ahead = py.detach(|| self.inner.read_ahead(&paths)).or_raise()?;
@@ -138,7 +140,7 @@ impl Store {
         })
     }
 
-    /// Number and checksum of the commit; `None` where another program made the store.
+    /// Number and checksum of the commit; `None` for stores of other programs.
     #[getter]
     fn commit_id(&self, py: Python<'_>) -> Option<(u64, u32)> {
         let id = py.detach(|| self.inner.commit_id())?;
@@ -185,7 +187,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
     }
 }
 
-/// What was read ahead of a store, kept until it is released.
+/// Bytes read ahead from a store, kept until this is released.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Ahead {
     kept: Mutex<Option<ambar::container::Ahead>>,
@@ -199,10 +201,10 @@ impl Ahead {
     }
 }
 
-/// What is wanted of one dimension.
+/// The selection in one dimension.
 enum Wanted {
     Slice(u64, u64, u64),
-    /// A copy: the memory that is read into may be the same.
+    /// A copy, since the output may share memory with the list.
     List(Vec<u64>),
 }
 
@@ -214,9 +216,10 @@ impl<'py> FromPyObject<'_, 'py> for Wanted {
             return Ok(Self::Slice(start, stop, step));
         }
         let lent = Lent::new(&object, false)?;
-        // The buffer protocol's names of an unsigned integer of 8 bytes.
+        // Names of an unsigned integer of 8 bytes in the buffer protocol.
         if !matches!(lent.format(), "L" | "Q") || lent.count() * 8 != lent.bytes().len() {
-            let message = "a list of indices must be an array of uint64";
+            let message =
+                "expected a list of indices as an array of uint64, found another array; convert it";
             return Err(PyTypeError::new_err(message));
         }
         // Copied, for any alignment.
@@ -362,11 +365,11 @@ impl Array {
     }
 }
 
-/// Bytes that are decoded sooner than another thread is awake.
+/// Bytes that are decoded faster than another thread wakes up.
 const SMALL: u64 = 256 << 10;
 
 impl Array {
-    /// Runs a read of `selection`, on the calling thread where it is small.
+    /// Runs a read of `selection`, on the calling thread if it is small.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -388,12 +391,12 @@ impl Array {
             .try_fold(1u64, |count, wanted| count.checked_mul(wanted.len()));
         let rows = count
             .and_then(|count| usize::try_from(count).ok())
-            .ok_or_else(|| Error::limit("the selection does not fit in memory"))?;
+            .ok_or_else(|| Error::limit("the selection does not fit into memory; select less"))?;
         let dtypes: [DataType; 1] = [self.inner.dtype().clone()];
         let mut columns = Column::allocate(&dtypes, rows)?;
         columns
             .pop()
-            .ok_or_else(|| Error::invalid("no column was asked for"))
+            .ok_or_else(|| Error::invalid("expected the name of a column, found none"))
     }
 
     fn read_strings<'py>(
@@ -418,7 +421,7 @@ impl Array {
     }
 }
 
-/// Cuts off what is dead behind the last commit, so that every ZIP reader finds it.
+/// Truncates dead bytes after the last commit, so that every ZIP reader finds the central directory.
 #[pyfunction]
 pub fn repair(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     py.detach(|| ambar::container::repair(Path::new(&path)))

@@ -1,15 +1,14 @@
-//! Calls of the library: without Python's lock, and on threads that this process has.
+//! Calls of the library without the GIL, on threads of this process.
 
 use ambar::parallel::with_threads;
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// Runs `call` while other Python threads run, on as many threads as the caller asked for.
+/// Runs `call` on `threads` threads, with the GIL released.
 ///
-/// What may loop in parallel goes through here or through `Progress::run`: outside of a pool of
-/// `with_threads` it would use rayon's global one, whose threads a forked child does not have and
-/// would wait for.
+/// Parallel loops must run here or in `Progress::run`. Outside of a pool of `with_threads` they would use
+/// rayon's global pool, whose threads do not exist in a forked child, which would wait for them forever.
 pub fn detached<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,

@@ -1,4 +1,4 @@
-//! Writers: used by one thread after the other, in the process that opened them.
+//! Writers, which one thread at a time uses, in the process that opened them.
 
 use std::sync::{Mutex, PoisonError, TryLockError};
 
@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
 
-/// A writer, until it is closed. A forked child of the process that opened it cannot use it.
+/// A writer until it is closed. Forked children of the process that opened it cannot use it.
 pub struct Unshared<T> {
     inner: Mutex<Option<T>>,
     process: Process,
 }
 
 impl<T: Send> Unshared<T> {
-    /// Holds a writer that this process has opened.
+    /// Wraps a writer that this process has opened.
     pub fn new(writer: T) -> Self {
         Self {
             inner: Mutex::new(Some(writer)),
@@ -23,23 +23,26 @@ impl<T: Send> Unshared<T> {
         }
     }
 
-    /// Fails in a forked child. Does not wait for a thread that uses the writer.
+    /// Checks that this is not a forked child, without waiting for a thread that uses the writer.
+    ///
+    /// # Errors
+    /// `Invalid` in a forked child.
     pub fn check(&self) -> PyResult<()> {
         self.process.check().or_raise()
     }
 
-    /// Calls `act` with the writer, while other Python threads run.
+    /// Calls `act` with the writer, with the GIL released.
     pub fn with<R: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&mut T) -> ambar::Result<R> + Send,
     ) -> PyResult<R> {
         py.detach(|| {
-            // A thread of the parent may hold the lock that a child has inherited.
+            // A child may have inherited a lock that a thread of the parent holds.
             self.process.check()?;
-            // After a panic the writer may have lost values.
+            // A panic may have lost values.
             let mut inner = self.inner.lock().map_err(|_| {
-                Error::invalid("this writer has failed before; close it, then append")
+                Error::invalid("this writer has failed; close it, then append with another")
             })?;
             let writer = inner
                 .as_mut()
@@ -49,8 +52,8 @@ impl<T: Send> Unshared<T> {
         .or_raise()
     }
 
-    /// Closes the writer. What was not committed is lost. In a forked child it closes the child's copies of
-    /// the file descriptors, and changes nothing for the parent.
+    /// Closes the writer. Uncommitted data are lost. A forked child closes its copies of the file descriptors, without
+    /// effect on the parent.
     pub fn close(&self, py: Python<'_>) {
         py.detach(|| {
             let closed = if self.process.is_current() {
@@ -71,7 +74,7 @@ impl<T> Drop for Unshared<T> {
     fn drop(&mut self) {
         let is_locked = matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock));
         if is_locked {
-            // In a forked child: a thread of the parent was changing the writer, which may be half changed.
+            // In a forked child, a thread of the parent may have been changing the writer.
             std::mem::forget(std::mem::replace(&mut self.inner, Mutex::new(None)));
         }
     }

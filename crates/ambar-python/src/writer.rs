@@ -16,10 +16,10 @@ use crate::errors::OrRaise;
 use crate::memory::Lent;
 use crate::unshared::Unshared;
 
-/// A profile by its name, and error bounds of fields as users say them.
+/// A compression from the name of a profile and error bounds of fields in user notation.
 pub fn compression((name, bounds): (String, Vec<(String, String)>)) -> PyResult<Compression> {
     let parse = |(field, text): (String, String)| {
-        // One bound for all fields needs no name to be found.
+        // `*` is not the name of a field.
         let named = |error: Error| {
             if field == "*" {
                 error
@@ -44,7 +44,7 @@ pub fn profile(name: &str) -> PyResult<Profile> {
         "small" => Ok(Profile::Small),
         "raw" => Ok(Profile::Raw),
         other => Err(PyValueError::new_err(format!(
-            "no profile {other:?}; there are \"fast\", \"balanced\", \"small\" and \"raw\""
+            "invalid profile: {other:?}; must be \"fast\", \"balanced\", \"small\" or \"raw\""
         ))),
     }
 }
@@ -55,7 +55,7 @@ pub fn durability(name: &str) -> PyResult<Durability> {
         "full" => Ok(Durability::Full),
         "none" => Ok(Durability::None),
         other => Err(PyValueError::new_err(format!(
-            "no durability {other:?}; there are \"full\" and \"none\""
+            "invalid durability: {other:?}; must be \"full\" or \"none\""
         ))),
     }
 }
@@ -63,11 +63,11 @@ pub fn durability(name: &str) -> PyResult<Durability> {
 /// A JSON object from its text.
 pub fn object(text: &str) -> PyResult<Map<String, Value>> {
     serde_json::from_str(text)
-        .map_err(|error| PyValueError::new_err(format!("the attributes are not JSON: {error}")))
+        .map_err(|error| PyValueError::new_err(format!("expected attributes as JSON: {error}")))
 }
 
-/// What Python says of an array: JSON text of the Zarr data type, shape, names of the dimensions, JSON
-/// text of the attributes, fill value, chunks, shards, profile.
+/// The specification of an array: Zarr data type as JSON text, shape, names of the dimensions, attributes as JSON
+/// text, fill value, chunks, shards, profile.
 pub type About = (
     String,
     Vec<u64>,
@@ -79,14 +79,14 @@ pub type About = (
     Option<String>,
 );
 
-/// The type that the JSON text of a Zarr data type says.
+/// The type of a Zarr data type in JSON text.
 pub fn data_type(json: &str) -> PyResult<DataType> {
     let json: Value =
         serde_json::from_str(json).map_err(|e| PyValueError::new_err(e.to_string()))?;
     DataType::from_json(&json).or_raise()
 }
 
-/// What Python says of an array, of `profile` where it says no other.
+/// The specification of an array, with the default `profile`.
 pub fn spec(about: About, profile: Profile) -> PyResult<ArraySpec> {
     let (dtype, shape, dims, attributes, fill_value, chunks, shards, named) = about;
     let mut spec = ArraySpec::new(data_type(&dtype)?, &shape);
@@ -102,9 +102,9 @@ pub fn spec(about: About, profile: Profile) -> PyResult<ArraySpec> {
     Ok(spec)
 }
 
-/// Values that Python gives.
+/// Values from Python.
 enum Given {
-    /// Of a fixed size, in pieces.
+    /// Values of fixed size, in pieces.
     Fixed(Vec<Lent>),
     Strings(Strings),
 }
@@ -118,7 +118,7 @@ impl Given {
         Ok(Self::Strings(values.iter().collect()))
     }
 
-    /// Hands them to `write` in one piece.
+    /// Passes the values to `write` in one piece.
     fn lend<T>(&self, write: impl FnOnce(ArrayData<'_>) -> T) -> T {
         match self {
             Self::Strings(strings) => write(ArrayData::Strings(strings)),
@@ -129,7 +129,7 @@ impl Given {
         }
     }
 
-    /// Hands them to `write` in pieces.
+    /// Passes the values to `write` in pieces.
     fn lend_pieces<T>(&self, write: impl FnOnce(ArrayData<'_>) -> T) -> T {
         match self {
             Self::Strings(strings) => write(ArrayData::Strings(strings)),
@@ -141,7 +141,7 @@ impl Given {
     }
 }
 
-/// A store open for writing; what is written becomes visible with `commit`.
+/// A store open for writing. `commit` makes writes visible.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Writer {
     inner: Unshared<StoreWriter>,
@@ -173,7 +173,7 @@ impl Writer {
                 "create" | "overwrite" => StoreWriter::create(&path, &options),
                 "append" => StoreWriter::append(&path, durability),
                 other => Err(Error::invalid(format!(
-                    "no mode {other:?}; there are \"create\", \"overwrite\" and \"append\""
+                    "invalid mode: {other:?}; must be \"create\", \"overwrite\" or \"append\""
                 ))),
             })
             .or_raise()?;
@@ -185,7 +185,7 @@ impl Writer {
         })
     }
 
-    /// Fails in a forked child of the process that opened the writer.
+    /// Raises an error in a forked child of the process that opened the writer.
     fn check(&self) -> PyResult<()> {
         self.inner.check()
     }
@@ -200,10 +200,13 @@ impl Writer {
         self.with(py, move |writer| writer.set_attributes(path, attributes))
     }
 
-    /// Writes an array. `data`: a C-contiguous buffer of the values' bytes, or, for text and byte
-    /// strings, a list of `bytes`.
+    /// Writes an array. `data` is a C-contiguous buffer of the values, or a list of `bytes` for text and byte
+    /// strings.
     #[pyo3(signature = (path, data, about, error_bound, predict, whole, cells))]
-    #[expect(clippy::too_many_arguments, reason = "each is an argument of Python's")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "arguments of the Python function"
+    )]
     fn array(
         &self,
         py: Python<'_>,
@@ -228,7 +231,7 @@ impl Writer {
         })
     }
 
-    /// Makes an array that has its fill value everywhere; `error_bound` is absolute.
+    /// Creates an array of its fill value; `error_bound` is absolute.
     #[pyo3(signature = (path, about, error_bound))]
     fn declare(
         &self,
@@ -242,7 +245,7 @@ impl Writer {
         self.with(py, |writer| writer.declare(path, &spec))
     }
 
-    /// Writes a region of an array that begins at `start`; `data` as for `array`.
+    /// Writes a region of an array from `start` on; `data` is as in `array`.
     fn write_region(
         &self,
         py: Python<'_>,
@@ -259,8 +262,8 @@ impl Writer {
         })
     }
 
-    /// Writes rows behind the last of an array; `data`: a list of C-contiguous buffers, one behind
-    /// the other, or a list of `bytes` for text and byte strings.
+    /// Appends rows to an array. `data` is a list of consecutive C-contiguous buffers, or a list of `bytes` for text
+    /// and byte strings.
     fn append(
         &self,
         py: Python<'_>,
@@ -291,7 +294,7 @@ impl Writer {
         self.with(py, StoreWriter::commit)
     }
 
-    /// Closes the file. What was not committed is lost.
+    /// Closes the file. Uncommitted data are lost.
     fn close(&self, py: Python<'_>) {
         self.inner.close(py);
     }

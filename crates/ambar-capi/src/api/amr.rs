@@ -1,7 +1,6 @@
-//! Patch-based hierarchies (AMReX) that a running program writes: the boxes of all, the values of each
-//! rank's own.
+//! Patch-based AMR hierarchies (AMReX) written in situ: all ranks know all boxes, each rank writes the values of its own.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::ffi::{c_char, c_void};
 
@@ -13,26 +12,24 @@ use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::metadata::Attributes;
 use ambar::{DataType, Error, Result};
 
-use super::arguments::{
-    Extensible, Out, ambar_bytes, check_null, exclusive, list, optional_text, text,
-};
+use super::arguments::{Extensible, ambar_bytes, check_null, from_c};
 use super::spec::{ambar_type, dtype};
 use super::status::{AMBAR_OK, guard, with_writer};
 use super::writer::ambar_writer;
 
-/// Covered cells are left out of fields with an error bound, and kept of others.
+/// Drops covered cells of fields with an error bound, and keeps those of other fields.
 pub const AMBAR_COVERED_DEFAULT: i32 = 0;
-/// Covered cells are kept.
+/// Keeps covered cells.
 pub const AMBAR_COVERED_KEEP: i32 = 1;
-/// Covered cells are left out: they read as averages of the finer level.
+/// Drops covered cells: they read as averages of the finer level.
 pub const AMBAR_COVERED_DROP: i32 = 2;
 
-/// The levels of a hierarchy of boxes, the same on all ranks. Indices of cells are in x, y, z; in dimensions
-/// that are not used 0, and 1 behind the last.
+/// The levels of a hierarchy of boxes, equal on all ranks. Cell indices are in x, y, z. In unused dimensions the first index
+/// is 0 and the exclusive end is 1.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_hierarchy {
-    /// Its size: `sizeof(ambar_hierarchy)`.
+    /// `sizeof(ambar_hierarchy)`.
     pub size: usize,
     /// Dimensions, 1 to 3.
     pub ndim: i32,
@@ -42,17 +39,17 @@ pub struct ambar_hierarchy {
     pub lower: [f64; 3],
     /// Upper corner of the problem domain.
     pub upper: [f64; 3],
-    /// Of each level 6 numbers: the first cell that it could have, and that behind the last.
+    /// For each level, 6 numbers: first cell and exclusive end of its domain.
     pub domains: *const i64,
-    /// Of each level 3 numbers: the sides of a cell.
+    /// For each level, 3 numbers: the sides of a cell.
     pub cell_sizes: *const f64,
-    /// Of each level 3 numbers: how many times finer the next level is. Those of the last do not count.
+    /// For each level, 3 numbers: the refinement ratio to the next level. Ignored for the last level.
     pub ratios: *const i32,
-    /// Of each level the number of its boxes.
+    /// For each level, the number of its boxes.
     pub boxes: *const i32,
-    /// Of each box, level by level, 6 numbers: its first cell, and that behind the last.
+    /// For each box, level by level, 6 numbers: first cell and exclusive end.
     pub corners: *const i64,
-    /// Of each box, level by level, the rank that has its values.
+    /// For each box, level by level, the rank that owns its values.
     pub ranks: *const u32,
 }
 
@@ -60,44 +57,46 @@ pub struct ambar_hierarchy {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_field {
-    /// Its size: `sizeof(ambar_field)`, the same for all of a list.
+    /// `sizeof(ambar_field)`, equal for all fields of a list.
     pub size: usize,
-    /// Its name.
+    /// Name of the field.
     pub name: *const c_char,
-    /// The type of its values.
+    /// Type of the values.
     pub r#type: ambar_type,
     /// The absolute error bound that every value keeps; 0: lossless.
     pub error_bound: f64,
-    /// The codecs, as `ambar_amr_choose` gives them, where there is no error bound; null: by the type. Not for
+    /// Codecs from `ambar_amr_choose`, for fields without an error bound; null: the default of the type. Not for
     /// particles.
     pub codecs: *const c_char,
 }
 
-// SAFETY: the first field is its size; zeros are valid numbers and null pointers.
+// SAFETY: `repr(C)` with the `usize` field `size` first; all other fields are numbers, arrays of numbers and raw pointers,
+// for which zeros are valid.
 unsafe impl Extensible for ambar_hierarchy {
     const NAME: &'static str = "ambar_hierarchy";
     const FIRST: usize = size_of::<Self>();
 }
 
-// SAFETY: as above.
+// SAFETY: `repr(C)` with the `usize` field `size` first; all other fields are numbers and raw pointers, for which zeros are
+// valid.
 unsafe impl Extensible for ambar_field {
     const NAME: &'static str = "ambar_field";
     const FIRST: usize = size_of::<Self>();
 }
 
-/// One rank's end of a hierarchy that many write.
+/// A hierarchy that is being written, as seen by one rank.
 pub struct ambar_amr {
     patches: RankPatches,
     pub(super) hierarchy: PatchHierarchy,
     pub(super) fields: Vec<(String, DataType)>,
 }
 
-/// Defines the group of kind `amr`, layout `patches`, at `path`: `count` fields, each on all boxes. `profile` as in
-/// `ambar_spec`, `covered` one of `AMBAR_COVERED_...`: what becomes of cells that the next finer level covers.
-/// All ranks do it alike; nothing is communicated.
+/// Defines a group of kind `amr` and layout `patches` at `path`, with `count` fields on all boxes. `profile` is as in
+/// `ambar_spec`. `covered` is one of `AMBAR_COVERED_...`: how cells that the next finer level covers are stored. All ranks
+/// call it with equal arguments; it does not communicate. End the hierarchy with `ambar_amr_end`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_amr_define(
     writer: *mut ambar_writer,
@@ -110,14 +109,12 @@ pub unsafe extern "C" fn ambar_amr_define(
     amr: *mut *mut ambar_amr,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let amr = Out::new(amr, "the place of the hierarchy")?;
-        // SAFETY: the caller says so, here and below.
-        let path = unsafe { text(path, "the path") }?;
-        // SAFETY: as above.
-        let given = unsafe { ambar_hierarchy::read_from(hierarchy, "the hierarchy") }?;
-        // SAFETY: as above.
+        from_c!(amr = out(amr, "the place of the hierarchy"));
+        from_c!(path = text(path, "the path"));
+        from_c!(given = structure(ambar_hierarchy::read_from, hierarchy, "the hierarchy"));
+        // SAFETY: the caller's structure has pointers that follow the contract of the API, and `given` is a copy of it.
         let (hierarchy, owners) = unsafe { given.read() }?;
-        // SAFETY: as above.
+        // SAFETY: the caller passes null, or `count` fields whose pointers follow the contract of the API.
         let (fields, mut options) = unsafe { fields_of(count, fields, given.ndim) }?;
         options.compression.profile = super::spec::profile(profile)?;
         options.covered = match covered {
@@ -126,31 +123,30 @@ pub unsafe extern "C" fn ambar_amr_define(
             AMBAR_COVERED_DROP => Some(Covered::Drop),
             other => {
                 return Err(Error::invalid(format!(
-                    "covered cells are kept (1), left out (2), or as the bound says (0), not {other}"
+                    "invalid treatment of covered cells: {other}; must be AMBAR_COVERED_DEFAULT (0), \
+                     AMBAR_COVERED_KEEP (1) or AMBAR_COVERED_DROP (2)"
                 )));
             }
         };
         let ranks = &mut writer.ranks;
         let patches = RankPatches::declare(ranks, path, (&hierarchy, &owners), &fields, &options)?;
-        let made = ambar_amr {
+        let defined = ambar_amr {
             patches,
             hierarchy,
             fields,
         };
-        // SAFETY: as above.
-        unsafe { amr.hand_over(made) };
+        amr.hand_over(defined);
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Writes a field on all cells of box number `index` of `level`, which is this rank's: `first` is the value of its
-/// first cell, and `strides` are the bytes from a cell to the next in x, y and z, so that ghost cells
-/// are stepped over. A field is encoded once its last box of a level was given: write field by field.
+/// Writes a field on all cells of the box with number `index` of `level`, which this rank owns. `first` points to the value
+/// of the box's first cell, and `strides` are the bytes between adjacent cells in x, y and z, which skip ghost cells. A field
+/// is encoded after its last box of a level is written, so write field by field.
 ///
 /// # Safety
-/// Pointers are null or point to what they say; all values that the strides lead to can be read.
+/// Pointers follow the contract of the API; all values that the strides reach can be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_amr_write(
     amr: *mut ambar_amr,
@@ -162,73 +158,90 @@ pub unsafe extern "C" fn ambar_amr_write(
     strides: *const i64,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so, here and below.
-        let amr = unsafe { exclusive(amr, "the hierarchy") }?;
-        // SAFETY: as above.
-        let strides = unsafe { list(strides, 3, "the strides") }?;
+        from_c!(amr = exclusive(amr, "the hierarchy"));
+        from_c!(strides = list(strides, 3, "the strides"));
         check_null(first, "the data")?;
-        let there = |number: i32, what: &str| {
-            usize::try_from(number)
-                .map_err(|_| Error::invalid(format!("there is no {what} {number}")))
+        let number = |number: i32, what: &str| {
+            usize::try_from(number).map_err(|_| {
+                Error::invalid(format!(
+                    "{what} {number} does not exist; expected a number >= 0"
+                ))
+            })
         };
-        let (level, index) = (there(level, "level")?, there(index, "box")?);
-        let (name, dtype) = (amr.fields.get(there(field, "field")?))
-            .ok_or_else(|| Error::invalid(format!("there is no field {field}")))?;
+        let (level, index) = (number(level, "level")?, number(index, "box")?);
+        let (name, dtype) = (amr.fields.get(number(field, "field")?)).ok_or_else(|| {
+            Error::invalid(format!(
+                "field {field} does not exist; expected a number below {}",
+                amr.fields.len()
+            ))
+        })?;
         let size = dtype.size().unwrap_or(1);
-        // A box that does not exist is refused before anything is read.
-        // SAFETY: the caller says that strides lead to values.
-        let read = &mut |at, row: &mut [u8]| unsafe {
-            copy_row(first.cast(), strides, (at, size), row);
+        let values = Strided {
+            first: first.cast(),
+            strides,
+            size,
         };
+        // SAFETY: `put` passes cells of the box only, after it checked that the box exists and belongs to this rank. The
+        // caller promises that the strides reach readable values for all cells of the box.
+        let read = &mut |at, row: &mut [u8]| unsafe { values.copy_row(at, row) };
         amr.patches
             .put(&mut writer.ranks, (level, index, name), read)
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Copies a row of cells along x.
-///
-/// # Safety
-/// All values that the strides lead to can be read.
-unsafe fn copy_row(
+/// Values of the caller with constant strides in three dimensions.
+struct Strided<'a> {
+    /// The value of the first cell.
     first: *const u8,
-    strides: &[i64],
-    (at, size): ([usize; 3], usize),
-    row: &mut [u8],
-) {
-    let offset = |d: usize| at[d] as i64 * strides[d];
-    let start = first.wrapping_offset((offset(0) + offset(1) + offset(2)) as isize);
-    if strides[0] == size as i64 {
-        // SAFETY: the caller says so.
-        row.copy_from_slice(unsafe { std::slice::from_raw_parts(start, row.len()) });
-        return;
-    }
-    for (cell, to) in (0i64..).zip(row.chunks_exact_mut(size)) {
-        let from = start.wrapping_offset((cell * strides[0]) as isize);
-        // SAFETY: the caller says so.
-        to.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
+    /// Bytes between adjacent cells in x, y and z.
+    strides: &'a [i64],
+    /// Bytes of a value.
+    size: usize,
+}
+
+impl Strided<'_> {
+    /// Copies a row of cells along x that begins at `at`.
+    ///
+    /// # Safety
+    /// The values of all cells of the row can be read.
+    unsafe fn copy_row(&self, at: [usize; 3], row: &mut [u8]) {
+        let (strides, size) = (self.strides, self.size);
+        let offset = |d: usize| at[d] as i64 * strides[d];
+        let offset = offset(0) + offset(1) + offset(2);
+        let start = self.first.wrapping_offset(offset as isize);
+        if strides[0] == size as i64 {
+            // SAFETY: the values of the row are contiguous, since the stride is their size, and can be read: the contract
+            // of this function.
+            row.copy_from_slice(unsafe { std::slice::from_raw_parts(start, row.len()) });
+            return;
+        }
+        for (cell, to) in (0i64..).zip(row.chunks_exact_mut(size)) {
+            let from = start.wrapping_offset((cell * strides[0]) as isize);
+            // SAFETY: `from` is the value of a cell of the row, of which `size` bytes can be read: the contract of this
+            // function.
+            to.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
+        }
     }
 }
 
-/// Ends a hierarchy, and frees it: all of this rank's values were written, else this fails, and so does the
-/// commit. Null is nothing.
+/// Ends a hierarchy, and releases it. If values of this rank are missing, this fails, and so does the commit. Null is
+/// ignored.
 ///
 /// # Safety
-/// It is null, or from `ambar_amr_define`, and ended once.
+/// `amr` is null, or from `ambar_amr_define`, and is ended once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_amr_end(amr: *mut ambar_amr, writer: *mut ambar_writer) -> i32 {
-    if amr.is_null() {
+    from_c!(amr = owned(amr));
+    let Some(amr) = amr else {
         return AMBAR_OK;
-    }
-    // SAFETY: `ambar_amr_define` has made this box, and the caller ends it once.
-    let amr = unsafe { Box::from_raw(amr) };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, |writer| amr.patches.finish(&mut writer.ranks)) }
+    };
+    let body = |writer: &mut ambar_writer| amr.patches.finish(&mut writer.ranks);
+    with_writer!(writer, body)
 }
 
-/// Chooses codecs for a field without an error bound by its values on one box of `cells` in x, y and z: gives
-/// them as text for `ambar_field.codecs`, which must be the same on all ranks.
+/// Chooses codecs for a field without an error bound from its values on one box of `cells` in x, y and z. Returns JSON text
+/// for `ambar_field.codecs`, which must be equal on all ranks.
 ///
 /// # Safety
 /// As `ambar_amr_write`.
@@ -243,28 +256,25 @@ pub unsafe extern "C" fn ambar_amr_choose(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
-        let json = Out::new(json, "the place of the codecs")?;
-        // SAFETY: the caller says so, here and below.
-        let (cells, strides) = unsafe {
-            (
-                list(cells, 3, "the cells")?,
-                list(strides, 3, "the strides")?,
-            )
-        };
+        from_c!(json = out(json, "the place of the codecs"));
+        from_c!(cells = list(cells, 3, "the cells"));
+        from_c!(strides = list(strides, 3, "the strides"));
         check_null(first, "the data")?;
         let ndim = dimensions(ndim)?;
         let dtype = dtype(r#type)?;
         let size = dtype.size().unwrap_or(1);
         let shape = std::array::from_fn(|d| usize::try_from(cells[d]).unwrap_or(0));
-        // SAFETY: the caller says that strides lead to values.
-        let read = &mut |at, row: &mut [u8]| unsafe {
-            copy_row(first.cast(), strides, (at, size), row);
+        let values = Strided {
+            first: first.cast(),
+            strides,
+            size,
         };
+        // SAFETY: `choose` passes cells of the box only, for which the caller promises that the strides reach readable values.
+        let read = &mut |at, row: &mut [u8]| unsafe { values.copy_row(at, row) };
         let chain =
             RankPatches::choose((ndim, shape), &dtype, super::spec::profile(profile)?, read)?;
         let text = chain.to_json(&dtype).to_string();
-        // SAFETY: as above.
-        unsafe { json.set(text.into_bytes().into()) };
+        json.set(text.into_bytes().into());
         Ok(())
     })
 }
@@ -273,35 +283,32 @@ fn dimensions(ndim: i32) -> Result<usize> {
     usize::try_from(ndim)
         .ok()
         .filter(|ndim| (1..=3).contains(ndim))
-        .ok_or_else(|| Error::invalid(format!("a hierarchy has 1 to 3 dimensions, not {ndim}")))
+        .ok_or_else(|| {
+            Error::invalid(format!(
+                "expected 1 to 3 dimensions of a hierarchy, found {ndim}"
+            ))
+        })
 }
 
 impl ambar_hierarchy {
-    /// The hierarchy, and the ranks of the boxes of each level.
+    /// The hierarchy, and the owners of the boxes of each level.
     ///
     /// # Safety
-    /// Its pointers are null, or point to what they say.
+    /// Its pointers follow the contract of the API.
     pub(super) unsafe fn read(&self) -> Result<(PatchHierarchy, Vec<Vec<u32>>)> {
         let ndim = dimensions(self.ndim)?;
         let count = usize::try_from(self.levels)
-            .map_err(|_| Error::invalid(format!("{} levels", self.levels)))?;
-        // SAFETY: the caller says so, here and below.
-        let domains = unsafe { list(self.domains, 6 * count, "the domains") }?;
-        // SAFETY: as above.
-        let sizes = unsafe { list(self.cell_sizes, 3 * count, "the sizes of cells") }?;
-        // SAFETY: as above.
-        let ratios = unsafe { list(self.ratios, 3 * count, "the ratios") }?;
-        // SAFETY: as above.
-        let counts = unsafe { list(self.boxes, count, "the numbers of boxes") }?;
+            .map_err(|_| Error::invalid(format!("negative number of levels: {}", self.levels)))?;
+        from_c!(domains = list(self.domains, 6 * count, "the domains"));
+        from_c!(sizes = list(self.cell_sizes, 3 * count, "the sizes of cells"));
+        from_c!(ratios = list(self.ratios, 3 * count, "the ratios"));
+        from_c!(counts = list(self.boxes, count, "the numbers of boxes"));
         let counts = counts.iter().map(|n| usize::try_from(*n).ok());
         let counts: Option<Vec<usize>> = counts.collect();
-        let counts =
-            counts.ok_or_else(|| Error::invalid("a level has a negative number of boxes"))?;
+        let counts = counts.ok_or_else(|| Error::invalid("negative number of boxes of a level"))?;
         let all = counts.iter().sum::<usize>();
-        // SAFETY: as above.
-        let corners = unsafe { list(self.corners, 6 * all, "the boxes") }?;
-        // SAFETY: as above.
-        let ranks = unsafe { list(self.ranks, all, "the boxes' ranks") }?;
+        from_c!(corners = list(self.corners, 6 * all, "the boxes"));
+        from_c!(ranks = list(self.ranks, all, "the boxes' ranks"));
         let (mut levels, mut owners) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut first = 0;
         for (level, boxes) in counts.into_iter().enumerate() {
@@ -340,27 +347,27 @@ fn index_box(corners: &[i64]) -> IndexBox {
     }
 }
 
-/// What fields say: their names and types, and how they are compressed.
+/// Names, types and compression of fields.
 ///
 /// # Safety
-/// It is null, or points to `count` fields whose pointers are null or point to texts.
+/// `fields` is null, or refers to `count` fields whose pointers follow the contract of the API.
 unsafe fn fields_of(
     count: i32,
     fields: *const ambar_field,
     ndim: i32,
 ) -> Result<(Vec<(String, DataType)>, RankPatchOptions)> {
-    // SAFETY: the caller says so, here and below.
+    // SAFETY: this function has the same contract as `columns_of`.
     let (columns, compression) = unsafe { columns_of(count, fields) }?;
     let mut options = RankPatchOptions {
         compression,
         more: Attributes::new(),
         ..RankPatchOptions::default()
     };
-    // SAFETY: as above.
-    let fields = unsafe { ambar_field::list_from(fields, columns.len(), "the fields") }?;
+    let count = columns.len();
+    from_c!(fields = structures(ambar_field::list_from, fields, count, "the fields"));
     for (field, (name, dtype)) in fields.iter().zip(&columns) {
-        // SAFETY: as above.
-        if let Some(codecs) = unsafe { optional_text(field.codecs, "the codecs") }? {
+        from_c!(codecs = optional_text(field.codecs, "the codecs"));
+        if let Some(codecs) = codecs {
             let chain = CodecChain::parse(codecs, dtype, dimensions(ndim)? + 1)?;
             options.codecs.insert(name.clone(), chain);
         }
@@ -368,21 +375,22 @@ unsafe fn fields_of(
     Ok((columns, options))
 }
 
-/// Names, types and error bounds.
+/// Names, types and error bounds of columns.
 ///
 /// # Safety
-/// As above.
+/// `fields` is null, or refers to `count` fields whose pointers follow the contract of the API.
 pub(super) unsafe fn columns_of(
     count: i32,
     fields: *const ambar_field,
 ) -> Result<(Vec<(String, DataType)>, Compression)> {
-    let count = usize::try_from(count).map_err(|_| Error::invalid(format!("{count} fields")))?;
+    let count = usize::try_from(count)
+        .map_err(|_| Error::invalid(format!("negative number of fields: {count}")))?;
     let mut compression = Compression::default();
     let mut columns = Vec::with_capacity(count);
-    // SAFETY: the caller says so, here and below.
-    for field in unsafe { ambar_field::list_from(fields, count, "the fields") }? {
-        // SAFETY: as above.
-        let name = unsafe { text(field.name, "the name of a field") }?.to_owned();
+    from_c!(fields = structures(ambar_field::list_from, fields, count, "the fields"));
+    for field in fields {
+        from_c!(name = text(field.name, "the name of a field"));
+        let name = name.to_owned();
         let bound = field.error_bound;
         if !(bound >= 0.0 && bound.is_finite()) {
             return Err(Error::invalid(format!(

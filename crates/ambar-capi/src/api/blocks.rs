@@ -1,6 +1,6 @@
-//! Who holds what of arrays of one shape.
+//! Decompositions of arrays: the blocks that each rank owns.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use ambar::Result;
 use ambar::array::Region;
 use ambar::ranks::Decomposition;
 
-use super::arguments::{Out, ambar_bytes, dimensions, list};
+use super::arguments::{ambar_bytes, dimensions, from_c};
 use super::status::guard;
 
-/// Who holds which part of arrays of one shape; the same on all ranks. Nothing changes it: threads may
+/// The decomposition of arrays of one shape into the blocks of all ranks, equal on all ranks. It is immutable, so threads may
 /// share it.
 pub struct ambar_blocks(pub(super) Arc<Decomposition>);
 
-/// One rank's blocks of arrays of `shape` as bytes, to be gathered from all ranks. There are `count` blocks,
-/// and of each `ndim` numbers at `starts` and at `lengths`; a rank may have none.
+/// Encodes one rank's `count` blocks of arrays of `shape` as bytes, which the program gathers from all ranks. `starts` and
+/// `lengths` have `ndim` numbers for each block. A rank may have no blocks.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_blocks_make(
     ndim: i32,
@@ -30,37 +30,34 @@ pub unsafe extern "C" fn ambar_blocks_make(
     own: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
-        let own = Out::new(own, "the place of the blocks")?;
+        from_c!(own = out(own, "the place of the blocks"));
         let ndim = dimensions(ndim)?;
         let count = usize::try_from(count)
-            .map_err(|_| ambar::Error::invalid(format!("{count} blocks; expected 0 or more")))?;
-        // SAFETY: the caller says so, here and below.
-        let shape = unsafe { list(shape, ndim, "the shape") }?;
-        // SAFETY: as above.
-        let starts = unsafe { list(starts, count * ndim, "the starts") }?;
-        // SAFETY: as above.
-        let lengths = unsafe { list(lengths, count * ndim, "the lengths") }?;
+            .map_err(|_| ambar::Error::invalid(format!("negative number of blocks: {count}")))?;
+        from_c!(shape = list(shape, ndim, "the shape"));
+        from_c!(starts = list(starts, count * ndim, "the starts"));
+        from_c!(lengths = list(lengths, count * ndim, "the lengths"));
         let blocks: Vec<Region> = (0..count)
             .map(|block| region(starts, lengths, block * ndim..(block + 1) * ndim))
             .collect();
         let bytes = Decomposition::encode(shape, &blocks)?;
-        // SAFETY: as above.
-        unsafe { own.set(bytes.into()) };
+        own.set(bytes.into());
         Ok(())
     })
 }
 
-fn region(starts: &[u64], lengths: &[u64], place: std::ops::Range<usize>) -> Region {
+fn region(starts: &[u64], lengths: &[u64], range: std::ops::Range<usize>) -> Region {
     Region {
-        start: starts[place.clone()].to_vec(),
-        shape: lengths[place].to_vec(),
+        start: starts[range.clone()].to_vec(),
+        shape: lengths[range].to_vec(),
     }
 }
 
-/// Puts together what all ranks have made, in the order of the ranks.
+/// Combines the bytes of `ambar_blocks_make` of all ranks, in rank order, to a decomposition. Release it with
+/// `ambar_blocks_free`.
 ///
 /// # Safety
-/// `parts` and `lens` point to one number of bytes for each of `ranks`.
+/// `parts` and `lens` have pointer and length of the bytes of each of `ranks` ranks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_blocks_gather(
     ranks: u32,
@@ -69,45 +66,39 @@ pub unsafe extern "C" fn ambar_blocks_gather(
     blocks: *mut *mut ambar_blocks,
 ) -> i32 {
     guard(|| {
-        let blocks = Out::new(blocks, "the place of the blocks")?;
-        // SAFETY: the caller says so, here and below.
+        from_c!(blocks = out(blocks, "the place of the blocks"));
+        // SAFETY: this function has the same contract as `byte_lists`.
         let parts = unsafe { byte_lists(ranks, parts, lens) }?;
-        let made = ambar_blocks(Arc::new(Decomposition::gather(&parts)?));
-        // SAFETY: as above.
-        unsafe { blocks.hand_over(made) };
+        blocks.hand_over(ambar_blocks(Arc::new(Decomposition::gather(&parts)?)));
         Ok(())
     })
 }
 
-/// One list of bytes for each rank.
+/// The bytes of each rank.
 ///
 /// # Safety
-/// As the function above.
+/// `parts` and `lens` are null, or have pointer and length of the bytes of each of `ranks` ranks.
 pub(super) unsafe fn byte_lists<'a>(
     ranks: u32,
     parts: *const *const u8,
     lens: *const usize,
 ) -> Result<Vec<&'a [u8]>> {
-    // SAFETY: the caller says so, here and below.
-    let parts = unsafe { list(parts, ranks as usize, "the list of parts") }?;
-    // SAFETY: as above.
-    let lens = unsafe { list(lens, ranks as usize, "the list of lengths") }?;
-    parts
-        .iter()
-        .zip(lens)
-        // SAFETY: as above.
-        .map(|(part, len)| unsafe { list(*part, *len, "a part") })
-        .collect()
+    from_c!(parts = list(parts, ranks as usize, "the list of parts"));
+    from_c!(lens = list(lens, ranks as usize, "the list of lengths"));
+    let mut lists = Vec::with_capacity(parts.len());
+    for (part, len) in parts.iter().zip(lens) {
+        from_c!(bytes = list(*part, *len, "the bytes of a rank"));
+        lists.push(bytes);
+    }
+    Ok(lists)
 }
 
-/// Frees what `ambar_blocks_gather` has made; null is nothing.
+/// Releases a decomposition. Null is ignored.
 ///
 /// # Safety
-/// It is null or from there, and freed once.
+/// `blocks` is null, or from `ambar_blocks_gather`, and is released once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_blocks_free(blocks: *mut ambar_blocks) {
-    if !blocks.is_null() {
-        // SAFETY: `ambar_blocks_gather` has made this box, and the caller frees it once.
-        drop(unsafe { Box::from_raw(blocks) });
-    }
+    from_c!(blocks = owned(blocks));
+    drop(blocks);
 }

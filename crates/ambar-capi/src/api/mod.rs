@@ -1,7 +1,7 @@
 //! The C API: `ambar.h`.
 //!
-//! Every function returns a status and leaves its results behind pointers; no panic crosses. Nothing
-//! is said twice: what a call does is told where the library does it.
+//! Every function returns a status and writes results to pointers; panics are caught. `arguments::from_c` converts
+//! arguments.
 
 mod amr;
 mod arguments;

@@ -1,6 +1,6 @@
-//! Particles that a running program writes: the columns of each rank's own.
+//! Particles written in situ: each rank writes the columns of its own particles.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::ffi::{c_char, c_void};
 
@@ -9,11 +9,11 @@ use ambar::Error;
 use ambar::kinds::rank_particles::{ParticleBox, RankParticles};
 
 use super::amr::{ambar_field, columns_of};
-use super::arguments::{Out, attributes, check_null, exclusive, list, text};
+use super::arguments::{check_null, from_c};
 use super::status::{AMBAR_OK, with_writer};
 use super::writer::ambar_writer;
 
-/// One rank's end of particles that many write.
+/// Particles that are being written, as seen by one rank.
 pub struct ambar_particles {
     rows: RankParticles,
     pub(super) columns: Vec<(String, DataType)>,
@@ -28,13 +28,13 @@ impl ambar_particles {
     }
 }
 
-/// Defines the group of kind `particles` at `path`. Rank *i* has `counts[i]` particles, of which all say `count`
-/// `columns`: `position_x`, `position_y`, ... among them. They lie in a cube from `lower` (x, y, z) on, of the
-/// side `side`. `more` is a JSON object of attributes, or null. All ranks do it alike; nothing is
-/// communicated.
+/// Defines a group of kind `particles` at `path`. Rank *i* has `counts[i]` particles with `count` `columns`, which include
+/// `position_x`, `position_y`, ... The particles are in a cube with the lower corner `lower` (x, y, z) and the side `side`.
+/// `more` is a JSON object of attributes, or null. All ranks call it with equal arguments; it does not communicate. End the
+/// particles with `ambar_particles_end`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_particles_define(
     writer: *mut ambar_writer,
@@ -50,14 +50,13 @@ pub unsafe extern "C" fn ambar_particles_define(
     particles: *mut *mut ambar_particles,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let particles = Out::new(particles, "the place of the particles")?;
+        from_c!(particles = out(particles, "the place of the particles"));
         let ranks = writer.ranks.options().ranks as usize;
-        // SAFETY: the caller says so, here and below.
-        let (path, counts) =
-            unsafe { (text(path, "the path")?, list(counts, ranks, "the counts")?) };
-        // SAFETY: as above.
-        let (lower, more) = unsafe { (list(lower, 3, "the lower corner")?, attributes(more)?) };
-        // SAFETY: as above.
+        from_c!(path = text(path, "the path"));
+        from_c!(counts = list(counts, ranks, "the counts"));
+        from_c!(lower = list(lower, 3, "the lower corner"));
+        from_c!(more = attributes(more));
+        // SAFETY: the caller passes null, or `count` columns whose pointers follow the contract of the API.
         let (columns, mut compression) = unsafe { columns_of(count, columns) }?;
         compression.profile = super::spec::profile(profile)?;
         let place = ParticleBox {
@@ -67,24 +66,22 @@ pub unsafe extern "C" fn ambar_particles_define(
         };
         let how = (more, &compression);
         let rows = RankParticles::declare(&mut writer.ranks, path, counts, &columns, place, how)?;
-        let made = ambar_particles {
+        let defined = ambar_particles {
             rows,
             columns,
             path: path.to_owned(),
         };
-        // SAFETY: as above.
-        unsafe { particles.hand_over(made) };
+        particles.hand_over(defined);
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Writes a column of this rank's particles: `first` is the value of the first, and `stride` are the bytes from one to
-/// the next. With the last column all are put along the Morton curve, and encoded.
+/// Writes a column of this rank's particles. `first` points to the value of the first particle, and `stride` are the bytes
+/// between values. The last column sorts all columns along the Morton curve, and encodes them.
 ///
 /// # Safety
-/// Pointers are null or point to what they say; as many values as this rank has particles can be read.
+/// Pointers follow the contract of the API; one value per particle of this rank can be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_particles_write(
     particles: *mut ambar_particles,
@@ -94,12 +91,16 @@ pub unsafe extern "C" fn ambar_particles_write(
     stride: i64,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so.
-        let particles = unsafe { exclusive(particles, "the particles") }?;
-        let place = usize::try_from(column).ok();
-        let (name, dtype) = place
-            .and_then(|place| particles.columns.get(place))
-            .ok_or_else(|| Error::invalid(format!("there is no column {column}")))?;
+        from_c!(particles = exclusive(particles, "the particles"));
+        let index = usize::try_from(column).ok();
+        let (name, dtype) = index
+            .and_then(|index| particles.columns.get(index))
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "column {column} does not exist; expected a number below {}",
+                    particles.columns.len()
+                ))
+            })?;
         let size = dtype.size().unwrap_or(1);
         let first = first.cast::<u8>();
         if particles.rows.rows() > 0 {
@@ -108,30 +109,28 @@ pub unsafe extern "C" fn ambar_particles_write(
         particles.rows.put(&mut writer.ranks, name, |out| {
             for (row, to) in (0i64..).zip(out.chunks_exact_mut(size)) {
                 let from = first.wrapping_offset((row * stride) as isize);
-                // SAFETY: the caller says that each of these can be read.
+                // SAFETY: `out` has one value per particle of this rank, and the caller promises that the stride reaches
+                // a readable value of `size` bytes for each of them. `first` is not null if there are particles.
                 to.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
             }
         })
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Ends particles, and frees them: all columns were written, else this fails, and so does the commit. Null is
-/// nothing.
+/// Ends particles, and releases them. If columns are missing, this fails, and so does the commit. Null is ignored.
 ///
 /// # Safety
-/// It is null, or from `ambar_particles_define`, and ended once.
+/// `particles` is null, or from `ambar_particles_define`, and is ended once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_particles_end(
     particles: *mut ambar_particles,
     writer: *mut ambar_writer,
 ) -> i32 {
-    if particles.is_null() {
+    from_c!(particles = owned(particles));
+    let Some(particles) = particles else {
         return AMBAR_OK;
-    }
-    // SAFETY: `ambar_particles_define` has made this box, and the caller ends it once.
-    let particles = unsafe { Box::from_raw(particles) };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, |writer| particles.rows.finish(&mut writer.ranks)) }
+    };
+    let body = |writer: &mut ambar_writer| particles.rows.finish(&mut writer.ranks);
+    with_writer!(writer, body)
 }

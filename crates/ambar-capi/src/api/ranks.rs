@@ -1,28 +1,29 @@
-//! Many ranks writing one store: every step that needs others is bytes in, bytes out. `ambar_mpi.h` does them
-//! over MPI.
+//! Many ranks write one store: every step that involves other ranks takes bytes and returns bytes. `ambar_mpi.h` transports
+//! them over MPI.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::ffi::{c_char, c_void};
 
 use ambar::Result;
 use ambar::ranks::RankWriter;
 
-use super::arguments::{Out, ambar_bytes, list};
+use super::arguments::{Out, ambar_bytes, from_c};
 use super::blocks::byte_lists;
 use super::spec::ambar_options;
 use super::status::{error_of, guard, with_writer};
 use super::writer::{Start, ambar_writer, begin};
 
-/// Adds `bytes` to the counter that all ranks share, which was 0 when they came together, and puts what it
-/// was before into `offset`. Returns 0 where that went well. It is called on the thread that writes.
+/// Adds `bytes` to the counter that all ranks share, which starts at 0, and writes its previous value to `offset`. Returns 0 on
+/// success. Called on the thread that writes.
 pub type ambar_reserve =
     Option<unsafe extern "C" fn(context: *mut c_void, bytes: u64, offset: *mut u64) -> i32>;
 
-/// Creates a store that `ranks` write: rank 0's end of it, and the bytes that the others join with.
+/// Creates a store that `ranks` ranks write. Returns the writer of rank 0, and the bytes with which the other ranks call
+/// `ambar_ranks_join`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_create(
     path: *const c_char,
@@ -31,14 +32,19 @@ pub unsafe extern "C" fn ambar_ranks_create(
     writer: *mut *mut ambar_writer,
     invitation: *mut ambar_bytes,
 ) -> i32 {
-    // SAFETY: the caller says so.
-    guard(|| unsafe { invite(Start::Create, path, (options, ranks), (writer, invitation)) })
+    guard(|| {
+        from_c!(writer = out(writer, "the place of the writer"));
+        from_c!(invitation = out(invitation, "the place of the invitation"));
+        // SAFETY: this function has the same contract as `begin`.
+        let begun = unsafe { begin(Start::Create, path, options, ranks) }?;
+        invite(begun, writer, invitation)
+    })
 }
 
-/// Opens a store that is there so that `ranks` add to it; as `ambar_ranks_create`.
+/// Opens an existing store to which `ranks` ranks append; see `ambar_ranks_create`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_append(
     path: *const c_char,
@@ -47,37 +53,30 @@ pub unsafe extern "C" fn ambar_ranks_append(
     writer: *mut *mut ambar_writer,
     invitation: *mut ambar_bytes,
 ) -> i32 {
-    // SAFETY: the caller says so.
-    guard(|| unsafe { invite(Start::Append, path, (options, ranks), (writer, invitation)) })
+    guard(|| {
+        from_c!(writer = out(writer, "the place of the writer"));
+        from_c!(invitation = out(invitation, "the place of the invitation"));
+        // SAFETY: this function has the same contract as `begin`.
+        let begun = unsafe { begin(Start::Append, path, options, ranks) }?;
+        invite(begun, writer, invitation)
+    })
 }
 
-/// Begins to write a store with others.
-///
-/// # Safety
-/// Pointers are null or point to what they say.
-unsafe fn invite(
-    start: Start,
-    path: *const c_char,
-    (options, ranks): (*const ambar_options, u32),
-    (writer, invitation): (*mut *mut ambar_writer, *mut ambar_bytes),
+/// Returns the writer of rank 0, and its invitation to the other ranks.
+fn invite(
+    mut ranks: RankWriter,
+    writer: Out<*mut ambar_writer>,
+    invitation: Out<ambar_bytes>,
 ) -> Result<()> {
-    let writer = Out::new(writer, "the place of the writer")?;
-    let invitation = Out::new(invitation, "the place of the invitation")?;
-    // SAFETY: the caller says so, here and below.
-    let mut made = unsafe { begin(start, path, options, ranks) }?;
-    let bytes = made.invitation()?;
-    // SAFETY: as above.
-    unsafe {
-        invitation.set(bytes.into());
-        writer.hand_over(ambar_writer { ranks: made });
-    }
+    invitation.set(ranks.invitation()?.into());
+    writer.hand_over(ambar_writer { ranks });
     Ok(())
 }
 
-/// Another rank's end of a store, by rank 0's bytes.
+/// Joins a store with the bytes of rank 0. Returns the writer of `rank`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_join(
     invitation: *const u8,
@@ -86,39 +85,39 @@ pub unsafe extern "C" fn ambar_ranks_join(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
-        let writer = Out::new(writer, "the place of the writer")?;
-        // SAFETY: the caller says so, here and below.
-        let invitation = unsafe { list(invitation, len, "the invitation") }?;
+        from_c!(writer = out(writer, "the place of the writer"));
+        from_c!(invitation = list(invitation, len, "the invitation"));
         let ranks = RankWriter::join(invitation, rank)?;
-        // SAFETY: as above.
-        unsafe { writer.hand_over(ambar_writer { ranks }) };
+        writer.hand_over(ambar_writer { ranks });
         Ok(())
     })
 }
 
-/// What the caller's counter is called with.
+/// The argument of the caller's counter function.
 struct Context(*mut c_void);
 
-// SAFETY: it is handed to the caller's function only, on the thread that uses the writer.
+// SAFETY: the pointer is only passed to the caller's function, which runs on the thread that uses the writer; a writer is used by
+// one thread at a time.
 unsafe impl Send for Context {}
 
 impl Context {
-    /// Asks the caller's counter.
-    fn ask(
+    /// Reserves bytes from the caller's counter.
+    fn reserve(
         &self,
         reserve: unsafe extern "C" fn(*mut c_void, u64, *mut u64) -> i32,
         bytes: u64,
     ) -> Result<u64> {
         let mut before = 0;
-        // SAFETY: whoever gave the function and the context said that they belong together.
+        // SAFETY: `ambar_ranks_counter` requires that this function can be called with this context as long as the writer is
+        // used; `before` is a local variable.
         match unsafe { reserve(self.0, bytes, &raw mut before) } {
             0 => Ok(before),
-            status => Err(error_of(status, "the ranks' counter")),
+            status => Err(error_of(status, "the counter of the ranks")),
         }
     }
 }
 
-/// Has extents come from a counter that all ranks share.
+/// Sets the counter from which this writer takes extents of the file. All ranks share it.
 ///
 /// # Safety
 /// `reserve` can be called with `context` as long as the writer is used.
@@ -129,21 +128,22 @@ pub unsafe extern "C" fn ambar_ranks_counter(
     context: *mut c_void,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let reserve = reserve.ok_or_else(|| ambar::Error::invalid("the counter is null"))?;
+        let reserve = reserve.ok_or_else(|| {
+            ambar::Error::invalid("expected a counter function, found null; pass a function")
+        })?;
         let context = Context(context);
         writer
             .ranks
-            .count_with(Box::new(move |bytes| context.ask(reserve, bytes)));
+            .count_with(Box::new(move |bytes| context.reserve(reserve, bytes)));
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// What rank `to` must get once this rank has written all of the step; often nothing.
+/// Returns the bytes to send to rank `to` after this rank has written all its values of the step; often empty.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_outbox(
     writer: *mut ambar_writer,
@@ -151,19 +151,17 @@ pub unsafe extern "C" fn ambar_ranks_outbox(
     bytes: *mut ambar_bytes,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let bytes = Out::new(bytes, "the place of the bytes")?;
-        // SAFETY: the caller says so.
-        unsafe { bytes.set(writer.ranks.outbox(to).into()) };
+        from_c!(bytes = out(bytes, "the place of the bytes"));
+        bytes.set(writer.ranks.outbox(to).into());
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Takes what rank `from` had in its outbox for this one. After an error, the seal tells the others.
+/// Receives the outbox of rank `from` for this rank. After an error, the seal informs the other ranks.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_inbox(
     writer: *mut ambar_writer,
@@ -172,40 +170,35 @@ pub unsafe extern "C" fn ambar_ranks_inbox(
     len: usize,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so.
-        let bytes = unsafe { list(bytes, len, "the bytes") }?;
+        from_c!(bytes = list(bytes, len, "the bytes"));
         writer.ranks.inbox(from, bytes)
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Ends this rank's part of the step: encodes what is left, brings all to the disk, and gives the bytes that
-/// rank 0 commits with. That something has failed is in the bytes, too: they are to be gathered anyway.
+/// Ends this rank's part of the step: encodes remaining values, syncs them to disk, and returns the bytes for
+/// `ambar_ranks_commit`. The bytes also report failures, so gather them in any case.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_seal(
     writer: *mut ambar_writer,
     index: *mut ambar_bytes,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let index = Out::new(index, "the place of the index")?;
+        from_c!(index = out(index, "the place of the index"));
         let bytes = writer.ranks.seal()?;
-        // SAFETY: the caller says so.
-        unsafe { index.set(bytes.into()) };
+        index.set(bytes.into());
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Commits on rank 0 what all ranks have sealed, or nothing where one has failed: gives the bytes that all
-/// ranks conclude with.
+/// Commits on rank 0 what all ranks have sealed, or nothing if one has failed. Returns the bytes for `ambar_ranks_conclude`.
 ///
 /// # Safety
-/// `indices` and `lens` point to one number of bytes for each rank.
+/// `indices` and `lens` have pointer and length of the sealed bytes of each rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_commit(
     writer: *mut ambar_writer,
@@ -214,24 +207,22 @@ pub unsafe extern "C" fn ambar_ranks_commit(
     outcome: *mut ambar_bytes,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let outcome = Out::new(outcome, "the place of the outcome")?;
+        from_c!(outcome = out(outcome, "the place of the outcome"));
         let ranks = writer.ranks.options().ranks;
-        // SAFETY: the caller says so, here and below.
+        // SAFETY: this function has the same contract as `byte_lists`; the writer knows the number of ranks.
         let indices = unsafe { byte_lists(ranks, indices, lens) }?;
         let bytes = writer.ranks.commit(&indices)?;
-        // SAFETY: as above.
-        unsafe { outcome.set(bytes.into()) };
+        outcome.set(bytes.into());
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Learns what became of the commit; rank 0 does so, too. It fails where any rank has failed: nothing was
-/// committed then, and the writer can only be closed.
+/// Ends the commit on every rank, including rank 0. It fails if any rank has failed: then nothing was committed, and the writer
+/// can only be closed.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_ranks_conclude(
     writer: *mut ambar_writer,
@@ -239,10 +230,8 @@ pub unsafe extern "C" fn ambar_ranks_conclude(
     len: usize,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so.
-        let outcome = unsafe { list(outcome, len, "the outcome") }?;
+        from_c!(outcome = list(outcome, len, "the outcome"));
         writer.ranks.conclude(outcome)
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }

@@ -1,6 +1,6 @@
-//! What a snapshot of a run tells beside its cells and particles, as a converted plotfile does.
+//! Metadata of a snapshot written in situ, as in a converted plotfile.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::ffi::c_char;
 
@@ -11,47 +11,48 @@ use ambar::{DataType, Error, Result};
 use serde_json::{Value, json};
 
 use super::amr::ambar_amr;
-use super::arguments::{Extensible, list, reference, text};
+use super::arguments::{Extensible, from_c};
 use super::particles::ambar_particles;
 use super::status::with_writer;
 use super::writer::ambar_writer;
 
-/// By AMReX's numbers.
+/// Names of AMReX's coordinate systems.
 const COORDINATES: [&str; 3] = ["cartesian", "cylindrical", "spherical"];
 
-/// What a snapshot says of its run. The same on all ranks.
+/// Run information of a snapshot, equal on all ranks.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_run {
-    /// Its size: `sizeof(ambar_run)`.
+    /// `sizeof(ambar_run)`.
     pub size: usize,
-    /// The snapshot's name, such as `plt00010`.
+    /// Name of the snapshot, such as `plt00010`.
     pub name: *const c_char,
-    /// The format's name, such as `HyperCLaw-V1.1`.
+    /// Name of the format, such as `HyperCLaw-V1.1`.
     pub format: *const c_char,
-    /// The time, in the run's own units.
+    /// Time in units of the run.
     pub time: f64,
     /// 0 Cartesian, 1 cylindrical, 2 spherical.
     pub coordinates: i32,
-    /// Of each level the number of its steps.
+    /// For each level, the number of its steps.
     pub steps: *const i64,
-    /// Number of species of particles.
+    /// Number of particle species.
     pub species_count: i32,
-    /// The species, each defined in the snapshot's group `particles/<name>`.
+    /// The species, which are defined in the snapshot's groups `particles/<name>`.
     pub species: *const *const ambar_particles,
 }
 
-// SAFETY: the first field is its size; zeros are valid numbers and null pointers.
+// SAFETY: `repr(C)` with the `usize` field `size` first; all other fields are numbers and raw pointers, for which zeros are
+// valid.
 unsafe impl Extensible for ambar_run {
     const NAME: &'static str = "ambar_run";
     const FIRST: usize = size_of::<Self>();
 }
 
-/// Makes the group at `path` (empty: the root) a snapshot of AMReX, whose cells are `amr`, in the group `amr` there.
-/// All ranks call it, before the commit; then `ambar.open` and the other readers know it as they do a plotfile.
+/// Makes the group at `path` (empty: the root) an AMReX snapshot with the cells `amr`, which are in its group `amr`. All ranks
+/// call it before the commit. `ambar.open` and other readers then read it like a converted plotfile.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_amr_snapshot(
     writer: *mut ambar_writer,
@@ -60,28 +61,26 @@ pub unsafe extern "C" fn ambar_amr_snapshot(
     run: *const ambar_run,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so, here and below.
-        let (path, amr) = unsafe { (text(path, "the path")?, reference(amr, "the hierarchy")?) };
-        // SAFETY: as above.
-        let run = unsafe { ambar_run::read_from(run, "the run") }?;
-        // SAFETY: as above.
-        let told = unsafe { run.read(amr.hierarchy.levels.len()) }?;
+        from_c!(path = text(path, "the path"));
+        from_c!(amr = reference(amr, "the hierarchy"));
+        from_c!(run = structure(ambar_run::read_from, run, "the run"));
+        // SAFETY: the caller's structure has pointers that follow the contract of the API, and `run` is a copy of it.
+        let information = unsafe { run.read(amr.hierarchy.levels.len()) }?;
         let path = path.trim_end_matches('/');
-        let own = told.snapshot(&amr.hierarchy, &amr.fields);
+        let attributes = information.attributes(&amr.hierarchy, &amr.fields);
         let group = if path.is_empty() { "/" } else { path };
         writer
             .ranks
-            .define_group("snapshot", group, own, Attributes::new())?;
-        let run = told.run(amr.hierarchy.levels.len());
-        let place = format!("{path}/source/run");
-        writer.ranks.write_text(&place, &run.to_string())
+            .define_group("snapshot", group, attributes, Attributes::new())?;
+        let run = information.plotfile_run(amr.hierarchy.levels.len());
+        let path = format!("{path}/source/run");
+        writer.ranks.write_text(&path, &run.to_string())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// What an `ambar_run` says.
-struct Told<'a> {
+/// The contents of an `ambar_run`.
+struct RunInformation<'a> {
     name: &'a str,
     format: &'a str,
     time: f64,
@@ -91,39 +90,47 @@ struct Told<'a> {
 }
 
 impl ambar_run {
+    /// Reads the information of a run with this number of levels.
+    ///
     /// # Safety
-    /// Its pointers are null, or point to what they say.
-    unsafe fn read(&self, levels: usize) -> Result<Told<'_>> {
+    /// Its pointers follow the contract of the API.
+    unsafe fn read(&self, levels: usize) -> Result<RunInformation<'_>> {
         let coordinates = usize::try_from(self.coordinates).ok().filter(|n| *n < 3);
         let coordinates = coordinates.ok_or_else(|| {
             let found = self.coordinates;
             Error::invalid(format!(
-                "coordinates are Cartesian (0), cylindrical (1) or spherical (2), not {found}"
+                "invalid coordinates: {found}; must be Cartesian (0), cylindrical (1) or spherical (2)"
             ))
         })?;
-        let species = usize::try_from(self.species_count)
-            .map_err(|_| Error::invalid(format!("{} species", self.species_count)))?;
-        // SAFETY: the caller says so, here and below.
-        let names = unsafe { list(self.species, species, "the species") }?.iter();
-        // SAFETY: as above.
-        let names = names.map(|name| unsafe { reference(*name, "a species") });
-        Ok(Told {
-            // SAFETY: as above.
-            name: unsafe { text(self.name, "the name of the run") }?,
-            // SAFETY: as above.
-            format: unsafe { text(self.format, "the format") }?,
+        let species = usize::try_from(self.species_count).map_err(|_| {
+            Error::invalid(format!(
+                "negative number of species: {}",
+                self.species_count
+            ))
+        })?;
+        from_c!(pointers = list(self.species, species, "the species"));
+        let mut species = Vec::with_capacity(pointers.len());
+        for pointer in pointers {
+            from_c!(particles = reference(*pointer, "a species"));
+            species.push(particles);
+        }
+        from_c!(name = text(self.name, "the name of the run"));
+        from_c!(format = text(self.format, "the format"));
+        from_c!(steps = list(self.steps, levels, "the steps"));
+        Ok(RunInformation {
+            name,
+            format,
             time: self.time,
             coordinates,
-            // SAFETY: as above.
-            steps: unsafe { list(self.steps, levels, "the steps") }?,
-            species: names.collect::<Result<_>>()?,
+            steps,
+            species,
         })
     }
 }
 
-impl Told<'_> {
-    /// The attributes of a snapshot, as those of a converted plotfile.
-    fn snapshot(&self, hierarchy: &PatchHierarchy, fields: &[(String, DataType)]) -> Attributes {
+impl RunInformation<'_> {
+    /// The attributes of the snapshot, as in a converted plotfile.
+    fn attributes(&self, hierarchy: &PatchHierarchy, fields: &[(String, DataType)]) -> Attributes {
         let ndim = hierarchy.ndim;
         let names: Vec<&String> = fields.iter().map(|(name, _)| name).collect();
         let levels = hierarchy.levels.iter().map(|level| {
@@ -144,8 +151,8 @@ impl Told<'_> {
             let columns = species.columns.iter().map(|(name, _)| json!(name));
             components.insert(format!("particles/{}", species.name()), columns.collect());
         }
-        let mut own = Attributes::new();
-        own.insert(
+        let mut attributes = Attributes::new();
+        attributes.insert(
             "ambar".into(),
             json!({
                 "version": VERSION,
@@ -171,12 +178,12 @@ impl Told<'_> {
                 "missing": {},
             }),
         );
-        own
+        attributes
     }
 
-    /// What writing a plotfile of it needs, as in `source/run` of a converted one.
-    fn run(&self, levels: usize) -> Value {
-        // JSON knows no infinity, and no NaN.
+    /// The run information for exporting a plotfile, as in `source/run` of a converted plotfile.
+    fn plotfile_run(&self, levels: usize) -> Value {
+        // JSON has no infinity and no NaN.
         let time = match self.time.is_finite() {
             true => json!(self.time),
             false => json!(self.time.to_string()),

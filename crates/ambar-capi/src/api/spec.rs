@@ -1,6 +1,6 @@
-//! What a program says of a store to be written, and of an array in it.
+//! Options of a store, and specifications of arrays.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::ffi::{c_char, c_void};
 
@@ -11,10 +11,10 @@ use ambar::container::{CreateOptions, Durability};
 use ambar::ranks::{Placement, RankOptions};
 use ambar::{Error, Result};
 
-use super::arguments::{Extensible, Out, ambar_bytes, attributes, dimensions, list, optional_text};
+use super::arguments::{Extensible, ambar_bytes, dimensions, from_c};
 use super::status::guard;
 
-/// A type of values: one of `AMBAR_BOOL` to `AMBAR_COMPLEX128`.
+/// Type of values: one of `AMBAR_BOOL` to `AMBAR_COMPLEX128`.
 pub type ambar_type = i32;
 
 /// One byte, 0 or 1.
@@ -60,88 +60,87 @@ const TYPES: [DataType; 13] = [
     DataType::Complex128,
 ];
 
-/// Small where that costs little time in reading.
+/// Small files, as far as reading stays fast.
 pub const AMBAR_BALANCED: i32 = 0;
 /// Reads at the speed of memory.
 pub const AMBAR_FAST: i32 = 1;
-/// As small as it gets.
+/// Smallest files.
 pub const AMBAR_SMALL: i32 = 2;
-/// As the values are, with checksums.
+/// Uncompressed, with checksums.
 pub const AMBAR_RAW: i32 = 3;
 
-/// Extents from a counter that all ranks share.
+/// Takes extents from a counter that all ranks share.
 pub const AMBAR_COUNTER: i32 = 2;
-/// Extents reserved when an array is defined, without communication; the file has holes.
+/// Reserves extents when an array is defined, without communication; the file has holes.
 pub const AMBAR_RESERVED: i32 = 1;
 
-/// How a store is written. All zeros but `size` are the defaults.
+/// Options of a store. Zeros in all fields except `size` are the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_options {
-    /// Its size: `sizeof(ambar_options)`.
+    /// `sizeof(ambar_options)`.
     pub size: usize,
-    /// Whether a file of that name is replaced, at the first commit.
+    /// Nonzero to replace an existing file at the first commit.
     pub overwrite: i32,
-    /// Whether a commit does not wait for the disk: for scratch files.
+    /// Nonzero to commit without fsync, for scratch files.
     pub no_fsync: i32,
-    /// Extents of different ranks begin at multiples of it: the file system's block or stripe in bytes; 0
-    /// for 4096.
+    /// Alignment of the extents of different ranks: the file system's block or stripe size in bytes; 0 for 4096.
     pub alignment: u64,
-    /// Bytes that a rank takes from the shared counter at least; 0 for 16 KiB, doubled each time up to 1 MiB.
+    /// Minimum bytes of an extent from the shared counter; 0 for 16 KiB, doubled each time up to 1 MiB.
     pub extent: u64,
-    /// Threads that each rank encodes with; 0 for 1.
+    /// Encoding threads of each rank; 0 for 1.
     pub threads: i32,
-    /// `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default, which is the counter.
+    /// `AMBAR_COUNTER`, `AMBAR_RESERVED`, or 0 for the default (the counter).
     pub placement: i32,
 }
 
-// SAFETY: the first field is its size, and zeros are valid numbers.
+// SAFETY: `repr(C)` with the `usize` field `size` first; all fields are numbers, for which zeros are valid.
 unsafe impl Extensible for ambar_options {
     const NAME: &'static str = "ambar_options";
     const FIRST: usize = size_of::<Self>();
 }
 
-/// An array to be written. All zeros but `size`, `type`, `ndim` and `shape` are defaults. It must be the same on
-/// all ranks: a commit is refused where two differ.
+/// Specification of an array. Zeros in all fields except `size`, `type`, `ndim` and `shape` are the defaults. It must be equal
+/// on all ranks: a commit fails if two differ.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_spec {
-    /// Its size: `sizeof(ambar_spec)`.
+    /// `sizeof(ambar_spec)`.
     pub size: usize,
-    /// The type of the values.
+    /// Type of the values.
     pub r#type: ambar_type,
-    /// How they are compressed: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
+    /// Compression profile: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
     pub profile: i32,
     /// The absolute error bound that every value keeps; 0: lossless.
     pub error_bound: f64,
-    /// Names of the dimensions, separated by commas; or null.
+    /// Names of the dimensions, separated by commas, or null.
     pub dimension_names: *const c_char,
-    /// The attributes, a JSON object; or null.
+    /// Attributes as a JSON object, or null.
     pub attributes: *const c_char,
-    /// The codecs, a JSON list as `ambar_choose_codecs` gives it; null: by profile and type.
+    /// Codecs as a JSON list from `ambar_choose_codecs`; null: the default of profile and type.
     pub codecs: *const c_char,
     /// Number of dimensions, at most 8.
     pub ndim: i32,
-    /// Length of each dimension, the slowest first.
+    /// Length of each dimension, slowest first.
     pub shape: *const u64,
-    /// Length of a chunk in each dimension; or null: chosen to suit the ranks' blocks.
+    /// Length of a chunk in each dimension; null: chosen to match the blocks of the ranks.
     pub chunks: *const u64,
-    /// Other than 0: floating-point values that have no error bound may be encoded by ambar's own codec, which
-    /// readers need then. With `AMBAR_FAST` they are, near the speed of memory; else where `ambar_choose_codecs`
-    /// finds that it pays.
+    /// Nonzero to allow the codec `ambar` for floating-point values without an error bound; readers then need ambar. With
+    /// `AMBAR_FAST` it is always used, near the speed of memory, otherwise if `ambar_choose_codecs` finds it worthwhile.
     pub predict: i32,
-    /// What values read as that no rank writes: a value of the array's type; or null: 0.
+    /// Fill value, as a value of the array's type, for values that no rank writes; null: 0.
     pub fill_value: *const c_void,
 }
 
-// SAFETY: the first field is its size; zeros are valid numbers and null pointers.
+// SAFETY: `repr(C)` with the `usize` field `size` first; all other fields are numbers and raw pointers, for which zeros are
+// valid.
 unsafe impl Extensible for ambar_spec {
     const NAME: &'static str = "ambar_spec";
     const FIRST: usize = size_of::<Self>();
 }
 
 impl ambar_options {
-    /// What creating a file needs.
+    /// Options for creating a file.
     pub(super) fn create(self) -> CreateOptions {
         CreateOptions {
             durability: self.durability(),
@@ -157,16 +156,24 @@ impl ambar_options {
         }
     }
 
-    /// How `ranks` write.
+    /// Options for writing with `ranks` ranks.
     pub(super) fn ranks(self, ranks: u32) -> Result<RankOptions> {
         let placement = match self.placement {
             0 => Placement::default(),
             AMBAR_RESERVED => Placement::Reserved,
             AMBAR_COUNTER => Placement::Counter,
-            other => return Err(Error::invalid(format!("there is no placement {other}"))),
+            other => {
+                return Err(Error::invalid(format!(
+                    "invalid placement: {other}; must be 0, AMBAR_RESERVED (1) or AMBAR_COUNTER (2)"
+                )));
+            }
         };
-        let threads = usize::try_from(self.threads)
-            .map_err(|_| Error::invalid(format!("{} threads cannot do anything", self.threads)))?;
+        let threads = usize::try_from(self.threads).map_err(|_| {
+            Error::invalid(format!(
+                "invalid number of threads: {}; expected 0 or more",
+                self.threads
+            ))
+        })?;
         Ok(RankOptions {
             ranks,
             placement,
@@ -181,43 +188,51 @@ impl ambar_options {
     }
 }
 
-/// The type that a number stands for.
+/// The type with this number.
 pub(super) fn dtype(number: ambar_type) -> Result<DataType> {
-    let place = usize::try_from(number).ok();
-    place
-        .and_then(|place| TYPES.get(place).cloned())
-        .ok_or_else(|| Error::invalid(format!("there is no type {number}")))
+    let index = usize::try_from(number).ok();
+    index
+        .and_then(|index| TYPES.get(index).cloned())
+        .ok_or_else(|| {
+            Error::invalid(format!(
+                "invalid type: {number}; must be AMBAR_BOOL (0) to AMBAR_COMPLEX128 (12)"
+            ))
+        })
 }
 
-/// The number that stands for a type.
+/// The number of a type.
 pub(super) fn number(dtype: &DataType) -> Result<ambar_type> {
-    let place = TYPES.iter().position(|other| other == dtype);
-    place
-        .and_then(|place| ambar_type::try_from(place).ok())
-        .ok_or_else(|| Error::unsupported(format!("values of {dtype} have no type in C")))
+    let index = TYPES.iter().position(|other| other == dtype);
+    index
+        .and_then(|index| ambar_type::try_from(index).ok())
+        .ok_or_else(|| {
+            Error::unsupported(format!(
+                "expected values of a numeric type, found {dtype}; read them in Python"
+            ))
+        })
 }
 
-/// The profile that a number stands for.
+/// The profile with this number.
 pub(super) fn profile(number: i32) -> Result<Profile> {
     match number {
         AMBAR_BALANCED => Ok(Profile::Balanced),
         AMBAR_FAST => Ok(Profile::Fast),
         AMBAR_SMALL => Ok(Profile::Small),
         AMBAR_RAW => Ok(Profile::Raw),
-        other => Err(Error::invalid(format!("there is no profile {other}"))),
+        other => Err(Error::invalid(format!(
+            "invalid profile: {other}; must be AMBAR_BALANCED (0) to AMBAR_RAW (3)"
+        ))),
     }
 }
 
-/// What `spec` says.
+/// Reads the specification of an array.
 ///
 /// # Safety
-/// It is null or points to a spec, whose pointers are null, or point to what they say.
+/// `spec` is null, or refers to a specification whose pointers follow the contract of the API.
 pub(super) unsafe fn read_spec(spec: *const ambar_spec) -> Result<ArraySpec> {
-    // SAFETY: the caller says so.
-    let spec = unsafe { ambar_spec::read_from(spec, "the spec") }?;
+    from_c!(spec = structure(ambar_spec::read_from, spec, "the spec"));
     let ndim = dimensions(spec.ndim)?;
-    // SAFETY: the caller says so, here and below.
-    let shape = unsafe { list(spec.shape, ndim, "the shape") }?;
+    from_c!(shape = list(spec.shape, ndim, "the shape"));
     let mut made = ArraySpec::new(dtype(spec.r#type)?, shape).profile(profile(spec.profile)?);
     if !(spec.error_bound.is_finite() && spec.error_bound >= 0.0) {
         let message = format!(
@@ -234,32 +249,32 @@ pub(super) unsafe fn read_spec(spec: *const ambar_spec) -> Result<ArraySpec> {
         made.error_bound = Some(spec.error_bound);
     }
     if !spec.chunks.is_null() {
-        // SAFETY: as above.
-        made = made.chunks(unsafe { list(spec.chunks, ndim, "the chunks") }?);
+        from_c!(chunks = list(spec.chunks, ndim, "the chunks"));
+        made = made.chunks(chunks);
     }
-    // SAFETY: as above.
-    if let Some(names) = unsafe { optional_text(spec.dimension_names, "the dimensions' names") }? {
+    from_c!(names = optional_text(spec.dimension_names, "the names of dimensions"));
+    if let Some(names) = names {
         made = made.dimensions(&names.split(',').map(str::trim).collect::<Vec<_>>());
     }
-    // SAFETY: as above.
-    if let Some(codecs) = unsafe { optional_text(spec.codecs, "the codecs") }? {
+    from_c!(codecs = optional_text(spec.codecs, "the codecs"));
+    if let Some(codecs) = codecs {
         made.codecs = Some(CodecChain::parse(codecs, &made.dtype, ndim)?);
     }
     made = made.predict(spec.predict != 0);
     if !spec.fill_value.is_null() {
-        // SAFETY: as above.
+        // SAFETY: `fill_value` is not null, and refers to one value of the array's type, which the header requires.
         made.fill_value = Some(unsafe { values(spec.fill_value, &made.dtype, &[]) }?.to_vec());
     }
-    // SAFETY: as above.
-    made.attributes = unsafe { attributes(spec.attributes) }?;
+    from_c!(attributes = attributes(spec.attributes));
+    made.attributes = attributes;
     Ok(made)
 }
 
-/// Chooses codecs for an array by a sample of its values, of `sample_shape` (as many dimensions as
-/// `spec`): gives them as text for `ambar_spec.codecs`. All ranks must define an array with the same codecs.
+/// Chooses codecs for an array from a sample of its values with the shape `sample_shape`, which has as many dimensions as
+/// `spec`. Returns JSON text for `ambar_spec.codecs`. All ranks must define the array with the same codecs.
 ///
 /// # Safety
-/// Pointers are null or point to what they say; `sample` to as many values as `sample_shape` says.
+/// Pointers follow the contract of the API; `sample` has the values of `sample_shape`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_choose_codecs(
     spec: *const ambar_spec,
@@ -268,18 +283,16 @@ pub unsafe extern "C" fn ambar_choose_codecs(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
-        let json = Out::new(json, "the place of the codecs")?;
-        // SAFETY: the caller says so, here and below.
+        from_c!(json = out(json, "the place of the codecs"));
+        // SAFETY: this function has the same contract as `read_spec`.
         let mut made = unsafe { read_spec(spec) }?;
-        // SAFETY: as above.
-        let shape = unsafe { list(sample_shape, made.shape.len(), "the sample's shape") }?;
+        from_c!(shape = list(sample_shape, made.shape.len(), "the sample's shape"));
         made.shape = shape.to_vec();
-        // SAFETY: as above.
+        // SAFETY: the caller passes null, or as many values as `sample_shape` says.
         let sample = unsafe { values(sample, &made.dtype, shape) }?;
         let chain = choose_codecs(&made, ArrayData::Fixed(sample))?;
         let text = chain.to_json(&made.dtype).to_string();
-        // SAFETY: as above.
-        unsafe { json.set(text.into_bytes().into()) };
+        json.set(text.into_bytes().into());
         Ok(())
     })
 }
@@ -287,23 +300,27 @@ pub unsafe extern "C" fn ambar_choose_codecs(
 /// Values of a type as bytes.
 ///
 /// # Safety
-/// It is null, or points to as many values as `shape` says, which nobody changes meanwhile.
+/// `pointer` is null, or refers to values of `shape`, which do not change during `'a`.
 pub(super) unsafe fn values<'a>(
     pointer: *const c_void,
     dtype: &DataType,
     shape: &[u64],
 ) -> Result<&'a [u8]> {
     let bytes = byte_count(dtype, shape)?;
-    // SAFETY: the caller says so.
-    unsafe { list(pointer.cast(), bytes, "the data") }
+    from_c!(bytes = list(pointer.cast::<u8>(), bytes, "the data"));
+    Ok(bytes)
 }
 
-/// Bytes of values of a type.
+/// Number of bytes of values of a type.
 pub(super) fn byte_count(dtype: &DataType, shape: &[u64]) -> Result<usize> {
     let size = dtype.size().unwrap_or(1) as u64;
     let bytes = shape.iter().try_fold(size, |all, n| all.checked_mul(*n));
     bytes
         .and_then(|bytes| isize::try_from(bytes).ok())
         .map(isize::unsigned_abs)
-        .ok_or_else(|| Error::limit(format!("{shape:?} values do not fit in memory")))
+        .ok_or_else(|| {
+            Error::limit(format!(
+                "values of the shape {shape:?} do not fit into memory; use a smaller region"
+            ))
+        })
 }

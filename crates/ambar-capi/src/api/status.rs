@@ -1,4 +1,4 @@
-//! How functions end: a status, and the text of the calling thread's last error.
+//! Results of functions: a status, and the message of the calling thread's last error.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -6,49 +6,49 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use ambar::{Error, ErrorKind, Result};
 
-use super::arguments::exclusive;
+use super::arguments::from_c;
 use super::writer::ambar_writer;
 
-/// It went well.
+/// Success.
 pub const AMBAR_OK: i32 = 0;
-/// The bytes are damaged, cut short or hostile: restore them from a copy.
+/// The bytes are damaged, truncated or malicious: restore them from a copy.
 pub const AMBAR_CORRUPT: i32 = 1;
-/// The file is sound but needs something this version lacks.
+/// The file is valid, but needs a feature that this version lacks.
 pub const AMBAR_UNSUPPORTED: i32 = 2;
-/// The call makes no sense: change it.
+/// An argument or the order of calls is invalid: change the call.
 pub const AMBAR_INVALID: i32 = 3;
-/// There is no such file, node or step.
+/// The file, node or step does not exist.
 pub const AMBAR_NOT_FOUND: i32 = 4;
-/// The file exists already, or another writer has it.
+/// The file exists, or another writer has it open.
 pub const AMBAR_BUSY: i32 = 5;
-/// A limit on memory or size was passed.
+/// A limit on memory or size was exceeded.
 pub const AMBAR_LIMIT: i32 = 6;
-/// Somebody asked to stop.
+/// Cancelled by a callback.
 pub const AMBAR_INTERRUPTED: i32 = 7;
-/// The operating system refused.
+/// The operating system returned an error.
 pub const AMBAR_IO: i32 = 8;
-/// A mistake in ambar itself; a writer that was used can only be closed.
+/// A bug in ambar. A writer that was used can only be closed.
 pub const AMBAR_PANIC: i32 = 9;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// The version of the library, such as `0.1.0`.
+/// Returns the version of the library, such as `0.1.0`.
 #[unsafe(no_mangle)]
 pub extern "C" fn ambar_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// What went wrong in the last call of this thread that did not return `AMBAR_OK`: file, node, what was
-/// expected and found, and what to do. Valid until the thread's next such call; empty before the first.
+/// Returns the message of the last call of this thread that did not return `AMBAR_OK`: file, node, what was
+/// expected, what was found, and what to do. Valid until the thread's next such call; empty before the first.
 #[unsafe(no_mangle)]
 pub extern "C" fn ambar_last_error() -> *const c_char {
     LAST.with_borrow(|text| text.as_ptr())
 }
 
-/// Keeps `text` for `ambar_last_error`, where `status` is not `AMBAR_OK`, and returns the status. For code that
-/// adds to this API, such as `ambar_mpi.h`.
+/// Sets `text` as the message of `ambar_last_error` unless `status` is `AMBAR_OK`, and returns `status`. For code that
+/// extends this API, such as `ambar_mpi.h`.
 ///
 /// # Safety
 /// `text` is null or ends with a zero.
@@ -57,13 +57,13 @@ pub unsafe extern "C" fn ambar_fail(status: i32, text: *const c_char) -> i32 {
     if status == AMBAR_OK || text.is_null() {
         return status;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: `text` is not null, as just checked, and ends with a zero: the contract of this function.
     failed(status, &unsafe { CStr::from_ptr(text) }.to_string_lossy())
 }
 
-/// Notes an error's text, and gives its status.
+/// Sets the message of `ambar_last_error`, and returns `status`.
 fn failed(status: i32, text: &str) -> i32 {
-    // C's texts end at a zero.
+    // C strings end at a zero.
     let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
     LAST.set(text);
     status
@@ -82,12 +82,15 @@ fn status(kind: ErrorKind) -> i32 {
     }
 }
 
-/// The error of a status that a caller's function has returned.
+/// The error for a status that a callback returned.
 pub(super) fn error_of(status: i32, what: &str) -> Error {
-    Error::new(ErrorKind::Io, format!("{what} has failed with {status}"))
+    Error::new(
+        ErrorKind::Io,
+        format!("expected 0 from {what}, found {status}; see the callback"),
+    )
 }
 
-/// Runs a function's body: errors become statuses, panics do, too.
+/// Runs the body of a function, and converts errors and panics to statuses.
 pub(super) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => AMBAR_OK,
@@ -96,20 +99,30 @@ pub(super) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
     }
 }
 
-const PANIC: &str = "a mistake in ambar itself: please report it, with the message above";
+const PANIC: &str = "a bug in ambar; please report it with the message printed above";
 
-/// Runs what uses a writer. After an error or a panic nothing is committed, on no rank: something that was to be
-/// written was not.
+/// Runs `run_with_writer`, for functions that are `unsafe` because they take a writer from C.
+macro_rules! with_writer {
+    ($writer:expr, $body:expr) => {{
+        let (writer, body) = ($writer, $body);
+        // SAFETY: the caller passes null, or a writer of this API that is not closed and that no other thread uses until
+        // the function returns.
+        unsafe { $crate::api::status::run_with_writer(writer, body) }
+    }};
+}
+pub(super) use with_writer;
+
+/// Runs the body of a function that uses a writer. After an error or a panic, nothing is committed on any rank, since
+/// something that was to be written is missing.
 ///
 /// # Safety
-/// The writer is null, or one that no other thread uses meanwhile.
-pub(super) unsafe fn with_writer(
+/// `writer` is null, or a writer of this API that no other thread uses until the function returns.
+pub(super) unsafe fn run_with_writer(
     writer: *mut ambar_writer,
     body: impl FnOnce(&mut ambar_writer) -> Result<()>,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so.
-        let writer = unsafe { exclusive(writer, "the writer") }?;
+        from_c!(writer = exclusive(writer, "the writer"));
         match catch_unwind(AssertUnwindSafe(|| body(writer))) {
             Ok(done) => done.inspect_err(|error| writer.ranks.fail(error)),
             Err(panic) => {
@@ -122,12 +135,12 @@ pub(super) unsafe fn with_writer(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::undocumented_unsafe_blocks)] // every pointer is a local variable's
+    #![allow(clippy::undocumented_unsafe_blocks)] // all pointers are to local variables
 
     use super::*;
     use crate::api::{ambar_close, ambar_commit, ambar_create, ambar_group};
 
-    /// After a panic the next commit succeeded, without what was to be written.
+    /// A commit after a panic would succeed without the values that were to be written.
     #[test]
     fn after_a_panic_nothing_is_committed() {
         let folder = tempfile::tempdir().unwrap();
@@ -136,7 +149,7 @@ mod tests {
         let mut writer = std::ptr::null_mut();
         let create = unsafe { ambar_create(name.as_ptr(), std::ptr::null(), &raw mut writer) };
         assert_eq!(create, AMBAR_OK);
-        let panicked = unsafe { with_writer(writer, |_| panic!("a mistake")) };
+        let panicked = unsafe { run_with_writer(writer, |_| panic!("a bug")) };
         assert_eq!(panicked, AMBAR_PANIC);
         let group = unsafe { ambar_group(writer, c"g".as_ptr(), std::ptr::null()) };
         assert_eq!(group, AMBAR_INVALID);

@@ -1,6 +1,6 @@
 //! Reading a store.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
@@ -13,41 +13,42 @@ use ambar::store::{NodeKind, Store};
 use ambar::{Error, Result, parallel};
 use serde_json::json;
 
-use super::arguments::{Extensible, MAX_DIMENSIONS, Out, ambar_bytes, exclusive, reference, text};
+use super::arguments::{Extensible, MAX_DIMENSIONS, ambar_bytes, check_null, from_c};
 use super::spec::{ambar_type, byte_count, number};
 use super::status::guard;
 use super::writer::region;
 
-/// A store open for reading: its last commit. Any number of threads may use it.
+/// A store open for reading, at its last commit. Any number of threads may use it.
 pub struct ambar_store {
     store: Store,
-    /// Arrays that were asked for: they remember where their chunks lie.
+    /// Opened arrays, which cache the positions of their chunks.
     arrays: PerProcess<Mutex<HashMap<String, Array>>>,
 }
 
-/// What is known of an array without reading it. Set `size` before it is filled.
+/// Description of an array. Set `size` before the call.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ambar_array_info {
-    /// Its size: `sizeof(ambar_array_info)`.
+    /// `sizeof(ambar_array_info)`.
     pub size: usize,
-    /// The type of the values.
+    /// Type of the values.
     pub r#type: ambar_type,
     /// Number of dimensions.
     pub ndim: i32,
     /// Length of each dimension.
     pub shape: [u64; 8],
-    /// Length of a chunk, the unit of decoding, in each dimension.
+    /// Length of a chunk (the unit of decoding) in each dimension.
     pub chunks: [u64; 8],
     /// The absolute error bound of the values; 0 where nothing was lost.
     pub error_bound: f64,
-    /// Bytes that the values take in the store.
+    /// Bytes of the encoded values in the store.
     pub stored_bytes: u64,
-    /// Number of values that were not written by any rank before the commit, and read as the fill value.
+    /// Number of values that no rank wrote before the commit; they read as the fill value.
     pub unwritten_values: u64,
 }
 
-// SAFETY: the first field is its size, and zeros are valid numbers.
+// SAFETY: `repr(C)` with the `usize` field `size` first; all fields are numbers and arrays of numbers, for which zeros are
+// valid.
 unsafe impl Extensible for ambar_array_info {
     const NAME: &'static str = "ambar_array_info";
     const FIRST: usize = size_of::<Self>();
@@ -65,42 +66,38 @@ impl ambar_store {
     }
 }
 
-/// Opens the last commit of the store at `path`: a file or a directory.
+/// Opens the last commit of the store at `path`, a file or a directory. Release it with `ambar_store_free`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_open(path: *const c_char, store: *mut *mut ambar_store) -> i32 {
     guard(|| {
-        let store = Out::new(store, "the place of the store")?;
-        // SAFETY: the caller says so, here and below.
-        let path = unsafe { text(path, "the path") }?;
-        let made = ambar_store {
+        from_c!(store = out(store, "the place of the store"));
+        from_c!(path = text(path, "the path"));
+        let opened = ambar_store {
             store: Store::open(Path::new(path))?,
             arrays: PerProcess::new(),
         };
-        // SAFETY: as above.
-        unsafe { store.hand_over(made) };
+        store.hand_over(opened);
         Ok(())
     })
 }
 
-/// Frees a store; null is nothing.
+/// Releases a store. Null is ignored.
 ///
 /// # Safety
-/// It is null or from `ambar_open`, and freed once.
+/// `store` is null, or from `ambar_open`, and is released once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_store_free(store: *mut ambar_store) {
-    if !store.is_null() {
-        // SAFETY: `ambar_open` has made this box, and the caller frees it once.
-        drop(unsafe { Box::from_raw(store) });
-    }
+    from_c!(store = owned(store));
+    drop(store);
 }
 
-/// Says what an array is.
+/// Describes an array.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_info(
     store: *const ambar_store,
@@ -108,16 +105,17 @@ pub unsafe extern "C" fn ambar_info(
     info: *mut ambar_array_info,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let store = unsafe { reference(store, "the store") }?;
-        // SAFETY: as above.
-        let array = store.array(unsafe { text(path, "the path") }?)?;
+        from_c!(store = reference(store, "the store"));
+        from_c!(path = text(path, "the path"));
+        let array = store.array(path)?;
         let ndim = array.shape().len();
         if ndim > MAX_DIMENSIONS {
-            let message = format!("{ndim} dimensions, more than {MAX_DIMENSIONS}");
+            let message = format!(
+                "expected at most {MAX_DIMENSIONS} dimensions, found {ndim}; read the array in Python"
+            );
             return Err(Error::unsupported(message).at_node(array.path()));
         }
-        let mut made = ambar_array_info {
+        let mut found = ambar_array_info {
             r#type: number(array.dtype()).map_err(|error| error.at_node(array.path()))?,
             ndim: ndim as i32,
             error_bound: array.error_bound().unwrap_or(0.0),
@@ -125,18 +123,18 @@ pub unsafe extern "C" fn ambar_info(
             unwritten_values: array.unwritten_values(),
             ..ambar_array_info::zeroed()
         };
-        made.shape[..ndim].copy_from_slice(array.shape());
-        made.chunks[..ndim].copy_from_slice(array.chunk_shape());
-        // SAFETY: as above.
-        unsafe { made.write_to(info, "the information") }
+        found.shape[..ndim].copy_from_slice(array.shape());
+        found.chunks[..ndim].copy_from_slice(array.chunk_shape());
+        // SAFETY: the caller passes null, or a structure that begins with its size, to which as many bytes can be written.
+        unsafe { found.write_to(info, "the description") }
     })
 }
 
-/// Reads the region of `count` values from `start` on into `out`, which has just `out_bytes` of room. Only
-/// the chunks that have values of it are read and decoded, on `threads` threads; 0: all that the process has.
+/// Reads the region of `count` values from `start` on into `out`, whose size `out_bytes` must be that of the values. Only chunks
+/// that overlap the region are read and decoded, on `threads` threads; 0: as many as the process has.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_read(
     store: *const ambar_store,
@@ -148,24 +146,24 @@ pub unsafe extern "C" fn ambar_read(
     threads: i32,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller says so, here and below.
-        let store = unsafe { reference(store, "the store") }?;
-        // SAFETY: as above.
-        let array = store.array(unsafe { text(path, "the path") }?)?;
+        from_c!(store = reference(store, "the store"));
+        from_c!(path = text(path, "the path"));
+        let array = store.array(path)?;
         number(array.dtype()).map_err(|error| error.at_node(array.path()))?;
-        // SAFETY: as above.
+        // SAFETY: `start` and `count` are null, or have one number per dimension of the array, which the header requires.
         let region = unsafe { region(start, count, array.shape().len()) }?;
         let bytes = byte_count(array.dtype(), &region.shape)?;
         if bytes != out_bytes {
-            let message = format!("{out_bytes} bytes of room for {bytes} bytes of values");
+            let message = format!("expected a buffer of {bytes} bytes, found {out_bytes} bytes");
             return Err(Error::invalid(message).at_node(array.path()));
         }
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: as above.
-        unsafe { exclusive(out.cast::<u8>(), "the place of the values") }?;
-        // SAFETY: the caller says that there is so much room, and bytes of any value are bytes.
+        check_null(out, "the place of the values")?;
+        // SAFETY: `out` is not null, and has `out_bytes` bytes that the caller does not use until the function returns. They may
+        // be uninitialized memory of the caller, which is initialized as far as this process can tell: `array.read` only
+        // writes them.
         let out = unsafe { std::slice::from_raw_parts_mut(out.cast::<u8>(), bytes) };
         let ends = region.start.iter().zip(&region.shape);
         let selection: Vec<Slice> = ends
@@ -181,10 +179,10 @@ pub unsafe extern "C" fn ambar_read(
     })
 }
 
-/// The attributes of a group (empty path: the root) or an array as JSON text, without a zero behind it.
+/// Returns the attributes of a group (empty path: the root) or an array as JSON text, without a terminating zero.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_attributes(
     store: *const ambar_store,
@@ -192,27 +190,24 @@ pub unsafe extern "C" fn ambar_attributes(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
-        let json = Out::new(json, "the place of the attributes")?;
-        // SAFETY: the caller says so, here and below.
-        let store = unsafe { reference(store, "the store") }?;
-        // SAFETY: as above.
-        let path = unsafe { text(path, "the path") }?;
+        from_c!(json = out(json, "the place of the attributes"));
+        from_c!(store = reference(store, "the store"));
+        from_c!(path = text(path, "the path"));
         let attributes = match store.store.kind(path)? {
             Some(NodeKind::Array) => store.array(path)?.attributes().clone(),
             _ => store.store.group(path)?.attributes().clone(),
         };
         let text = json!(attributes).to_string();
-        // SAFETY: as above.
-        unsafe { json.set(text.into_bytes().into()) };
+        json.set(text.into_bytes().into());
         Ok(())
     })
 }
 
-/// What lies right below a group (empty path: the root), as JSON text without a zero behind it:
+/// Lists the children of a group (empty path: the root) as JSON text without a terminating zero:
 /// `[{"name": "density", "kind": "array"}, ...]`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_list(
     store: *const ambar_store,
@@ -220,11 +215,9 @@ pub unsafe extern "C" fn ambar_list(
     json: *mut ambar_bytes,
 ) -> i32 {
     guard(|| {
-        let json = Out::new(json, "the place of the list")?;
-        // SAFETY: the caller says so, here and below.
-        let store = unsafe { reference(store, "the store") }?;
-        // SAFETY: as above.
-        let path = unsafe { text(path, "the path") }?;
+        from_c!(json = out(json, "the place of the list"));
+        from_c!(store = reference(store, "the store"));
+        from_c!(path = text(path, "the path"));
         store.store.group(path)?;
         let nodes = store.store.children(path)?.into_iter().map(|(path, kind)| {
             let name = path.rsplit('/').next().unwrap_or_default();
@@ -235,8 +228,7 @@ pub unsafe extern "C" fn ambar_list(
             json!({"name": name, "kind": kind})
         });
         let text = json!(nodes.collect::<Vec<_>>()).to_string();
-        // SAFETY: as above.
-        unsafe { json.set(text.into_bytes().into()) };
+        json.set(text.into_bytes().into());
         Ok(())
     })
 }

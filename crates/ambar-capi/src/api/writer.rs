@@ -1,6 +1,6 @@
-//! Writing a store: one process' end of it, alone or one of many.
+//! Writing a store, with one process or as one of many ranks.
 
-#![allow(non_camel_case_types)] // the names are C's
+#![allow(non_camel_case_types)] // names of the C API
 
 use std::ffi::{c_char, c_void};
 use std::path::Path;
@@ -9,61 +9,71 @@ use ambar::array::Region;
 use ambar::ranks::{ArrayId, RankWriter};
 use ambar::{DataType, Error, Result};
 
-use super::arguments::{Extensible, Out, attributes, check_null, list, text};
+use super::arguments::{Extensible, check_null, from_c};
 use super::blocks::ambar_blocks;
 use super::spec::{ambar_options, ambar_spec, byte_count, read_spec, values};
 use super::status::{guard, with_writer};
 
-/// A store open for writing: one rank's end of it. One thread at a time may use it.
+/// A store open for writing, as seen by one rank. One thread at a time may use it.
 ///
-/// After an error of any function that takes it, or a panic, nothing is committed on any rank: `ambar_close` is all
-/// that is left, and every other function repeats the error.
+/// After an error of any function that takes it, nothing is committed on any rank: every other function except `ambar_close`
+/// repeats the error.
 pub struct ambar_writer {
     pub(super) ranks: RankWriter,
 }
 
-/// An array that was defined since the last commit. Its number is that of no other array of the writer, before or
-/// after.
+/// An array defined since the last commit. A writer never reuses a number.
 pub type ambar_array = i32;
 
 impl ambar_writer {
-    /// An array, the type of its values, and its number of dimensions.
-    fn array(&self, array: ambar_array) -> Result<(ArrayId, DataType, usize)> {
+    /// The definition of an array.
+    fn array(&self, array: ambar_array) -> Result<DefinedArray> {
         let id = u32::try_from(array).map(ArrayId).map_err(|_| {
             Error::invalid(format!(
-                "{array} is not an array; define one with ambar_define"
+                "invalid array: {array}; expected a number from ambar_define"
             ))
         })?;
         let (dtype, ndim) = self.ranks.type_of(id)?;
-        Ok((id, dtype.clone(), ndim))
+        Ok(DefinedArray {
+            id,
+            dtype: dtype.clone(),
+            ndim,
+        })
     }
 }
 
-/// How writing a store begins.
+/// An array that can be written.
+struct DefinedArray {
+    id: ArrayId,
+    dtype: DataType,
+    ndim: usize,
+}
+
+/// How a store is opened for writing.
 pub(super) enum Start {
-    /// With a new store.
+    /// Creates a store.
     Create,
-    /// With one that is there.
+    /// Opens an existing store.
     Append,
 }
 
-/// Begins to write the store at `path`: the end of it that the only rank has, or rank 0 of `ranks`.
+/// Opens the store at `path` for writing by `ranks` ranks, of which this is rank 0.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 pub(super) unsafe fn begin(
     start: Start,
     path: *const c_char,
     options: *const ambar_options,
     ranks: u32,
 ) -> Result<RankWriter> {
-    // SAFETY: the caller says so, here and below.
-    let path = Path::new(unsafe { text(path, "the path") }?);
-    // SAFETY: as above.
-    let options = match options.is_null() {
-        true => ambar_options::zeroed(),
-        // SAFETY: as above.
-        false => unsafe { ambar_options::read_from(options, "the options") }?,
+    from_c!(path = text(path, "the path"));
+    let path = Path::new(path);
+    let options = if options.is_null() {
+        ambar_options::zeroed()
+    } else {
+        from_c!(options = structure(ambar_options::read_from, options, "the options"));
+        options
     };
     let how = options.ranks(ranks)?;
     match start {
@@ -72,10 +82,10 @@ pub(super) unsafe fn begin(
     }
 }
 
-/// Creates a store that one process writes; it appears at `path` with the first commit.
+/// Creates a store that one process writes. It appears at `path` with the first commit. Release the writer with `ambar_close`.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_create(
     path: *const c_char,
@@ -83,17 +93,16 @@ pub unsafe extern "C" fn ambar_create(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
-        let writer = Out::new(writer, "the place of the writer")?;
-        // SAFETY: the caller says so, here and below.
+        from_c!(writer = out(writer, "the place of the writer"));
+        // SAFETY: this function has the same contract as `begin`.
         let ranks = unsafe { begin(Start::Create, path, options, 1) }?;
-        // SAFETY: as above.
-        unsafe { writer.hand_over(ambar_writer { ranks }) };
+        writer.hand_over(ambar_writer { ranks });
         Ok(())
     })
 }
 
-/// Opens a store that is there, to add to it with one process. What a killed writer left behind the last
-/// commit is cut off.
+/// Opens an existing store to which one process appends. Bytes that a killed writer left after the last commit are removed.
+/// Release the writer with `ambar_close`.
 ///
 /// # Safety
 /// As `ambar_create`.
@@ -104,20 +113,19 @@ pub unsafe extern "C" fn ambar_append(
     writer: *mut *mut ambar_writer,
 ) -> i32 {
     guard(|| {
-        let writer = Out::new(writer, "the place of the writer")?;
-        // SAFETY: the caller says so, here and below.
+        from_c!(writer = out(writer, "the place of the writer"));
+        // SAFETY: this function has the same contract as `begin`.
         let ranks = unsafe { begin(Start::Append, path, options, 1) }?;
-        // SAFETY: as above.
-        unsafe { writer.hand_over(ambar_writer { ranks }) };
+        writer.hand_over(ambar_writer { ranks });
         Ok(())
     })
 }
 
-/// Makes a group, and those above it; `attributes_json` is a JSON object or null. Of many ranks, rank 0
-/// does it, for the others it is nothing.
+/// Creates a group and its parent groups. `attributes_json` is a JSON object or null. Of many ranks, only the call on rank 0 has
+/// an effect.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_group(
     writer: *mut ambar_writer,
@@ -125,18 +133,17 @@ pub unsafe extern "C" fn ambar_group(
     attributes_json: *const c_char,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so.
-        let (path, more) = unsafe { (text(path, "the path")?, attributes(attributes_json)?) };
+        from_c!(path = text(path, "the path"));
+        from_c!(more = attributes(attributes_json));
         writer.ranks.group(path, more)
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Replaces the attributes of a group or an array. Of many ranks, rank 0 does it.
+/// Replaces the attributes of a group or an array. Of many ranks, only the call on rank 0 has an effect.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_set_attributes(
     writer: *mut ambar_writer,
@@ -144,20 +151,19 @@ pub unsafe extern "C" fn ambar_set_attributes(
     attributes_json: *const c_char,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so.
-        let (path, more) = unsafe { (text(path, "the path")?, attributes(attributes_json)?) };
+        from_c!(path = text(path, "the path"));
+        from_c!(more = attributes(attributes_json));
         writer.ranks.set_attributes(path, more)
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Makes the group of the next step of the series at `series` (empty: the root), and puts its path, such as
-/// `run/step_000000`, with a zero behind it into `path`, which has room for `room` bytes. Of many ranks,
-/// rank 0 does it, and tells the others the path. The next commit ends the step.
+/// Creates the group of the next step of the series at `series` (empty: the root), and writes its path, such as
+/// `run/step_000000`, with a terminating zero to `path`, a buffer of `room` bytes. Of many ranks, rank 0 calls it and sends the
+/// path to the others. The next commit ends the step.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_begin_step(
     writer: *mut ambar_writer,
@@ -167,37 +173,35 @@ pub unsafe extern "C" fn ambar_begin_step(
     room: usize,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        // SAFETY: the caller says so.
-        let series = unsafe { text(series, "the series") }?;
-        // `step_` with its number, and what stands before and behind it.
+        from_c!(series = text(series, "the series"));
+        // A slash, `step_`, the number and the terminating zero fit into 20 bytes.
         if path.is_null() || room < series.len() + 20 {
             let message = format!(
-                "a path needs {} bytes of room, not {room}",
+                "expected a buffer of at least {} bytes for the path, found {room}",
                 series.len() + 20
             );
             return Err(Error::invalid(message));
         }
-        let made = writer.ranks.begin_step(series, time)?;
-        let bytes = made.as_bytes();
+        let step = writer.ranks.begin_step(series, time)?;
+        let bytes = step.as_bytes();
         let count = bytes.len().min(room - 1);
-        // SAFETY: there is room for `count` bytes and one more, as the caller says.
+        // SAFETY: `path` is not null and has `room` bytes, which the caller promises; `count` is less than `room`. `bytes` is
+        // memory of this function, so they do not overlap.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), path.cast(), count);
             path.add(count).write(0);
         }
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Defines an array, to be written before the next commit. Of many ranks, all define the same ones in the
-/// same order; nothing is communicated. `blocks` says who writes what; null: this rank where it is alone,
-/// else rank 0, writes all of it. What no rank writes is the fill value, and the array's attribute
-/// `ambar.unwritten_values` says how many values that are.
+/// Defines an array, to be written before the next commit. All ranks define equal arrays in equal order; it does not
+/// communicate. `blocks` is the decomposition; null: rank 0 writes the whole array. Values that no rank writes read as the fill
+/// value, and the array's attribute `ambar.unwritten_values` has their number.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_define(
     writer: *mut ambar_writer,
@@ -207,27 +211,28 @@ pub unsafe extern "C" fn ambar_define(
     array: *mut ambar_array,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let array = Out::new(array, "the place of the array")?;
-        // SAFETY: the caller says so, here and below.
-        let (path, spec) = unsafe { (text(path, "the path")?, read_spec(spec)?) };
-        // SAFETY: as above.
-        let held = unsafe { blocks.as_ref() }.map(|blocks| &blocks.0);
-        let id = writer.ranks.declare(path, &spec, held)?;
-        let number = ambar_array::try_from(id.0)
-            .map_err(|_| Error::limit("a writer defines 2^31 arrays at most; open another"))?;
-        // SAFETY: as above.
-        unsafe { array.set(number) };
+        from_c!(array = out(array, "the place of the array"));
+        from_c!(path = text(path, "the path"));
+        // SAFETY: this function has the same contract as `read_spec`.
+        let spec = unsafe { read_spec(spec) }?;
+        // SAFETY: the caller passes null, or a decomposition that is not released until the function returns; decompositions are
+        // immutable.
+        let decomposition = unsafe { blocks.as_ref() }.map(|blocks| &blocks.0);
+        let id = writer.ranks.declare(path, &spec, decomposition)?;
+        let number = ambar_array::try_from(id.0).map_err(|_| {
+            Error::limit("expected at most 2^31 arrays of a writer; open another writer")
+        })?;
+        array.set(number);
         Ok(())
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Writes the region of `count` values from `start` on, in C order; it lies in one of the rank's blocks. Each
-/// value is written once before a commit. The data are the caller's again when the function returns.
+/// Writes the region of `count` values from `start` on, in C order, which must be inside one of the rank's blocks. Each value is
+/// written at most once before a commit. The data may be reused when the function returns.
 ///
 /// # Safety
-/// Pointers are null or point to what they say.
+/// Pointers follow the contract of the API.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_write(
     writer: *mut ambar_writer,
@@ -237,22 +242,21 @@ pub unsafe extern "C" fn ambar_write(
     data: *const c_void,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let (id, dtype, ndim) = writer.array(array)?;
-        // SAFETY: the caller says so, here and below.
+        let DefinedArray { id, dtype, ndim } = writer.array(array)?;
+        // SAFETY: `start` and `count` are null, or have one number per dimension of the array, which the header requires.
         let region = unsafe { region(start, count, ndim) }?;
-        // SAFETY: as above.
+        // SAFETY: `data` is null, or has the values of the region, which the header requires.
         let values = unsafe { values(data, &dtype, &region.shape) }?;
         writer.ranks.write(id, &region, values)
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// As `ambar_write`, of values that lie `strides` bytes apart in each dimension, `first` being the first
-/// of them: such as the inner cells of an array with ghost cells. Strides may be negative.
+/// As `ambar_write`, for values that are `strides` bytes apart in each dimension, such as the inner cells of an array with ghost
+/// cells. `first` points to the first value. Strides may be negative.
 ///
 /// # Safety
-/// Pointers are null or point to what they say; all values that the strides lead to can be read.
+/// Pointers follow the contract of the API; all values that the strides reach can be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_write_strided(
     writer: *mut ambar_writer,
@@ -263,50 +267,47 @@ pub unsafe extern "C" fn ambar_write_strided(
     strides: *const i64,
 ) -> i32 {
     let body = |writer: &mut ambar_writer| {
-        let (id, dtype, ndim) = writer.array(array)?;
-        // SAFETY: the caller says so, here and below.
+        let DefinedArray { id, dtype, ndim } = writer.array(array)?;
+        // SAFETY: `start` and `count` are null, or have one number per dimension of the array, which the header requires.
         let region = unsafe { region(start, count, ndim) }?;
-        // SAFETY: as above.
-        let strides = unsafe { list(strides, ndim, "the strides") }?;
-        // Before values are read: a region that is too large must not be.
+        from_c!(strides = list(strides, ndim, "the strides"));
+        // Checked before values are read, since a region that is too large must not be read.
         writer.ranks.check_region(id, &region)?;
         let size = dtype.size().unwrap_or(1);
         let mut values = Vec::new();
         values
             .try_reserve_exact(byte_count(&dtype, &region.shape)?)
-            .map_err(|_| Error::limit("there is no memory for the values"))?;
+            .map_err(|_| {
+                Error::limit("cannot allocate memory for the values; write smaller regions")
+            })?;
         if region.values() > 0 {
             check_null(first, "the data")?;
-            // SAFETY: the caller says that the strides lead to values only.
-            unsafe { gather(&mut values, first.cast(), (&region.shape, strides), size) };
+            // SAFETY: the region was checked, and the caller promises that the strides reach readable values for all of it.
+            unsafe { gather(&mut values, first.cast(), &region.shape, strides, size) };
         }
         writer.ranks.write(id, &region, &values)
     };
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, body) }
+    with_writer!(writer, body)
 }
 
-/// Appends values that lie apart in memory.
+/// Appends strided values to `out`.
 ///
 /// # Safety
-/// All values that shape and strides lead to can be read.
-unsafe fn gather(
-    out: &mut Vec<u8>,
-    first: *const u8,
-    (shape, strides): (&[u64], &[i64]),
-    size: usize,
-) {
-    let row = |out: &mut Vec<u8>, place: *const u8, bytes: usize| {
-        // SAFETY: the caller says that these bytes can be read.
-        out.extend_from_slice(unsafe { std::slice::from_raw_parts(place, bytes) });
+/// All values that `shape` and `strides` reach from `first` can be read.
+unsafe fn gather(out: &mut Vec<u8>, first: *const u8, shape: &[u64], strides: &[i64], size: usize) {
+    let row = |out: &mut Vec<u8>, start: *const u8, bytes: usize| {
+        // SAFETY: `bytes` is the size of one value, or of a row of contiguous values, of which this function's contract says that
+        // they can be read.
+        out.extend_from_slice(unsafe { std::slice::from_raw_parts(start, bytes) });
     };
     match (shape, strides) {
         ([length], [stride]) if *stride == size as i64 => row(out, first, *length as usize * size),
         ([length, shape @ ..], [stride, strides @ ..]) => {
             for index in 0..*length as i64 {
-                let place = first.wrapping_offset((index * stride) as isize);
-                // SAFETY: as the caller says.
-                unsafe { gather(out, place, (shape, strides), size) };
+                let start = first.wrapping_offset((index * stride) as isize);
+                // SAFETY: `start` is the first value of a slice at `index` of the first dimension, whose values are among those
+                // of this function's contract.
+                unsafe { gather(out, start, shape, strides, size) };
             }
         }
         _ => row(out, first, size),
@@ -316,38 +317,37 @@ unsafe fn gather(
 /// A region of an array of `ndim` dimensions.
 ///
 /// # Safety
-/// Pointers are null or point to `ndim` numbers.
+/// The pointers are null, or refer to `ndim` numbers.
 pub(super) unsafe fn region(start: *const u64, count: *const u64, ndim: usize) -> Result<Region> {
+    from_c!(start = list(start, ndim, "the start"));
+    from_c!(shape = list(count, ndim, "the count"));
     Ok(Region {
-        // SAFETY: the caller says so.
-        start: unsafe { list(start, ndim, "the start") }?.to_vec(),
-        // SAFETY: the caller says so.
-        shape: unsafe { list(count, ndim, "the count") }?.to_vec(),
+        start: start.to_vec(),
+        shape: shape.to_vec(),
     })
 }
 
-/// Makes all that was written since the last commit visible, at once and durably. One process alone calls
-/// it; many use the functions of `ambar_mpi.h`.
+/// Makes everything written since the last commit visible, atomically and durably. For one process; many ranks use the functions
+/// of `ambar_mpi.h`.
 ///
 /// # Safety
-/// It is null or a writer.
+/// `writer` is null or a writer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_commit(writer: *mut ambar_writer) -> i32 {
-    // SAFETY: the caller says so.
-    unsafe { with_writer(writer, |writer| writer.ranks.commit_alone()) }
+    with_writer!(writer, |writer: &mut ambar_writer| writer
+        .ranks
+        .commit_alone())
 }
 
-/// Frees a writer, whatever has happened; null is nothing. What was not committed is lost.
+/// Releases a writer, also after errors. Null is ignored. Uncommitted data are lost.
 ///
 /// # Safety
-/// It is null or a writer, and freed once.
+/// `writer` is null or a writer, and is released once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ambar_close(writer: *mut ambar_writer) -> i32 {
     guard(|| {
-        if !writer.is_null() {
-            // SAFETY: a function of this file has made this box, and the caller frees it once.
-            drop(unsafe { Box::from_raw(writer) });
-        }
+        from_c!(writer = owned(writer));
+        drop(writer);
         Ok(())
     })
 }

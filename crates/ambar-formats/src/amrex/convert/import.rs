@@ -179,7 +179,7 @@ impl ComponentSelection {
         // Damaged species are not skipped silently: the store would look complete.
         if let Some(why) = chosen.iter().find_map(|species| species.missing()) {
             return Err(Error::corrupt(format!(
-                "{why}; to convert the other components, name them"
+                "{why}; name the components to convert without it"
             )));
         }
         Ok(Self {
