@@ -1,7 +1,8 @@
-/* ambar's filter for HDF5 in C and C++: the filter's number, and its options. Header only.
+/** @file
+ * The HDF5 filter of ambar for C and C++: its number and options. Header only.
  *
- * Include it behind <hdf5.h>. The program is linked with HDF5 alone; HDF5 loads the filter when the
- * first dataset with it is created or read, from the folders that HDF5_PLUGIN_PATH names.
+ * Include it after <hdf5.h>. The program is linked with HDF5 only. HDF5 loads the filter from the folders in
+ * HDF5_PLUGIN_PATH when the first dataset with it is created or read.
  */
 #ifndef AMBAR_HDF5_H
 #define AMBAR_HDF5_H
@@ -10,14 +11,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Provisional: of the range that HDF5 leaves to filters that are not registered. */
+/** Provisional number, from the range that HDF5 reserves for unregistered filters. */
 #define AMBAR_H5Z_FILTER 43842
 
-/* How many options a program gives, and their layout's version. */
+/** Number of options that a program passes, and the version of their layout. */
 #define AMBAR_H5Z_OPTIONS 4
 #define AMBAR_H5Z_VERSION 1
 
-/* Fills in the options: values may be off by `error_bound`, or with 0 not at all. */
+/** Fills in the options: values change by at most `error_bound`; 0 is lossless. */
 static inline void ambar_h5z_options(double error_bound, unsigned int options[AMBAR_H5Z_OPTIONS])
 {
     uint64_t bits;
@@ -28,8 +29,8 @@ static inline void ambar_h5z_options(double error_bound, unsigned int options[AM
     options[3] = (unsigned int)(bits >> 32);
 }
 
-/* What the plugin looks for in the program or library that HDF5 is linked into. A static HDF5 only has the functions
- * that something refers to: this does. */
+/* The functions that the plugin looks up in the program or library with HDF5. A static HDF5 contains only functions that
+ * are referenced, which this does. */
 typedef void (*ambar_h5z_function)(void);
 
 static inline int ambar_h5z_linked(void)
@@ -49,8 +50,8 @@ static inline int ambar_h5z_linked(void)
     return 1;
 }
 
-/* Creates a dataset with the filter in a file in memory: HDF5 1.10 finds out no earlier that there is no plugin, and the
- * plugin that it does not find HDF5's functions. */
+/* Creates a dataset with the filter in a file in memory. Earlier, neither HDF5 1.10 notices that the plugin is missing, nor
+ * the plugin that it cannot find HDF5's functions. */
 static inline herr_t ambar_h5z_try(const unsigned int options[AMBAR_H5Z_OPTIONS])
 {
     const hsize_t one[1] = {1};
@@ -66,15 +67,15 @@ static inline herr_t ambar_h5z_try(const unsigned int options[AMBAR_H5Z_OPTIONS]
     return set >= 0 ? 0 : -1;
 }
 
-/* Puts the filter on a property list for creating datasets, which has chunks and no filter yet. Returns a negative
- * number where the filter could not be used, and leaves why on HDF5's error stack: H5Eprint2(H5E_DEFAULT, stderr).
+/** Adds the filter to a dataset creation property list, which must have chunks and no filter yet.
  *
- * The filter is mandatory: HDF5 leaves out an optional one that it does not find, and says nothing;
- * and HDF5 1.10 does not read in parallel what an optional filter has passed through. Chunks that do
- * not become smaller are stored as they are, with a few bytes more.
+ * The filter is mandatory: HDF5 silently skips an optional filter that it does not find, and HDF5 1.10 cannot read in
+ * parallel chunks that an optional filter skipped. Incompressible chunks are stored verbatim, with a few bytes more.
  *
- * A program that is linked with a static HDF5 must be linked with -rdynamic (CMake: ENABLE_EXPORTS), so that the
- * plugin finds HDF5's functions in it. */
+ * A program that is linked with a static HDF5 must be linked with -rdynamic (CMake: ENABLE_EXPORTS), so that the plugin
+ * finds HDF5's functions in it.
+ *
+ * @return A negative number if the filter cannot be used; HDF5's error stack has the message: H5Eprint2(H5E_DEFAULT, stderr). */
 static inline herr_t ambar_h5z_set(hid_t list, double error_bound)
 {
     unsigned int options[AMBAR_H5Z_OPTIONS];

@@ -1,19 +1,20 @@
-/* Many MPI ranks write one store: the exchanges that the library, which knows no MPI, leaves to the caller.
+/** @file
+ * Many MPI ranks write one store: the communication, which the library itself does not contain.
  *
- * Compiled in the user's program, so that one libambar serves every MPI. C99 or C++. The life of a store:
+ * Compiled in the user's program, so that one libambar works with every MPI. C99 or C++. The life of a store:
  *
- *     ambar_mpi_create or ambar_mpi_append                 all ranks; options are those of rank 0
- *     ambar_mpi_blocks, then ambar_define on w.writer      all ranks, the same arrays in the same order
- *     ambar_write on w.writer                              each rank by itself, its own blocks
+ *     ambar_mpi_create or ambar_mpi_append                 all ranks; the options of rank 0 apply
+ *     ambar_mpi_blocks, then ambar_define on w.writer      all ranks, equal arrays in equal order
+ *     ambar_write on w.writer                              each rank independently, its own blocks
  *     ambar_mpi_commit                                     all ranks; readers see the arrays from here on
  *     ambar_mpi_close                                      all ranks
  *
- * Every function returns 0 (AMBAR_OK) or another ambar_status; ambar_last_error() says why. What all ranks call
- * returns on all of them, with a failure on all where it failed on one, and leaves the last commit as it was. A rank on
- * which ambar_define or ambar_write failed must go on to ambar_mpi_commit, which then fails on all, or call MPI_Abort.
- * A commit also fails on all where two ranks have defined an array differently.
+ * Every function returns 0 (AMBAR_OK) or another status; ambar_last_error() returns the message. Collective functions
+ * return on all ranks. If one rank fails, they fail on all ranks and leave the last commit unchanged. A rank on which
+ * ambar_define or ambar_write failed must still call ambar_mpi_commit, which then fails on all ranks, or MPI_Abort.
+ * A commit also fails on all ranks if two ranks have defined an array differently.
  *
- * Calls for one writer come from one thread of a rank at a time; MPI_THREAD_SINGLE is enough.
+ * One thread of a rank at a time may use a writer; MPI_THREAD_SINGLE is sufficient.
  */
 #ifndef AMBAR_MPI_H
 #define AMBAR_MPI_H
@@ -28,23 +29,23 @@
 
 #include "ambar.h"
 
-/* One rank's end of a store that the ranks of a communicator write. Zero it, or have it filled by create or append. */
+/** A store that the ranks of a communicator write, as seen by one rank. Zero it, or fill it with create or append. */
 typedef struct {
-    ambar_writer *writer; /* for ambar_group, ambar_define and ambar_write */
-    MPI_Comm comm;        /* a duplicate of the caller's */
-    MPI_Win *window;      /* of the counter that gives places; NULL where none is needed */
+    ambar_writer *writer; /**< for ambar_group, ambar_define and ambar_write */
+    MPI_Comm comm;        /**< a duplicate of the caller's communicator */
+    MPI_Win *window;      /**< of the counter of file extents; NULL if it is not used */
     int rank, ranks;
-    int failed;           /* values were lost between ranks: nothing can be committed */
+    int failed;           /**< values were lost between ranks: nothing can be committed */
 } ambar_mpi_writer;
 
-/* Messages are sent in pieces of this many bytes at most: MPI counts with int. */
+/* Maximum bytes of a message: MPI counts with int. */
 #ifndef AMBAR_MPI_PIECE
 #define AMBAR_MPI_PIECE (1 << 30)
 #endif
 
 enum { AMBAR_MPI_TEXT = 1024, AMBAR_MPI_TAG = 1 };
 
-/* What a rank says of an attempt: whether it failed and why; for rank 0, how many bytes follow. */
+/* The result of an attempt on a rank: status and message; from rank 0 also the number of bytes that follow. */
 typedef struct {
     int32_t status, counts;
     uint64_t bytes;
@@ -55,7 +56,7 @@ static inline uint64_t ambar_mpi_pieces(uint64_t bytes) { return (bytes + AMBAR_
 
 static inline int ambar_mpi_length(uint64_t left) { return left < AMBAR_MPI_PIECE ? (int)left : AMBAR_MPI_PIECE; }
 
-/* Copies as much of a text as there is room for. */
+/* Copies a text, truncated to the available room. */
 static inline void ambar_mpi_copy(char *to, size_t room, const char *from) {
     size_t length = strlen(from);
     if (length >= room) length = room - 1;
@@ -63,7 +64,7 @@ static inline void ambar_mpi_copy(char *to, size_t room, const char *from) {
     to[length] = 0;
 }
 
-/* A call of MPI that failed, where the communicator's error handler lets it return. */
+/* Converts an error of MPI, if the communicator's error handler returns it. */
 static inline int ambar_mpi_checked(int code) {
     char text[MPI_MAX_ERROR_STRING + 8] = "MPI: ";
     int length = 0;
@@ -80,7 +81,7 @@ static inline ambar_mpi_word ambar_mpi_say(int status) {
     return word;
 }
 
-/* All ranks learn whether any has failed, and the first such rank's reason. Collective. */
+/* Distributes whether any rank has failed, and the message of the first such rank. Collective. */
 static inline int ambar_mpi_agree(MPI_Comm comm, int status) {
     char text[AMBAR_MPI_TEXT + 32];
     int rank, first, code;
@@ -94,12 +95,12 @@ static inline int ambar_mpi_agree(MPI_Comm comm, int status) {
     return ambar_fail(word.status, text);
 }
 
-/* Rank 0's bytes for all: `own` on rank 0, memory for the caller to free on the others. Collective. */
+/* Broadcasts rank 0's bytes: `own` on rank 0, memory that the caller frees on the others. Collective. */
 static inline int ambar_mpi_spread(MPI_Comm comm, int rank, const ambar_mpi_word *word, uint8_t *own, uint8_t **bytes) {
     uint64_t done;
     int code;
     *bytes = rank == 0 ? own : (uint8_t *)malloc(word->bytes ? (size_t)word->bytes : 1);
-    code = *bytes || word->bytes == 0 ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for what rank 0 says");
+    code = *bytes || word->bytes == 0 ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "cannot allocate memory for the bytes of rank 0");
     if ((code = ambar_mpi_agree(comm, code))) goto failed;
     for (done = 0; done < word->bytes; done += AMBAR_MPI_PIECE) {
         if ((code = ambar_mpi_checked(MPI_Bcast(*bytes + done, ambar_mpi_length(word->bytes - done), MPI_BYTE, 0, comm)))) goto failed;
@@ -116,7 +117,7 @@ static inline long ambar_mpi_number(const char *name) {
     return text ? strtol(text, NULL, 10) : 0;
 }
 
-/* A program of one MPI under another's mpirun becomes many singletons, all of which would write the same file. */
+/* Under the mpirun of another MPI, a program becomes many singletons, all of which would write the same file. */
 static inline int ambar_mpi_launched(void) {
     static const char *const launchers[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
     char text[AMBAR_MPI_TEXT];
@@ -132,7 +133,7 @@ static inline int ambar_mpi_launched(void) {
         known |= number > 0;
         if (number > 1) who = launchers[i];
     }
-    /* Set by srun; SLURM_NTASKS would be that of the whole job, also for a step of one process. */
+    /* Set by srun. SLURM_NTASKS is that of the whole job, also in a step of one process. */
     if (!known && ambar_mpi_number("SLURM_STEP_NUM_TASKS") > 1) who = "SLURM_STEP_NUM_TASKS";
     if (!who) return AMBAR_OK;
     snprintf(text, sizeof text,
@@ -142,20 +143,20 @@ static inline int ambar_mpi_launched(void) {
     return ambar_fail(AMBAR_INVALID, text);
 }
 
-/* Adds to the counter that all ranks share; what ambar_ranks_counter asks for. */
+/* Adds to the counter that all ranks share, as ambar_ranks_counter requires. */
 static inline int ambar_mpi_reserve(void *context, uint64_t bytes, uint64_t *offset) {
     MPI_Win window = *(MPI_Win *)context;
     if (MPI_Fetch_and_op(&bytes, offset, MPI_UINT64_T, 0, 0, MPI_SUM, window) != MPI_SUCCESS) return AMBAR_IO;
     return MPI_Win_flush(0, window) == MPI_SUCCESS ? AMBAR_OK : AMBAR_IO;
 }
 
-/* Makes the counter, 0 at first, in rank 0's memory. Collective. */
+/* Creates the counter with the value 0 in rank 0's memory. Collective. */
 static inline int ambar_mpi_count(ambar_mpi_writer *w) {
     uint64_t *counter = NULL;
     MPI_Aint bytes = w->rank == 0 ? (MPI_Aint)sizeof *counter : 0;
     int status = AMBAR_OK;
     MPI_Win *window = (MPI_Win *)malloc(sizeof *window);
-    if (!window) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' counter");
+    if (!window) status = ambar_fail(AMBAR_LIMIT, "cannot allocate memory for the counter of the ranks");
     if ((status = ambar_mpi_agree(w->comm, status))) {
         free(window);
         return status;
@@ -174,7 +175,7 @@ static inline int ambar_mpi_count(ambar_mpi_writer *w) {
     return ambar_mpi_agree(w->comm, status);
 }
 
-/* Ends this rank's part. What was not committed is lost. Collective; safe for a writer that failed to be made. */
+/** Closes the store. Uncommitted data are lost. Collective; valid also if create or append failed. */
 static inline int ambar_mpi_close(ambar_mpi_writer *w) {
     int status = AMBAR_OK;
     if (w->writer) status = ambar_close(w->writer);
@@ -188,7 +189,7 @@ static inline int ambar_mpi_close(ambar_mpi_writer *w) {
     return status;
 }
 
-/* What create and append have in common. */
+/* The common part of create and append. */
 static inline int ambar_mpi_start(MPI_Comm comm, const char *path, const ambar_options *options, int append,
                                   ambar_mpi_writer *w) {
     ambar_bytes invitation = {NULL, 0};
@@ -228,20 +229,22 @@ failed:
     return status;
 }
 
-/* Creates a store that all ranks of `comm` write; `path` and `options` (NULL for defaults) count on rank 0. It appears
- * under its name with the first commit. Collective. AMBAR_BUSY where the file exists and is not to be overwritten;
- * AMBAR_INVALID for singletons under a launcher of many. */
+/** Creates a store that all ranks of `comm` write. `path` and `options` (NULL for defaults) are those of rank 0. The store
+ * appears under its name with the first commit. Collective.
+ *
+ * @return AMBAR_BUSY if the file exists and options do not allow to overwrite it; AMBAR_INVALID for singletons under a
+ * launcher of several processes. */
 static inline int ambar_mpi_create(MPI_Comm comm, const char *path, const ambar_options *options, ambar_mpi_writer *w) {
     return ambar_mpi_start(comm, path, options, 0, w);
 }
 
-/* Goes on with the store at `path`, on any number of ranks. Collective. */
+/** Opens the store at `path` for appending, on any number of ranks. Collective. */
 static inline int ambar_mpi_append(MPI_Comm comm, const char *path, const ambar_options *options, ambar_mpi_writer *w) {
     return ambar_mpi_start(comm, path, options, 1, w);
 }
 
-/* Who holds what of arrays of `shape`: this rank's `n` blocks, `ndim` numbers each in `starts` and `counts`. No blocks
- * (n = 0) and empty ones are allowed. Give it back with ambar_blocks_free. Collective. */
+/** Creates a decomposition of arrays of `shape` from the `n` blocks of each rank, with `ndim` numbers per block in `starts`
+ * and `counts`. A rank may have no blocks (n = 0) or empty ones. Release it with ambar_blocks_free. Collective. */
 static inline int ambar_mpi_blocks(MPI_Comm comm, int32_t ndim, const uint64_t *shape, int32_t n,
                                    const uint64_t *starts, const uint64_t *counts, ambar_blocks **blocks) {
     ambar_bytes own = {NULL, 0};
@@ -259,7 +262,7 @@ static inline int ambar_mpi_blocks(MPI_Comm comm, int32_t ndim, const uint64_t *
     lengths = (int *)calloc((size_t)ranks, 2 * sizeof *lengths);
     lens = (size_t *)calloc((size_t)ranks, sizeof *lens);
     parts = (const uint8_t **)calloc((size_t)ranks, sizeof *parts);
-    if (!sizes || !lengths || !lens || !parts) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' blocks");
+    if (!sizes || !lengths || !lens || !parts) status = ambar_fail(AMBAR_LIMIT, "cannot allocate memory for the blocks of the ranks");
     if ((status = ambar_mpi_agree(comm, status))) goto end;
     places = lengths + ranks;
     size = own.len;
@@ -273,7 +276,7 @@ static inline int ambar_mpi_blocks(MPI_Comm comm, int32_t ndim, const uint64_t *
         if (total > INT_MAX) break;
     }
     all = total > INT_MAX ? NULL : (uint8_t *)malloc((size_t)total + 1);
-    if (!all) status = ambar_fail(AMBAR_LIMIT, "the ranks' blocks are too many: 2 GiB to describe them at most");
+    if (!all) status = ambar_fail(AMBAR_LIMIT, "expected at most 2 GiB of encoded blocks, found more; use fewer blocks");
     if ((status = ambar_mpi_agree(comm, status))) goto end;
     status = ambar_mpi_checked(
         MPI_Allgatherv(own.data, (int)size, MPI_BYTE, all, lengths, places, MPI_BYTE, comm));
@@ -286,8 +289,9 @@ end:
     return status;
 }
 
-/* Declares an array of which each rank holds one block, from `start` on, `count` long (zeros for none). For several
- * arrays cut alike, and several blocks a rank: ambar_mpi_blocks once, then ambar_define for each. Collective. */
+/** Defines an array of which each rank owns one block, with the lengths `count` from `start` on (zeros for none). For several
+ * arrays with equal decompositions, or several blocks per rank, use ambar_mpi_blocks once and ambar_define for each array.
+ * Collective. */
 static inline int ambar_mpi_define(ambar_mpi_writer *w, const char *path, const ambar_spec *spec,
                                    const uint64_t *start, const uint64_t *count, ambar_array *array) {
     ambar_blocks *blocks;
@@ -298,12 +302,12 @@ static inline int ambar_mpi_define(ambar_mpi_writer *w, const char *path, const 
     return ambar_mpi_agree(w->comm, status);
 }
 
-/* Begins the next step of the series at `series` ("": the root), which the next commit ends, and puts the path of its
- * group, such as step_000003, into `path`. Steps are counted on in a store that is appended to. Collective. */
+/** Begins the next step of the series at `series` ("": the root), which the next commit ends, and writes the path of its group,
+ * such as step_000003, to `path`. Appending to a store continues the numbers of steps. Collective. */
 static inline int ambar_mpi_begin_step(ambar_mpi_writer *w, const char *series, double time, char *path, size_t room) {
     ambar_mpi_word word;
     int status = AMBAR_OK;
-    if (!w->writer) return ambar_fail(AMBAR_INVALID, "the writer is closed");
+    if (!w->writer) return ambar_fail(AMBAR_INVALID, "expected an open writer, found a closed one; create or append");
     if (w->rank == 0) status = ambar_begin_step(w->writer, series, time, path, room);
     word = ambar_mpi_say(status);
     if (w->rank == 0 && !status) {
@@ -312,13 +316,13 @@ static inline int ambar_mpi_begin_step(ambar_mpi_writer *w, const char *series, 
     }
     if ((status = ambar_mpi_checked(MPI_Bcast(&word, sizeof word, MPI_BYTE, 0, w->comm)))) return status;
     if (word.status) return ambar_fail(word.status, word.text);
-    if (word.bytes >= sizeof word.text) status = ambar_fail(AMBAR_LIMIT, "the path of a step is 1023 bytes long at most");
-    if (word.bytes >= room) status = ambar_fail(AMBAR_INVALID, "no room for the path of the step");
+    if (word.bytes >= sizeof word.text) status = ambar_fail(AMBAR_LIMIT, "expected a path of a step of at most 1023 bytes, found a longer one");
+    if (word.bytes >= room) status = ambar_fail(AMBAR_INVALID, "expected a longer buffer for the path of the step; enlarge it");
     if (!status) ambar_mpi_copy(path, room, word.text);
     return ambar_mpi_agree(w->comm, status);
 }
 
-/* Begins to send or to receive `bytes` bytes in pieces; requests go to the end of a list that has room for them. */
+/* Starts to send or receive `bytes` bytes in pieces, and appends the requests to a list with sufficient room. */
 static inline int ambar_mpi_move(MPI_Comm comm, int to_send, int peer, uint8_t *data, uint64_t bytes,
                                  MPI_Request *requests, int *count) {
     uint64_t done;
@@ -335,14 +339,14 @@ static inline int ambar_mpi_move(MPI_Comm comm, int to_send, int peer, uint8_t *
     return AMBAR_OK;
 }
 
-/* Waits for all of a list; some headers have compilers warn of MPI_Waitall with MPI_STATUSES_IGNORE. */
+/* Waits for all requests of a list. Some compilers warn about MPI_Waitall with MPI_STATUSES_IGNORE. */
 static inline int ambar_mpi_wait(int count, MPI_Request *requests) {
     int at, status = AMBAR_OK;
     for (at = 0; at < count && !status; at++) status = ambar_mpi_checked(MPI_Wait(requests + at, MPI_STATUS_IGNORE));
     return status;
 }
 
-/* Gives every rank what the others have for it: outboxes of `sizes[ranks..]` bytes go out, `sizes[..ranks]` come in. */
+/* Exchanges values between all ranks: sends outboxes of `sizes[ranks..]` bytes, receives `sizes[..ranks]` bytes. */
 static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxes, const uint64_t *sizes) {
     uint64_t incoming = 0, pieces = 0, place = 0;
     uint8_t *data;
@@ -354,14 +358,14 @@ static inline int ambar_mpi_deliver(ambar_mpi_writer *w, const ambar_bytes *boxe
     }
     data = (uint8_t *)malloc((size_t)incoming + 1);
     requests = (MPI_Request *)malloc(sizeof *requests * (size_t)(pieces + 1));
-    if (!data || !requests) status = ambar_fail(AMBAR_LIMIT, "no memory for values from other ranks");
+    if (!data || !requests) status = ambar_fail(AMBAR_LIMIT, "cannot allocate memory for values from other ranks");
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     for (peer = 0; peer < w->ranks && !status; peer++, place += sizes[peer - 1])
         status = ambar_mpi_move(w->comm, 0, peer, data + place, sizes[peer], requests, &count);
     for (peer = 0; peer < w->ranks && !status; peer++)
         status = ambar_mpi_move(w->comm, 1, peer, boxes[peer].data, boxes[peer].len, requests, &count);
     if (!status) status = ambar_mpi_wait(count, requests);
-    /* What a box is refused for is remembered by the writer, which then refuses to seal. */
+    /* The writer remembers the error of an inbox, and then fails to seal. */
     for (peer = 0, place = 0; peer < w->ranks && !status; place += sizes[peer], peer++)
         if (sizes[peer]) (void)ambar_ranks_inbox(w->writer, (uint32_t)peer, data + place, (size_t)sizes[peer]);
 end:
@@ -369,13 +373,13 @@ end:
     return status;
 }
 
-/* Values of shards that other ranks own go there. Nothing is sent where all boxes are empty. Collective. */
+/* Sends values to the ranks that own their shards. Sends nothing if all outboxes are empty. Collective. */
 static inline int ambar_mpi_exchange(ambar_mpi_writer *w) {
     size_t ranks = (size_t)w->ranks, peer;
     uint64_t total = 0;
     uint64_t *sizes = (uint64_t *)calloc(2 * ranks, sizeof *sizes);
     ambar_bytes *boxes = (ambar_bytes *)calloc(ranks, sizeof *boxes);
-    int status = sizes && boxes ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for values of other ranks");
+    int status = sizes && boxes ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "cannot allocate memory for values of other ranks");
     for (peer = 0; peer < ranks && !status; peer++) {
         status = ambar_ranks_outbox(w->writer, (uint32_t)peer, boxes + peer);
         total += sizes[ranks + peer] = boxes[peer].len;
@@ -392,13 +396,13 @@ end:
     return status;
 }
 
-/* Brings every rank's bytes to rank 0, which gets them one behind the other in `all`, to be freed. Collective. */
+/* Gathers the bytes of all ranks on rank 0, consecutive in `all`, which the caller frees. Collective. */
 static inline int ambar_mpi_gather(ambar_mpi_writer *w, ambar_bytes own, size_t *lens, uint8_t **all) {
     uint64_t size = own.len, total = 0, pieces = ambar_mpi_pieces(size), place = 0;
     uint64_t *sizes = w->rank == 0 ? (uint64_t *)calloc((size_t)w->ranks, sizeof *sizes) : NULL;
     MPI_Request *requests = NULL;
     int rank, count = 0;
-    int status = sizes || w->rank ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
+    int status = sizes || w->rank ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "cannot allocate memory for the indices of the ranks");
     *all = NULL;
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     status = ambar_mpi_checked(MPI_Gather(&size, 1, MPI_UINT64_T, sizes, 1, MPI_UINT64_T, 0, w->comm));
@@ -410,7 +414,7 @@ static inline int ambar_mpi_gather(ambar_mpi_writer *w, ambar_bytes own, size_t 
     }
     if (w->rank == 0) *all = (uint8_t *)malloc((size_t)total + 1);
     requests = (MPI_Request *)malloc(sizeof *requests * (size_t)(pieces + 1));
-    if (!requests || (w->rank == 0 && !*all)) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
+    if (!requests || (w->rank == 0 && !*all)) status = ambar_fail(AMBAR_LIMIT, "cannot allocate memory for the indices of the ranks");
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     for (rank = 0; w->rank == 0 && rank < w->ranks && !status; place += sizes[rank], rank++)
         status = ambar_mpi_move(w->comm, 0, rank, *all + place, sizes[rank], requests, &count);
@@ -421,7 +425,7 @@ end:
     return status;
 }
 
-/* Rank 0 commits what all have sealed, or nothing, and all learn what became of it. */
+/* Commits on rank 0 what all ranks have sealed, or nothing, and distributes the outcome. */
 static inline int ambar_mpi_conclude(ambar_mpi_writer *w, const uint8_t *const *indices, const size_t *lens,
                                      int status) {
     ambar_bytes outcome = {NULL, 0};
@@ -443,8 +447,8 @@ end:
     return status;
 }
 
-/* Makes visible and durable what all ranks have written since the last commit: all of it or, where one rank has
- * failed, nothing; then only ambar_mpi_close is left. Arrays must be declared anew for the next. Collective. */
+/** Makes everything that all ranks have written since the last commit visible and durable. If one rank has failed, nothing is
+ * committed, and only ambar_mpi_close can follow. Arrays must be defined again for the next commit. Collective. */
 static inline int ambar_mpi_commit(ambar_mpi_writer *w) {
     ambar_bytes index = {NULL, 0};
     uint8_t *all = NULL;
@@ -452,15 +456,15 @@ static inline int ambar_mpi_commit(ambar_mpi_writer *w) {
     const uint8_t **parts = NULL;
     size_t place = 0;
     int rank, status = AMBAR_OK;
-    if (!w->writer) return ambar_fail(AMBAR_INVALID, "the writer is closed");
-    if (w->failed) return ambar_fail(AMBAR_INVALID, "a commit has failed before; close the writer and append");
+    if (!w->writer) return ambar_fail(AMBAR_INVALID, "expected an open writer, found a closed one; create or append");
+    if (w->failed) return ambar_fail(AMBAR_INVALID, "an earlier commit failed; close the writer and append");
     if ((status = ambar_mpi_exchange(w))) goto end;
-    /* A failure is in the bytes; without them rank 0 refuses. */
+    /* The bytes report a failure; without them rank 0 fails. */
     (void)ambar_ranks_seal(w->writer, &index);
     if (w->rank == 0) {
         lens = (size_t *)calloc((size_t)w->ranks, sizeof *lens);
         parts = (const uint8_t **)calloc((size_t)w->ranks, sizeof *parts);
-        if (!lens || !parts) status = ambar_fail(AMBAR_LIMIT, "no memory for the ranks' indices");
+        if (!lens || !parts) status = ambar_fail(AMBAR_LIMIT, "cannot allocate memory for the indices of the ranks");
     }
     if ((status = ambar_mpi_agree(w->comm, status))) goto end;
     if ((status = ambar_mpi_gather(w, index, lens, &all))) goto end;

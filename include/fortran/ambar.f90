@@ -1,11 +1,11 @@
-! Stores of ambar from Fortran: written by one process or, with the module ambar_mpi, by many; read.
-!
-! Dimensions come in Fortran's order, the fastest first, and indices begin at 1. The store keeps C's order, the
-! slowest dimension first: what is u(nx, ny, nz) here is an array of the shape (nz, ny, nx) to Python, C and Zarr,
-! with the same bytes. Shapes, starts and counts are integer(int64).
-!
-! Every subroutine ends with an optional ierr, which becomes 0 or one of AMBAR_CORRUPT to AMBAR_PANIC;
-! ambar_last_error() says why. Without ierr an error ends the program.
+!> Writing and reading stores of ambar from Fortran, with one process, or with many ranks (module ambar_mpi).
+!!
+!! Dimensions are in Fortran order, fastest first, and indices begin at 1. The store has C order, slowest dimension
+!! first: u(nx, ny, nz) in Fortran is an array of the shape (nz, ny, nx) in Python, C and Zarr, with the same bytes.
+!! Shapes, starts and counts are integer(int64).
+!!
+!! Every subroutine ends with an optional ierr, which becomes 0 or one of AMBAR_CORRUPT to AMBAR_PANIC;
+!! ambar_last_error() returns the message. Without ierr an error stops the program.
 module ambar
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
@@ -26,35 +26,35 @@ module ambar
     public :: AMBAR_COUNTER
     public :: settled ! for the module ambar_mpi
 
-    ! A store open for writing: this process' end of it.
+    !> A store open for writing, as seen by this process.
     type :: ambar_writer
         type(c_ptr) :: handle = c_null_ptr
         type(c_ptr) :: ranks = c_null_ptr ! of ambar_mpi
     end type
 
-    ! An array that was defined since the last commit.
+    !> An array defined since the last commit.
     type :: ambar_array
         integer(c_int32_t) :: id = -1
         integer :: type = -1
         integer :: ndim = 0
     end type
 
-    ! Which rank holds which part of arrays of one shape; made by ambar_mpi_blocks.
+    !> The decomposition of arrays of one shape, from ambar_mpi_blocks.
     type :: ambar_blocks
         type(c_ptr) :: handle = c_null_ptr
     end type
 
-    ! How a store is written; the defaults suit a local disk.
+    !> Options of a store; the defaults suit a local disk.
     type :: ambar_settings
-        logical :: overwrite = .false.          ! replace a file of that name
-        logical :: fsync = .true.               ! commits survive a power cut
-        integer(int64) :: alignment = 0         ! extents of ranks begin at multiples of it, bytes; 0: 4096
-        integer(int64) :: extent = 0            ! bytes that a rank takes from the counter at least; 0: 16 KiB, growing
-        integer :: threads = 1                  ! each rank encodes with
+        logical :: overwrite = .false.          ! replace an existing file
+        logical :: fsync = .true.               ! commits survive a power failure
+        integer(int64) :: alignment = 0         ! alignment of the extents of ranks in bytes; 0: 4096
+        integer(int64) :: extent = 0            ! minimum bytes of an extent from the counter; 0: 16 KiB, growing
+        integer :: threads = 1                  ! encoding threads of each rank
         integer :: placement = 0                ! AMBAR_COUNTER or AMBAR_RESERVED
     end type
 
-    ! Writes a block of the rank's: call ambar_write(writer, array, start, values [, ierr]).
+    !> Writes a block of this rank: call ambar_write(writer, array, start, values [, ierr]).
     interface ambar_write
         module procedure write_int8, write_int16, write_int32, write_int64, &
             write_real32, write_real64, write_complex32, write_complex64
@@ -66,7 +66,7 @@ module ambar
 
 contains
 
-    ! Creates a store that this process writes; it appears under its name with the first commit.
+    !> Creates a store that this process writes. It appears under its name with the first commit.
     subroutine ambar_create(writer, path, settings, ierr)
         type(ambar_writer), intent(out) :: writer
         character(*), intent(in) :: path
@@ -75,7 +75,7 @@ contains
         call concluded(c_create(trim(path) // c_null_char, settled(settings), writer%handle), ierr)
     end subroutine
 
-    ! Goes on with a store. What a killed writer left behind the last commit is cut off.
+    !> Opens a store for appending. Bytes that a killed writer left after the last commit are removed.
     subroutine ambar_append(writer, path, settings, ierr)
         type(ambar_writer), intent(out) :: writer
         character(*), intent(in) :: path
@@ -84,7 +84,7 @@ contains
         call concluded(c_append(trim(path) // c_null_char, settled(settings), writer%handle), ierr)
     end subroutine
 
-    ! Makes a group, and those above it; attributes are a JSON object. Of many ranks, rank 0 does it.
+    !> Creates a group and its parent groups; attributes are a JSON object. Of many ranks, only the call on rank 0 has an effect.
     subroutine ambar_group(writer, path, attributes, ierr)
         type(ambar_writer), intent(inout) :: writer
         character(*), intent(in) :: path
@@ -96,8 +96,8 @@ contains
         call concluded(c_group(writer%handle, trim(path) // c_null_char, json // c_null_char), ierr)
     end subroutine
 
-    ! Begins the next step of the series at `series` ("": the root) and returns the path of its group; the next commit
-    ! ends it. Many ranks call ambar_mpi_begin_step.
+    !> Begins the next step of the series at `series` ("": the root) and returns the path of its group. The next commit
+    !! ends the step. Many ranks call ambar_mpi_begin_step.
     subroutine ambar_begin_step(writer, series, time, group, ierr)
         type(ambar_writer), intent(inout) :: writer
         character(*), intent(in) :: series
@@ -116,11 +116,10 @@ contains
         call concluded(status, ierr)
     end subroutine
 
-    ! Defines an array, to be written before the next commit; many ranks define the same ones in the same order.
-    ! dimension_names are in Fortran's order, too, separated by commas; chunks are chosen where they are not given.
-    ! With predict and AMBAR_FAST floating-point values are encoded without loss by ambar's own codec, near the speed
-    ! of memory; readers need ambar then. fill_value, a value of the array's type, is what values read as that no rank
-    ! writes; 0 by default.
+    !> Defines an array, to be written before the next commit. All ranks define equal arrays in equal order.
+    !! dimension_names are in Fortran order, separated by commas. chunks are optional. With predict and AMBAR_FAST,
+    !! floating-point values are encoded losslessly by the codec ambar near the speed of memory; readers then need ambar.
+    !! Values that no rank writes read as fill_value, a value of the array's type; 0 by default.
     subroutine ambar_define(writer, path, type, shape, array, blocks, profile, error_bound, dimension_names, &
                             attributes, codecs, chunks, ierr, predict, fill_value)
         type(ambar_writer), intent(inout) :: writer
@@ -143,7 +142,7 @@ contains
         integer(int8), target :: fill(16)
         logical :: known
         if (size(shape) > MAX_DIMENSIONS) then
-            call refused(AMBAR_INVALID, "an array of more than 8 dimensions", ierr)
+            call refused(AMBAR_INVALID, "expected at most 8 dimensions of an array, found more", ierr)
             return
         end if
         spec%size = c_sizeof(spec)
@@ -158,7 +157,7 @@ contains
         spec%chunks = c_null_ptr
         if (present(chunks)) then
             if (size(chunks) /= size(shape)) then
-                call refused(AMBAR_INVALID, "chunks of another number of dimensions than the array", ierr)
+                call refused(AMBAR_INVALID, "expected chunks with as many dimensions as the array", ierr)
                 return
             end if
             pieces(:size(chunks)) = reversed(chunks)
@@ -185,7 +184,7 @@ contains
         if (present(fill_value)) then
             call fill_with(fill_value, type, fill, known)
             if (.not. known) then
-                call refused(AMBAR_INVALID, "a fill value of another type than the array's", ierr)
+                call refused(AMBAR_INVALID, "expected a fill value of the array's type, found another type", ierr)
                 return
             end if
             spec%fill_value = c_loc(fill)
@@ -197,14 +196,14 @@ contains
         call concluded(c_define(writer%handle, trim(path) // c_null_char, spec, held, array%id), ierr)
     end subroutine
 
-    ! Makes visible and durable what was written since the last commit. Many ranks call ambar_mpi_commit.
+    !> Makes everything written since the last commit visible and durable. Many ranks call ambar_mpi_commit.
     subroutine ambar_commit(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr
         call concluded(c_commit(writer%handle), ierr)
     end subroutine
 
-    ! Frees the writer; what was not committed is lost. Many ranks call ambar_mpi_close.
+    !> Releases the writer. Uncommitted data are lost. Many ranks call ambar_mpi_close.
     subroutine ambar_close(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr
@@ -229,9 +228,9 @@ contains
         integer, intent(out), optional :: ierr
         integer(c_int) :: status
         if (type /= array%type .or. size(start) /= array%ndim .or. size(count) /= array%ndim) then
-            ! So that nothing is committed without these values.
+            ! Prevents a commit without these values.
             status = c_write(writer%handle, -1_c_int32_t, [0_c_int64_t], [0_c_int64_t], c_null_ptr)
-            call refused(status, "values of another type or number of dimensions than the array's", ierr)
+            call refused(status, "expected values of the array's type and number of dimensions, found another type or number", ierr)
         else
             call concluded(c_write(writer%handle, array%id, reversed(start - 1), reversed(count), values), ierr)
         end if
@@ -309,7 +308,7 @@ contains
         call put(writer, array, AMBAR_COMPLEX128, start, shape(values, int64), c_loc(values), ierr)
     end subroutine
 
-    ! The bytes of a fill value; known says whether it has the array's type.
+    ! The bytes of a fill value; known is true if it has the array's type.
     subroutine fill_with(value, type, bytes, known)
         class(*), intent(in) :: value
         integer, intent(in) :: type

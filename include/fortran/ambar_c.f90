@@ -1,4 +1,4 @@
-! The C API of ambar as Fortran sees it, and what the modules above have in common; programs use the module ambar.
+!> Interfaces of the C API of ambar, and helpers of the other modules; programs use the module ambar.
 module ambar_c
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: error_unit, int64
@@ -15,7 +15,7 @@ module ambar_c
     integer, parameter :: AMBAR_BALANCED = 0, AMBAR_FAST = 1, AMBAR_SMALL = 2, AMBAR_RAW = 3
     integer, parameter :: AMBAR_RESERVED = 1, AMBAR_COUNTER = 2
 
-    ! As in ambar.h; `size` is what c_sizeof says of the whole.
+    ! As in ambar.h; `size` is the c_sizeof of the structure.
     type, bind(c) :: c_options
         integer(c_size_t) :: size
         integer(c_int32_t) :: overwrite, no_fsync
@@ -144,7 +144,7 @@ module ambar_c
 
 contains
 
-    ! Why the last subroutine that failed did so.
+    !> Returns the message of the last subroutine that failed.
     function ambar_last_error() result(text)
         character(:), allocatable :: text
         text = ""
@@ -177,7 +177,7 @@ contains
         call ended(status, ierr)
     end subroutine
 
-    ! Hands a status on; without ierr an error ends the program.
+    ! Returns a status; without ierr an error stops the program.
     subroutine concluded(status, ierr)
         integer(c_int), intent(in) :: status
         integer, intent(out), optional :: ierr

@@ -1,4 +1,5 @@
-/* What the Fortran module ambar_mpi needs of C: ambar_mpi.h with communicators as Fortran has them. */
+/** @file
+ * The C part of the Fortran module ambar_mpi: ambar_mpi.h with Fortran communicators. */
 #include "../ambar_mpi.h"
 
 int ambar_fortran_start(MPI_Fint comm, const char *path, const ambar_options *options, int append,
@@ -7,7 +8,7 @@ int ambar_fortran_start(MPI_Fint comm, const char *path, const ambar_options *op
     int status;
     *writer = NULL;
     *ranks = (ambar_mpi_writer *)calloc(1, sizeof **ranks);
-    if ((status = ambar_mpi_agree(all, *ranks ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "no memory for a writer"))) == 0)
+    if ((status = ambar_mpi_agree(all, *ranks ? AMBAR_OK : ambar_fail(AMBAR_LIMIT, "cannot allocate memory for a writer"))) == 0)
         status = ambar_mpi_start(all, path, options, append, *ranks);
     if (status) {
         free(*ranks);
@@ -28,7 +29,7 @@ int ambar_fortran_begin_step(ambar_mpi_writer *ranks, const char *series, double
 }
 
 int ambar_fortran_commit(ambar_mpi_writer *ranks) {
-    if (!ranks) return ambar_fail(AMBAR_INVALID, "no writer is open");
+    if (!ranks) return ambar_fail(AMBAR_INVALID, "expected an open writer, found none; create or append");
     return ambar_mpi_commit(ranks);
 }
 

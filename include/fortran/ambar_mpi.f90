@@ -1,8 +1,7 @@
-! Stores of ambar written by many MPI ranks from Fortran; to be used beside the module ambar.
-!
-! comm is an integer, as mpif.h and the module mpi have it; with mpi_f08 it is comm%mpi_val. All ranks of comm call
-! these subroutines; where one rank fails, they fail on all. Arrays are defined and written with ambar_define and
-! ambar_write.
+!> Writing stores of ambar with many MPI ranks from Fortran, together with the module ambar.
+!!
+!! comm is an integer as in mpif.h and the module mpi; with mpi_f08 it is comm%mpi_val. All subroutines are collective on
+!! comm; if one rank fails, they fail on all. Define and write arrays with ambar_define and ambar_write.
 module ambar_mpi
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int64, real64
@@ -48,8 +47,8 @@ module ambar_mpi
 
 contains
 
-    ! Creates a store that all ranks write; path and settings count on rank 0. It appears under its name with the
-    ! first commit.
+    !> Creates a store that all ranks write. path and settings are those of rank 0. The store appears under its name with
+    !! the first commit.
     subroutine ambar_mpi_create(writer, comm, path, settings, ierr)
         type(ambar_writer), intent(out) :: writer
         integer, intent(in) :: comm
@@ -60,7 +59,7 @@ contains
                                writer%handle), ierr)
     end subroutine
 
-    ! Goes on with a store, on any number of ranks.
+    !> Opens a store for appending, on any number of ranks.
     subroutine ambar_mpi_append(writer, comm, path, settings, ierr)
         type(ambar_writer), intent(out) :: writer
         integer, intent(in) :: comm
@@ -71,8 +70,8 @@ contains
                                writer%handle), ierr)
     end subroutine
 
-    ! Says who holds what of arrays of one shape: column n of starts and counts is this rank's block n. No blocks,
-    ! starts(ndim, 0), and empty ones are allowed. Give it back with ambar_free.
+    !> Creates a decomposition of arrays of one shape: column n of starts and counts is block n of this rank. A rank may have
+    !! no blocks, starts(ndim, 0), or empty ones. Release it with ambar_free.
     subroutine ambar_mpi_blocks(comm, shape, starts, counts, blocks, ierr)
         integer, intent(in) :: comm
         integer(int64), intent(in) :: shape(:), starts(:, :), counts(:, :)
@@ -90,7 +89,7 @@ contains
                                 c_counts, blocks%handle), ierr)
     end subroutine
 
-    ! Begins the next step of the series at `series` ("": the root); returns the path of its group.
+    !> Begins the next step of the series at `series` ("": the root), and returns the path of its group.
     subroutine ambar_mpi_begin_step(writer, series, time, group, ierr)
         type(ambar_writer), intent(inout) :: writer
         character(*), intent(in) :: series
@@ -105,14 +104,14 @@ contains
         call concluded(status, ierr)
     end subroutine
 
-    ! Makes visible and durable what all ranks have written: all of it or, where a rank has failed, nothing.
+    !> Makes everything that all ranks have written visible and durable, or nothing if a rank has failed.
     subroutine ambar_mpi_commit(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr
         call concluded(c_commit(writer%ranks), ierr)
     end subroutine
 
-    ! Frees the writer; what was not committed is lost.
+    !> Releases the writer. Uncommitted data are lost.
     subroutine ambar_mpi_close(writer, ierr)
         type(ambar_writer), intent(inout) :: writer
         integer, intent(out), optional :: ierr

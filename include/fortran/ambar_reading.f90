@@ -1,4 +1,4 @@
-! Stores of ambar, read from Fortran; programs use the module ambar.
+!> Reading stores of ambar from Fortran; programs use the module ambar.
 module ambar_reading
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
@@ -8,12 +8,12 @@ module ambar_reading
 
     public :: ambar_store, ambar_open, ambar_free, ambar_shape, ambar_read, ambar_attributes
 
-    ! A store open for reading.
+    !> A store open for reading.
     type :: ambar_store
         type(c_ptr) :: handle = c_null_ptr
     end type
 
-    ! Fills values: call ambar_read(store, path, start, values [, ierr]); decodes only the chunks that it needs.
+    !> Reads values: call ambar_read(store, path, start, values [, ierr]). Decodes only chunks that overlap the region.
     interface ambar_read
         module procedure read_int8, read_int16, read_int32, read_int64, &
             read_real32, read_real64, read_complex32, read_complex64
@@ -25,7 +25,7 @@ module ambar_reading
 
 contains
 
-    ! Opens a store for reading; any number of processes can, each by itself.
+    !> Opens a store for reading. Any number of processes can open it independently.
     subroutine ambar_open(store, path, ierr)
         type(ambar_store), intent(out) :: store
         character(*), intent(in) :: path
@@ -33,7 +33,7 @@ contains
         call concluded(c_open(trim(path) // c_null_char, store%handle), ierr)
     end subroutine
 
-    ! The shape of an array, and its type.
+    !> Returns the shape and the type of an array.
     subroutine ambar_shape(store, path, shape, type, ierr)
         type(ambar_store), intent(in) :: store
         character(*), intent(in) :: path
@@ -50,7 +50,7 @@ contains
         call concluded(status, ierr)
     end subroutine
 
-    ! The attributes of a group or an array: JSON.
+    !> Returns the attributes of a group or an array as JSON.
     subroutine ambar_attributes(store, path, json, ierr)
         type(ambar_store), intent(in) :: store
         character(*), intent(in) :: path

@@ -1,4 +1,4 @@
-//! The filter itself: a chunk in memory of malloc's becomes a packet, or a packet a chunk.
+//! The filter callback: converts chunks in HDF5's buffer to packets, and packets to chunks.
 
 use std::borrow::Cow;
 use std::ffi::{c_uint, c_void};
@@ -11,23 +11,22 @@ use ambar_codec::packet::{self, Chunk, Workspaces};
 use super::library::Hdf5;
 use super::options::Options;
 
-/// HDF5's flags: that a packet is to be decoded, and that a chunk may be left as it is.
+/// Flags of HDF5: decode a packet; the filter is optional, so that a chunk may stay unfiltered.
 const REVERSE: c_uint = 0x0100;
 const OPTIONAL: c_uint = 0x0001;
-/// The largest chunk that HDF5 had before 2.0; a packet that nothing else is known of decodes to no
-/// more.
-const MOST: usize = u32::MAX as usize;
-/// Bytes of the largest chunk whose workspace is kept for the next one.
-const KEPT: usize = 16 << 20;
+/// Maximum bytes of a chunk before HDF5 2.0, and of a decoded packet whose chunk size is unknown.
+const MAX_CHUNK: usize = u32::MAX as usize;
+/// Maximum bytes of a chunk whose workspace is reused.
+const MAX_REUSED: usize = 16 << 20;
 
-/// What chunks are worked on in, kept from one to the next.
+/// The workspaces of the codec, reused between chunks.
 static WORKSPACES: Mutex<Option<Box<Workspaces>>> = Mutex::new(None);
 
-/// HDF5's callback. Returns the number of bytes in the buffer, or 0 where something is wrong.
+/// The callback. Returns the number of bytes in the buffer, or 0 for an error.
 ///
 /// # Safety
-/// `buffer` points to memory of malloc's, of which there are `*size` bytes and `length` are used; of
-/// `values` there are `count`.
+/// As HDF5 documents: `*buffer` is memory from malloc with `*size` bytes, of which the first `length` are used, and `values`
+/// has `count` options.
 pub(super) unsafe extern "C" fn filter(
     flags: c_uint,
     count: usize,
@@ -37,7 +36,8 @@ pub(super) unsafe extern "C" fn filter(
     buffer: *mut *mut c_void,
 ) -> usize {
     let work = || {
-        // SAFETY: the caller promises them.
+        // SAFETY: none of the pointers is null where it is dereferenced. HDF5 passes `count` options at `values`, and exclusive
+        // access to `*size` and `*buffer` until the callback returns.
         let (values, size, buffer) = unsafe {
             if buffer.is_null() || size.is_null() || (*buffer).is_null() {
                 return 0;
@@ -61,19 +61,19 @@ pub(super) unsafe extern "C" fn filter(
         };
         done.unwrap_or_else(|message| {
             if let Some(hdf5) = Hdf5::calling() {
-                hdf5.tell(&message);
+                hdf5.report(&message);
             }
             0
         })
     };
-    // The buffer is changed only where nothing can panic any more.
+    // The buffer is replaced last, so a panic leaves it unchanged.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(0)
 }
 
-/// What is wrong, for HDF5's error stack.
+/// A message for HDF5's error stack.
 type Message = Cow<'static, str>;
 
-/// HDF5's buffer.
+/// The buffer of HDF5.
 struct Memory<'a> {
     buffer: &'a mut *mut c_void,
     size: &'a mut usize,
@@ -82,15 +82,16 @@ struct Memory<'a> {
 
 impl Memory<'_> {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: `filter`'s caller promises so many bytes.
+        // SAFETY: `buffer` is not null, and its first `used` bytes are initialized: the contract of `filter`, which made `self`. A
+        // replaced buffer is not read again.
         unsafe { std::slice::from_raw_parts(self.buffer.cast::<u8>(), self.used) }
     }
 
-    fn encode(&mut self, values: &[c_uint], optional: bool) -> Result<usize, Message> {
+    fn encode(&mut self, values: &[c_uint], is_optional: bool) -> Result<usize, Message> {
         let options = Options::parse(values)?;
         let local = options
             .local
-            .ok_or("the filter was not told of the dataset's type and chunk")?;
+            .ok_or("expected the dataset's type and chunk in the filter's options, found none; create the dataset with this filter")?;
         let chunk = Chunk {
             of: local.of,
             big_endian: local.big_endian,
@@ -101,8 +102,8 @@ impl Memory<'_> {
         let packet = with_workspaces(bytes.len(), |all| packet::encode(bytes, &chunk, all));
         match packet.map_err(message)? {
             Some(packet) => self.replace(&packet),
-            // HDF5 then stores the chunk as it is, and notes that the filter was left out.
-            None if optional => Ok(0),
+            // HDF5 then stores the chunk verbatim, and marks the filter as skipped.
+            None if is_optional => Ok(0),
             None => {
                 let packet = packet::store(self.bytes());
                 self.replace(&packet)
@@ -110,12 +111,13 @@ impl Memory<'_> {
         }
     }
 
-    /// Puts a packet in the place of a chunk.
+    /// Replaces the chunk by a packet.
     fn replace(&mut self, packet: &[u8]) -> Result<usize, Message> {
         if packet.len() > *self.size {
             self.exchange(Allocation::new(packet.len())?);
         }
-        // SAFETY: there is room for it, in memory of HDF5's.
+        // SAFETY: the buffer has at least `packet.len()` bytes, after `exchange` if necessary. `packet` is memory of the codec, so
+        // they do not overlap.
         unsafe {
             std::ptr::copy_nonoverlapping(packet.as_ptr(), self.buffer.cast(), packet.len());
         }
@@ -125,19 +127,19 @@ impl Memory<'_> {
     fn decode(&mut self, values: &[c_uint]) -> Result<usize, Message> {
         let packet = self.bytes();
         let length = packet::decoded_length(packet).map_err(message)?;
-        // Options that cannot be read are not needed: a packet says all of itself.
+        // Invalid options are ignored: a packet describes itself.
         let known = Options::parse(values)
             .ok()
             .and_then(|options| options.local?.bytes());
-        if known.map_or(length > MOST, |known| known != length) {
+        if known.map_or(length > MAX_CHUNK, |known| known != length) {
             return Err(
-                "a chunk has another number of bytes than the dataset's chunks; the file is \
+                "expected the size of the dataset's chunks, found a chunk of another size; the file is \
                         damaged: restore it from a copy"
                     .into(),
             );
         }
         if length == 0 {
-            return Err("a chunk is empty; the file is damaged: restore it from a copy".into());
+            return Err("expected a chunk with values, found an empty one; the file is damaged: restore it from a copy".into());
         }
         let mut out = Allocation::new(length)?;
         with_workspaces(length, |all| packet::decode(packet, out.bytes(), all)).map_err(message)?;
@@ -145,16 +147,16 @@ impl Memory<'_> {
         Ok(length)
     }
 
-    /// Gives HDF5 other memory.
+    /// Replaces the buffer, and frees the old one.
     fn exchange(&mut self, other: Allocation) {
         let (memory, length) = other.into_parts();
-        // SAFETY: the old memory is malloc's, and nothing refers to it any more.
+        // SAFETY: the old buffer is from malloc (the contract of `filter`), and `&mut self` excludes slices of it.
         unsafe { libc::free(std::mem::replace(self.buffer, memory)) };
         *self.size = length;
     }
 }
 
-/// Memory of malloc's.
+/// Memory from malloc.
 struct Allocation {
     memory: *mut c_void,
     length: usize,
@@ -162,17 +164,17 @@ struct Allocation {
 
 impl Allocation {
     fn new(length: usize) -> Result<Self, &'static str> {
-        // SAFETY: any length may be asked for. Zeroed, for slices hold no undefined bytes; large
-        // memory comes zeroed anyway.
+        // SAFETY: `calloc` accepts any length. The bytes are zeroed, because slices must be initialized; large allocations are
+        // zeroed by the system anyway.
         let memory = unsafe { libc::calloc(length.max(1), 1) };
         if memory.is_null() {
-            return Err("there is not enough memory for a chunk");
+            return Err("cannot allocate memory for a chunk; use smaller chunks");
         }
         Ok(Self { memory, length })
     }
 
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: so many bytes were allocated, zeroed, and are this one's alone.
+        // SAFETY: `length` bytes were allocated and zeroed, and `self` owns them exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.memory.cast(), self.length) }
     }
 
@@ -185,14 +187,14 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // SAFETY: it was allocated by malloc, and not given away.
+        // SAFETY: the memory is from `calloc`, and `into_parts` was not called, since it forgets `self`.
         unsafe { libc::free(self.memory) };
     }
 }
 
-/// Lends workspaces: those kept, or for much, and while another thread has them, new ones.
+/// Runs `work` with the shared workspaces, or with new ones for large chunks and while another thread uses the shared ones.
 fn with_workspaces<R>(bytes: usize, work: impl FnOnce(&mut Workspaces) -> R) -> R {
-    if bytes > KEPT {
+    if bytes > MAX_REUSED {
         return work(&mut Workspaces::default());
     }
     let taken = WORKSPACES.try_lock().ok().and_then(|mut kept| kept.take());

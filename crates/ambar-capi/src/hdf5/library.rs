@@ -1,13 +1,13 @@
-//! The HDF5 library that called the filter, found without being linked to it.
+//! Lookup of the HDF5 library that called the filter, without linking to it.
 //!
-//! A process can hold several: h5py and netCDF4 from PyPI bring one each, and an object's identifier
-//! means something to one of them alone. Names are no help, for wheels rename the file.
+//! A process can contain several copies of HDF5, such as those in the wheels of h5py and netCDF4. Identifiers are valid in one
+//! copy only, and wheels rename the files, so the copy is found by the return address.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::Hid;
 
-/// What the filter needs of HDF5.
+/// The functions of HDF5 that the filter calls.
 #[derive(Clone, Copy)]
 pub(super) struct Hdf5 {
     /// `H5Pget_filter_by_id2(list, id, &flags, &count, values, 0, NULL, NULL)`
@@ -70,41 +70,43 @@ type Push = unsafe extern "C" fn(
     ...
 ) -> c_int;
 
-/// A function of the library.
+/// Looks up a function of the library.
 ///
 /// # Safety
-/// The function of this name has the type `F`, that of a pointer to a function.
+/// `F` is a function pointer type, and the function of this name has this type.
 unsafe fn function<F: Copy>(handle: *mut c_void, name: &CStr) -> Option<F> {
-    // SAFETY: the handle is one that dlopen gave, or RTLD_DEFAULT; the name ends with a zero.
+    // SAFETY: `handle` is from `dlopen`, or `RTLD_DEFAULT`; a `CStr` ends with a zero.
     let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    // SAFETY: pointers to functions are as large as others, and the caller promises the type.
+    // SAFETY: function pointers have the size of data pointers on the platforms with `dlsym`, and the symbol is not null and has the
+    // type `F`: the contract of this function.
     (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
 }
 
-/// One of HDF5's variables that hold identifiers.
+/// Looks up one of HDF5's variables with identifiers.
 fn variable(handle: *mut c_void, name: &CStr) -> Option<Hid> {
-    // Where the program itself names the variable, the library's is not used, but a copy of it.
+    // If the program itself refers to the variable, its copy is used instead of the library's.
     [handle, libc::RTLD_DEFAULT].into_iter().find_map(|handle| {
-        // SAFETY: as for functions.
+        // SAFETY: `handle` is from `dlopen`, or `RTLD_DEFAULT`; a `CStr` ends with a zero.
         let symbol = unsafe { libc::dlsym(handle, name.as_ptr()) };
-        // SAFETY: HDF5 declares variables of these names as identifiers, and never removes them.
+        // SAFETY: the symbol is not null. HDF5 declares variables of these names as identifiers, and libraries that are loaded here
+        // are never unloaded, see `open`.
         let found = (!symbol.is_null()).then(|| unsafe { *symbol.cast::<Hid>() });
         found.filter(|id| *id > 0)
     })
 }
 
 impl Hdf5 {
-    /// The library that called the function that calls this one.
+    /// The library that called into this one.
     pub(super) fn calling() -> Option<Self> {
-        let caller = caller().and_then(open).and_then(Self::of);
-        // Linked into the program itself, or wherever else its symbols are.
+        let caller = caller().and_then(open).and_then(Self::in_library);
+        // Otherwise HDF5 is linked into the program itself, or in any other library.
         caller
-            .or_else(|| Self::of(libc::RTLD_DEFAULT))
-            .or_else(|| loaded().into_iter().find_map(Self::of))
+            .or_else(|| Self::in_library(libc::RTLD_DEFAULT))
+            .or_else(|| loaded().into_iter().find_map(Self::in_library))
     }
 
-    fn of(handle: *mut c_void) -> Option<Self> {
-        // SAFETY: HDF5 declares the functions of these names so, since 1.10.
+    fn in_library(handle: *mut c_void) -> Option<Self> {
+        // SAFETY: the fields have the types with which HDF5 declares the functions of these names, since version 1.10.
         let found = unsafe {
             Self {
                 get_filter: function(handle, c"H5Pget_filter_by_id2")?,
@@ -123,15 +125,16 @@ impl Hdf5 {
         Some(found)
     }
 
-    /// Puts a message where HDF5 keeps what went wrong, for the program to show. From 2.0 on, HDF5
-    /// keeps none while a chunk is filtered, only of what was wrong with a new dataset.
-    pub(super) fn tell(&self, message: &str) -> Option<()> {
-        // SAFETY: HDF5 declares it so.
+    /// Pushes a message to HDF5's error stack. HDF5 2.0 discards messages while a chunk is filtered, and keeps only those about a
+    /// new dataset.
+    pub(super) fn report(&self, message: &str) -> Option<()> {
+        // SAFETY: `Push` is the type with which HDF5 declares `H5Epush2`.
         let push: Push = unsafe { function(self.handle, c"H5Epush2")? };
         let [class, major, minor] = [c"H5E_ERR_CLS_g", c"H5E_PLINE_g", c"H5E_CALLBACK_g"]
             .map(|name| variable(self.handle, name));
         let text = std::ffi::CString::new(format!("ambar: {message}")).ok()?;
-        // SAFETY: the arguments are those that HDF5 documents; the format takes the one text.
+        // SAFETY: the arguments have the types that HDF5 documents, all strings end with a zero, and the format has one `%s` for the
+        // one string that follows.
         unsafe {
             push(
                 0,
@@ -149,24 +152,24 @@ impl Hdf5 {
     }
 }
 
-/// Opens a library that is loaded already; its count of users goes up by one and stays there.
+/// Opens a library that is already loaded. Its reference count increases and is never decreased, so that it stays loaded.
 fn open(path: *const c_char) -> Option<*mut c_void> {
-    // SAFETY: the path ends with a zero; NOLOAD runs no code of the library's.
+    // SAFETY: the path is from the dynamic linker and ends with a zero; `RTLD_NOLOAD` runs no initializers.
     let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     (!handle.is_null()).then_some(handle)
 }
 
-/// Where the object file that holds an address lies in memory, and its path.
+/// Base address and path of the object file that contains an address.
 fn object_of(address: *const c_void) -> Option<(*mut c_void, *const c_char)> {
-    // SAFETY: all zeros are a value of this type.
+    // SAFETY: `Dl_info` consists of pointers and numbers, for which zeros are valid.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: any address may be asked about.
+    // SAFETY: `dladdr` accepts any address, and `found` is a local variable.
     let known = unsafe { libc::dladdr(address, &raw mut found) } != 0;
     (known && !found.dli_fname.is_null()).then_some((found.dli_fbase, found.dli_fname))
 }
 
 unsafe extern "C" {
-    /// Of the compiler's runtime, which Rust's own unwinding needs as well.
+    /// A function of the compiler's runtime, which Rust links for unwinding.
     fn _Unwind_Backtrace(
         visit: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
         data: *mut c_void,
@@ -174,19 +177,20 @@ unsafe extern "C" {
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
 }
 
-/// What is looked for up the stack: the first object file that is not this one.
+/// The state of a stack walk that looks for the first object file other than this one.
 struct Search {
     own: *mut c_void,
     path: Option<*const c_char>,
 }
 
 unsafe extern "C" fn visit(context: *mut c_void, data: *mut c_void) -> c_int {
-    // SAFETY: `caller` passes a search of its own, and the runtime a context that is valid now.
+    // SAFETY: `data` is the `Search` that `caller` passes, which no other reference uses during the walk, and `context` is valid during
+    // the callback.
     let (search, address) = unsafe { (&mut *data.cast::<Search>(), _Unwind_GetIP(context)) };
     match object_of(address as *const c_void) {
         Some((base, path)) if base != search.own => {
             search.path = Some(path);
-            // Anything but 0 ends the walk.
+            // Any value other than 0 ends the walk.
             4
         }
         _ => 0,
@@ -197,20 +201,21 @@ unsafe extern "C" fn visit(context: *mut c_void, data: *mut c_void) -> c_int {
 fn caller() -> Option<*const c_char> {
     let (own, _) = object_of(visit as *const c_void)?;
     let mut search = Search { own, path: None };
-    // SAFETY: the function and its data outlive the call.
+    // SAFETY: `visit` has the type that the runtime requires and does not unwind; `search` outlives the call.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
     search.path
 }
 
-/// All libraries of the process.
+/// Handles of all libraries of the process.
 fn loaded() -> Vec<*mut c_void> {
     unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: `loaded` passes a vector of its own, the system a description that is valid now.
+        // SAFETY: `data` is the vector that `loaded` passes, which no other reference uses during the call, and `info` is valid during the
+        // callback.
         unsafe { (*data.cast::<Vec<*const c_char>>()).push((*info).dlpi_name) };
         0
     }
     let mut names: Vec<*const c_char> = Vec::new();
-    // SAFETY: the function and its data outlive the call.
+    // SAFETY: `add` has the type that the system requires and does not unwind; `names` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut names).cast()) };
     names.retain(|name| !name.is_null());
     names.into_iter().filter_map(open).collect()

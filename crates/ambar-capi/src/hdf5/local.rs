@@ -1,4 +1,4 @@
-//! `set_local`: writes a dataset's type and chunk into the filter's options, when HDF5 creates it.
+//! The `set_local` callback: adds a dataset's type and chunk to the filter's options when HDF5 creates it.
 
 use std::ffi::{c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,16 +12,15 @@ use super::{FILTER_ID, Hid};
 
 const FAIL: c_int = -1;
 const OK: c_int = 0;
-/// HDF5's class of floats, and its orders of bytes.
+/// HDF5's class of floats, and its byte orders.
 const FLOAT: c_int = 1;
 const LITTLE: c_int = 0;
 const BIG: c_int = 1;
 
-/// HDF5's callback.
+/// The callback.
 ///
 /// # Safety
-/// The identifiers are those of a property list for creating datasets that holds this filter, and of
-/// a type.
+/// As HDF5 documents: `list` is a dataset creation property list with this filter, and `of` is a type.
 pub(super) unsafe extern "C" fn set_local(list: Hid, of: Hid, _space: Hid) -> c_int {
     let work = || {
         let Some(hdf5) = Hdf5::calling() else {
@@ -30,19 +29,20 @@ pub(super) unsafe extern "C" fn set_local(list: Hid, of: Hid, _space: Hid) -> c_
         match complete(&hdf5, list, of) {
             Ok(()) => OK,
             Err(message) => {
-                hdf5.tell(message);
+                hdf5.report(message);
                 FAIL
             }
         }
     };
-    // What a panic leaves behind is dropped.
+    // A panic drops all state of this function.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(FAIL)
 }
 
 fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
-    // Behind another filter, which shuffles or packs bytes, values would not be values any more.
+    // After another filter, which shuffles or packs bytes, the filter would not get values.
     let (mut flags, mut count) = (0, 0);
-    // SAFETY: no options are asked for, and no name.
+    // SAFETY: `list` is a property list (the contract of `set_local`). `count` is 0, so no options are written, and the name may be
+    // null with the length 0.
     let first = unsafe {
         (hdf5.filter_at)(
             list,
@@ -57,14 +57,15 @@ fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
     };
     if first != FILTER_ID {
         return Err(
-            "the filter must be the first one of the dataset: leave out shuffle, and put \
-                    others behind it",
+            "the filter must be the first one of the dataset, found another filter before it; remove shuffle, and \
+                    add other filters after it",
         );
     }
     let mut values = [0; ALL];
     count = values.len();
     let mut config: c_uint = 0;
-    // SAFETY: `count` says how many options there is room for.
+    // SAFETY: `list` is a property list with this filter. `count` is the length of `values`, to which HDF5 writes at most that many
+    // options; the name may be null with the length 0.
     let found = unsafe {
         (hdf5.get_filter)(
             list,
@@ -78,17 +79,17 @@ fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
         )
     };
     let given = values.get(..count).filter(|_| found >= 0);
-    let given = given.ok_or("the filter's options cannot be read")?;
-    // What an earlier dataset added to the same property list is replaced.
+    let given = given.ok_or("HDF5 does not return the filter's options")?;
+    // An earlier dataset with the same property list added its options, which are replaced.
     let given = &given[..given.len().min(super::options::GIVEN)];
     let mut options = Options::parse(given)?;
     options.local = Some(local(hdf5, list, of)?);
     let values = options.to_values()?;
-    // SAFETY: as many options as it is told.
+    // SAFETY: `list` is a property list with this filter, and `values` has the number of options that is passed.
     let kept =
         unsafe { (hdf5.modify_filter)(list, FILTER_ID, flags, values.len(), values.as_ptr()) };
     if kept < 0 {
-        return Err("the filter's options cannot be changed");
+        return Err("HDF5 does not accept the filter's options");
     }
     Ok(())
 }
@@ -96,12 +97,14 @@ fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
 fn local(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<Local, &'static str> {
     let (of, big_endian) = type_of(hdf5, of)?;
     let mut lengths = [0u64; RANK];
-    // SAFETY: there is room for as many lengths as it is told.
+    // SAFETY: `list` is a property list, and `lengths` has room for the number of dimensions that is passed.
     let rank = unsafe { (hdf5.get_chunk)(list, RANK as c_int, lengths.as_mut_ptr()) };
     let rank = usize::try_from(rank)
         .ok()
         .filter(|rank| (1..=RANK).contains(rank));
-    let rank = rank.ok_or("the dataset has no chunks: the filter needs some")?;
+    let rank = rank.ok_or(
+        "expected a dataset with chunks of 1 to 32 dimensions, found none; set a chunk shape",
+    )?;
     let shape: Option<Vec<usize>> = lengths[..rank]
         .iter()
         .map(|n| usize::try_from(*n).ok())
@@ -109,18 +112,18 @@ fn local(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<Local, &'static str> {
     Ok(Local {
         of,
         big_endian,
-        shape: shape.ok_or("the chunk is too large for this machine")?,
+        shape: shape.ok_or("the chunk is too large for this machine; use smaller chunks")?,
     })
 }
 
-/// The type of values, and whether they have their highest byte first.
+/// The type of values, and true for big-endian values.
 ///
-/// It is asked for part by part: HDF5's own types are variables, of which programs have copies.
+/// The type is queried part by part: the predefined types of HDF5 are variables, of which programs can have copies.
 fn type_of(hdf5: &Hdf5, of: Hid) -> Result<(Type, bool), &'static str> {
-    // SAFETY: the type is one, as the caller promises.
+    // SAFETY: `of` is a type: the contract of `set_local`.
     let (class, size) = unsafe { ((hdf5.type_class)(of), (hdf5.type_size)(of)) };
     if size == 0 {
-        return Err("the dataset's type has no size");
+        return Err("expected a type with a size, found one without; use a type of fixed size");
     }
     let other = (Type::Other(size), false);
     if class != FLOAT {
@@ -128,7 +131,8 @@ fn type_of(hdf5: &Hdf5, of: Hid) -> Result<(Type, bool), &'static str> {
     }
     let mut fields = [0usize; 5];
     let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut fields;
-    // SAFETY: as above, and the type is a float; what is filled in outlives the call.
+    // SAFETY: `of` is a type of the class float, which these functions require, and the pointers refer to elements of `fields`, a
+    // local variable.
     let (order, precision, bias, known) = unsafe {
         (
             (hdf5.type_order)(of),

@@ -1,7 +1,6 @@
-//! The filter of HDF5: a plugin that the library loads by itself, whichever build of it a process has.
+//! The HDF5 filter: a plugin that any build of the HDF5 library loads.
 //!
-//! It is not linked to HDF5. What it needs of it to learn a dataset's type and chunk, it finds in the
-//! library that called it.
+//! It is not linked to HDF5. It looks up the functions for a dataset's type and chunk in the library that called it.
 
 mod filter;
 mod library;
@@ -12,20 +11,20 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 pub use options::Options;
 
-/// The filter's number. HDF5 leaves 32768 to 65535 to filters that are not registered; this one is
-/// kept until The HDF Group has assigned another.
+/// The number of the filter, from the range 32768 to 65535 for unregistered filters. It is used until The HDF Group assigns
+/// another one.
 pub const FILTER_ID: c_int = 43842;
 
-/// HDF5's identifiers of objects, 64 bits wide since 1.10.
+/// Identifiers of HDF5 objects, 64 bits wide since 1.10.
 pub(crate) type Hid = i64;
 
-/// The version of HDF5's `H5Z_class2_t`.
+/// The version of `H5Z_class2_t`.
 const CLASS_VERSION: c_int = 1;
-/// What `H5PLget_plugin_type` calls a filter.
+/// The value of `H5PLget_plugin_type` for a filter.
 #[cfg(feature = "hdf5-plugin")]
 const PLUGIN_FILTER: c_int = 0;
 
-/// HDF5's `H5Z_class2_t`: a filter's description.
+/// `H5Z_class2_t` of HDF5: the description of a filter.
 #[repr(C)]
 pub struct FilterClass {
     version: c_int,
@@ -47,33 +46,33 @@ pub struct FilterClass {
     >,
 }
 
-// SAFETY: nothing in it is ever changed; the name is a constant.
+// SAFETY: the structure is immutable; `name` refers to a constant, and the other fields are numbers and functions.
 unsafe impl Sync for FilterClass {}
 
-/// The filter: what `H5Zregister` takes, and what HDF5 asks the plugin for.
+/// The filter, for `H5Zregister`, and returned by the plugin.
 pub static FILTER: FilterClass = FilterClass {
     version: CLASS_VERSION,
     id: FILTER_ID,
     encoder_present: 1,
     decoder_present: 1,
     name: c"ambar: error-bounded floats".as_ptr(),
-    // Whatever its type, a chunk can be encoded; what cannot, says `set_local`, and why.
+    // Chunks of all types can be encoded; `set_local` reports errors with their reasons.
     can_apply: None,
     set_local: Some(local::set_local),
     filter: Some(filter::filter),
 };
 
-/// Tells HDF5 that this library is a filter.
+/// Returns that this plugin is a filter.
 #[cfg(feature = "hdf5-plugin")]
-// SAFETY: the name is the one that HDF5 asks for, and no other library's.
+// SAFETY: HDF5 looks this name up in each plugin by itself; the program does not link to plugins, so the symbol cannot clash.
 #[unsafe(no_mangle)]
 pub extern "C" fn H5PLget_plugin_type() -> c_int {
     PLUGIN_FILTER
 }
 
-/// Tells HDF5 which.
+/// Returns the description of the filter.
 #[cfg(feature = "hdf5-plugin")]
-// SAFETY: as above.
+// SAFETY: like `H5PLget_plugin_type`, HDF5 looks this name up in the handle of the plugin only.
 #[unsafe(no_mangle)]
 pub extern "C" fn H5PLget_plugin_info() -> *const c_void {
     (&raw const FILTER).cast()
