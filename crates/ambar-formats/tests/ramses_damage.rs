@@ -110,7 +110,7 @@ fn a_wrong_marker_is_named_with_its_place() {
     let Some(MissingReason::Broken(why)) = &hydro.missing else {
         panic!("{:?}", hydro.missing);
     };
-    for part in [name, "nlevelmax", "at byte 44 ", "4 expected", "5 found"] {
+    for part in [name, "nlevelmax", "at byte 44 ", "marker 4", "found 5"] {
         assert!(why.contains(part), "{part:?} in {why}");
     }
     let error = output.read_cells(&CellsRequest::default()).unwrap_err();
