@@ -276,7 +276,7 @@ def test_big_endian_files_are_named_as_such(kind: str, tmp_path: Path) -> None:
     truth = write_output(tmp_path, FULL)
     for path in truth.folder.glob(f"{kind}_00007.out*"):
         path.write_bytes(with_big_endian_markers(path.read_bytes()))
-    message = r"big-endian: its first record has 4 bytes"
+    message = r"big-endian one: its first record has 4 bytes"
     if kind == "amr":
         with pytest.raises(ambar.UnsupportedError, match=message):
             ambar.open(truth.folder)
