@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void};
 
 use ambar::codec::CodecChain;
 use ambar::kinds::amr::patches::{
-    Covered, IndexBox, PatchHierarchy, PatchLevel, RankPatchOptions, RankPatches,
+    Covered, FieldBox, IndexBox, PatchHierarchy, PatchLevel, RankPatchOptions, RankPatches,
 };
 use ambar::kinds::bound::{Compression, ErrorBound};
 use ambar::metadata::Attributes;
@@ -184,8 +184,15 @@ pub unsafe extern "C" fn ambar_amr_write(
         // SAFETY: `put` passes cells of the box only, after it checked that the box exists and belongs to this rank. The
         // caller promises that the strides reach readable values for all cells of the box.
         let read = &mut |at, row: &mut [u8]| unsafe { values.copy_row(at, row) };
-        amr.patches
-            .put(&mut writer.ranks, (level, index, name), read)
+        amr.patches.put(
+            &mut writer.ranks,
+            FieldBox {
+                level,
+                index,
+                field: name,
+            },
+            read,
+        )
     };
     with_writer!(writer, body)
 }

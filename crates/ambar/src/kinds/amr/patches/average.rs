@@ -1,13 +1,13 @@
 //! Averaging down: the values of coarse cells out of those of the fine cells in them.
 
-use super::frame::rows;
 use super::hierarchy::IndexBox;
+use super::hierarchy::rows::rows;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::numbers::Number;
 
 /// Whether values of the type can be averaged down.
-pub(super) fn can_average(dtype: &DataType) -> bool {
+pub(crate) fn can_average(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Float32 | DataType::Float64)
 }
 
@@ -20,7 +20,7 @@ pub(super) fn can_average(dtype: &DataType) -> bool {
 ///
 /// # Errors
 /// `Unsupported` for types other than float32 and float64.
-pub(super) fn average(
+pub(crate) fn average(
     dtype: &DataType,
     (fine, values): (&IndexBox, &[u8]),
     ratio: [i64; 3],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::hierarchy::IndexBox;
-use super::nest::{Cells, Nest};
+use super::hierarchy::nest::{CellSet, Nest};
 use crate::error::{Error, Result};
 use crate::kinds::morton;
 
@@ -18,7 +18,7 @@ const SIDES: [usize; 3] = [16, 8, 4];
 const PADDING: u64 = 10;
 
 /// Most unit blocks of a level: their places take 40 bytes each in memory.
-pub(super) const MAX_BLOCKS: u64 = 1 << 28;
+pub(crate) const MAX_BLOCKS: u64 = 1 << 28;
 
 /// The unit blocks of one level.
 ///
@@ -39,17 +39,17 @@ impl Blocks {
     ///
     /// # Errors
     /// `Limit` for more blocks than can be handled.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         nest: &Arc<Nest>,
         level: usize,
-        cells: Cells,
+        cells: CellSet,
         chunk_cells: Option<usize>,
     ) -> Result<Self> {
         // The boxes alone decide about the side: the order of cells does not depend on what is kept.
-        let kept = nest.cells(level, Cells::All);
+        let kept = nest.cells(level, CellSet::All);
         let mut chosen = (1, Vec::new());
         for side in SIDES {
-            let keys = keys(nest, level, side, Cells::All)?;
+            let keys = keys(nest, level, side, CellSet::All)?;
             let held = keys.len() as u64 * side.pow(nest.ndim() as u32) as u64;
             let fits = (held - kept).saturating_mul(PADDING) <= kept;
             chosen = (side, keys);
@@ -58,7 +58,7 @@ impl Blocks {
             }
         }
         let (side, mut keys) = chosen;
-        if cells == Cells::Leaves {
+        if cells == CellSet::Leaves {
             keys = self::keys(nest, level, side, cells)?;
         }
         let origin = |key: &u128| {
@@ -90,7 +90,7 @@ impl Blocks {
     /// # Errors
     /// `Corrupt` where an origin is no multiple of the side, outside of the domain, the blocks do not
     /// lie along the Morton curve, or a leaf cell lies in none of them.
-    pub(super) fn from_origins(
+    pub(crate) fn from_origins(
         nest: &Arc<Nest>,
         level: usize,
         (side, per_chunk): (usize, usize),
@@ -128,9 +128,9 @@ impl Blocks {
             keys,
             origins,
         };
-        let count = |block| nest.count(level, &blocks.extent(block), Cells::Leaves);
+        let count = |block| nest.count(level, &blocks.extent(block), CellSet::Leaves);
         let held: u64 = (0..blocks.origins.len()).into_par_iter().map(count).sum();
-        let leaves = nest.cells(level, Cells::Leaves);
+        let leaves = nest.cells(level, CellSet::Leaves);
         if held != leaves {
             return Err(Error::corrupt(format!(
                 "the unit blocks hold {held} of the {leaves} leaf cells of level {level}; restore \
@@ -142,7 +142,7 @@ impl Blocks {
 
     /// Where the blocks lie as codecs want to know it: indices z, y, x of their first cells, counted
     /// from the block at the domain's lower corner.
-    pub(super) fn relative_origins(&self) -> Arc<[[i64; 3]]> {
+    pub(crate) fn relative_origins(&self) -> Arc<[[i64; 3]]> {
         let first = first_place(&self.nest, self.level, self.side);
         let relative = |origin: &[i64; 3]| {
             std::array::from_fn(|d| match 2 - d {
@@ -200,7 +200,7 @@ impl Blocks {
     }
 
     /// Which cells of some blocks are meant, block after block; the others are padding, or left out.
-    pub fn mask(&self, blocks: Range<usize>, cells: Cells) -> Vec<bool> {
+    pub fn mask(&self, blocks: Range<usize>, cells: CellSet) -> Vec<bool> {
         let size = self.block_cells();
         let mut mask = vec![false; blocks.len() * size];
         for (block, mask) in blocks.zip(mask.chunks_exact_mut(size)) {
@@ -210,7 +210,7 @@ impl Blocks {
     }
 
     /// The blocks that meet `region`, in order.
-    pub(super) fn meeting(&self, region: &IndexBox) -> Vec<usize> {
+    pub(crate) fn meeting(&self, region: &IndexBox) -> Vec<usize> {
         let side = self.side as i64;
         let ndim = self.nest.ndim();
         let size = |d: usize| if d < ndim { side } else { 1 };
@@ -240,7 +240,7 @@ impl Blocks {
     }
 
     /// The smallest box around the cells of each chunk that are meant; empty where there are none.
-    pub(super) fn extents(&self, cells: Cells) -> Vec<IndexBox> {
+    pub(crate) fn extents(&self, cells: CellSet) -> Vec<IndexBox> {
         let chunks = (0..self.chunks()).into_par_iter();
         chunks
             .map(|chunk| {
@@ -289,7 +289,7 @@ fn key(ndim: usize, side: usize, first: [i64; 3], origin: &[i64; 3]) -> u128 {
 }
 
 /// The keys of the blocks of `side` that hold `cells`, in order.
-fn keys(nest: &Nest, level: usize, side: usize, cells: Cells) -> Result<Vec<u128>> {
+fn keys(nest: &Nest, level: usize, side: usize, cells: CellSet) -> Result<Vec<u128>> {
     let ndim = nest.ndim();
     let ratio = std::array::from_fn(|d| if d < ndim { side as i64 } else { 1 });
     let first = first_place(nest, level, side);
@@ -314,7 +314,7 @@ fn keys(nest: &Nest, level: usize, side: usize, cells: Cells) -> Result<Vec<u128
                         hi: [x + 1, y + 1, z + 1],
                     };
                     let part = place.refined(ratio).intersection(index_box);
-                    if cells == Cells::All || nest.count(level, &part, cells) > 0 {
+                    if cells == CellSet::All || nest.count(level, &part, cells) > 0 {
                         keys.push(key(ndim, side, first, &place.refined(ratio).lo));
                     }
                 }

@@ -2,26 +2,13 @@
 
 mod average;
 mod blocks;
-mod boxcache;
-mod boxtree;
-mod covered;
-mod decide;
-mod derived;
-mod frame;
-mod gather;
-mod grid;
+mod box_cache;
+mod chunk_cache;
 mod hierarchy;
-mod nest;
 mod open;
-mod options;
-mod project;
 mod ranks;
 mod read;
-mod select;
 mod source;
-mod stored;
-mod values;
-mod window;
 mod write;
 
 use std::sync::Arc;
@@ -31,16 +18,19 @@ use crate::error::{Error, Result};
 use crate::metadata::Attributes;
 use crate::process::SetOnce;
 
+use chunk_cache::ChunkCache;
+use hierarchy::nest::Nest;
+use open::values::{BoxValues, Values};
+use read::derived::Derived;
+use write::fields::check_names;
+
 pub use blocks::Blocks;
-pub use covered::Covered;
-pub use derived::is_derived;
+pub use hierarchy::nest::CellSet;
 pub use hierarchy::{IndexBox, MAX_INDEX, PatchHierarchy, PatchLevel};
-pub use nest::Cells;
-use nest::Nest;
-pub use options::{PatchOptions, Progress};
-pub use ranks::{RankPatchOptions, RankPatches, ReadRow};
+pub use ranks::{FieldBox, RankPatchOptions, RankPatches, ReadRow};
+pub use read::is_derived;
 pub use source::PatchSource;
-use values::{BoxValues, Values};
+pub use write::{Covered, PatchOptions, Progress};
 
 /// A patch-based hierarchy with its fields, in a store or read straight from another code's files:
 /// the kind `amr`, layout `patches`.
@@ -58,7 +48,7 @@ pub struct PatchAmr {
     blocks: Vec<SetOnce<Blocks>>,
     /// The box around each chunk's cells, by level, once they were needed.
     extents: Vec<SetOnce<Vec<IndexBox>>>,
-    cache: read::ChunkCache,
+    cache: ChunkCache,
 }
 
 impl PatchAmr {
@@ -79,7 +69,7 @@ impl PatchAmr {
     /// As `from_source`; `NotFound` for a field that is not there.
     pub fn from_fields(source: Arc<dyn PatchSource>, fields: Vec<String>) -> Result<Self> {
         let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
-        write::check_names(&nest, &fields)?;
+        check_names(&nest, &fields)?;
         let dtypes = fields.iter().map(|field| source.dtype(field));
         let dtypes = dtypes.collect::<Result<Vec<_>>>()?;
         let values = BoxValues::new(source, Arc::clone(&nest), &fields, &dtypes)?;
@@ -97,7 +87,7 @@ impl PatchAmr {
         Ok(Self {
             leaves: levels
                 .clone()
-                .map(|l| nest.cells(l, Cells::Leaves))
+                .map(|l| nest.cells(l, CellSet::Leaves))
                 .collect(),
             blocks: levels.clone().map(|_| SetOnce::new()).collect(),
             extents: levels.map(|_| SetOnce::new()).collect(),
@@ -106,7 +96,7 @@ impl PatchAmr {
             dtypes,
             values,
             attributes,
-            cache: read::ChunkCache::default(),
+            cache: ChunkCache::default(),
         })
     }
 
@@ -123,7 +113,7 @@ impl PatchAmr {
     /// Names of the columns that are derived on request: `level`, `x`, `y`, `z`, `dx` (and `dy`,
     /// `dz` where cells are no cubes), `ix`, `iy`, `iz`, as far as there are dimensions.
     pub fn derived(&self) -> Vec<String> {
-        derived::Derived::names(&self.nest)
+        Derived::names(&self.nest)
     }
 
     /// The type of a field or a derived column.
@@ -131,7 +121,7 @@ impl PatchAmr {
     /// # Errors
     /// `NotFound`, naming the columns there are.
     pub fn dtype(&self, name: &str) -> Result<DataType> {
-        match derived::Derived::parse(name, &self.nest) {
+        match Derived::parse(name, &self.nest) {
             Some(derived) => Ok(derived.dtype()),
             None => Ok(self.dtypes[self.field(name)?].clone()),
         }

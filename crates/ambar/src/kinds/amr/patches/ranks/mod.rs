@@ -1,31 +1,32 @@
 //! Patches that many ranks write together: each hands over the values of its own boxes.
 
-mod fill;
 mod share;
+mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::decide::Decided;
-use super::frame::rows;
-use super::gather::spec;
-use super::nest::Nest;
-use super::write::{PatchWritePlan, named_fields};
-use super::{Covered, IndexBox, PatchHierarchy, PatchLevel};
 use crate::array::{ArrayData, choose_codecs};
 use crate::codec::{CodecChain, Profile};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
+use crate::kinds::amr::patches::hierarchy::rows::rows;
+use crate::kinds::amr::patches::write::decision::Decided;
+use crate::kinds::amr::patches::write::fields::named_fields;
+use crate::kinds::amr::patches::write::gather::spec;
+use crate::kinds::amr::patches::write::plan::PatchWritePlan;
+use crate::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
 use crate::metadata::Attributes;
 use crate::ranks::{ArrayId, RangesId, RankWriter, digest};
-use fill::{Filling, Place};
-use share::{Piece, Share, part_of, whole};
+use share::{Share, WritePart, part_of, whole};
+use values::{FieldValues, LevelField};
 
-pub use fill::ReadRow;
+pub use values::ReadRow;
 
 /// Most chunks of a shard: few enough that ranks seldom share one, and that a level is many shards.
 const SHARD_CHUNKS: usize = 16;
@@ -57,23 +58,34 @@ pub struct RankPatchOptions {
 /// What a rank needs for it beyond its own values are the boxes of all, and who has which.
 pub struct RankPatches {
     plan: Arc<PatchWritePlan>,
-    levels: Vec<Level>,
+    levels: Vec<RankLevel>,
 }
 
-struct Level {
+struct RankLevel {
     share: Share,
     /// The rank's boxes, by their places in the level's list.
     boxes: Vec<usize>,
     arrays: Vec<ArrayId>,
     ranges: RangesId,
-    fields: Vec<Progress>,
+    fields: Vec<FieldState>,
 }
 
 /// How far a field of a level is.
-enum Progress {
+enum FieldState {
     Waiting,
-    Filling(Filling),
+    Incomplete(FieldValues),
     Written,
+}
+
+/// A field on one box of a level.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldBox<'a> {
+    /// The level, 0 for the coarsest.
+    pub level: usize,
+    /// The index of the box in the level's list.
+    pub index: usize,
+    /// The name of the field.
+    pub field: &'a str,
 }
 
 impl RankPatches {
@@ -123,12 +135,12 @@ impl RankPatches {
             let boxes = boxes.map(|(place, _)| place).collect();
             let group = format!("{path}/level_{level}");
             let arrays = declare_fields(writer, &group, (&plan, level), &share, options)?;
-            levels.push(Level {
+            levels.push(RankLevel {
                 ranges: declare_rest(writer, group, &plan, level),
                 share,
                 boxes,
                 arrays,
-                fields: plan.fields.iter().map(|_| Progress::Waiting).collect(),
+                fields: plan.fields.iter().map(|_| FieldState::Waiting).collect(),
             });
         }
         Ok(Self { plan, levels })
@@ -165,44 +177,55 @@ impl RankPatches {
         let plan = plan(&hierarchy, &fields, &RankPatchOptions::default())?;
         let blocks = &plan.blocks[0];
         let share = Share::new(&plan.nest, blocks, &[0], 0);
-        let place = Place {
+        let target = LevelField {
             nest: &plan.nest,
             blocks,
             share: &share,
             field: &plan.fields[0],
             dropped: false,
         };
-        let mut filling = Filling::new(place, 1)?;
-        filling.put(place, (0, 0), read)?;
-        let spec = spec(blocks, place.field, ndim).profile(profile);
-        choose_codecs(&spec, ArrayData::Fixed(filling.values.bytes()))
+        let mut values = FieldValues::new(target, 1)?;
+        values.put(target, (0, 0), read)?;
+        let spec = spec(blocks, target.field, ndim).profile(profile);
+        choose_codecs(&spec, ArrayData::Fixed(values.values.bytes()))
     }
 
-    /// Gives the values of a field on all cells of box `index` of `level`, which is one of this rank's:
-    /// `read` copies its rows. Where a field's last box of a level was given, it is encoded, so that
-    /// giving field by field takes least memory.
+    /// Stores the values of a field on all cells of one of this rank's boxes; `read` copies their rows.
+    /// A field of a level is encoded once all its boxes have been put. Putting field after field takes
+    /// the least memory.
     ///
     /// # Errors
     /// `Invalid` for a box that is not this rank's, or was given before; as [`RankWriter::write`].
     pub fn put(
         &mut self,
         writer: &mut RankWriter,
-        (level, index, field): (usize, usize, &str),
+        target: FieldBox<'_>,
         read: &mut ReadRow<'_>,
     ) -> Result<()> {
-        let put = self.put_here(writer, (level, index, field), read);
-        let put = put.map_err(|error| error.at_node(format!("{field}, box {index} of {level}")));
+        let put = self.put_here(writer, target, read);
+        let put = put.map_err(|error| {
+            let FieldBox {
+                level,
+                index,
+                field,
+            } = target;
+            error.at_node(format!("{field}, box {index} of level {level}"))
+        });
         writer.noting(put)
     }
 
     fn put_here(
         &mut self,
         writer: &mut RankWriter,
-        (level, index, name): (usize, usize, &str),
+        target: FieldBox<'_>,
         read: &mut ReadRow<'_>,
     ) -> Result<()> {
+        let FieldBox { level, index, .. } = target;
         let plan = Arc::clone(&self.plan);
-        let field = plan.fields.iter().position(|field| field.name == name);
+        let field = plan
+            .fields
+            .iter()
+            .position(|field| field.name == target.field);
         let field = field.ok_or_else(|| {
             let names: Vec<&str> = plan.fields.iter().map(|field| &field.name[..]).collect();
             Error::not_found(format!(
@@ -217,35 +240,35 @@ impl RankPatches {
         let own = there.boxes.binary_search(&index).map_err(|_| {
             Error::invalid(format!("this box is not one of rank {}", writer.rank()))
         })?;
-        let place = Place {
+        let target = LevelField {
             nest: &plan.nest,
             blocks: &plan.blocks[level],
             share: &there.share,
             field: &plan.fields[field],
             dropped: plan.decided[field].dropped[level],
         };
-        let mut filling = match std::mem::replace(&mut there.fields[field], Progress::Written) {
-            Progress::Waiting => Filling::new(place, there.boxes.len())?,
-            Progress::Filling(filling) => filling,
-            Progress::Written => {
+        let mut values = match std::mem::replace(&mut there.fields[field], FieldState::Written) {
+            FieldState::Waiting => FieldValues::new(target, there.boxes.len())?,
+            FieldState::Incomplete(values) => values,
+            FieldState::Written => {
                 return Err(Error::invalid("the values of this box were given before"));
             }
         };
-        filling.put(place, (own, index), read)?;
-        if !filling.is_complete() {
-            there.fields[field] = Progress::Filling(filling);
+        values.put(target, (own, index), read)?;
+        if !values.is_complete() {
+            there.fields[field] = FieldState::Incomplete(values);
             return Ok(());
         }
-        let chunks = place.blocks.chunks();
+        let chunks = target.blocks.chunks();
         let bound = plan.decided[field].bounds[level];
-        for (chunk, [lo, hi]) in filling.all_ranges(place) {
+        for (chunk, [lo, hi]) in values.all_ranges(target) {
             writer.tell_range(
                 there.ranges,
                 field * chunks + chunk,
                 [lo - bound, hi + bound],
             );
         }
-        write(writer, there.arrays[field], place, &filling)
+        write(writer, there.arrays[field], target, &values)
     }
 
     /// Ends the group: all of this rank's values must have been given.
@@ -256,8 +279,8 @@ impl RankPatches {
         let mut missing = Vec::new();
         for (number, level) in self.levels.iter().enumerate() {
             let fields = self.plan.fields.iter().zip(&level.fields);
-            let lacking = |progress: &Progress| {
-                !level.boxes.is_empty() && !matches!(progress, Progress::Written)
+            let lacking = |progress: &FieldState| {
+                !level.boxes.is_empty() && !matches!(progress, FieldState::Written)
             };
             let lacking = fields.filter(|(_, progress)| lacking(progress));
             missing.extend(lacking.map(|(field, _)| format!("{:?} on {number}", field.name)));
@@ -383,27 +406,27 @@ fn declare_rest(
 fn write(
     writer: &mut RankWriter,
     array: ArrayId,
-    place: Place<'_>,
-    filling: &Filling,
+    target: LevelField<'_>,
+    values: &FieldValues,
 ) -> Result<()> {
-    let Place {
+    let LevelField {
         nest,
         blocks,
         share,
         field,
         ..
-    } = place;
+    } = target;
     let block_bytes = blocks.block_cells() * field.size;
-    let values = filling.values.bytes();
+    let values = values.values.bytes();
     for piece in &share.pieces {
         match piece {
-            Piece::Whole(places) => {
+            WritePart::Whole(places) => {
                 let first = share.local[places.start];
                 let region = whole(nest, blocks, first..first + places.len());
                 let bytes = &values[places.start * block_bytes..places.end * block_bytes];
                 writer.write(array, &region, bytes)?;
             }
-            Piece::Part(at, part) => {
+            WritePart::Part(at, part) => {
                 let block = share.local[*at];
                 let from = &values[at * block_bytes..(at + 1) * block_bytes];
                 let mut bytes = Vec::with_capacity(part.cells() * field.size);

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::blocks::Blocks;
-use super::super::hierarchy::IndexBox;
-use super::super::nest::Nest;
 use crate::array::Region;
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
 use crate::ranks::Decomposition;
 
 /// What one rank holds of a level.
@@ -17,11 +17,11 @@ pub(super) struct Share {
     /// blocks, one after another.
     pub local: Vec<usize>,
     /// What is to be written of them.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<WritePart>,
 }
 
 /// A part of the local blocks that is written as one.
-pub(super) enum Piece {
+pub(super) enum WritePart {
     /// Places in the list of local blocks: they follow each other on the level, too.
     Whole(Range<usize>),
     /// The cells of one block that are this rank's, and lie in one box.
@@ -53,7 +53,7 @@ impl Share {
                     let part = boxes[*place].intersection(&blocks.extent(block));
                     regions.push((*owner, part_of(nest, blocks, block, &part)));
                     if *owner == rank {
-                        pieces.push(Piece::Part(local.len() - 1, part));
+                        pieces.push(WritePart::Part(local.len() - 1, part));
                     }
                 }
                 continue;
@@ -67,8 +67,8 @@ impl Share {
             if owner == rank {
                 let place = local.len() - 1;
                 match pieces.last_mut().filter(|_| continues) {
-                    Some(Piece::Whole(places)) => places.end = place + 1,
-                    _ => pieces.push(Piece::Whole(place..place + 1)),
+                    Some(WritePart::Whole(places)) => places.end = place + 1,
+                    _ => pieces.push(WritePart::Whole(place..place + 1)),
                 }
             }
         }

@@ -64,9 +64,9 @@ proptest! {
 
 #[test]
 fn averages_that_are_nearly_right_are_dropped_within_a_bound() {
-    use super::super::covered::difference;
+    use crate::kinds::amr::patches::write::covered::difference;
     let (hierarchy, _) = pair();
-    let nest = super::super::nest::Nest::new(hierarchy).unwrap();
+    let nest = crate::kinds::amr::patches::hierarchy::nest::Nest::new(hierarchy).unwrap();
     let off = |coarse: f64, fine: f64, most: f64| {
         let of = |value: f64| {
             move |_: usize, out: &mut [u8]| {

@@ -1,9 +1,9 @@
 //! Boxes in their tree, averages, and what hierarchies must be like.
 
-use super::super::boxtree::BoxTree;
-use super::super::nest::Nest;
 use super::*;
 use crate::error::ErrorKind;
+use crate::kinds::amr::patches::hierarchy::box_tree::BoxTree;
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
 
 proptest! {
     #[test]
@@ -32,7 +32,7 @@ proptest! {
     fn unit_blocks_hold_what_is_meant(recipe in recipes(), all: bool) {
         let sample = Sample::new(&recipe);
         let nest = Arc::new(Nest::new(sample.hierarchy.clone()).unwrap());
-        let cells = if all { Cells::All } else { Cells::Leaves };
+        let cells = if all { CellSet::All } else { CellSet::Leaves };
         for level in 0..recipe.levels {
             let meant = |cell: &[i64; 3]| {
                 sample.cells.get(&(level, *cell)).is_some_and(|covered| all || !covered)
@@ -49,10 +49,10 @@ proptest! {
             let there = sample.cells.keys().filter(|(l, cell)| *l == level && meant(cell)).count();
             prop_assert_eq!(held, there);
             prop_assert_eq!(nest.cells(level, cells), there as u64);
-            let whole = Blocks::choose(&nest, level, Cells::All, None).unwrap();
+            let whole = Blocks::choose(&nest, level, CellSet::All, None).unwrap();
             prop_assert_eq!(blocks.side(), whole.side());
             if whole.side() > 4 {
-                let boxes = nest.cells(level, Cells::All);
+                let boxes = nest.cells(level, CellSet::All);
                 let padding = (whole.origins().len() * whole.block_cells()) as u64 - boxes;
                 prop_assert!(padding * 10 <= boxes);
             }
@@ -169,7 +169,7 @@ fn chunks_grow_with_the_level() {
             levels: vec![level],
         };
         let nest = Arc::new(Nest::new(hierarchy).unwrap());
-        let blocks = Blocks::choose(&nest, 0, Cells::All, None).unwrap();
+        let blocks = Blocks::choose(&nest, 0, CellSet::All, None).unwrap();
         (blocks.side(), blocks.per_chunk() * blocks.block_cells())
     };
     assert_eq!(uniform(3), (4, 4));

@@ -62,7 +62,12 @@ fn put(
     let values = read(sample, b, field);
     let size = sample.dtype(field).unwrap().size().unwrap();
     let [width, height, _] = b.2.shape();
-    patches.put(writer, (b.0, b.1, field), &mut |[x, y, z], row| {
+    let target = FieldBox {
+        level: b.0,
+        index: b.1,
+        field,
+    };
+    patches.put(writer, target, &mut |[x, y, z], row| {
         let first = ((z * height + y) * width + x) * size;
         row.copy_from_slice(&values[first..first + row.len()]);
     })

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::values::Values;
 use super::*;
+use crate::kinds::amr::patches::open::values::Values;
 use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
 use crate::kinds::select::Selection;

@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::PatchSource;
-use super::blocks::Blocks;
-use super::boxcache::BoxCache;
-use super::frame::copy;
-use super::hierarchy::IndexBox;
-use super::nest::{Cells, Nest};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::amr::patches::PatchSource;
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::box_cache::BoxCache;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
+use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
+use crate::kinds::amr::patches::hierarchy::rows::copy;
 
 /// Fields on the unit blocks of a hierarchy.
-pub(super) trait Values: Send + Sync {
+pub(crate) trait Values: Send + Sync {
     /// The unit blocks of a level; every leaf cell lies in one.
     fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks>;
 
@@ -45,7 +45,7 @@ pub(super) trait Values: Send + Sync {
 }
 
 /// Boxes of a source, kept once they were read.
-pub(super) struct BoxValues {
+pub(crate) struct BoxValues {
     source: Arc<dyn PatchSource>,
     nest: Arc<Nest>,
     fields: Vec<(String, usize)>,
@@ -85,7 +85,7 @@ impl BoxValues {
 
 impl Values for BoxValues {
     fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks> {
-        Blocks::choose(nest, level, Cells::Leaves, None)
+        Blocks::choose(nest, level, CellSet::Leaves, None)
     }
 
     fn read(
@@ -122,6 +122,6 @@ impl Values for BoxValues {
     }
 
     fn extents(&self, blocks: &Blocks) -> Result<Vec<IndexBox>> {
-        Ok(blocks.extents(Cells::Leaves))
+        Ok(blocks.extents(CellSet::Leaves))
     }
 }

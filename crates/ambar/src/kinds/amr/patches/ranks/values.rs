@@ -1,11 +1,11 @@
 //! A rank's values of one field on one level, box after box, until all are there.
 
-use super::super::blocks::Blocks;
-use super::super::frame::rows;
-use super::super::gather::{Field, fill_value};
-use super::super::nest::Nest;
 use super::share::Share;
 use crate::error::{Error, Result};
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
+use crate::kinds::amr::patches::hierarchy::rows::rows;
+use crate::kinds::amr::patches::write::gather::{Field, fill_value};
 use crate::kinds::numbers;
 use crate::memory::Column;
 
@@ -14,7 +14,7 @@ use crate::memory::Column;
 pub type ReadRow<'a> = dyn FnMut([usize; 3], &mut [u8]) + 'a;
 
 /// The local blocks of one field. What no box has filled is the fill value.
-pub(super) struct Filling {
+pub(super) struct FieldValues {
     pub values: Column,
     /// Ranges of values that have no NaN to stand for what is missing, by chunk.
     pub ranges: Vec<(usize, [f64; 2])>,
@@ -23,7 +23,7 @@ pub(super) struct Filling {
 
 /// What a field's values are put into.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct LevelField<'a> {
     pub nest: &'a Nest,
     pub blocks: &'a Blocks,
     pub share: &'a Share,
@@ -32,13 +32,13 @@ pub(super) struct Place<'a> {
     pub dropped: bool,
 }
 
-impl Filling {
+impl FieldValues {
     /// No values yet, of a rank with so many boxes.
-    pub fn new(place: Place<'_>, boxes: usize) -> Result<Self> {
-        let cells = place.share.local.len() * place.blocks.block_cells();
-        let column = Column::allocate(std::slice::from_ref(&place.field.dtype), cells)?.pop();
+    pub fn new(target: LevelField<'_>, boxes: usize) -> Result<Self> {
+        let cells = target.share.local.len() * target.blocks.block_cells();
+        let column = Column::allocate(std::slice::from_ref(&target.field.dtype), cells)?.pop();
         let mut values = column.ok_or_else(|| Error::limit("no memory for a level"))?;
-        let fill = fill_value(place.field);
+        let fill = fill_value(target.field);
         if fill.iter().any(|byte| *byte != 0) {
             let each = values.bytes_mut().chunks_exact_mut(fill.len());
             each.for_each(|to| to.copy_from_slice(&fill));
@@ -61,19 +61,19 @@ impl Filling {
     /// `Invalid` where they were put before.
     pub fn put(
         &mut self,
-        place: Place<'_>,
+        target: LevelField<'_>,
         (own, index): (usize, usize),
         read: &mut ReadRow<'_>,
     ) -> Result<()> {
         if std::mem::replace(&mut self.given[own], true) {
             return Err(Error::invalid("the values of this box were given before"));
         }
-        let Place { nest, blocks, .. } = place;
-        let size = place.field.size;
+        let LevelField { nest, blocks, .. } = target;
+        let size = target.field.size;
         let frame = nest.level(blocks.level()).boxes[index];
-        let numbers_only = !numbers::has_nan(&place.field.dtype);
+        let numbers_only = !numbers::has_nan(&target.field.dtype);
         for block in blocks.meeting(&frame) {
-            let Ok(local) = place.share.local.binary_search(&block) else {
+            let Ok(local) = target.share.local.binary_search(&block) else {
                 continue;
             };
             let first = local * blocks.block_cells();
@@ -89,12 +89,12 @@ impl Filling {
                 let to = &mut self.values.bytes_mut()[to];
                 read(from, to);
                 if numbers_only {
-                    let range = numbers::range(&place.field.dtype, to);
+                    let range = numbers::range(&target.field.dtype, to);
                     self.ranges.push((block / blocks.per_chunk(), range));
                 }
             });
-            if place.dropped {
-                let fill = fill_value(place.field);
+            if target.dropped {
+                let fill = fill_value(target.field);
                 nest.covered_in(blocks.level(), &part, |_, covered| {
                     rows(&covered, [&extent], |[to], len| {
                         let to = (first + to) * size..(first + to + len) * size;
@@ -108,19 +108,19 @@ impl Filling {
     }
 
     /// The ranges of the values, by chunk.
-    pub fn all_ranges(&self, place: Place<'_>) -> Vec<(usize, [f64; 2])> {
-        if !numbers::has_nan(&place.field.dtype) {
+    pub fn all_ranges(&self, target: LevelField<'_>) -> Vec<(usize, [f64; 2])> {
+        if !numbers::has_nan(&target.field.dtype) {
             return self.ranges.clone();
         }
-        let block_bytes = place.blocks.block_cells() * place.field.size;
-        let per_chunk = place.blocks.per_chunk();
+        let block_bytes = target.blocks.block_cells() * target.field.size;
+        let per_chunk = target.blocks.per_chunk();
         let mut ranges = Vec::new();
         let mut start = 0;
         let same = |a: &usize, b: &usize| a / per_chunk == b / per_chunk;
-        for blocks in place.share.local.chunk_by(same) {
+        for blocks in target.share.local.chunk_by(same) {
             let end = start + blocks.len();
             let bytes = &self.values.bytes()[start * block_bytes..end * block_bytes];
-            let range = numbers::range(&place.field.dtype, bytes);
+            let range = numbers::range(&target.field.dtype, bytes);
             ranges.push((blocks[0] / per_chunk, range));
             start = end;
         }

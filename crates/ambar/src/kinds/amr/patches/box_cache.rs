@@ -9,7 +9,7 @@ use crate::memory::Column;
 use crate::process::PerProcess;
 
 /// The values of one field on the boxes of one level, each read once, when it is first asked for.
-pub(super) struct BoxCache {
+pub(crate) struct BoxCache {
     slots: Vec<Slot>,
 }
 

@@ -1,10 +1,10 @@
 //! Walking through a region row by row, in several arrays at once.
 
-use super::hierarchy::IndexBox;
+use super::IndexBox;
 
 /// Calls `visit` for each row of cells along x of `region`, which lies in each of `frames`: with the
 /// place of its first cell in arrays over these frames (x fastest), and its length.
-pub(super) fn rows<const N: usize>(
+pub(crate) fn rows<const N: usize>(
     region: &IndexBox,
     frames: [&IndexBox; N],
     mut visit: impl FnMut([usize; N], usize),
@@ -27,7 +27,7 @@ pub(super) fn rows<const N: usize>(
 }
 
 /// Copies the cells of `region`, of `size` bytes each, from an array over one box to one over another.
-pub(super) fn copy(
+pub(crate) fn copy(
     region: &IndexBox,
     size: usize,
     (from, source): (&IndexBox, &[u8]),

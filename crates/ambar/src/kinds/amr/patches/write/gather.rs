@@ -2,19 +2,19 @@
 
 use rayon::prelude::*;
 
-use super::PatchSource;
-use super::blocks::Blocks;
-use super::frame::rows;
-use super::nest::{Cells, Nest};
 use crate::array::ArraySpec;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::AXES;
+use crate::kinds::amr::patches::PatchSource;
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
+use crate::kinds::amr::patches::hierarchy::rows::rows;
 use crate::kinds::numbers;
 use crate::memory::{Column, Shared};
 
 /// A field on its way into a store.
-pub(super) struct Field {
+pub(crate) struct Field {
     pub name: String,
     /// The name of its arrays.
     pub array: String,
@@ -23,7 +23,7 @@ pub(super) struct Field {
 }
 
 /// The array of a field on the blocks of a level.
-pub(super) fn spec(blocks: &Blocks, field: &Field, ndim: usize) -> ArraySpec {
+pub(crate) fn spec(blocks: &Blocks, field: &Field, ndim: usize) -> ArraySpec {
     let with_sides = |first: usize| {
         let sides = std::iter::repeat_n(blocks.side() as u64, ndim);
         std::iter::once(first as u64)
@@ -42,7 +42,7 @@ pub(super) fn spec(blocks: &Blocks, field: &Field, ndim: usize) -> ArraySpec {
 }
 
 /// What cells hold that were not kept: NaN, or 0 where there is none.
-pub(super) fn fill_value(field: &Field) -> Vec<u8> {
+pub(crate) fn fill_value(field: &Field) -> Vec<u8> {
     match field.dtype {
         DataType::Float64 => f64::NAN.to_ne_bytes().to_vec(),
         DataType::Float32 => f32::NAN.to_ne_bytes().to_vec(),
@@ -52,7 +52,7 @@ pub(super) fn fill_value(field: &Field) -> Vec<u8> {
 }
 
 /// A field on all blocks of a level.
-pub(super) fn gather(
+pub(crate) fn gather(
     nest: &Nest,
     source: &dyn PatchSource,
     blocks: &Blocks,
@@ -114,14 +114,18 @@ pub(super) fn gather(
 }
 
 /// The range of a field in each chunk, of what was kept.
-pub(super) fn chunk_ranges(
+pub(crate) fn chunk_ranges(
     blocks: &Blocks,
     field: &Field,
     dropped: bool,
     values: &Column,
 ) -> Vec<[f64; 2]> {
     let block_bytes = blocks.block_cells() * field.size;
-    let cells = if dropped { Cells::Leaves } else { Cells::All };
+    let cells = if dropped {
+        CellSet::Leaves
+    } else {
+        CellSet::All
+    };
     let chunks = (0..blocks.chunks()).into_par_iter();
     chunks
         .map(|chunk| {

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::PatchAmr;
-use super::blocks::Blocks;
 use super::derived::Derived;
-use super::hierarchy::IndexBox;
-use super::nest::Cells;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::AXES;
+use crate::kinds::amr::patches::PatchAmr;
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
+use crate::kinds::amr::patches::hierarchy::nest::CellSet;
 use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, Selection, select_all, touched};
@@ -72,7 +72,7 @@ impl PatchAmr {
 }
 
 /// The cells of one level's unit blocks as the rows of a table; those that count are the leaves.
-pub(super) struct LevelRows<'a> {
+pub(crate) struct LevelRows<'a> {
     amr: &'a PatchAmr,
     blocks: &'a Blocks,
 }
@@ -181,7 +181,7 @@ impl Rows for LevelRows<'_> {
     }
 
     fn mask(&self, rows: Range<u64>) -> Result<Vec<bool>> {
-        Ok(self.blocks.mask(self.blocks_of(&rows)?, Cells::Leaves))
+        Ok(self.blocks.mask(self.blocks_of(&rows)?, CellSet::Leaves))
     }
 
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {

@@ -1,150 +1,23 @@
-//! Patches into stores: level by level the boxes, the unit blocks' places, the fields, the index.
+//! What is decided before patches are written, and how a level of them is written.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
-use super::blocks::Blocks;
-use super::decide::Decided;
-use super::derived::Derived;
+use super::decision::Decided;
 use super::gather::{Field, chunk_ranges, gather, spec};
-use super::hierarchy::IndexBox;
-use super::nest::{Cells, Nest};
+use super::level_arrays::{LevelArray, LevelArrayValues, corners};
 use super::options::PatchOptions;
-use super::{PatchAmr, PatchSource};
 use crate::array::ArrayData;
-use crate::dtype::DataType;
-use crate::error::{Error, Result};
-use crate::kinds::attributes;
-use crate::kinds::bound::Compression;
-use crate::kinds::write::in_one_chunk;
-use crate::metadata::{Attributes, broken_rule_of_names};
+use crate::error::Result;
+use crate::kinds::amr::patches::PatchSource;
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
+use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
-impl PatchAmr {
-    /// Writes a group of kind `amr`, layout `patches`, at `path`. Boxes are read in parallel and
-    /// encoded on the current rayon pool; one field of one level is in memory at a time. With
-    /// [`Covered::Auto`] boxes of all levels but the finest are read twice.
-    ///
-    /// # Errors
-    /// As `from_source`; `NotFound` for a field that is not there; `Invalid` for an error bound of values
-    /// that are no floats; what the source returns; `Io`.
-    pub fn write(
-        writer: &mut StoreWriter,
-        path: &str,
-        source: &dyn PatchSource,
-        options: &PatchOptions,
-    ) -> Result<()> {
-        let path = path.trim_end_matches('/');
-        let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
-        let fields = chosen_fields(&nest, source, options)?;
-        let plan = PatchWritePlan::new(&nest, source, fields, options)?;
-        writer.group(
-            path,
-            attributes::group("amr", plan.attributes(&options.more)),
-        )?;
-        if let Some(progress) = &options.progress {
-            let (progress, total) = (Arc::clone(progress), plan.bytes());
-            let done = AtomicU64::new(0);
-            writer.observe(Some(Arc::new(move |bytes| {
-                let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-                // Index arrays and boxes are not counted in the total.
-                progress(done.min(total), total)
-            })));
-        }
-        for level in 0..nest.levels() {
-            plan.write_level(
-                writer,
-                &format!("{path}/level_{level}"),
-                source,
-                level,
-                options,
-            )?;
-        }
-        if options.progress.is_some() {
-            writer.observe(None);
-        }
-        Ok(())
-    }
-}
-
-/// Checks that no field has the name of another, or of a derived column.
-pub(super) fn check_names(nest: &Nest, fields: &[String]) -> Result<()> {
-    for (i, name) in fields.iter().enumerate() {
-        if fields[..i].contains(name) {
-            return Err(Error::invalid(format!("two fields have the name {name:?}")));
-        }
-        if Derived::parse(name, nest).is_some() {
-            return Err(Error::invalid(format!(
-                "a field cannot have the name {name:?}: that column is derived; leave it out, or \
-                 rename it"
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn chosen_fields(
-    nest: &Nest,
-    source: &dyn PatchSource,
-    options: &PatchOptions,
-) -> Result<Vec<Field>> {
-    let names = options.fields.as_deref().unwrap_or(source.fields());
-    let dtypes = names.iter().map(|name| source.dtype(name));
-    named_fields(
-        nest,
-        names,
-        &dtypes.collect::<Result<Vec<_>>>()?,
-        &options.compression,
-    )
-}
-
-/// Fields of these names and types, once nothing speaks against them.
-pub(super) fn named_fields(
-    nest: &Nest,
-    names: &[String],
-    dtypes: &[DataType],
-    compression: &Compression,
-) -> Result<Vec<Field>> {
-    check_names(nest, names)?;
-    compression.check_names(names)?;
-    names
-        .iter()
-        .zip(dtypes)
-        .enumerate()
-        .map(|(i, (name, dtype))| {
-            let size = dtype.size().ok_or_else(|| {
-                Error::unsupported(format!(
-                    "the field {name:?} holds {dtype} values, which differ in length"
-                ))
-            })?;
-            Ok(Field {
-                name: name.clone(),
-                array: array_name(i, names),
-                dtype: dtype.clone(),
-                size,
-            })
-        })
-        .collect()
-}
-
-/// The name of a field's arrays: its own, where arrays can have it and it is not taken.
-fn array_name(place: usize, names: &[String]) -> String {
-    let name = &names[place];
-    let taken = ["box", "origin", "index"].contains(&name.as_str());
-    if !taken && !name.contains('/') && broken_rule_of_names(&format!("amr/{name}")).is_none() {
-        return name.clone();
-    }
-    let mut other = format!("field_{place}");
-    while names.contains(&other) {
-        other.push('_');
-    }
-    other
-}
-
 /// All that is decided before anything is written.
-pub(super) struct PatchWritePlan {
+pub(crate) struct PatchWritePlan {
     pub nest: Arc<Nest>,
     pub fields: Vec<Field>,
     /// By field: what was decided of it.
@@ -153,7 +26,7 @@ pub(super) struct PatchWritePlan {
 }
 
 impl PatchWritePlan {
-    fn new(
+    pub fn new(
         nest: &Arc<Nest>,
         source: &dyn PatchSource,
         fields: Vec<Field>,
@@ -175,7 +48,7 @@ impl PatchWritePlan {
     ) -> Result<Self> {
         let blocks = (0..nest.levels()).map(|level| {
             let every = !decided.is_empty() && decided.iter().all(|field| field.dropped[level]);
-            let cells = if every { Cells::Leaves } else { Cells::All };
+            let cells = if every { CellSet::Leaves } else { CellSet::All };
             Blocks::choose(nest, level, cells, chunk_cells)
         });
         Ok(Self {
@@ -187,7 +60,7 @@ impl PatchWritePlan {
     }
 
     /// Raw bytes of all chunks of all fields.
-    fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let sizes: usize = self.fields.iter().map(|field| field.size).sum();
         let cells = |blocks: &Blocks| blocks.chunks() * blocks.per_chunk() * blocks.block_cells();
         self.blocks
@@ -200,7 +73,7 @@ impl PatchWritePlan {
     pub fn attributes(&self, more: &Attributes) -> Attributes {
         let (nest, ndim) = (&self.nest, self.nest.ndim());
         let hierarchy = nest.hierarchy();
-        let leaves = (0..nest.levels()).map(|level| nest.cells(level, Cells::Leaves));
+        let leaves = (0..nest.levels()).map(|level| nest.cells(level, CellSet::Leaves));
         let leaves: Vec<u64> = leaves.collect();
         let per_level = leaves.iter().enumerate().filter(|(_, cells)| **cells > 0);
         let per_level = per_level.map(|(level, cells)| (level.to_string(), json!(cells)));
@@ -257,7 +130,7 @@ impl PatchWritePlan {
         })
     }
 
-    fn write_level(
+    pub fn write_level(
         &self,
         writer: &mut StoreWriter,
         path: &str,
@@ -286,82 +159,49 @@ impl PatchWritePlan {
     }
 
     /// Where the boxes of a level lie, and its unit blocks.
-    pub fn places(&self, level: usize) -> (Small, Small) {
+    pub fn places(&self, level: usize) -> (LevelArray, LevelArray) {
         let ndim = self.nest.ndim();
         let boxes = &self.nest.level(level).boxes;
         let origins = self.blocks[level].origins();
         let places = origins.iter().flat_map(|origin| &origin[..ndim]);
         (
-            Small {
+            LevelArray {
                 name: "box",
                 shape: vec![boxes.len() as u64, 2, ndim as u64],
                 dimensions: &["box", "bound", "axis"],
-                values: SmallValues::Integers(corners(boxes, ndim)),
+                values: LevelArrayValues::Integers(corners(boxes, ndim)),
             },
-            Small {
+            LevelArray {
                 name: "origin",
                 shape: vec![origins.len() as u64, ndim as u64],
                 dimensions: &["block", "axis"],
-                values: SmallValues::Integers(places.copied().collect()),
+                values: LevelArrayValues::Integers(places.copied().collect()),
             },
         )
     }
 
     /// The index of the ranges of a level's chunks, by field.
-    pub fn ranges(&self, level: usize, ranges: &[[f64; 2]]) -> Small {
+    pub fn ranges(&self, level: usize, ranges: &[[f64; 2]]) -> LevelArray {
         let chunks = self.blocks[level].chunks() as u64;
-        Small {
+        LevelArray {
             name: "index/range",
             shape: vec![self.fields.len() as u64, chunks, 2],
             dimensions: &["field", "chunk", "bound"],
-            values: SmallValues::Floats(ranges.concat()),
+            values: LevelArrayValues::Floats(ranges.concat()),
         }
     }
 
     /// The index of the boxes around the cells of a level's chunks.
-    pub fn extents(&self, level: usize) -> Small {
+    pub fn extents(&self, level: usize) -> LevelArray {
         let ndim = self.nest.ndim();
         let blocks = &self.blocks[level];
         let every = self.decided.iter().all(|decided| decided.dropped[level]);
-        let kept = if every { Cells::Leaves } else { Cells::All };
-        Small {
+        let kept = if every { CellSet::Leaves } else { CellSet::All };
+        LevelArray {
             name: "index/box",
             shape: vec![blocks.chunks() as u64, 2, ndim as u64],
             dimensions: &["chunk", "bound", "axis"],
-            values: SmallValues::Integers(corners(&blocks.extents(kept), ndim)),
+            values: LevelArrayValues::Integers(corners(&blocks.extents(kept), ndim)),
         }
     }
-}
-
-/// An array beside the fields of a level, always read as a whole.
-pub(super) struct Small {
-    name: &'static str,
-    shape: Vec<u64>,
-    dimensions: &'static [&'static str],
-    values: SmallValues,
-}
-
-enum SmallValues {
-    Integers(Vec<i64>),
-    Floats(Vec<f64>),
-}
-
-impl Small {
-    /// Writes it into the group of its level.
-    pub fn write(&self, writer: &mut StoreWriter, group: &str) -> Result<()> {
-        let path = format!("{group}/{}", self.name);
-        let (dtype, bytes): (_, &[u8]) = match &self.values {
-            SmallValues::Integers(values) => (DataType::Int64, bytemuck::cast_slice(values)),
-            SmallValues::Floats(values) => (DataType::Float64, bytemuck::cast_slice(values)),
-        };
-        in_one_chunk(writer, &path, dtype, (&self.shape, self.dimensions), bytes)
-    }
-}
-
-/// Lower and upper corners, one behind the other.
-fn corners(boxes: &[IndexBox], ndim: usize) -> Vec<i64> {
-    let corners = boxes.iter().flat_map(|b| [b.lo, b.hi]);
-    corners
-        .flat_map(|corner| corner.into_iter().take(ndim))
-        .collect()
 }

@@ -1,10 +1,10 @@
 //! Slices and projections: images of a hierarchy along one of its axes.
 
-use super::PatchAmr;
-use super::hierarchy::IndexBox;
 use super::window::Touched;
 use crate::error::{Error, Result};
 use crate::kinds::amr::image::{Canvas, Line, Sums};
+use crate::kinds::amr::patches::PatchAmr;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::window::snapped;
 use crate::kinds::amr::{AXES, Weight, Window};
 use crate::memory::Column;

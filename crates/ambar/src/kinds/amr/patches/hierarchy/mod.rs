@@ -1,4 +1,8 @@
-//! The boxes of a patch-based hierarchy: what lies where, level by level.
+//! The boxes of a patch-based hierarchy, level by level, and how to find those in a region.
+
+pub(super) mod box_tree;
+pub(super) mod nest;
+pub(super) mod rows;
 
 use crate::error::{Error, Result};
 

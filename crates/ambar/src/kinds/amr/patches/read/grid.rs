@@ -1,10 +1,10 @@
 //! Covering grids: leaf cells averaged or spread onto the cells of one level.
 
-use super::PatchAmr;
-use super::hierarchy::IndexBox;
 use super::window::{Loaded, Touched};
 use crate::error::Result;
 use crate::kinds::amr::Window;
+use crate::kinds::amr::patches::PatchAmr;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::raster::{self, Mean, Raster};
 use crate::memory::Column;
 

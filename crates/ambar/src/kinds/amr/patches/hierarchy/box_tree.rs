@@ -1,13 +1,13 @@
 //! Boxes in a tree, so that those that meet a region are found without looking at all.
 
-use super::hierarchy::IndexBox;
+use super::IndexBox;
 
 /// Boxes of a leaf of the tree at most.
 const LEAF: usize = 8;
 
 /// Boxes of one level, halved along their longest side again and again.
 #[derive(Debug, Default)]
-pub(super) struct BoxTree {
+pub(crate) struct BoxTree {
     /// The boxes and their places in the list they came in; every node has a range of them.
     boxes: Vec<(IndexBox, u32)>,
     /// The box around each node's boxes; the children of node `i` are `2 i + 1` and `2 i + 2`.

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::average::{average, can_average};
-use super::boxcache::BoxCache;
-use super::frame::rows;
-use super::nest::Nest;
 use crate::dtype::DataType;
 use crate::error::Result;
+use crate::kinds::amr::patches::average::{average, can_average};
+use crate::kinds::amr::patches::box_cache::BoxCache;
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
+use crate::kinds::amr::patches::hierarchy::rows::rows;
 use crate::kinds::numbers::Number;
 use crate::memory::Column;
 
@@ -28,7 +28,7 @@ pub enum Covered {
 }
 
 /// Reads all values of one field on the box of this place in a level's list.
-pub(super) type ReadBox<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
+pub(crate) type ReadBox<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
 
 /// How far averaging level `level + 1` down is off the covered cells of `level` at most: 0 where every
 /// one of them comes back with the same bits, infinity where values that are no numbers differ or
@@ -37,7 +37,7 @@ pub(super) type ReadBox<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a
 ///
 /// # Errors
 /// What reading returns.
-pub(super) fn difference(
+pub(crate) fn difference(
     nest: &Nest,
     level: usize,
     dtype: &DataType,

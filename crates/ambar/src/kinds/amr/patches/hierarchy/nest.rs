@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::boxtree::BoxTree;
-use super::frame::rows;
-use super::hierarchy::{IndexBox, PatchHierarchy, PatchLevel};
+use super::box_tree::BoxTree;
+use super::rows::rows;
+use super::{IndexBox, PatchHierarchy, PatchLevel};
 use crate::error::{Error, Result};
 
 /// Most levels of a hierarchy.
@@ -15,7 +15,7 @@ const MAX_CELLS: u128 = 1 << 48;
 
 /// Which cells of a level are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cells {
+pub enum CellSet {
     /// All that lie in its boxes.
     All,
     /// Those of them that no box of the next finer level covers.
@@ -23,7 +23,7 @@ pub enum Cells {
 }
 
 /// A hierarchy whose boxes are disjoint, and made of whole cells of the next coarser level's boxes.
-pub(super) struct Nest {
+pub(crate) struct Nest {
     hierarchy: PatchHierarchy,
     trees: Vec<BoxTree>,
 }
@@ -74,7 +74,7 @@ impl Nest {
         let ratio = self.level(level - 1).ratio;
         let out = self.level(level).boxes.par_iter().find_first(|b| {
             let coarse = b.coarsened(ratio);
-            self.count(level - 1, &coarse, Cells::All) < coarse.cells() as u64
+            self.count(level - 1, &coarse, CellSet::All) < coarse.cells() as u64
         });
         match out {
             None => Ok(()),
@@ -136,11 +136,11 @@ impl Nest {
     }
 
     /// Cells of a region that are meant.
-    pub fn count(&self, level: usize, region: &IndexBox, cells: Cells) -> u64 {
+    pub fn count(&self, level: usize, region: &IndexBox, cells: CellSet) -> u64 {
         let mut count = 0;
         self.boxes_in(level, region, |_, part| {
             count += part.cells() as u64;
-            if cells == Cells::Leaves {
+            if cells == CellSet::Leaves {
                 self.covered_in(level, &part, |_, covered| count -= covered.cells() as u64);
             }
         });
@@ -148,7 +148,7 @@ impl Nest {
     }
 
     /// Cells of a whole level.
-    pub fn cells(&self, level: usize, cells: Cells) -> u64 {
+    pub fn cells(&self, level: usize, cells: CellSet) -> u64 {
         let boxes = self.level(level).boxes.par_iter();
         boxes
             .map(|index_box| self.count(level, index_box, cells))
@@ -156,14 +156,14 @@ impl Nest {
     }
 
     /// Sets the flags of the cells of `region`, x fastest, that are meant; clears the others.
-    pub fn mask(&self, level: usize, region: &IndexBox, cells: Cells, mask: &mut [bool]) {
+    pub fn mask(&self, level: usize, region: &IndexBox, cells: CellSet, mask: &mut [bool]) {
         mask.fill(false);
         self.boxes_in(level, region, |_, part| {
             rows(&part, [region], |[start], len| {
                 mask[start..start + len].fill(true);
             });
         });
-        if cells == Cells::Leaves {
+        if cells == CellSet::Leaves {
             self.covered_in(level, region, |_, part| {
                 rows(&part, [region], |[start], len| {
                     mask[start..start + len].fill(false);

@@ -3,14 +3,14 @@
 
 use rayon::prelude::*;
 
-use super::PatchSource;
-use super::average::can_average;
 use super::covered::{Covered, difference};
 use super::gather::Field;
-use super::nest::{Cells, Nest};
 use super::options::PatchOptions;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::amr::patches::PatchSource;
+use crate::kinds::amr::patches::average::can_average;
+use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
 use crate::kinds::bound::{Compression, ErrorBound};
 use crate::kinds::numbers;
 use crate::memory::Column;
@@ -20,7 +20,7 @@ use crate::memory::Column;
 const SHARE: f64 = 0.1;
 
 /// What was decided of a field.
-pub(super) struct Decided {
+pub(crate) struct Decided {
     /// The bound that holds for every cell, as it will be read back; 0 for none.
     pub bound: f64,
     /// By level: the bound of what is stored; 0 where it is lossless.
@@ -59,7 +59,7 @@ impl Decided {
         let mut left = bound;
         for level in 0..levels {
             decided.bounds.push(left);
-            let whole = nest.cells(level, Cells::Leaves) == nest.cells(level, Cells::All);
+            let whole = nest.cells(level, CellSet::Leaves) == nest.cells(level, CellSet::All);
             let most = if bound > 0.0 {
                 SHARE * left - rounding
             } else {
@@ -123,7 +123,7 @@ impl Decided {
         let drops = |level: usize| {
             covered == Covered::Drop
                 && can_average(&field.dtype)
-                && nest.cells(level, Cells::Leaves) != nest.cells(level, Cells::All)
+                && nest.cells(level, CellSet::Leaves) != nest.cells(level, CellSet::All)
         };
         Ok(Self {
             bound,
@@ -165,7 +165,7 @@ fn leaf_range(nest: &Nest, source: &dyn PatchSource, field: &Field) -> Result<[f
         let mut values = vec![0.0; frame.cells()];
         numbers::to_f64(&field.name, &field.dtype, bytes[0].bytes(), &mut values)?;
         let mut leaf = vec![true; frame.cells()];
-        nest.mask(level, frame, Cells::Leaves, &mut leaf);
+        nest.mask(level, frame, CellSet::Leaves, &mut leaf);
         let finite = values
             .iter()
             .zip(leaf)

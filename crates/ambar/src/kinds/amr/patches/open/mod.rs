@@ -1,23 +1,26 @@
-//! Patches in stores: from a group's attributes and the lists of boxes.
+//! Opening patches in a store: the group's attributes, the lists of boxes, the arrays of the fields.
+
+mod stored;
+pub(super) mod values;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::PatchAmr;
-use super::hierarchy::{IndexBox, PatchHierarchy, PatchLevel};
-use super::nest::Nest;
-use super::stored::{StoredLevel, StoredValues, boxes};
-use super::write::check_names;
 use crate::array::Array;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::amr::patches::PatchAmr;
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
+use crate::kinds::amr::patches::hierarchy::{IndexBox, PatchHierarchy, PatchLevel};
+use crate::kinds::amr::patches::write::fields::check_names;
 use crate::kinds::attributes::{self, names};
 use crate::kinds::stored::whole_array;
 use crate::limits::Limits;
 use crate::metadata::Attributes;
 use crate::process::SetOnce;
 use crate::store::Store;
+use stored::{StoredLevel, StoredValues, boxes};
 
 /// Most boxes of a level in a store.
 const MAX_BOXES: u64 = 1 << 26;
@@ -95,15 +98,17 @@ fn number(value: &Value, key: &str, most: u64) -> Result<u64> {
     number.filter(|n| *n <= most).ok_or_else(|| missing(key))
 }
 
-/// `ndim` numbers; those of other dimensions are `rest`.
+/// The `ndim` numbers in `value`, the attribute `key`, followed by `fill` for the unused dimensions.
 fn point<T: Copy>(
     value: Option<&Value>,
-    (key, ndim, rest): (&str, usize, T),
+    key: &str,
+    ndim: usize,
+    fill: T,
     read: impl Fn(&Value) -> Option<T>,
 ) -> Result<[T; 3]> {
     let values = value.and_then(Value::as_array);
     let values = values.filter(|values| values.len() == ndim);
-    let mut point = [rest; 3];
+    let mut point = [fill; 3];
     for (to, value) in point.iter_mut().zip(values.ok_or_else(|| missing(key))?) {
         *to = read(value).ok_or_else(|| missing(key))?;
     }
@@ -116,13 +121,13 @@ fn hierarchy(store: &Store, path: &str, own: &Value) -> Result<PatchHierarchy> {
     if ndim == 0 {
         return Err(missing("ndim"));
     }
-    let corner = |key| point(own.get(key), (key, ndim, 0.0), Value::as_f64);
+    let corner = |key| point(own.get(key), key, ndim, 0.0, Value::as_f64);
     let mut levels = Vec::new();
     for (number, level) in list(own, "levels")?.iter().enumerate() {
         let domain = level.get("domain");
         let bound = |i: usize| {
             let corner = domain.and_then(|domain| domain.get(i));
-            point(corner, ("domain", ndim, i as i64), Value::as_i64)
+            point(corner, "domain", ndim, i as i64, Value::as_i64)
         };
         let count = self::number(level, "boxes", MAX_BOXES)?;
         let shape = [Some(count), Some(2), Some(ndim as u64)];
@@ -136,10 +141,12 @@ fn hierarchy(store: &Store, path: &str, own: &Value) -> Result<PatchHierarchy> {
             boxes: boxes(corners.values(), ndim),
             cell_size: point(
                 level.get("cell_size"),
-                ("cell_size", ndim, 0.0),
+                "cell_size",
+                ndim,
+                0.0,
                 Value::as_f64,
             )?,
-            ratio: point(level.get("ratio"), ("ratio", ndim, 1), Value::as_i64)?,
+            ratio: point(level.get("ratio"), "ratio", ndim, 1, Value::as_i64)?,
         });
     }
     Ok(PatchHierarchy {

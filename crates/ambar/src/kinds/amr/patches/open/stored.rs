@@ -3,20 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::blocks::{Blocks, MAX_BLOCKS};
-use super::hierarchy::{IndexBox, MAX_INDEX};
-use super::nest::Nest;
 use super::values::Values;
 use crate::array::{Array, Slice};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::amr::patches::blocks::{Blocks, MAX_BLOCKS};
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
+use crate::kinds::amr::patches::hierarchy::{IndexBox, MAX_INDEX};
 use crate::kinds::stored::whole_array;
 use crate::limits::Limits;
 use crate::process::SetOnce;
 use crate::store::{NodeKind, Store};
 
 /// What the attributes say of how a level is stored.
-pub(super) struct StoredLevel {
+pub(crate) struct StoredLevel {
     pub side: usize,
     pub blocks: u64,
     /// By field: whether covered cells were left out.
@@ -29,7 +29,7 @@ pub(super) struct StoredLevel {
 }
 
 /// The levels' arrays.
-pub(super) struct StoredValues {
+pub(crate) struct StoredValues {
     pub store: Store,
     /// The group's path, without a `/` at its end.
     pub path: String,
@@ -120,7 +120,7 @@ impl Values for StoredValues {
 }
 
 /// Boxes out of lower and upper corners one behind the other, of `ndim` indices each.
-pub(super) fn boxes(corners: &[i64], ndim: usize) -> Vec<IndexBox> {
+pub(crate) fn boxes(corners: &[i64], ndim: usize) -> Vec<IndexBox> {
     let pairs = corners.chunks_exact(2 * ndim);
     pairs
         .map(|pair| IndexBox {

@@ -1,60 +1,17 @@
-//! Boxes out of unit blocks, so that a hierarchy in a store is read like the files it came from.
+//! Reading boxes of a hierarchy in a store: `PatchAmr` is a `PatchSource` like the files it came from.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::average::average;
-use super::blocks::Blocks;
-use super::frame::copy;
-use super::hierarchy::{IndexBox, PatchHierarchy};
-use super::nest::Cells;
-use super::{PatchAmr, PatchSource};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
+use crate::kinds::amr::patches::average::average;
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::chunk_cache::ChunkKey;
+use crate::kinds::amr::patches::hierarchy::nest::CellSet;
+use crate::kinds::amr::patches::hierarchy::rows::copy;
+use crate::kinds::amr::patches::hierarchy::{IndexBox, PatchHierarchy};
+use crate::kinds::amr::patches::{PatchAmr, PatchSource};
 use crate::memory::Column;
-use crate::process::PerProcess;
-
-/// Bytes of decoded chunks that are kept: boxes side by side lie in the same chunks.
-const KEPT_BYTES: usize = 256 << 20;
-
-/// Level, field, chunk.
-type Key = (usize, usize, usize);
-
-/// Decoded chunks, the last ones used first in, first out.
-#[derive(Default)]
-pub(super) struct ChunkCache(PerProcess<Mutex<Kept>>);
-
-#[derive(Default)]
-struct Kept {
-    chunks: HashMap<Key, Arc<Column>>,
-    /// The oldest first.
-    order: VecDeque<Key>,
-    bytes: usize,
-}
-
-impl ChunkCache {
-    fn get(&self, key: Key, read: impl FnOnce() -> Result<Column>) -> Result<Arc<Column>> {
-        let lock = || self.0.lock();
-        if let Some(chunk) = lock().chunks.get(&key) {
-            return Ok(Arc::clone(chunk));
-        }
-        // Decoded without the lock: two threads may do so at once, and get the same.
-        let chunk = Arc::new(read()?);
-        let mut kept = lock();
-        if kept.chunks.insert(key, Arc::clone(&chunk)).is_none() {
-            kept.order.push_back(key);
-            kept.bytes += chunk.bytes().len();
-        }
-        while kept.bytes > KEPT_BYTES {
-            let oldest = kept.order.pop_front();
-            let Some(gone) = oldest.and_then(|key| kept.chunks.remove(&key)) else {
-                break;
-            };
-            kept.bytes -= gone.bytes().len();
-        }
-        Ok(chunk)
-    }
-}
 
 impl PatchSource for PatchAmr {
     fn hierarchy(&self) -> &PatchHierarchy {
@@ -117,12 +74,12 @@ impl PatchAmr {
                 let values = &values.bytes()[start..start + blocks.block_cells() * size];
                 copy(&part, size, (&extent, values), (region, &mut *out));
                 held += part.cells() as u64;
-                leaves += self.nest.count(level, &part, Cells::Leaves);
+                leaves += self.nest.count(level, &part, CellSet::Leaves);
             }
         }
         let dropped = self.values.drops(level, field);
         let there = if dropped {
-            leaves == self.nest.count(level, region, Cells::Leaves)
+            leaves == self.nest.count(level, region, CellSet::Leaves)
         } else {
             held == region.cells() as u64
         };
@@ -165,7 +122,12 @@ impl PatchAmr {
     }
 
     fn chunk(&self, blocks: &Blocks, field: usize, chunk: usize) -> Result<Arc<Column>> {
-        self.cache.get((blocks.level(), field, chunk), || {
+        let key = ChunkKey {
+            level: blocks.level(),
+            field,
+            chunk,
+        };
+        self.cache.get(key, || {
             let range = blocks.chunk(chunk);
             let rows = range.len() * blocks.block_cells();
             let column = Column::allocate(std::slice::from_ref(&self.dtypes[field]), rows)?.pop();

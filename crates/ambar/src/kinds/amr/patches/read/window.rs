@@ -2,24 +2,24 @@
 
 use rayon::prelude::*;
 
-use super::PatchAmr;
 use super::derived::Derived;
-use super::hierarchy::IndexBox;
-use super::nest::Cells;
 use crate::error::{Error, Result};
 use crate::kinds::amr::Window;
+use crate::kinds::amr::patches::PatchAmr;
+use crate::kinds::amr::patches::hierarchy::IndexBox;
+use crate::kinds::amr::patches::hierarchy::nest::CellSet;
 use crate::kinds::amr::window::snapped;
 use crate::kinds::numbers;
 use crate::kinds::region::Region;
 
 /// The blocks of one chunk that are touched, in order; at least one.
-pub(super) struct Touched {
+pub(crate) struct Touched {
     pub level: usize,
     pub blocks: Vec<usize>,
 }
 
 /// Columns of some touched blocks, as float64.
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     /// The first block that was read.
     first: usize,
     block_cells: usize,
@@ -73,7 +73,7 @@ impl PatchAmr {
     }
 
     /// Cells of `level` in each dimension of the whole domain.
-    pub(super) fn cells_at(&self, level: u8) -> Result<[u64; 3]> {
+    pub(crate) fn cells_at(&self, level: u8) -> Result<[u64; 3]> {
         if usize::from(level) >= self.nest.levels() {
             return Err(Error::invalid(format!(
                 "there is no level {level}; there are 0 to {}",
@@ -85,7 +85,7 @@ impl PatchAmr {
     }
 
     /// Checks that a window lies in the domain and can be held in memory.
-    pub(super) fn check_window(&self, window: &Window) -> Result<()> {
+    pub(crate) fn check_window(&self, window: &Window) -> Result<()> {
         let cells = self.cells_at(window.level)?;
         if (0..3).any(|d| window.lo[d] >= window.hi[d] || window.hi[d] > cells[d]) {
             return Err(Error::invalid(format!(
@@ -98,7 +98,7 @@ impl PatchAmr {
     }
 
     /// Checks that a column exists and holds real numbers.
-    pub(super) fn check_number(&self, name: &str) -> Result<()> {
+    pub(crate) fn check_number(&self, name: &str) -> Result<()> {
         let dtype = self.dtype(name)?;
         if numbers::is_number(&dtype) {
             return Ok(());
@@ -107,7 +107,7 @@ impl PatchAmr {
     }
 
     /// The window in cell indices of its level.
-    pub(super) fn box_of(&self, window: &Window) -> IndexBox {
+    pub(crate) fn box_of(&self, window: &Window) -> IndexBox {
         let first = self.nest.level(window.level.into()).domain.lo;
         IndexBox {
             lo: std::array::from_fn(|d| first[d] + window.lo[d] as i64),
@@ -116,7 +116,7 @@ impl PatchAmr {
     }
 
     /// The cells of level `to` that a region of level `from` touches.
-    pub(super) fn region_at(&self, region: &IndexBox, from: usize, to: usize) -> IndexBox {
+    pub(crate) fn region_at(&self, region: &IndexBox, from: usize, to: usize) -> IndexBox {
         if to < from {
             region.coarsened(self.nest.ratio(to, from))
         } else {
@@ -126,7 +126,7 @@ impl PatchAmr {
 
     /// The blocks with leaf cells in the window; with a `plane` (dimension, index on the finest
     /// level) those with leaf cells that it cuts.
-    pub(super) fn touched(
+    pub(crate) fn touched(
         &self,
         window: &Window,
         plane: Option<(usize, i64)>,
@@ -143,7 +143,7 @@ impl PatchAmr {
             let blocks = self.blocks(level)?;
             let holds_leaves = |block: &usize| {
                 let part = blocks.extent(*block).intersection(&region);
-                self.nest.count(level, &part, Cells::Leaves) > 0
+                self.nest.count(level, &part, CellSet::Leaves) > 0
             };
             let meeting = blocks.meeting(&region).into_par_iter();
             let meeting: Vec<usize> = meeting.filter(holds_leaves).collect();
@@ -157,7 +157,7 @@ impl PatchAmr {
     }
 
     /// Reads some columns of touched blocks.
-    pub(super) fn load(&self, touched: &Touched, columns: &[&str]) -> Result<Loaded> {
+    pub(crate) fn load(&self, touched: &Touched, columns: &[&str]) -> Result<Loaded> {
         let blocks = self.blocks(touched.level)?;
         let (first, last) = match touched.blocks[..] {
             [] => (0, 0),
@@ -187,7 +187,7 @@ impl PatchAmr {
 
     /// Calls `visit` with each leaf cell of a block in `region`: its place in the block, and its
     /// index on its level.
-    pub(super) fn leaves_in(
+    pub(crate) fn leaves_in(
         &self,
         level: usize,
         block: usize,
@@ -197,7 +197,7 @@ impl PatchAmr {
         let blocks = self.blocks(level)?;
         let extent = blocks.extent(block);
         let part = extent.intersection(region);
-        let mask = blocks.mask(block..block + 1, Cells::Leaves);
+        let mask = blocks.mask(block..block + 1, CellSet::Leaves);
         let [width, height, _] = extent.shape();
         for z in part.lo[2]..part.hi[2] {
             for y in part.lo[1]..part.hi[1] {

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::blocks::Blocks;
-use super::nest::Nest;
 use crate::dtype::DataType;
 use crate::kinds::amr::AXES;
+use crate::kinds::amr::patches::blocks::Blocks;
+use crate::kinds::amr::patches::hierarchy::nest::Nest;
 
 /// A derived column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Derived {
+pub(crate) enum Derived {
     /// `level`, int32.
     Level,
     /// `x`, `y`, `z`: the centre, float64, code length.

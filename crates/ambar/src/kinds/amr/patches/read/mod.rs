@@ -1,0 +1,10 @@
+//! Reading patches: selections of leaf cells, images, covering grids, and boxes.
+
+mod boxes;
+pub(super) mod derived;
+mod grid;
+mod project;
+mod select;
+mod window;
+
+pub use derived::is_derived;
