@@ -319,8 +319,17 @@ fn decode_alone(
     let (encoded, dtype) = (Stable::new(encoded)?, data_type(dtype)?);
     let mut out = Lent::new(out, true)?;
     let (stored, values) = (encoded.bytes(), out.bytes_mut());
-    py.detach(|| ambar::codec::decode_alone(codecs, &dtype, &shape, stored, values))
-        .or_raise()
+    py.detach(|| {
+        ambar::codec::decode_alone(
+            codecs,
+            &dtype,
+            &shape,
+            stored,
+            values,
+            &ambar::limits::Limits::default(),
+        )
+    })
+    .or_raise()
 }
 
 fn count(shape: &[usize]) -> PyResult<usize> {

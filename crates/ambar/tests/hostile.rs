@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use ambar::array::{ArrayData, ArraySpec, Slice, Strings};
-use ambar::container::{self, CreateOptions};
+use ambar::container::CreateOptions;
 use ambar::store::{NodeKind, Store, StoreWriter};
 use ambar::{DataType, ErrorKind, Limits, Result};
 use serde_json::{Value, json};
@@ -331,7 +331,7 @@ fn decoders_keep_to_the_limits_of_their_store() {
         .unwrap();
     writer.commit().unwrap();
     let read = |limits: Limits| {
-        let store = Store::from_container(container::open(&path)?, limits)?;
+        let store = Store::open_with_limits(&path, limits)?;
         store.array("t")?.read_strings(&[Slice::all(1)])
     };
     assert_eq!(read(Limits::default()).unwrap(), texts);
@@ -340,4 +340,31 @@ fn decoders_keep_to_the_limits_of_their_store() {
         ..Limits::default()
     };
     assert_eq!(read(limits).unwrap_err().kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn a_list_of_entries_keeps_to_the_limits_of_its_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    for directory in [false, true] {
+        let path = folder.path().join(format!("{directory}.ambar"));
+        let options = CreateOptions {
+            directory,
+            ..CreateOptions::default()
+        };
+        let mut writer = StoreWriter::create(&path, &options).unwrap();
+        let spec = ArraySpec::new(DataType::UInt8, &[1]);
+        let values = ArrayData::Fixed(&[7]);
+        writer.write_array("values", &spec, values).unwrap();
+        writer.commit().unwrap();
+        let open = |directory_bytes| {
+            let limits = Limits {
+                directory_bytes,
+                ..Limits::default()
+            };
+            Store::open_with_limits(&path, limits)
+        };
+        open(1 << 20).unwrap();
+        let error = open(16).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    }
 }

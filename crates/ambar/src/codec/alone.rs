@@ -100,9 +100,9 @@ pub fn decode_alone(
     shape: &[u64],
     encoded: &[u8],
     out: &mut [u8],
+    limits: &Limits,
 ) -> Result<()> {
     check(dtype, shape, out.len()).map_err(Error::corrupt)?;
-    let limits = &Limits::default();
     Limits::check("a chunk", out.len() as u64, limits.chunk_bytes)?;
     let chain = chain_of(codecs, dtype, shape.len())?;
     with_scratch(|scratch| chain.decode(dtype, shape, encoded, out, limits, &mut scratch.codecs))
@@ -187,7 +187,15 @@ mod tests {
         assert_eq!(alone.codecs, "transpose delta bytes zstd");
         let codecs = alone.codecs;
         let mut out = vec![0; raw.len()];
-        decode_alone(&codecs, &DataType::Int64, &[300, 3], &alone.bytes, &mut out).unwrap();
+        decode_alone(
+            &codecs,
+            &DataType::Int64,
+            &[300, 3],
+            &alone.bytes,
+            &mut out,
+            &Limits::default(),
+        )
+        .unwrap();
         assert_eq!(out, raw);
         for (codecs, shape, bytes) in [
             (&codecs[..], &[300, 4][..], &alone.bytes[..]),
@@ -195,7 +203,14 @@ mod tests {
             ("bytes gzip", &[300, 3], &alone.bytes),
             ("", &[300, 3], &alone.bytes),
         ] {
-            let error = decode_alone(codecs, &DataType::Int64, shape, bytes, &mut out);
+            let error = decode_alone(
+                codecs,
+                &DataType::Int64,
+                shape,
+                bytes,
+                &mut out,
+                &Limits::default(),
+            );
             assert!(error.is_err(), "{codecs} {shape:?}");
         }
     }
@@ -212,7 +227,15 @@ mod tests {
                 let alone = encode_alone(&dtype, &[count], &raw, true).unwrap();
                 let mut out = vec![9; raw.len()];
                 let codecs = &alone.codecs;
-                decode_alone(codecs, &dtype, &[count], &alone.bytes, &mut out).unwrap();
+                decode_alone(
+                    codecs,
+                    &dtype,
+                    &[count],
+                    &alone.bytes,
+                    &mut out,
+                    &Limits::default(),
+                )
+                .unwrap();
                 assert_eq!(out, raw, "{dtype} {count}");
             }
         }

@@ -25,6 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::limits::Limits;
 
 use directory::{DirectoryReader, DirectoryWriter};
 use source::InMemory;
@@ -48,19 +49,27 @@ pub(crate) use zip::entry_bytes;
 /// `NotFound` where there is nothing; `Corrupt` where it is damaged, cut short or no store at all;
 /// `Unsupported` where it needs a newer version, or is a ZIP with compressed entries.
 pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
+    open_with_limits(path, &Limits::default())
+}
+
+/// As [`open`]; the list of entries must not be larger than `limits` allow.
+///
+/// # Errors
+/// As [`open`], and `Limit`.
+pub fn open_with_limits(path: &Path, limits: &Limits) -> Result<Arc<dyn Container>> {
     if path.is_dir() {
-        return Ok(Arc::new(DirectoryReader::open(path)?));
+        return Ok(Arc::new(DirectoryReader::open(path, limits)?));
     }
-    Ok(Arc::new(ZipReader::open(path)?))
+    Ok(Arc::new(ZipReader::open(path, limits)?))
 }
 
 /// Opens the last commit of the container whose file is in memory: a ZIP. Messages call it `location`.
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_bytes(bytes: Owner, location: &str) -> Result<Arc<dyn Container>> {
+pub fn open_bytes(bytes: Owner, location: &str, limits: &Limits) -> Result<Arc<dyn Container>> {
     let source = InMemory::new(bytes, location);
-    Ok(Arc::new(ZipReader::of(Arc::new(source))?))
+    Ok(Arc::new(ZipReader::of(Arc::new(source), limits)?))
 }
 
 /// Whether `location` is a URL (`s3://`, `https://`, ...) rather than a path.
@@ -86,12 +95,16 @@ pub fn is_url(location: &str) -> bool {
 /// As [`open`]; `Invalid` where the URL or an option makes no sense; `Unsupported` where the server
 /// does not serve ranges, or this build cannot read from object stores; `Io` where the server cannot
 /// be reached, or refuses.
-pub fn open_url(url: &str, options: &BTreeMap<String, String>) -> Result<Arc<dyn Container>> {
+pub fn open_url(
+    url: &str,
+    options: &BTreeMap<String, String>,
+    limits: &Limits,
+) -> Result<Arc<dyn Container>> {
     #[cfg(feature = "object-store")]
-    return remote::open(url, options);
+    return remote::open(url, options, limits);
     #[cfg(not(feature = "object-store"))]
     {
-        let _ = options;
+        let _ = (options, limits);
         Err(crate::error::Error::unsupported(
             "this build of ambar cannot read from object stores; build it with the feature \
              `object-store`",

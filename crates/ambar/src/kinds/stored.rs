@@ -165,7 +165,9 @@ pub(crate) fn whole_array(
             array.dtype()
         ))));
     }
-    let values = check_memory("an index", array.elements()).map_err(located)?;
+    let size = dtype.size().unwrap_or(1);
+    let bytes = array.elements().saturating_mul(size as u64);
+    let values = check_memory("an index", bytes).map_err(located)? / size;
     let column = Column::allocate(&[dtype], values).map_err(located)?.pop();
     let mut column = column.ok_or_else(|| located(Error::limit("no memory for an index")))?;
     let whole: Vec<Slice> = found.iter().map(|n| Slice::all(*n)).collect();

@@ -51,7 +51,15 @@ impl Store {
     /// # Errors
     /// `NotFound`, `Corrupt`, `Unsupported` (a newer version), `Io`.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::from_container(container::open(path)?, Limits::default())
+        Self::open_with_limits(path, Limits::default())
+    }
+
+    /// Opens the last commit of the store at `path`; reading it uses no more memory than `limits` allow.
+    ///
+    /// # Errors
+    /// As `open`, and `Limit`.
+    pub fn open_with_limits(path: &Path, limits: Limits) -> Result<Self> {
+        Self::from_container(container::open_with_limits(path, &limits)?, limits)
     }
 
     /// Opens the last commit of the store at `url`, on an object store or HTTP server.
@@ -59,7 +67,8 @@ impl Store {
     /// # Errors
     /// As [`container::open_url`], and as `open`.
     pub fn open_url(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
-        Self::from_container(container::open_url(url, options)?, Limits::default())
+        let limits = Limits::default();
+        Self::from_container(container::open_url(url, options, &limits)?, limits)
     }
 
     /// Opens the last commit of the store whose file is in memory; messages call it `location`.
@@ -67,7 +76,8 @@ impl Store {
     /// # Errors
     /// As `open`.
     pub fn open_bytes(bytes: Owner, location: &str) -> Result<Self> {
-        Self::from_container(container::open_bytes(bytes, location)?, Limits::default())
+        let limits = Limits::default();
+        Self::from_container(container::open_bytes(bytes, location, &limits)?, limits)
     }
 
     /// Opens the store in `container`; reading it uses no more memory than `limits` allow.

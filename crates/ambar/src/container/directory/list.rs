@@ -47,12 +47,11 @@ impl List {
     ///
     /// # Errors
     /// `Corrupt` where the list is damaged; `Unsupported` where its format is newer; `Limit`; `Io`.
-    pub fn read(file: &File, path: &Path) -> Result<Self> {
+    pub fn read(file: &File, path: &Path, limits: &Limits) -> Result<Self> {
         let len = file::length(file, path)?;
-        let limit = Limits::default().directory_bytes;
         let mut bytes = zeroed(
             "the list of entries",
-            Limits::check("the list of entries", len, limit)?,
+            Limits::check("the list of entries", len, limits.directory_bytes)?,
         )?;
         file::read_exact(file, path, 0, &mut bytes)?;
         Self::parse(&bytes).map_err(|error| error.in_file(path.display()))

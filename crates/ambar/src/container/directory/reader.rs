@@ -23,6 +23,8 @@ pub struct DirectoryReader {
 
 struct Commit {
     list: List,
+    /// The limits that the list was read with.
+    limits: Limits,
     /// Held open, so that no later list can have the same identity.
     file: File,
     identity: (u64, u64),
@@ -32,11 +34,11 @@ struct Commit {
 
 impl DirectoryReader {
     /// Opens the directory at `path`.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self> {
         // Files are opened when they are read; the process may have changed its working directory by then.
         let root = Folder::open(&file::resolve(path))?;
         let commit = match root.open_file(tree::LIST) {
-            Ok(file) => Some(Commit::read(&root, file)?),
+            Ok(file) => Some(Commit::read(&root, file, limits)?),
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(root.failed(source, tree::LIST, "opening"));
             }
@@ -123,14 +125,15 @@ impl DirectoryReader {
 }
 
 impl Commit {
-    fn read(root: &Folder, file: File) -> Result<Self> {
-        let list = List::read(&file, &root.path_of(tree::LIST))?;
+    fn read(root: &Folder, file: File, limits: &Limits) -> Result<Self> {
+        let list = List::read(&file, &root.path_of(tree::LIST), limits)?;
         // Listed after the list was read: entries that are missing here are at their keys.
         let waiting = tree::all_waiting(root)?.into_iter().collect();
         let identity = file::identity(&file)
             .map_err(|source| root.failed(source, tree::LIST, "looking up"))?;
         Ok(Self {
             list,
+            limits: *limits,
             file,
             identity,
             waiting,
@@ -147,7 +150,7 @@ impl Commit {
             return Ok(true);
         }
         let now = match root.open_file(tree::LIST) {
-            Ok(file) => List::read(&file, &root.path_of(tree::LIST))?,
+            Ok(file) => List::read(&file, &root.path_of(tree::LIST), &self.limits)?,
             Err(source) if is_absence(&source) => return Ok(false),
             Err(source) => return Err(root.failed(source, tree::LIST, "opening")),
         };

@@ -10,6 +10,7 @@ use super::reader::DirectoryReader;
 use super::tree::{self, Others};
 use super::writer::{DirectoryWriter, read_list};
 use crate::error::{Error, ErrorKind, Result};
+use crate::limits::Limits;
 
 /// Finishes the last commit of a killed writer, and adopts changes by other programs.
 pub fn repair(path: &Path) -> Result<Repaired> {
@@ -17,7 +18,7 @@ pub fn repair(path: &Path) -> Result<Repaired> {
     let root = Folder::open(&path)?;
     if !root.has_folder(tree::OWN) {
         // Another program's directory needs no repair, if it is a store at all.
-        DirectoryReader::open(&path)?;
+        DirectoryReader::open(&path, &Limits::default())?;
         return Ok(Repaired::default());
     }
     let _lock = root.create_locked(tree::LOCK)?;
@@ -46,7 +47,9 @@ pub fn repair(path: &Path) -> Result<Repaired> {
 pub fn compact(path: &Path) -> Result<Compacted> {
     let path = file::resolve(path);
     let root = Folder::open(&path)?;
-    let before = DirectoryReader::open(&path)?.usage()?.total;
+    let before = DirectoryReader::open(&path, &Limits::default())?
+        .usage()?
+        .total;
     if !root.has_folder(tree::OWN) {
         root.make_folder(tree::OWN)
             .map_err(|source| root.failed(source, tree::OWN, "making the folder"))?;
@@ -56,7 +59,7 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     }
     // A writer moves entries to their keys and removes the leftover files of a killed writer.
     let _writer = DirectoryWriter::append(&path, Durability::Full)?;
-    let reader = DirectoryReader::open(&path)?;
+    let reader = DirectoryReader::open(&path, &Limits::default())?;
     for key in reader.keys()? {
         reader.verify(&key, &mut |_| {})?;
     }

@@ -86,7 +86,7 @@ impl DirectoryWriter {
         let path = file::resolve(path);
         let root = Folder::open(&path)?;
         if !root.has_folder(tree::OWN) {
-            DirectoryReader::open(&path)?;
+            DirectoryReader::open(&path, &Limits::default())?;
             return Err(Error::unsupported(
                 "another program made this directory; let `ambar compact` adopt it first",
             )
@@ -294,7 +294,10 @@ impl ContainerWriter for DirectoryWriter {
                     .in_file(self.path.display()),
             );
         }
-        Ok(Arc::new(DirectoryReader::open(&self.path)?))
+        Ok(Arc::new(DirectoryReader::open(
+            &self.path,
+            &Limits::default(),
+        )?))
     }
 }
 
@@ -339,5 +342,5 @@ fn lock_existing(root: &Folder) -> Result<Option<File>> {
 pub fn read_list(root: &Folder) -> Result<List> {
     let file = root.open_file(tree::LIST);
     let file = file.map_err(|source| root.failed(source, tree::LIST, "opening"))?;
-    List::read(&file, &root.path_of(tree::LIST))
+    List::read(&file, &root.path_of(tree::LIST), &Limits::default())
 }

@@ -25,30 +25,41 @@ use service::Service;
 use super::Container;
 use super::zip::ZipReader;
 use crate::error::{ErrorKind, Result};
+use crate::limits::Limits;
 
 /// Opens the last commit of the container at `url`, a single object or, if it ends in `/` or there is
 /// no such object, a directory.
 ///
 /// # Errors
 /// As [`super::open_url`].
-pub fn open(url: &str, options: &BTreeMap<String, String>) -> Result<Arc<dyn Container>> {
+pub fn open(
+    url: &str,
+    options: &BTreeMap<String, String>,
+    limits: &Limits,
+) -> Result<Arc<dyn Container>> {
     let directory = url
         .split('?')
         .next()
         .is_some_and(|path| path.ends_with('/'));
-    open_service(Arc::new(Service::new(url, options)?), directory)
+    open_service(Arc::new(Service::new(url, options)?), directory, limits)
 }
 
-fn open_service(service: Arc<Service>, directory: bool) -> Result<Arc<dyn Container>> {
+fn open_service(
+    service: Arc<Service>,
+    directory: bool,
+    limits: &Limits,
+) -> Result<Arc<dyn Container>> {
     if directory {
-        return Ok(Arc::new(PrefixReader::open(service)?));
+        return Ok(Arc::new(PrefixReader::open(service, limits)?));
     }
     match Object::open(Arc::clone(&service)) {
-        Ok(object) => Ok(Arc::new(ZipReader::of(Arc::new(object))?)),
-        Err(error) if error.kind() == ErrorKind::NotFound => match PrefixReader::open(service) {
-            Ok(found) => Ok(Arc::new(found)),
-            Err(_) => Err(error),
-        },
+        Ok(object) => Ok(Arc::new(ZipReader::of(Arc::new(object), limits)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            match PrefixReader::open(service, limits) {
+                Ok(found) => Ok(Arc::new(found)),
+                Err(_) => Err(error),
+            }
+        }
         Err(error) => Err(error),
     }
 }

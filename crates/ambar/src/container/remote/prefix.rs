@@ -34,9 +34,8 @@ impl PrefixReader {
     /// # Errors
     /// `NotFound` where there is none; `Corrupt` where its list is damaged; `Busy` where a writer had
     /// not finished when it was uploaded; `Unsupported` where that cannot be told; `Io`.
-    pub fn open(service: Arc<Service>) -> Result<Self> {
-        let limit = Limits::default().directory_bytes;
-        let found = client::whole(&service, directory::LIST, limit)?;
+    pub fn open(service: Arc<Service>, limits: &Limits) -> Result<Self> {
+        let found = client::whole(&service, directory::LIST, limits.directory_bytes)?;
         let list = match found {
             Some((text, _)) => Some(List::parse(&text).map_err(|e| e.in_file(&service.location))?),
             None if client::look(&service, ROOT)?.is_some() => None,

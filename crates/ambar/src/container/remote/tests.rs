@@ -20,7 +20,7 @@ use crate::{DataType, Limits};
 fn open_object(store: &Arc<Counting>, key: &str, directory: bool) -> Result<Arc<dyn Container>> {
     let store = Arc::clone(store) as Arc<dyn ObjectStore>;
     let service = Service::of(store, key, &format!("s3://bucket/{key}"));
-    open_service(Arc::new(service), directory)
+    open_service(Arc::new(service), directory, &Limits::default())
 }
 
 fn options(directory: bool) -> CreateOptions {

@@ -42,54 +42,57 @@ pub struct ZipReader {
 
 impl ZipReader {
     /// Opens the last commit of the ZIP at `path`.
-    pub fn open(path: &Path) -> Result<Self> {
-        Self::of(Arc::new(LocalFile::open(path)?))
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self> {
+        Self::of(Arc::new(LocalFile::open(path)?), limits)
     }
 
     /// Opens the last commit of the ZIP in `source`.
-    pub fn of(source: Arc<dyn ByteSource>) -> Result<Self> {
+    pub fn of(source: Arc<dyn ByteSource>, limits: &Limits) -> Result<Self> {
         let location = source.location().to_owned();
-        Self::last_of(source).map_err(|error| error.in_file(location))
+        Self::last_of(source, limits).map_err(|error| error.in_file(location))
     }
 
-    fn last_of(source: Arc<dyn ByteSource>) -> Result<Self> {
+    fn last_of(source: Arc<dyn ByteSource>, limits: &Limits) -> Result<Self> {
         // An object is whole or not there, so that the trailer at its end tells the last commit, and
         // the slots at its start are spared. Files may be damaged, and are written to beside readers.
         if source.is_remote()
             && let Some(slot) = locate::trailer_at(&*source, source.length()?)?
         {
-            return Self::with_root(source, &slot);
+            return Self::with_root(source, &slot, limits);
         }
         let header = locate::read_header(&*source)?;
         if !slot::is_header(&header) {
-            return Self::foreign(source);
+            return Self::foreign(source, limits);
         }
         let last = locate::last_commit(&*source, &header)?;
-        Self::with_root(source, &last.slot)
+        Self::with_root(source, &last.slot, limits)
     }
 
     /// Opens the commit `slot` of `source`, and reads the root's metadata with it where it lies
     /// before the central directory.
-    pub fn with_root(source: Arc<dyn ByteSource>, slot: &Slot) -> Result<Self> {
+    pub fn with_root(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
         let end = slot.directory_offset.checked_add(slot.directory_len);
         let length = end.and_then(|end| end.checked_sub(slot.tail));
         match length {
             Some(length) if length <= MOST_AT_ONCE && slot.tail <= slot.directory_offset => {
-                Self::read(source, slot, slot.tail)
+                Self::read(source, slot, slot.tail, limits)
             }
-            _ => Self::at(source, slot),
+            _ => Self::at(source, slot, limits),
         }
     }
 
     /// Opens the commit `slot` of `source`.
-    pub fn at(source: Arc<dyn ByteSource>, slot: &Slot) -> Result<Self> {
-        Self::read(source, slot, slot.directory_offset)
+    pub fn at(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
+        Self::read(source, slot, slot.directory_offset, limits)
     }
 
     /// Opens the commit `slot`, reading from `start` to the end of its central directory.
-    fn read(source: Arc<dyn ByteSource>, slot: &Slot, start: u64) -> Result<Self> {
-        let limit = Limits::default().directory_bytes;
-        let len = Limits::check("the central directory", slot.directory_len, limit)?;
+    fn read(source: Arc<dyn ByteSource>, slot: &Slot, start: u64, limits: &Limits) -> Result<Self> {
+        let len = Limits::check(
+            "the central directory",
+            slot.directory_len,
+            limits.directory_bytes,
+        )?;
         let before = (slot.directory_offset - start) as usize;
         let mut root = zeroed("the central directory", before + len)?;
         source.read_exact(start, &mut root)?;
@@ -117,14 +120,13 @@ impl ZipReader {
     }
 
     /// Opens a ZIP that another program made.
-    fn foreign(source: Arc<dyn ByteSource>) -> Result<Self> {
+    fn foreign(source: Arc<dyn ByteSource>, limits: &Limits) -> Result<Self> {
         let length = source.length()?;
         if locate::trailer_at(&*source, length)?.is_some() {
             return Err(slot::damaged_header());
         }
         let found = locate::foreign(&*source)?;
-        let limit = Limits::default().directory_bytes;
-        let len = Limits::check("the central directory", found.len, limit)?;
+        let len = Limits::check("the central directory", found.len, limits.directory_bytes)?;
         let mut directory = zeroed("the central directory", len)?;
         source.read_exact(found.offset, &mut directory)?;
         let index = Index::new(directory, found.entries, found.offset, Maker::Other)?;

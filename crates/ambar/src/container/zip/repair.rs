@@ -34,11 +34,15 @@ fn repair_file(file: &Arc<File>, path: &Path) -> Result<Repaired> {
     let slots = slots_of(&header)?;
     let Some(last) = find_last(&source, file_len, slots)? else {
         // Nothing says that ambar made it: a sound ZIP of another program needs no repair.
-        ZipReader::open(path)?;
+        ZipReader::open(path, &Limits::default())?;
         return Ok(Repaired::default());
     };
     // Nothing is written before the commit has proved to be whole.
-    drop(ZipReader::at(Arc::new(source), &last.slot)?);
+    drop(ZipReader::at(
+        Arc::new(source),
+        &last.slot,
+        &Limits::default(),
+    )?);
     let mut notes = Vec::new();
     if slot::parse_header(&header).is_err() {
         write_around_slots(file, path)?;
@@ -167,7 +171,7 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     };
     let before = fs::metadata(&path).map_err(|source| Error::io(source, &path, "opening"))?;
     let mut writer = ZipWriter::create(&path, &options)?;
-    let reader = ZipReader::open(&path)?;
+    let reader = ZipReader::open(&path, &Limits::default())?;
     writer.replaces(&reader)?;
     let mut order: Vec<_> = reader.index().iter().collect();
     order.sort_unstable_by_key(|(_, record)| record.header_offset);

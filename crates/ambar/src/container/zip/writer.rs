@@ -105,7 +105,7 @@ impl ZipWriter {
             ));
         }
         let last = locate::last_commit(&source, &header)?;
-        let reader = ZipReader::at(Arc::new(source), &last.slot)?;
+        let reader = ZipReader::at(Arc::new(source), &last.slot, &Limits::default())?;
         restore_slots(&file, path, &last, durability)?;
         let end = last.slot.end().unwrap_or(u64::MAX);
         file.set_len(end).map_err(|source| {
@@ -380,6 +380,7 @@ impl ContainerWriter for ZipWriter {
         Ok(Arc::new(ZipReader::with_root(
             Arc::new(source),
             &self.slot,
+            &Limits::default(),
         )?))
     }
 }
