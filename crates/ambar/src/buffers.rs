@@ -1,7 +1,7 @@
 //! Buffers of encoded chunks that were written, kept for the chunks that are encoded next.
 //!
 //! Large buffers come from the system as pages that it clears when they are first touched, which takes
-//! longer than writing them into the page cache. So whoever has written an entry gives its buffers back.
+//! longer than writing them into the page cache. Buffers of written entries are therefore reused.
 
 use std::sync::{Mutex, MutexGuard};
 

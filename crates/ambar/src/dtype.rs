@@ -56,14 +56,14 @@ pub enum DataType {
     DateTime64 {
         /// NumPy's abbreviation: `Y M W D h m s ms us ns ps fs as` or `generic`.
         unit: TimeUnit,
-        /// Number of units that one count stands for.
+        /// Number of units that one count represents.
         scale: u32,
     },
     /// Durations as 64-bit counts of `scale` units (NumPy's `m8`).
     TimeDelta64 {
         /// As for `DateTime64`.
         unit: TimeUnit,
-        /// Number of units that one count stands for.
+        /// Number of units that one count represents.
         scale: u32,
     },
     /// UTF-8 text of any length.
@@ -170,7 +170,7 @@ impl DataType {
     ///
     /// # Errors
     /// `Unsupported` where the name is not one of the above; `Corrupt` where its configuration is
-    /// missing or makes no sense.
+    /// missing or is invalid.
     pub fn from_json(value: &Value) -> Result<Self> {
         let name = value
             .as_str()

@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Corrupt,
     /// The file is sound but needs something this version lacks: use a newer version.
     Unsupported,
-    /// The caller asked for something that makes no sense: change the call.
+    /// The caller asked for something that is invalid: change the call.
     Invalid,
     /// There is no such file, node, field or component: ask for another.
     NotFound,
@@ -62,12 +62,12 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// A call that makes no sense.
+    /// A call that is invalid.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// Something that is not there.
+    /// Something that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }

@@ -66,7 +66,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this start and length, and nobody holds it.
+        // SAFETY: the mapping was made in `new` with this start and length, and no reference to it exists.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -119,7 +119,7 @@ impl Drop for Block {
 
 /// A column of values: dtype, number of rows, and exclusive ownership of its part of a block.
 ///
-/// Not clonable: whoever has `&mut Column` may write. What it holds before that is any bytes: a
+/// Not clonable: any caller that has `&mut Column` may write. What it holds before that is any bytes: a
 /// caller fills all of it.
 pub struct Column {
     dtype: DataType,
@@ -234,7 +234,7 @@ impl std::fmt::Debug for Column {
     }
 }
 
-/// Bytes written by several threads at once, each its own.
+/// Bytes written by several threads, each its own.
 pub(crate) struct Shared<'a> {
     start: *mut u8,
     len: usize,
@@ -262,7 +262,7 @@ impl<'a> Shared<'a> {
     pub(crate) unsafe fn slice(&self, range: Range<usize>) -> Result<&mut [u8]> {
         if range.start > range.end || range.end > self.len {
             return Err(Error::invalid(
-                "a block lies outside of the memory it is written to",
+                "a block is outside of the memory that it is written to",
             ));
         }
         // SAFETY: the range lies inside of the memory that `start` and `len` describe, and the

@@ -60,7 +60,7 @@ pub fn alone<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Whether a loop of so many calls is not worth, or not allowed, other threads.
+/// Whether a loop of `count` calls runs on the calling thread only.
 fn stays_here(count: usize) -> bool {
     count <= 1 || ALONE.get() || (in_a_pool() && rayon::current_num_threads() == 1)
 }

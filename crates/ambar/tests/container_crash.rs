@@ -192,7 +192,7 @@ fn killed_writers_leave_the_last_commit(form: Form) {
         tails += usize::from(usage.dead > 0);
         known = found;
     }
-    // The last writer goes on, and leaves nothing of its predecessors behind.
+    // The last writer continues, and leaves nothing of its predecessors behind.
     let mut writer = append(&path);
     writer.put("last", &[b"word"]).unwrap();
     writer.commit().unwrap();

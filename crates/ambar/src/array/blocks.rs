@@ -24,7 +24,7 @@ enum Axis {
     List(List),
 }
 
-/// A list of indices by the chunks they lie in.
+/// A list of indices by the chunks they are in.
 #[derive(Debug)]
 struct List {
     /// Chunks in ascending order, and what is wanted of each.
@@ -41,7 +41,7 @@ pub(super) struct Block {
     spans: Vec<Vec<Span>>,
 }
 
-/// Indices of one dimension that lie in one chunk, at equal distances.
+/// Indices of one dimension that are in one chunk, at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     /// The first index within the chunk.
@@ -155,7 +155,7 @@ impl Axis {
         }
     }
 
-    /// The index at `position` of the result, and which of the chunks touched it lies in.
+    /// The index at `position` of the result, and which of the chunks touched it is in.
     fn locate(&self, position: u64, length: u64) -> (u64, usize) {
         match self {
             Self::Slice(slice, first, _) => {
@@ -212,7 +212,7 @@ impl List {
 }
 
 impl Span {
-    /// Goes on to `inside`, which is wanted at `outside`, where that follows at the same distance.
+    /// Continues to `inside`, which is wanted at `outside`, where that follows at the same distance.
     fn take(&mut self, inside: usize, outside: usize) -> bool {
         let last = self.inside + (self.count - 1) * self.step;
         let step = if self.count == 1 {
@@ -267,7 +267,7 @@ fn span(slice: Slice, chunk: u64, length: u64) -> Option<Span> {
     })
 }
 
-/// Moves to the next position in C order; `false` behind the last.
+/// Moves to the next position in C order; `false` after the last.
 pub(super) fn advance(position: &mut [u64], shape: &[u64]) -> bool {
     for (place, length) in position.iter_mut().zip(shape).rev() {
         *place += 1;

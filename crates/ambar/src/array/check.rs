@@ -47,7 +47,7 @@ pub(super) fn check(spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
 pub(super) fn check_spec(spec: &ArraySpec) -> Result<u64> {
     let elements = checked_product(&spec.shape, 1)
         .ok_or_else(|| Error::invalid(format!("{:?} values cannot be counted", spec.shape)))?;
-    // What no reader takes: text or bytes of length 0, units of time that are none.
+    // What no reader takes: strings or bytes of length 0, invalid units of time.
     DataType::from_json(&spec.dtype.to_json())
         .map_err(|error| Error::invalid(error.message().to_owned()))?;
     let named = spec.dimension_names.len();
@@ -92,7 +92,7 @@ fn check_bools(dtype: &DataType, values: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that texts are UTF-8, so that no codec refuses one when others are written already.
+/// Checks that strings are UTF-8, so that no codec refuses one when others are written already.
 fn check_texts(dtype: &DataType, strings: &Strings) -> Result<()> {
     let bad = (0..strings.len()).find(|index| {
         let text = strings.get(*index).unwrap_or_default();

@@ -150,7 +150,7 @@ impl Layout {
         lengths.map(|(shard, chunk)| shard / chunk).collect()
     }
 
-    /// Raw bytes of a chunk; of texts, about.
+    /// Raw bytes of a chunk; of strings, about.
     pub fn chunk_bytes(&self, metadata: &ArrayMetadata) -> u64 {
         let size = metadata.dtype.size().unwrap_or(64) as u64;
         self.chunk_shape.iter().product::<u64>() * size

@@ -12,6 +12,6 @@ pub trait LeafPlaces: Debug + Send + Sync {
     /// are not used.
     ///
     /// # Errors
-    /// `Invalid` where there is no such chunk, or the levels make no tree.
+    /// `Invalid` where the chunk does not exist, or the levels make no tree.
     fn chunk(&self, chunk: u64) -> Result<(Vec<u8>, Vec<[i64; 3]>)>;
 }

@@ -58,7 +58,7 @@ const MOST_PROBES: u64 = 4096;
 pub struct Slice {
     /// The first index.
     pub start: u64,
-    /// Behind the last index; at most the dimension's length.
+    /// One past the last index; at most the dimension's length.
     pub stop: u64,
     /// Distance between indices, at least 1.
     pub step: u64,
@@ -140,7 +140,7 @@ struct Inner {
     limits: Limits,
     /// Whether every shard must be there, so that a missing one was lost.
     complete: bool,
-    /// Indices of the shards that have been read from; `None` for one that is not there.
+    /// Indices of the shards that have been read from; `None` for one that does not exist.
     shards: PerProcess<Mutex<HashMap<u64, Option<Arc<shard::Shard>>>>>,
 }
 

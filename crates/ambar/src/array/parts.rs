@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::metadata::ArrayMetadata;
 use crate::parallel;
 
-/// How the entries of an array lie in it.
+/// Division of an array into entries.
 pub(crate) struct Shards {
     shape: Vec<u64>,
     /// Lengths of an entry: a shard, or a chunk where there are none.
@@ -31,7 +31,7 @@ impl Shards {
         }
     }
 
-    /// The values of an entry that lie in the array.
+    /// The values of an entry that are in the array.
     pub fn region(&self, shard: &[u64]) -> Region {
         let start: Vec<u64> = shard
             .iter()
@@ -72,7 +72,7 @@ impl Shards {
     }
 }
 
-/// Copies what two regions of an array have in common; the values of both lie in C order.
+/// Copies what two regions of an array have in common; the values of both are in C order.
 pub(crate) fn copy_common(
     (from, values): (&Region, &[u8]),
     (to, out): (&Region, &mut [u8]),
@@ -96,7 +96,7 @@ pub(crate) fn copy_common(
 pub(crate) struct ArrayPart<'a>(ChunkSource<'a>);
 
 impl<'a> ArrayPart<'a> {
-    /// The values of `region`, in C order; unit blocks lie at `origins`.
+    /// The values of `region`, in C order; unit blocks are at `origins`.
     ///
     /// # Errors
     /// `Invalid` where data and region do not fit.

@@ -1,4 +1,4 @@
-//! Values that lie in several pieces of memory, one behind the other along the first dimension.
+//! Values in several pieces of memory, consecutive along the first dimension.
 
 use super::blocks::{Runs, Span};
 use crate::error::Result;

@@ -53,7 +53,7 @@ impl Array {
             .map_err(|error| self.place(error))
     }
 
-    /// Raw bytes of the chunks that a selection touches: what reading it decodes; of texts, about.
+    /// Raw bytes of the chunks that a selection touches: what reading it decodes; of strings, about.
     ///
     /// # Errors
     /// `Invalid` for a selection outside of the array; `Limit`.

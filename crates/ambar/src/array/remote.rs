@@ -15,7 +15,7 @@ use crate::parallel;
 /// twice as many are held.
 const AT_ONCE: u64 = 128 << 20;
 
-/// Chunks that are fetched at once at most.
+/// Maximum number of chunks that are fetched in one call.
 const CHUNKS: usize = 1 << 16;
 
 /// Shards up to this length are fetched whole, which saves the request for their index.
@@ -30,7 +30,7 @@ type Shards = HashMap<u64, Vec<u64>>;
 /// Chunks whose bytes are in memory.
 #[derive(Default)]
 pub(super) struct Fetched {
-    /// Behind the last of them.
+    /// One past the last of them.
     pub end: usize,
     /// What keeps the bytes.
     _ahead: Ahead,

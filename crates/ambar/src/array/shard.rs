@@ -191,7 +191,7 @@ fn places(index: &[u8], table: &[u8], limit: u64) -> Result<Vec<Option<ChunkLoca
     let lengths = places.iter().flatten().map(|place| place.len);
     let bytes = lengths.fold(0, u64::saturating_add);
     if bytes > limit {
-        // Few bytes that stand for many chunks would let a small file take any amount of memory.
+        // Few bytes that represent many chunks would let a small file take any amount of memory.
         return Err(Error::corrupt(format!(
             "a shard's index gives its chunks {bytes} bytes of its {limit}, so that some of them \
              overlap; restore the file from a copy"

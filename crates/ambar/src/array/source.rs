@@ -286,7 +286,7 @@ impl<'a> ChunkSource<'a> {
         }
     }
 
-    /// Whether the region holds all of a shard that lies in the array.
+    /// Whether the region holds all of a shard that is in the array.
     pub fn covers(&self, shard: &[u64]) -> bool {
         let per_shard = self.layout.per_shard();
         (0..shard.len()).all(|d| {
@@ -321,7 +321,7 @@ impl<'a> ChunkSource<'a> {
         self.encode_with(chain, chunk, old)
     }
 
-    /// The values of a chunk, where they lie in a row.
+    /// The values of a chunk, where they are in a row.
     pub fn whole_chunk(&self, chunk: &[u64]) -> Option<&[u8]> {
         let Values::Fixed(pieces) = &self.values else {
             return None;
@@ -368,7 +368,7 @@ impl<'a> ChunkSource<'a> {
         (0..chunk.len()).map(span).collect()
     }
 
-    /// Whether the region has all of a chunk that lies in the array.
+    /// Whether the region has all of a chunk that is in the array.
     fn is_whole(&self, chunk: &[u64]) -> bool {
         let spans = self.spans(chunk);
         spans.iter().enumerate().all(|(d, span)| {
@@ -415,7 +415,7 @@ impl<'a> ChunkSource<'a> {
             }
             let (raw, spans) = (scratch.decoded.bytes(bytes)?, self.spans(chunk));
             if self.is_whole(chunk) {
-                // What lies outside of the array repeats a value of the chunk, which costs least.
+                // What is outside of the array repeats a value of the chunk, which costs least.
                 let padding = pieces.value(&spans, &self.region.shape, size);
                 repeat(raw, padding);
             } else if let Some(old) = old {

@@ -15,7 +15,7 @@ pub enum ArrayData<'a> {
     Fixed(&'a [u8]),
     /// The same in pieces that follow each other along the first dimension, each of whole rows.
     Pieces(&'a [&'a [u8]]),
-    /// Texts or byte strings.
+    /// Strings or byte strings.
     Strings(&'a Strings),
 }
 
@@ -55,7 +55,7 @@ pub struct ArraySpec {
     /// Where the leaf cells of a tree lie whose rows these are: within an error bound the codec may predict
     /// values from those of the cells around. `None` for an array like any other.
     pub leaves: Option<Arc<dyn LeafPlaces>>,
-    /// The value that stands for what was never written, native byte order; `None`: zeros, or
+    /// The value that represents what was never written, native byte order; `None`: zeros, or
     /// what suits the values.
     pub fill_value: Option<Vec<u8>>,
     /// The attributes.
@@ -187,7 +187,7 @@ impl Region {
         }
     }
 
-    /// Behind the last index of dimension `d`.
+    /// One past the last index of dimension `d`.
     pub(super) fn stop(&self, d: usize) -> u64 {
         self.start[d] + self.shape[d]
     }
@@ -212,13 +212,13 @@ impl Region {
         Some(Self { start, shape })
     }
 
-    /// Whether all of another of as many dimensions lies in it.
+    /// Whether all of another of as many dimensions is in it.
     pub fn holds(&self, other: &Self) -> bool {
         (0..self.start.len())
             .all(|d| self.start[d] <= other.start[d] && other.stop(d) <= self.stop(d))
     }
 
-    /// Whether it lies in an array of `shape`.
+    /// Whether it is in an array of `shape`.
     pub(crate) fn lies_in(&self, shape: &[u64]) -> bool {
         let lengths = (self.start.iter().zip(&self.shape)).zip(shape);
         self.start.len() == shape.len()

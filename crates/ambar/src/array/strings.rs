@@ -8,7 +8,7 @@ use crate::limits::{check_memory, zeroed};
 use crate::strings::Strings;
 
 impl Array {
-    /// Reads a selection, one slice a dimension, of an array of texts or byte strings, in C order,
+    /// Reads a selection, one slice a dimension, of an array of strings or byte strings, in C order,
     /// on the threads of the current pool. Only the chunks that the selection touches are read.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Array {
     fn try_read_strings(&self, selection: &[Indices<'_>]) -> Result<Strings> {
         if self.dtype().size().is_some() {
             return Err(Error::invalid(format!(
-                "values of {} are no texts",
+                "expected strings or byte strings, found values of {}",
                 self.dtype()
             )));
         }

@@ -64,7 +64,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Encodes and appends all chunks, in batches; `observer` is told of each.
+    /// Encodes and appends all chunks, in batches; `observer` is called for each.
     ///
     /// # Errors
     /// `Io`, `Invalid` where a codec refuses a chunk, and what `observer` returned. Some chunks may

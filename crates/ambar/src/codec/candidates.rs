@@ -6,7 +6,7 @@ use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec, zstd};
 use super::{Profile, ambar, pcodec, simplices};
 use crate::dtype::DataType;
 
-/// Longest row of values whose columns are told apart: corners of a cell, components.
+/// Maximum length of a row whose columns are compressed separately: corners of a cell, components.
 const MOST_COLUMNS: u64 = 32;
 
 /// Most components of a vector or tensor, each of which is a field of its own.

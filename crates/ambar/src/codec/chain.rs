@@ -252,7 +252,11 @@ impl CodecChain {
         let utf8 = match &self.values {
             ValueCodec::VlenUtf8 => true,
             ValueCodec::VlenBytes => false,
-            _ => return Err(Error::invalid("values of a fixed size are no texts")),
+            _ => {
+                return Err(Error::invalid(
+                    "expected an array of strings or byte strings, found values of a fixed size",
+                ));
+            }
         };
         let (payload, codecs) = self.payload(encoded)?;
         let CodecScratch { buffers, zstd, .. } = scratch;

@@ -35,7 +35,7 @@ impl Permutation {
             });
         if !known {
             return Err(Error::corrupt(format!(
-                "{order:?} is no order of the dimensions of a chunk of {shape:?}"
+                "{order:?} is not a valid order of the dimensions of a chunk of {shape:?}"
             )));
         }
         if shape.contains(&0) {

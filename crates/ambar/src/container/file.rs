@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::Durability;
 use crate::error::{Error, Result};
 
-/// How much is read at once where all of a file is gone through.
+/// Bytes of one read when a whole file is read.
 pub const PIECE: u64 = 1 << 20;
 
 /// Slices that are read or written with one call at most; systems take 1024.
@@ -220,7 +220,7 @@ pub fn create_locked(path: &Path) -> Result<File> {
     lock_current(path, &mut options, libc::O_NOFOLLOW)
 }
 
-/// Whoever held the lock before may have renamed the file, or put another in its place: a lock
+/// A process that held the lock before may have renamed the file, or put another in its place: a lock
 /// counts only if the file still has its name.
 fn lock_current(path: &Path, options: &mut OpenOptions, flags: libc::c_int) -> Result<File> {
     options.custom_flags(libc::O_NONBLOCK | flags);
@@ -265,7 +265,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// The numbers that tell `file` from all others that exist.
+/// The numbers that identify `file`.
 pub fn identity(file: &File) -> io::Result<(u64, u64)> {
     let metadata = file.metadata()?;
     Ok((metadata.dev(), metadata.ino()))

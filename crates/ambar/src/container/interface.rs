@@ -23,7 +23,7 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// `Corrupt` where the container contradicts itself about it; `Io`.
     fn entry(&self, key: &str) -> Result<Option<Entry>>;
 
-    /// Fills `out` with the entry's bytes from `offset` on. No checksum is verified: whoever reads
+    /// Fills `out` with the entry's bytes from `offset` on. No checksum is verified: any caller that reads
     /// a part must know how to check it.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub trait Container: Send + Sync + fmt::Debug {
     /// ZIP the local header. `progress` is called with the number of bytes after each piece read.
     ///
     /// # Errors
-    /// `NotFound` where there is no such key; `Corrupt` where something differs; `Io`.
+    /// `NotFound` where the key does not exist; `Corrupt` where something differs; `Io`.
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()>;
 
     /// Verifies the container's own records that reading does not need: in a ZIP that ambar made the
@@ -208,7 +208,7 @@ impl Entry {
         self.seal
     }
 
-    /// Where its first byte lies in the container's single file; `None` in a directory.
+    /// Where its first byte is in the container's single file; `None` in a directory.
     pub fn file_offset(&self) -> Option<u64> {
         match self.place {
             EntryLocation::Offset(offset) => Some(offset),
@@ -216,7 +216,7 @@ impl Entry {
         }
     }
 
-    /// Checks that `len` bytes from `offset` on lie in the entry.
+    /// Checks that `len` bytes from `offset` on are in the entry.
     pub(super) fn check_range(&self, offset: u64, len: usize) -> Result<()> {
         match offset.checked_add(len as u64) {
             Some(end) if end <= self.len => Ok(()),

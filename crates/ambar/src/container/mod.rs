@@ -92,7 +92,7 @@ pub fn is_url(location: &str) -> bool {
 /// taken from the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...).
 ///
 /// # Errors
-/// As [`open`]; `Invalid` where the URL or an option makes no sense; `Unsupported` where the server
+/// As [`open`]; `Invalid` where the URL or an option is invalid; `Unsupported` where the server
 /// does not serve ranges, or this build cannot read from object stores; `Io` where the server cannot
 /// be reached, or refuses.
 pub fn open_url(
@@ -126,7 +126,7 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerW
     Ok(Box::new(ZipWriter::create(path, options)?))
 }
 
-/// Goes on writing the container at `path`. What a killed writer left behind is cut off first.
+/// Continues writing the container at `path`. What a killed writer left behind is cut off first.
 ///
 /// # Errors
 /// `Busy` where another writer has it; `Unsupported` where another program made the ZIP (compact
@@ -139,7 +139,7 @@ pub fn append(path: &Path, durability: Durability) -> Result<Box<dyn ContainerWr
 }
 
 /// Brings the container into the form that every ZIP or Zarr reader understands: cuts off what a
-/// killed writer left behind the last commit, and restores damaged commit records. In a directory
+/// killed writer left after the last commit, and restores damaged commit records. In a directory
 /// it also takes over what other programs have written there.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Joins `parts` that overlap or lie at most `gap` bytes apart, as long as what is read at once
+/// Joins `parts` that overlap or are at most `gap` bytes apart, as long as what is read at once
 /// stays within `most` bytes; a part that is longer by itself stays whole. Empty parts are left out.
 pub fn joined(parts: &[Range<u64>], gap: u64, most: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<Range<u64>> = parts.iter().filter(|p| p.start < p.end).cloned().collect();

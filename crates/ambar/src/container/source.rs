@@ -10,7 +10,7 @@ use super::ahead::{Ahead, Cache};
 use super::{file, ranges};
 use crate::error::Result;
 
-/// Parts of a file that lie at most so far apart are read together: copying so much out of the
+/// Parts of a file that are at most so far apart are read together: copying so much out of the
 /// page cache takes about as long as another call.
 const NEAR: u64 = 16 << 10;
 

@@ -111,7 +111,9 @@ impl MemoryColumns {
         let place = self.names.iter().position(|other| other == name);
         place.ok_or_else(|| {
             let known = self.names.join(", ");
-            Error::not_found(format!("there is no column {name:?}; there are: {known}"))
+            Error::not_found(format!(
+                "column {name:?} does not exist; available: {known}"
+            ))
         })
     }
 }

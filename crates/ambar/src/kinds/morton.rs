@@ -29,7 +29,7 @@ pub fn key64(ndim: usize, point: &[u64; 3]) -> u64 {
     }
 }
 
-/// The point that a key stands for.
+/// The point that a key represents.
 pub fn point(ndim: usize, key: u128) -> [u64; 3] {
     let mut point = [0; 3];
     if ndim == 1 {

@@ -3,7 +3,7 @@
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
-/// A number as it lies in a column, native byte order, at any alignment.
+/// A number as it is in a column, native byte order, at any alignment.
 pub(crate) trait Number: Copy + PartialOrd + Send + Sync {
     /// The values of `bytes`, whose length is a multiple of a value's size.
     fn all(bytes: &[u8]) -> impl ExactSizeIterator<Item = Self> + '_;

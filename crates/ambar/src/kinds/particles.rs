@@ -18,7 +18,7 @@ use crate::store::Store;
 
 /// Particles, in a store or in memory.
 ///
-/// Nothing is read before it is asked for. All methods run on the current rayon pool.
+/// Values are read on demand. All methods run on the current rayon pool.
 pub struct Particles {
     table: Table,
     ndim: usize,

@@ -14,7 +14,7 @@
 //! letters, digits, `_` and `.` that does not begin with a digit; any other name stands between
 //! backquotes. Numbers are decimal (`3`, `-1.5e3`) or `inf`. Values are compared as the real
 //! numbers they are: integers exactly, a float32 after widening, bool as 0 and 1. Comparisons with
-//! NaN are false, but for `!=`, which is true.
+//! NaN are false, except for `!=`, which is true.
 
 mod parse;
 

@@ -154,7 +154,7 @@ impl RankParticles {
     /// there, the rows are put along the Morton curve, and encoded.
     ///
     /// # Errors
-    /// `NotFound` for a column that is not there; `Invalid` where it was given before; as
+    /// `NotFound` for a column that does not exist; `Invalid` where it was given before; as
     /// [`RankWriter::write`].
     pub fn put(
         &mut self,
@@ -175,7 +175,7 @@ impl RankParticles {
         let place = self.names.iter().position(|other| other == name);
         let place = place.ok_or_else(|| {
             let names = self.names.join(", ");
-            Error::not_found(format!("there is no such column; there are: {names}"))
+            Error::not_found(format!("the column does not exist; available: {names}"))
         })?;
         if std::mem::replace(&mut self.given[place], true) {
             return Err(Error::invalid("this column was given before"));
@@ -304,7 +304,7 @@ fn bound(name: &str, dtype: &DataType, compression: &Compression) -> Result<f64>
     }
 }
 
-/// Has rank 0 write the ranges that all tell.
+/// Rank 0 writes the ranges that all ranks report.
 fn declare_ranges(
     writer: &mut RankWriter,
     path: &str,

@@ -22,9 +22,9 @@ pub(crate) trait Rows: Sync {
     fn positions(&self) -> Vec<String>;
     /// The box around each chunk's positions, where it is known.
     fn boxes(&self) -> Result<Option<Vec<[[f64; 3]; 2]>>>;
-    /// Whether every row lies in its chunk's box: else (NaN) a box inside of a region proves nothing.
+    /// Whether every row is in its chunk's box: else (NaN) a box inside of a region proves nothing.
     fn boxes_hold_all(&self) -> bool;
-    /// Whether rows of a chunk whose box touches the region may lie in it; what the box leaves open.
+    /// Whether rows of a chunk whose box touches the region may be in it; what the box leaves open.
     fn may_reach(&self, _chunk: usize, _region: &Region) -> Result<bool> {
         Ok(true)
     }
@@ -47,7 +47,7 @@ pub(crate) trait Rows: Sync {
         if !self.source().names().iter().any(|other| other == name) {
             let known = self.names().join(", ");
             return Err(Error::not_found(format!(
-                "there is no column {name:?}; there are: {known}"
+                "column {name:?} does not exist; available: {known}"
             )));
         }
         self.source().dtype(name)

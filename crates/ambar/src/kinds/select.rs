@@ -24,7 +24,7 @@ use crate::memory::Column;
 /// Which rows are wanted: those that meet every condition given. The default is all rows.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Cells whose centre, particles whose position lies in it.
+    /// Cells whose centre, particles whose position is in it.
     pub region: Option<Region>,
     /// Cells from the first level to the last, both included. Only for trees of cells.
     pub levels: Option<(u8, u8)>,
@@ -50,7 +50,7 @@ pub(crate) fn select(
     select_all(table, &[table], columns, region, conditions)
 }
 
-/// As `select`, of several tables one behind the other. All have the columns of `schema`.
+/// As `select`, of several tables one after another. All have the columns of `schema`.
 pub(crate) fn select_all(
     schema: &dyn Rows,
     tables: &[&dyn Rows],
@@ -304,7 +304,7 @@ struct Loaded<'a> {
 }
 
 impl Loaded<'_> {
-    /// Reads the columns `names` that are not there yet; where one of them is derived, those of
+    /// Reads the columns `names` that are not loaded yet; where one of them is derived, those of
     /// `along` as well.
     fn load<'n>(&mut self, names: impl Iterator<Item = &'n str>, along: &[&'n str]) -> Result<()> {
         let mut derived: Vec<&str> = Vec::new();

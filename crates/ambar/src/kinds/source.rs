@@ -30,7 +30,7 @@ pub trait ColumnSource: Send + Sync {
     fn dtype(&self, name: &str) -> Result<DataType>;
 
     /// Reads `rows` of the column `name` into `out`, which has exactly their size, native byte
-    /// order. Runs on the calling thread; called from many threads at once. Decodes only the
+    /// order. Runs on the calling thread; called from many threads. Decodes only the
     /// chunks that `rows` touches.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub trait ColumnSource: Send + Sync {
     /// As `read`.
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>>;
 
-    /// The column itself, where it lies in memory as a whole: to be shared instead of copied.
+    /// The column itself, where it is in memory as a whole: to be shared instead of copied.
     fn whole(&self, _name: &str) -> Option<Arc<Column>> {
         None
     }

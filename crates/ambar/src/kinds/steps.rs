@@ -60,7 +60,7 @@ impl RankWriter {
     }
 }
 
-/// The times of a series of steps by its `ambar` attributes; `None` where it is none.
+/// The times of a series of steps by its `ambar` attributes; `None` where it is not one.
 fn known_times(own: &Value) -> Option<Vec<Value>> {
     let is = |key: &str, value: &str| own.get(key).and_then(Value::as_str) == Some(value);
     if !is("kind", "series") || !is("of", OF) {

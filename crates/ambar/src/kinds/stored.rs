@@ -35,8 +35,8 @@ impl StoredColumns {
     /// the group.
     ///
     /// # Errors
-    /// `NotFound` for a column or group that is not there; `Corrupt` where lengths or chunks
-    /// differ; `Unsupported` for a column of texts.
+    /// `NotFound` for a column or group that does not exist; `Corrupt` where lengths or chunks
+    /// differ; `Unsupported` for a column of strings.
     pub fn open(store: &Store, path: &str, names: &[String]) -> Result<Self> {
         let group = store.group(path)?;
         let path = group.path().trim_end_matches('/').to_owned();
@@ -97,7 +97,7 @@ impl StoredColumns {
             .ok_or_else(|| {
                 let names = self.names.join(", ");
                 Error::not_found(format!(
-                    "there is no column {name:?} in {}; there are: {names}",
+                    "column {name:?} does not exist in {}; available: {names}",
                     self.path
                 ))
             })
@@ -169,7 +169,8 @@ pub(crate) fn whole_array(
     let bytes = array.elements().saturating_mul(size as u64);
     let values = check_memory("an index", bytes).map_err(located)? / size;
     let column = Column::allocate(&[dtype], values).map_err(located)?.pop();
-    let mut column = column.ok_or_else(|| located(Error::limit("no memory for an index")))?;
+    let mut column =
+        column.ok_or_else(|| located(Error::limit("cannot allocate memory for an index")))?;
     let whole: Vec<Slice> = found.iter().map(|n| Slice::all(*n)).collect();
     array.read(&whole, column.bytes_mut())?;
     Ok(column)

@@ -18,7 +18,7 @@ use crate::store::Store;
 
 /// Columns of equal length, in a store or in memory.
 ///
-/// Nothing is read before it is asked for. All methods run on the current rayon pool.
+/// Values are read on demand. All methods run on the current rayon pool.
 pub struct Table {
     source: Arc<dyn ColumnSource>,
     /// The columns that hold positions, where there are such.
@@ -30,7 +30,7 @@ impl Table {
     /// Opens the table in the group at `path`, of kind `table` or `particles`. Reads metadata only.
     ///
     /// # Errors
-    /// `NotFound` where there is no such group; `Invalid` where it holds another kind;
+    /// `NotFound` where the group does not exist; `Invalid` where it holds another kind;
     /// `Unsupported` where a newer version wrote it; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let attributes = attributes::of_kind(store, path, &["table", "particles"])?;
@@ -135,7 +135,7 @@ impl Table {
     /// may hold such rows are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that is not there; `Unsupported` for one of strings of any length;
+    /// `NotFound` for a column that does not exist; `Unsupported` for one of strings of any length;
     /// `Invalid` where a region is given and there are no positions, levels are given, or the
     /// condition names what is no number; `Corrupt`, `Io`.
     pub fn read(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {

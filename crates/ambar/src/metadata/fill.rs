@@ -93,7 +93,7 @@ pub(super) fn zero(dtype: &DataType) -> Vec<u8> {
 pub(super) fn to_json(dtype: &DataType, bytes: &[u8]) -> Result<Value> {
     json_of(dtype, bytes).ok_or_else(|| {
         Error::invalid(format!(
-            "a fill value of {} bytes is no value of {dtype}",
+            "a fill value of {} bytes is not a valid value of {dtype}",
             bytes.len()
         ))
     })

@@ -312,7 +312,11 @@ fn locate_checksum(attributes: &str) -> Result<Option<Range<usize>>> {
         .and_then(|rest| rest.strip_suffix('"'))
         .filter(|digits| digits.len() == ZEROS.len())
         .map(|digits| Some(place(attributes, digits)))
-        .ok_or_else(|| Error::corrupt(format!("{checksum} is no checksum of the metadata")))
+        .ok_or_else(|| {
+            Error::corrupt(format!(
+                "{checksum} is not a valid checksum of the metadata"
+            ))
+        })
 }
 
 /// Verifies the checksum in `attributes`, a part of the root's document `text`. It covers the whole

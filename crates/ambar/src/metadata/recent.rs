@@ -6,7 +6,7 @@ use super::ArrayMetadata;
 use crate::error::Result;
 use crate::limits::Limits;
 
-/// Number of cached texts. Comparing with all of them takes far less time than parsing one.
+/// Number of cached strings. Comparing with all of them takes far less time than parsing one.
 const KEPT: usize = 8;
 
 /// The most recently parsed metadata, the latest at the end.

@@ -68,7 +68,7 @@ impl RankWriter {
         let spec = divide(spec, held.as_deref().unwrap_or(&whole))?;
         let mut metadata = declared(&spec).map_err(|error| error.at_node(&name))?;
         if let Some(sharding) = &mut metadata.sharding {
-            // Ranks have all of a shard before they write it, and whoever reads it from its start on
+            // Ranks have all of a shard before they write it, and any caller that reads it from its start on
             // reads without a break.
             sharding.location = IndexLocation::Start;
         }

@@ -24,7 +24,7 @@ impl Decomposition {
     /// One rank's blocks as bytes, to be gathered from all.
     ///
     /// # Errors
-    /// `Invalid` for a block that does not lie in an array of `shape`.
+    /// `Invalid` for a block that is not inside an array of `shape`.
     pub fn encode(shape: &[u64], blocks: &[Region]) -> Result<Vec<u8>> {
         check_count(shape.len() as u64, blocks.len() as u64)?;
         let mut words = vec![shape.len() as u64, blocks.len() as u64];
@@ -66,7 +66,7 @@ impl Decomposition {
         Self::new(shape, vec![(0, Region::all(shape))])
     }
 
-    /// These blocks, which must lie in an array of `shape`.
+    /// These blocks, which must be in an array of `shape`.
     pub(crate) fn new(shape: &[u64], mut blocks: Vec<(u32, Region)>) -> Self {
         blocks.retain(|(_, block)| block.values() > 0);
         blocks.sort_by_key(|(rank, _)| *rank);
@@ -96,7 +96,7 @@ impl Decomposition {
         &self.blocks
     }
 
-    /// Whether a region lies in one of a rank's blocks.
+    /// Whether a region is in one of a rank's blocks.
     pub fn holds(&self, rank: u32, region: &Region) -> bool {
         let first = self.blocks.partition_point(|(owner, _)| *owner < rank);
         let own = self.blocks[first..].iter();
@@ -124,7 +124,11 @@ fn check_count(dimensions: u64, blocks: u64) -> Result<()> {
 
 /// The shape and the blocks that `bytes` say.
 fn parse(bytes: &[u8]) -> Result<(Vec<u64>, Vec<Region>)> {
-    let damaged = || Error::invalid("these bytes are no rank's blocks");
+    let damaged = || {
+        Error::invalid(
+            "expected the encoded blocks of a rank, found other bytes; pass the messages unchanged",
+        )
+    };
     let words = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
     let words: Vec<u64> = words
         .chunks_exact(8)

@@ -1,5 +1,5 @@
 //! How an array is cut into chunks and shards that suit its decomposition: where the ranks' blocks
-//! begin at multiples of something, so do shards, and nobody has to ask anybody for values.
+//! begin at multiples of the chunk sides, so do shards, and no rank needs values of another one.
 
 use super::decomposition::Decomposition;
 use crate::array::{ArraySpec, chunk_shape_of};
@@ -9,7 +9,7 @@ use crate::error::Result;
 /// its way to the file: these take no more than is kept from one to the next.
 const SHARD: u64 = 16 << 20;
 
-/// Shards that the largest block is cut into at least, so that encoding one goes on while another is
+/// Shards that the largest block is cut into at least, so that encoding one continues while another is
 /// written, and the memory for both is a part of the block's.
 const SHARDS_A_BLOCK: u64 = 4;
 

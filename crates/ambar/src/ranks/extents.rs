@@ -22,7 +22,7 @@ pub type Reserve = dyn FnMut(u64) -> Result<u64> + Send;
 const FIRST: u64 = 16 << 10;
 const LEAST: u64 = 1 << 20;
 
-/// Bytes that a rank takes from the counter at most for entries that are not there yet.
+/// Bytes that a rank takes from the counter at most for entries that do not exist yet.
 const MOST: u64 = 256 << 20;
 
 /// A part of the file.
@@ -110,7 +110,7 @@ impl Extents {
         }
     }
 
-    /// Goes on from there.
+    /// Continues from there.
     pub fn rebase(&mut self, next: u64) {
         self.own.clear();
         self.least = self.first;

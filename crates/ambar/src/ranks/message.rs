@@ -140,7 +140,7 @@ pub(super) fn encode<T: Serialize + ?Sized>(message: &T) -> Result<Vec<u8>> {
 
 pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T> {
     serde_json::from_slice(bytes)
-        .map_err(|error| Error::invalid(format!("these bytes are no {what}: {error}")))
+        .map_err(|error| Error::invalid(format!("not a valid {what}: {error}")))
 }
 
 /// Values of a shard that another rank owns.
@@ -171,8 +171,11 @@ impl Piece<'_> {
 pub(super) fn pieces(mut bytes: &[u8]) -> Result<Vec<Piece<'_>>> {
     let mut pieces = Vec::new();
     while !bytes.is_empty() {
-        let (piece, rest) = piece(bytes)
-            .ok_or_else(|| Error::invalid("these bytes are no values from another rank"))?;
+        let (piece, rest) = piece(bytes).ok_or_else(|| {
+            Error::invalid(
+                "expected values from another rank, found other bytes; pass the messages unchanged",
+            )
+        })?;
         pieces.push(piece);
         bytes = rest;
     }

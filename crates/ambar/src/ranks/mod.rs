@@ -8,11 +8,11 @@
 //!    differently. Who holds what of them, their [`Decomposition`], was gathered from all before. Chunks
 //!    and shards are cut along it.
 //! 3. Each writes its blocks. Shards that it holds whole are encoded and go to extents of the file
-//!    that are its own; nobody waits for anybody. Of the others, one rank is the owner: pieces for
+//!    that it owns; no rank waits for another one. Of the others, one rank is the owner: pieces for
 //!    it wait in the [`RankWriter::outbox`].
 //! 4. Pieces are exchanged ([`RankWriter::inbox`]), the rest is encoded and made durable
 //!    ([`RankWriter::seal`]), and rank 0 commits what all have written ([`RankWriter::commit`]). Where
-//!    one has failed, nothing is committed, and all are told ([`RankWriter::conclude`]).
+//!    one has failed, nothing is committed, and all ranks get the error ([`RankWriter::conclude`]).
 //!
 //! `docs/decisions/0012-many-processes.md` says why.
 

@@ -11,7 +11,7 @@ use crate::array::{ArraySpec, Region};
 use crate::container::{CreateOptions, Durability};
 use crate::error::Result;
 
-/// Ranks in one process, and what stands for their network.
+/// Ranks in one process, with a network in memory.
 pub(crate) struct Team(pub Vec<RankWriter>);
 
 impl Team {

@@ -516,7 +516,7 @@ fn pieces_of_an_array_that_a_rank_skipped_do_not_hide_which() {
     assert!(error.contains("rank 1 did not define it"), "{error}");
 }
 
-/// Texts that differed between ranks were taken from rank 0 without a word.
+/// Strings that differed between ranks were taken from rank 0 without a word.
 #[test]
 fn texts_that_differ_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -593,7 +593,7 @@ fn an_empty_array_may_have_chunks() {
     assert!(read(&path, "a").is_empty());
 }
 
-/// Values that a rank forgot to write used to be zeros that nothing told from others.
+/// Values that a rank forgot to write used to be indistinguishable from zeros.
 #[test]
 fn values_that_no_rank_wrote_are_counted_in_the_array() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
 impl RankWriter {
-    /// Writes a region, which lies in one of the rank's blocks; `values` in C order, native byte
+    /// Writes a region, which is in one of the rank's blocks; `values` in C order, native byte
     /// order. Each value is written once before a commit.
     ///
     /// # Errors

@@ -163,7 +163,7 @@ impl RankWriter {
             return Err(Error::invalid(message));
         }
         if rank == 0 || rank >= invitation.ranks {
-            let message = format!("rank {rank} is none of those who join {}", invitation.ranks);
+            let message = format!("rank {rank} is not invited; invited: {}", invitation.ranks);
             return Err(Error::invalid(message));
         }
         let options = RankOptions {
@@ -245,7 +245,7 @@ impl RankWriter {
         self.failure.get_or_insert_with(|| Failure::new(error));
     }
 
-    /// Runs what takes long, but asks nobody, on as many threads as this rank has.
+    /// Runs long local work on this rank's threads.
     pub(crate) fn working<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         parallel::with_threads(Some(self.options.threads), f)
     }

@@ -265,7 +265,7 @@ impl Store {
             ""
         };
         let message = format!(
-            "there is no {what} /{name}; there are: {}{more}",
+            "{what} /{name} does not exist; available: {}{more}",
             shown.join(", ")
         );
         self.place(Error::not_found(message))

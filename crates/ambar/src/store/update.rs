@@ -173,7 +173,9 @@ impl StoreWriter {
             .get(name)
             .filter(|node| node.kind == NodeKind::Array)
         {
-            None => Err(Error::not_found(format!("there is no array /{name}"))),
+            None => Err(Error::not_found(format!(
+                "array /{name} does not exist; check the path"
+            ))),
             Some(node) => ArrayMetadata::parse(&node.document, &Limits::default())
                 .map_err(|error| error.at_node(name)),
         }

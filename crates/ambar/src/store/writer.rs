@@ -170,7 +170,9 @@ impl StoreWriter {
             return Ok(());
         }
         let Some(node) = self.nodes.get_mut(name) else {
-            return Err(Error::not_found(format!("there is no node /{name}")));
+            return Err(Error::not_found(format!(
+                "node /{name} does not exist; check the path"
+            )));
         };
         let mut document = parsed(name, &node.document)?;
         document["attributes"] = Value::Object(attributes);
@@ -237,7 +239,9 @@ impl StoreWriter {
             ));
         }
         if !self.nodes.contains_key(name) {
-            return Err(Error::not_found(format!("there is no node /{name}")));
+            return Err(Error::not_found(format!(
+                "node /{name} does not exist; check the path"
+            )));
         }
         for key in self.keys_below(name) {
             self.container.remove(&key)?;

@@ -110,7 +110,7 @@ impl DirectoryReader {
     fn verify_entry(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let entry = self
             .entry(key)?
-            .ok_or_else(|| Error::not_found("there is no such entry"))?;
+            .ok_or_else(|| Error::not_found("the entry does not exist"))?;
         let file = self.open_file(key)?;
         let found = file::stream(&file, &self.root.path_of(key), 0, entry.len, &mut |piece| {
             progress(piece.len() as u64);

@@ -16,16 +16,16 @@ use crate::limits::Limits;
 /// Parts of an object at most this number of bytes apart are fetched with one request.
 pub const NEAR: u64 = 256 << 10;
 
-/// Requests under way at once.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
 
 /// A longer range is fetched by several requests of at most so many bytes.
 pub const PIECE: u64 = 8 << 20;
 
-/// As long as all requests can be under way at once, more of them are faster: down to so many bytes.
+/// As long as all requests can be concurrent, more of them are faster: down to so many bytes.
 pub const SMALL_PIECE: u64 = 1 << 20;
 
-/// What tells an object from one that has taken its place.
+/// Identifies a version of an object, to detect a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Its length in bytes.

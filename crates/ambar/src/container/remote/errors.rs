@@ -10,7 +10,7 @@ pub fn explained(error: &object_store::Error, hint: &str, location: &str, key: &
     use object_store::Error as Refusal;
     let explained = match error {
         Refusal::NotFound { .. } => {
-            Error::not_found("there is no such object; check bucket and path of the URL")
+            Error::not_found("the object does not exist; check the bucket and the path of the URL")
         }
         Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => Error::new(
             ErrorKind::Io,

@@ -33,7 +33,7 @@ impl PrefixReader {
     ///
     /// # Errors
     /// `NotFound` where there is none; `Corrupt` where its list is damaged; `Busy` where a writer had
-    /// not finished when it was uploaded; `Unsupported` where that cannot be told; `Io`.
+    /// not finished when it was uploaded; `Unsupported` where that cannot be determined; `Io`.
     pub fn open(service: Arc<Service>, limits: &Limits) -> Result<Self> {
         let found = client::whole(&service, directory::LIST, limits.directory_bytes)?;
         let list = match found {
@@ -59,7 +59,7 @@ impl PrefixReader {
         Ok(reader)
     }
 
-    /// Checks that every entry of `list` lies at its key, and none still under its first name.
+    /// Checks that every entry of `list` is at its key, and none still under its first name.
     fn check_finished(&self, list: &List) -> Result<()> {
         let last = list.entries.values().map(|record| record.number).max();
         let root = list.entries.get(ROOT).map(|record| record.number);
@@ -247,14 +247,14 @@ impl Container for PrefixReader {
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let verified = self.entry(key).and_then(|entry| {
-            let entry = entry.ok_or_else(|| Error::not_found("there is no such entry"))?;
+            let entry = entry.ok_or_else(|| Error::not_found("the entry does not exist"))?;
             let read = |at: u64, out: &mut [u8]| self.read_at(&entry, at, out);
             let found = file::stream_pieces(entry.len, PIECE, &read, &mut |piece| {
                 progress(piece.len() as u64);
                 Ok(())
             })?;
             if entry.is_empty() {
-                // Nothing was read of it, so that nobody has seen whether it is there.
+                // The object was not read, so check here whether it exists.
                 let missing = || Error::corrupt("the entry's object is missing");
                 let version = client::look(&self.service, key)?.ok_or_else(missing)?;
                 self.accept(&key.into(), version)?;

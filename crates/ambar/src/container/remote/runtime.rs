@@ -23,7 +23,7 @@ static RUNTIME: PerProcess<Mutex<Option<Arc<Runtime>>>> = PerProcess::new();
 pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
     runtime()?.spawn(async move {
-        // Nobody waits any more where this fails, so there is nobody to tell.
+        // Sending fails only if the receiver is gone: ignore it.
         let _ = sender.send(future.await);
     });
     let stopped = |_| {

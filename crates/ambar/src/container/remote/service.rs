@@ -44,7 +44,7 @@ impl Service {
     /// The service that `url` names; nothing is asked of it yet.
     ///
     /// # Errors
-    /// `Invalid` where the URL or an option makes no sense; `Unsupported` for other services.
+    /// `Invalid` where the URL or an option is invalid; `Unsupported` for other services.
     pub fn new(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
         let location = without_secrets(url);
         let location = location.trim_end_matches("?...").to_owned();
@@ -64,7 +64,7 @@ impl Service {
             location,
             hint,
         };
-        // What makes no sense is to be said now, as that.
+        // Report invalid options here, before the first request fails for another reason.
         service.client()?;
         Ok(service)
     }
@@ -202,7 +202,7 @@ const HTTP_OPTIONS: &str = "allow_http, allow_invalid_certificates, timeout, con
 
 fn unknown(name: &str, known: &str) -> Error {
     Error::invalid(format!(
-        "there is no storage option {name:?} for this service; there are: {known}"
+        "storage option {name:?} does not exist for this service; available: {known}"
     ))
 }
 

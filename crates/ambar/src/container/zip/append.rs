@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::{Durability, file};
 use crate::error::{Error, Result};
 
-/// Pieces are gathered until so many bytes are waiting.
+/// Small pieces are buffered up to this number of bytes.
 const BUFFER: usize = 1 << 20;
 
 /// The end of a file, as far as its writer is concerned.

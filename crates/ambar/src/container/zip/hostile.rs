@@ -217,7 +217,7 @@ fn entries_and_offsets_beyond_four_gibibytes() {
         ..CreateOptions::default()
     };
     let mut writer = ZipWriter::create(&path, &options).unwrap();
-    // The content is a hole, whose checksum nobody computes: `verify` is not asked.
+    // The content is a hole without a checksum: `verify` is not called.
     writer
         .append_entry("a/c/0", LONG, 0, None, |out| {
             out.flush()?;

@@ -19,7 +19,7 @@ pub struct Index {
     maker: Maker,
     /// Where in `directory` entries begin; open addressing, at most half full.
     table: Vec<u32>,
-    /// Random, so that nobody can choose names that all collide.
+    /// Random, so that crafted names cannot all collide.
     hasher: RandomState,
     len: usize,
 }

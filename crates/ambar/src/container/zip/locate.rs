@@ -20,7 +20,7 @@ const PAUSES: [Duration; 3] = [
 pub struct Last {
     /// The commit.
     pub slot: Slot,
-    /// The slots as they stand in the header: `None` for a damaged one.
+    /// The slots of the header; `None` for a damaged one.
     pub slots: [Option<Slot>; 2],
 }
 
@@ -49,7 +49,7 @@ pub fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
 /// that of an older commit, so the trailer at the end of the file must vouch for it, or be newer.
 ///
 /// # Errors
-/// `Corrupt` where the header is damaged, or the last commit cannot be told, or the file ends
+/// `Corrupt` where the header is damaged, or the last commit cannot be determined, or the file ends
 /// before it; `Unsupported` where the format is newer.
 pub fn last_commit(source: &dyn ByteSource, header: &[u8]) -> Result<Last> {
     if let Some(last) = decide(source, slot::parse_header(header)?)? {

@@ -22,11 +22,11 @@ pub struct Record {
     pub streamed: bool,
 }
 
-/// An entry as it stands in the central directory.
+/// An entry as it is in the central directory.
 pub struct Parsed<'a> {
     /// The name.
     pub name: &'a str,
-    /// What else is told about it.
+    /// Further properties.
     pub record: Record,
     /// How many bytes of the central directory it takes.
     pub len: usize,

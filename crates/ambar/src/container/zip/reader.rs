@@ -231,7 +231,7 @@ impl ZipReader {
         let record = self
             .index
             .get(key)
-            .ok_or_else(|| Error::not_found("there is no such entry"))?;
+            .ok_or_else(|| Error::not_found("the entry does not exist"))?;
         self.verify_local_header(key, &record)?;
         self.stream(key, &record, &mut |piece| {
             progress(piece.len() as u64);

@@ -46,7 +46,7 @@ pub const END_LEN: usize = ZIP64_END_LEN + LOCATOR_LEN + PLAIN_END_LEN;
 const VERSION: u16 = 20;
 const VERSION_ZIP64: u16 = 45;
 
-/// Made by version 4.5 on Unix, whose permissions stand in the external attributes.
+/// Made by version 4.5 on Unix, whose permissions are in the external attributes.
 const MADE_BY: u16 = (3 << 8) | VERSION_ZIP64;
 
 /// `-rw-r--r--`, a regular file.
@@ -55,7 +55,7 @@ const EXTERNAL_ATTRIBUTES: u32 = 0o100_644 << 16;
 /// 1980-01-01, the zero of MS-DOS dates: stores of equal content have equal bytes.
 const DATE: u16 = (1 << 5) | 1;
 
-/// The value of a 32-bit field whose true value stands in the ZIP64 extra field.
+/// The value of a 32-bit field whose true value is in the ZIP64 extra field.
 const IN_ZIP64: u32 = u32::MAX;
 
 /// The local header of an entry.
@@ -254,7 +254,7 @@ impl Extras {
     /// Completes the values of the 32-bit fields by the extra fields of a central directory entry;
     /// `None` where these are cut short.
     pub fn complete(mut self, mut extra: &[u8]) -> Option<Self> {
-        // Some writers pad with fewer than four bytes behind the last field.
+        // Some writers pad with fewer than four bytes after the last field.
         while extra.len() >= 4 {
             let (id, len) = (u16_at(extra, 0), usize::from(u16_at(extra, 2)));
             let field = extra.get(4..4 + len)?;

@@ -17,7 +17,7 @@ use super::writer::{self, ZipWriter};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
-/// How much of the file is searched at once.
+/// Bytes of the file that are searched in one pass.
 const PIECE: usize = 1 << 20;
 
 /// Cuts off what follows the last commit, and writes damaged records of the container anew.
@@ -144,7 +144,7 @@ fn newest_trailer(source: &dyn ByteSource, file_len: u64) -> Result<Option<Slot>
     Ok(newest)
 }
 
-/// Writes the header, but leaves the slots as they are.
+/// Writes the header, except for the slots.
 fn write_around_slots(file: &File, path: &Path) -> Result<()> {
     let header = slot::header();
     let mut start = 0;

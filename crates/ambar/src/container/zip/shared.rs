@@ -1,7 +1,7 @@
 //! One ZIP written by many processes: each writes entries into extents of its own.
 //!
 //! One of them holds the container's writer, and with it the lock; the others open the same file by
-//! its [`Share`]. Nobody sees what they write until the holder has adopted the entries and committed.
+//! its [`Share`]. No process sees what they write until the holder has adopted the entries and committed.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::process::Process;
 
 /// Entries that wait to be written at most, one in the making and one on its way to the file apart:
-/// encoding goes on while the file takes what is encoded.
+/// encoding continues while the file takes what is encoded.
 const WAITING: usize = 1;
 
 /// An entry on its way to the file.
@@ -247,7 +247,7 @@ impl Drop for SharedFile {
         }
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // Whoever drops it before the end wants nothing of what was written.
+            // Dropped before the end: discard what was written.
             let _ = thread.join();
         }
         buffers::release();

@@ -41,7 +41,7 @@ pub struct ZipWriter {
 /// A file that has not got its name yet.
 struct NewFile {
     temporary: PathBuf,
-    /// The file to be replaced, locked so that nobody goes on writing what will be deleted.
+    /// The file to replace, locked so that no other writer appends to a file that will be deleted.
     _replaced: Option<File>,
     overwrite: bool,
 }
@@ -88,7 +88,7 @@ impl ZipWriter {
         Ok(writer)
     }
 
-    /// Goes on writing the ZIP `path`, behind its last commit.
+    /// Continues writing the ZIP `path`, behind its last commit.
     pub fn append(path: &Path, durability: Durability) -> Result<Self> {
         let path = file::resolve(path);
         let file = Arc::new(file::open_locked(&path)?);
@@ -258,7 +258,7 @@ impl ZipWriter {
                 file::sync(&self.file, &self.path, self.durability)?;
             }
             Some(new) => {
-                // Nobody sees the file yet, so one order is as good as another.
+                // No process sees the file yet, so one order is as good as another.
                 write_slot(&self.file, &new.temporary, slot.index(), &slot)?;
                 file::sync(&self.file, &new.temporary, self.durability)?;
                 if !new.overwrite && self.path.symlink_metadata().is_ok() {

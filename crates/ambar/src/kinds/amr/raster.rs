@@ -1,4 +1,4 @@
-//! Rasters: the cells of a window, painted by several threads at once.
+//! Rasters: the cells of a window, painted by several threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -10,7 +10,7 @@ pub struct Window {
     pub level: u8,
     /// The first cell.
     pub lo: [u64; 3],
-    /// Behind the last cell.
+    /// One past the last cell.
     pub hi: [u64; 3],
 }
 
@@ -24,7 +24,7 @@ impl Window {
         (0..3).all(|d| self.lo[d] <= cell[d] && cell[d] < self.hi[d])
     }
 
-    /// Its number of cells.
+    /// Number of cells.
     ///
     /// # Errors
     /// `Limit` where they do not fit in memory.

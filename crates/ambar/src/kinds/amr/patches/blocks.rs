@@ -14,7 +14,7 @@ use crate::kinds::morton;
 /// from their neighbours, but the more cells are padding.
 const SIDES: [usize; 3] = [16, 8, 4];
 
-/// Padding is at most one cell in so many of the boxes'; else the next smaller side is taken.
+/// Minimum ratio of the cells of the boxes to padding cells; otherwise the next smaller side is used.
 const PADDING: u64 = 10;
 
 /// Most unit blocks of a level: their places take 40 bytes each in memory.
@@ -24,7 +24,7 @@ pub(crate) const MAX_BLOCKS: u64 = 1 << 28;
 ///
 /// Block `i` holds the cells from `origins()[i]` on, `side()` in each dimension; origins are
 /// multiples of the side. Arrays over blocks have the cells of a block x fastest. Cells of a block
-/// that lie in no box are padding. The boxes decide about the side, whatever is kept of them.
+/// that are in no box are padding. The side depends on the boxes, not on which cells are stored.
 pub struct Blocks {
     nest: Arc<Nest>,
     level: usize,
@@ -89,7 +89,7 @@ impl Blocks {
     ///
     /// # Errors
     /// `Corrupt` where an origin is no multiple of the side, outside of the domain, the blocks do not
-    /// lie along the Morton curve, or a leaf cell lies in none of them.
+    /// follow the Morton curve, or a leaf cell is in none of them.
     pub(crate) fn from_origins(
         nest: &Arc<Nest>,
         level: usize,
@@ -239,7 +239,7 @@ impl Blocks {
         found
     }
 
-    /// The smallest box around the cells of each chunk that are meant; empty where there are none.
+    /// The bounding box of the cells of each chunk in the subset `cells`; empty for no cells.
     pub(crate) fn extents(&self, cells: CellSet) -> Vec<IndexBox> {
         let chunks = (0..self.chunks()).into_par_iter();
         chunks
@@ -300,7 +300,7 @@ fn keys(nest: &Nest, level: usize, side: usize, cells: CellSet) -> Result<Vec<u1
     });
     if count > MAX_BLOCKS {
         return Err(Error::limit(format!(
-            "level {level} has {count} unit blocks, at most {MAX_BLOCKS} can be handled"
+            "level {level}: expected at most {MAX_BLOCKS} unit blocks, found {count}"
         )));
     }
     let of_box = |index_box: &IndexBox| {

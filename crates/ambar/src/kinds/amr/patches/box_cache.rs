@@ -1,4 +1,4 @@
-//! Boxes that were read, kept for the next one who asks.
+//! A cache of the values of boxes.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::memory::Column;
 use crate::process::PerProcess;
 
-/// The values of one field on the boxes of one level, each read once, when it is first asked for.
+/// The values of one field on the boxes of one level, each read on first access.
 pub(crate) struct BoxCache {
     slots: Vec<Slot>,
 }
 
-/// A box: the bytes of its values, and the values where they have been read.
+/// A box: the size of its values in bytes, and the values once they are read.
 struct Slot {
     bytes: usize,
     values: PerProcess<Mutex<Option<Arc<Column>>>>,
@@ -31,8 +31,8 @@ impl BoxCache {
         }
     }
 
-    /// The bytes of a box, read by `read` where they are not there yet. Others who ask for the same
-    /// box meanwhile wait.
+    /// The bytes of a box; on first access `read` reads them. Concurrent callers that need the same
+    /// box wait.
     ///
     /// # Errors
     /// What `read` returns; `Limit` where there is no memory.
@@ -42,13 +42,13 @@ impl BoxCache {
         read: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Arc<Column>> {
         let slot = self.slots.get(place);
-        let slot = slot.ok_or_else(|| Error::not_found(format!("there is no box {place}")))?;
+        let slot = slot.ok_or_else(|| Error::not_found(format!("box {place} does not exist")))?;
         let mut known = slot.values.lock();
         if let Some(values) = &*known {
             return Ok(Arc::clone(values));
         }
         let column = Column::allocate(&[DataType::UInt8], slot.bytes)?.pop();
-        let mut column = column.ok_or_else(|| Error::limit("no memory for a box"))?;
+        let mut column = column.ok_or_else(|| Error::limit("cannot allocate memory for a box"))?;
         read(column.bytes_mut())?;
         let values = Arc::new(column);
         *known = Some(Arc::clone(&values));

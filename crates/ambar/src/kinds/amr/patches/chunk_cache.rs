@@ -18,7 +18,7 @@ pub(crate) struct ChunkKey {
     pub chunk: usize,
 }
 
-/// Decoded chunks, the last ones used first in, first out.
+/// Decoded chunks, first in, first out.
 #[derive(Default)]
 pub(crate) struct ChunkCache(PerProcess<Mutex<Chunks>>);
 
@@ -36,7 +36,7 @@ impl ChunkCache {
         if let Some(chunk) = lock().chunks.get(&key) {
             return Ok(Arc::clone(chunk));
         }
-        // Decoded without the lock: two threads may do so at once, and get the same.
+        // Decoded without the lock: two threads may decode the same chunk, with equal results.
         let chunk = Arc::new(read()?);
         let mut cached = lock();
         if cached.chunks.insert(key, Arc::clone(&chunk)).is_none() {

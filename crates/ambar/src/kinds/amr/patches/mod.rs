@@ -35,7 +35,7 @@ pub use write::{Covered, PatchOptions, Progress};
 /// A patch-based hierarchy with its fields, in a store or read straight from another code's files:
 /// the kind `amr`, layout `patches`.
 ///
-/// Nothing is read before it is asked for. All methods run on the current rayon pool.
+/// Values are read on demand. All methods run on the current rayon pool.
 pub struct PatchAmr {
     nest: Arc<Nest>,
     fields: Vec<String>,
@@ -55,7 +55,7 @@ impl PatchAmr {
     /// The fields of `source`. Boxes are read when cells in them are first asked for, and kept.
     ///
     /// # Errors
-    /// `Invalid` where the hierarchy's boxes overlap, lie outside of its domain, or are not made of
+    /// `Invalid` where the hierarchy's boxes overlap, are outside of its domain, or are not made of
     /// whole cells of the next coarser level's boxes, or a name is taken twice or by a derived column;
     /// `Limit` for more than can be handled.
     pub fn from_source(source: Arc<dyn PatchSource>) -> Result<Self> {
@@ -66,7 +66,7 @@ impl PatchAmr {
     /// As `from_source`, of some of its fields.
     ///
     /// # Errors
-    /// As `from_source`; `NotFound` for a field that is not there.
+    /// As `from_source`; `NotFound` for a field that does not exist.
     pub fn from_fields(source: Arc<dyn PatchSource>, fields: Vec<String>) -> Result<Self> {
         let nest = Arc::new(Nest::new(source.hierarchy().clone())?);
         check_names(&nest, &fields)?;
@@ -149,7 +149,7 @@ impl PatchAmr {
             .sum()
     }
 
-    /// The `ambar` attributes of the group; empty for what does not lie in a store.
+    /// The `ambar` attributes of the group; empty for patches outside of a store.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
@@ -157,19 +157,21 @@ impl PatchAmr {
     /// The unit blocks of a level.
     ///
     /// # Errors
-    /// `NotFound` for a level that is not there; `Corrupt`, `Io`; `Limit` for more than can be
+    /// `NotFound` for a level that does not exist; `Corrupt`, `Io`; `Limit` for more than can be
     /// handled.
     pub fn blocks(&self, level: usize) -> Result<&Blocks> {
         let slot = self.blocks.get(level);
         let slot = slot.ok_or_else(|| {
             let levels = self.blocks.len();
-            Error::not_found(format!("there is no level {level}, there are {levels}"))
+            Error::not_found(format!(
+                "level {level} does not exist; the number of levels is {levels}"
+            ))
         })?;
         if let Some(blocks) = slot.get() {
             return Ok(blocks);
         }
         let blocks = self.values.blocks(&self.nest, level)?;
-        // Two threads may make it at once: either result will do, they are equal.
+        // Two threads may compute this concurrently, with equal results.
         Ok(slot.get_or_set(blocks))
     }
 
@@ -188,7 +190,9 @@ impl PatchAmr {
             let mut known = self.fields.clone();
             known.extend(self.derived());
             let known = known.join(", ");
-            Error::not_found(format!("there is no column {name:?}; there are: {known}"))
+            Error::not_found(format!(
+                "column {name:?} does not exist; available: {known}"
+            ))
         })
     }
 }

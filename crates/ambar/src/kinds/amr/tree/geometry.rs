@@ -77,8 +77,8 @@ impl Geometry {
         check_jumps(shape, &self.jumps, rows).map_err(|error| Error::corrupt(error.message()))
     }
 
-    /// Whether cells of `chunk` may lie in what `touches` accepts: it is asked about cubes, by their
-    /// lower corner and side in lattice units. Exact but for cubes outside of the box: the chunk's
+    /// Whether cells of `chunk` may be in what `touches` accepts: it is asked about cubes, by their
+    /// lower corner and side in lattice units. Exact except for cubes outside of the box: the chunk's
     /// interval of the curve is taken apart into the few cubes it consists of, which a box around
     /// an interval that crosses a coarse border is not.
     pub(crate) fn chunk_touches(

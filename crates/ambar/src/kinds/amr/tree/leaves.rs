@@ -29,13 +29,13 @@ pub struct Leaves {
     pub lattice_level: u8,
     /// The leaves' levels, `uint8`, in order.
     pub levels: Column,
-    /// Where the walk goes on elsewhere; none where the leaves fill the box. A set that does not
+    /// Where the walk continues elsewhere; none where the leaves fill the box. A set that does not
     /// begin at the origin begins with a jump at row 0.
     pub jumps: Vec<Jump>,
 }
 
 impl Leaves {
-    /// The lattice that the leaves lie on.
+    /// The lattice that the leaves are on.
     pub fn shape(&self) -> Shape {
         Shape {
             ndim: self.ndim,
@@ -68,7 +68,9 @@ impl Leaves {
             .map(|name| {
                 Derived::parse(name, shape.ndim).ok_or_else(|| {
                     let known = Derived::names(shape.ndim).join(", ");
-                    Error::not_found(format!("no derived column {name:?}; there are: {known}"))
+                    Error::not_found(format!(
+                        "derived column {name:?} does not exist; available: {known}"
+                    ))
                 })
             })
             .collect::<Result<Vec<_>>>()?;

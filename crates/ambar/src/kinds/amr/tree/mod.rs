@@ -33,7 +33,7 @@ pub const LEVEL: &str = "level";
 
 /// Leaf cells with their fields, in a store or in memory: the kind `amr`, layout `tree`.
 ///
-/// Nothing is read before it is asked for. All methods run on the current rayon pool.
+/// Values are read on demand. All methods run on the current rayon pool.
 pub struct AmrTree {
     source: Arc<dyn ColumnSource>,
     shape: Shape,
@@ -173,7 +173,7 @@ impl AmrTree {
             Some(index) => index.read(&self.shape, &*self.source)?,
             None => Geometry::default(),
         };
-        // Two threads may read it at once: either result will do, they are equal.
+        // Two threads may read this concurrently, with equal results.
         Ok(self.geometry.get_or_set(geometry))
     }
 }

@@ -20,7 +20,7 @@ impl AmrTree {
     /// Opens the tree in the group at `path`. Reads metadata only.
     ///
     /// # Errors
-    /// `NotFound` where there is no such group; `Invalid` where it holds another kind;
+    /// `NotFound` where the group does not exist; `Invalid` where it holds another kind;
     /// `Unsupported` where it was written by a newer version or has another layout; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let located = |error: Error| error.at_node(path).in_file(store.location());

@@ -15,7 +15,7 @@ impl AmrTree {
     /// coarser ones spread; where there is none, the value is NaN.
     ///
     /// # Errors
-    /// As `grid`; `Invalid` where the axis does not exist or the plane lies outside of the box.
+    /// As `grid`; `Invalid` where the axis does not exist or the plane is outside of the box.
     pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
         self.check_axis(axis)?;
         let size = self.shape.size()[axis];
@@ -177,7 +177,7 @@ impl AmrTree {
         }
         let known = AXES[..self.shape.ndim].join(", ");
         Err(Error::invalid(format!(
-            "there is no axis {axis}; there are: {known}"
+            "axis {axis} does not exist; available: {known}"
         )))
     }
 

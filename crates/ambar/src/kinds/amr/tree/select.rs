@@ -18,7 +18,7 @@ impl AmrTree {
     /// a region if its centre is. Only the chunks that may hold such cells are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that is not there; `Invalid` where the region has other dimensions,
+    /// `NotFound` for a column that does not exist; `Invalid` where the region has other dimensions,
     /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.check_selection(selection)?;
@@ -54,7 +54,7 @@ impl AmrTree {
             None => Ok(None),
             Some((lo, hi)) if lo <= hi => Ok(Some(Predicate::between(LEVEL, lo.into(), hi.into()))),
             Some((lo, hi)) => Err(Error::invalid(format!(
-                "levels go from the coarsest to the finest, not from {lo} to {hi}"
+                "invalid levels: {lo} to {hi}; expected the coarsest first"
             ))),
         }
     }

@@ -1,4 +1,4 @@
-//! The lattice that a tree's cells lie on: sizes, limits, places in code length.
+//! The lattice that a tree's cells are on: sizes, limits, places in code length.
 
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ impl Shape {
         self.cells_at(self.lattice_level)
     }
 
-    /// The key behind the last one of the curve through the smallest power of two that holds the
+    /// The key after the last one of the curve through the smallest power of two that holds the
     /// lattice.
     pub(crate) fn curve_end(&self) -> u128 {
         let longest = self.extent().into_iter().max().unwrap_or(1);

@@ -19,7 +19,7 @@ impl AmrTree {
     ///
     /// # Errors
     /// `Invalid` where the level is too fine for the lattice, the region has other dimensions or
-    /// lies outside of the box.
+    /// is outside of the box.
     pub fn window(&self, level: u8, region: Option<&Region>) -> Result<Window> {
         self.shape.check_level(level)?;
         let cells = self.shape.cells_at(level);
@@ -35,7 +35,7 @@ impl AmrTree {
         let side = self.shape.cell_size(level);
         let (lo, hi) = region.bounds();
         for d in 0..self.shape.ndim {
-            // Casts take what lies outside to the border.
+            // Casts take what is outside to the border.
             window.lo[d] = (snapped(lo[d] / side).floor() as u64).min(cells[d]);
             window.hi[d] = (snapped(hi[d] / side).ceil() as u64).min(cells[d]);
             if window.lo[d] >= window.hi[d] {
@@ -48,7 +48,7 @@ impl AmrTree {
         Ok(window)
     }
 
-    /// Checks that a window lies in the box and can be held in memory.
+    /// Checks that a window is in the box and can be held in memory.
     pub(super) fn check_window(&self, window: &Window) -> Result<()> {
         self.shape.check_level(window.level)?;
         let cells = self.shape.cells_at(window.level);
@@ -155,7 +155,7 @@ impl<'a> Target<'a> {
         self.clip(&corner, side)
     }
 
-    /// The window cells that a cube of the lattice covers or lies in.
+    /// The window cells that a cube of the lattice covers or is in.
     fn clip(&self, corner: &[u64; 3], side: u64) -> Option<([u64; 3], [u64; 3])> {
         let (lattice, window) = (self.shape.lattice_level, self.window.level);
         let (up, down) = (

@@ -1,14 +1,14 @@
-//! Boxes in a tree, so that those that meet a region are found without looking at all.
+//! A bounding volume hierarchy of boxes: finds the boxes that overlap a region.
 
 use super::IndexBox;
 
-/// Boxes of a leaf of the tree at most.
+/// Maximum number of boxes of a leaf of the tree.
 const LEAF: usize = 8;
 
-/// Boxes of one level, halved along their longest side again and again.
+/// Boxes of one level, halved recursively along their longest side.
 #[derive(Debug, Default)]
 pub(crate) struct BoxTree {
-    /// The boxes and their places in the list they came in; every node has a range of them.
+    /// The boxes and their indices in the input list; every node has a range of them.
     boxes: Vec<(IndexBox, u32)>,
     /// The box around each node's boxes; the children of node `i` are `2 i + 1` and `2 i + 2`.
     around: Vec<IndexBox>,
@@ -26,7 +26,7 @@ impl BoxTree {
         tree
     }
 
-    /// Calls `visit` with the place of each box that meets `region`, and what both hold.
+    /// Calls `visit` with the index of each box that overlaps `region`, and the intersection.
     pub fn meet(&self, region: &IndexBox, visit: &mut impl FnMut(usize, IndexBox)) {
         self.descend(0, &self.boxes, region, visit);
     }

@@ -12,20 +12,20 @@ use crate::error::{Error, Result};
 pub struct IndexBox {
     /// The first cell.
     pub lo: [i64; 3],
-    /// Behind the last cell.
+    /// One past the last cell.
     pub hi: [i64; 3],
 }
 
-/// The largest index of a cell, either way: differences and products of two stay far from overflow.
+/// Maximum magnitude of a cell index: differences and products of two indices cannot overflow.
 pub const MAX_INDEX: i64 = 1 << 40;
 
 impl IndexBox {
-    /// Its cells in each dimension; 0 where it is empty.
+    /// Number of cells in each dimension; 0 where it is empty.
     pub fn shape(&self) -> [usize; 3] {
         std::array::from_fn(|d| (self.hi[d] - self.lo[d]).max(0) as usize)
     }
 
-    /// Its number of cells.
+    /// Number of cells.
     pub fn cells(&self) -> usize {
         self.shape().iter().product()
     }
@@ -35,7 +35,7 @@ impl IndexBox {
         (0..3).any(|d| self.lo[d] >= self.hi[d])
     }
 
-    /// What both hold; empty where they do not meet.
+    /// The cells in both boxes; empty where they do not overlap.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl IndexBox {
         }
     }
 
-    /// The cells, finer by `ratio`, that lie in it.
+    /// The cells, finer by `ratio`, that are in it.
     #[must_use]
     pub fn refined(&self, ratio: [i64; 3]) -> Self {
         Self {
@@ -103,12 +103,12 @@ impl PatchHierarchy {
         if !(1..=3).contains(&self.ndim) {
             let ndim = self.ndim;
             return Err(Error::invalid(format!(
-                "a hierarchy of boxes has 1 to 3 dimensions, not {ndim}"
+                "invalid number of dimensions: {ndim}; expected 1 to 3"
             )));
         }
         if self.levels.is_empty() {
             return Err(Error::invalid(
-                "a hierarchy of boxes has at least one level",
+                "the hierarchy has no levels; expected at least one",
             ));
         }
         for (number, level) in self.levels.iter().enumerate() {
@@ -122,14 +122,12 @@ impl PatchHierarchy {
 impl PatchLevel {
     fn check(&self, ndim: usize) -> std::result::Result<(), String> {
         if self.domain.is_empty() {
-            return Err("the domain is empty".into());
+            return Err("the domain is empty; expected at least one cell".into());
         }
         for index_box in self.boxes.iter().chain([&self.domain]) {
             let far = |x: &i64| x.unsigned_abs() > MAX_INDEX as u64;
             if index_box.lo.iter().chain(&index_box.hi).any(far) {
-                return Err(format!(
-                    "{index_box:?} is farther out than {MAX_INDEX} cells"
-                ));
+                return Err(format!("{index_box:?} has an index beyond {MAX_INDEX}"));
             }
             let flat = |d: usize| index_box.lo[d] == 0 && index_box.hi[d] == 1;
             if !(ndim..3).all(flat) {
@@ -137,11 +135,11 @@ impl PatchLevel {
             }
         }
         if self.boxes.iter().any(IndexBox::is_empty) {
-            return Err("a box is empty".into());
+            return Err("a box is empty; expected at least one cell".into());
         }
         if self.ratio.iter().any(|ratio| !(1..=1024).contains(ratio)) {
             return Err(format!(
-                "the refinement ratio {:?} is not 1 to 1024",
+                "invalid refinement ratio: {:?}; expected 1 to 1024",
                 self.ratio
             ));
         }
@@ -150,7 +148,10 @@ impl PatchLevel {
             .into_iter()
             .any(|side| !(*side > 0.0 && side.is_finite()))
         {
-            return Err(format!("cells of the size {:?}", self.cell_size));
+            return Err(format!(
+                "invalid cell size: {:?}; expected finite numbers above 0",
+                self.cell_size
+            ));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! How the levels' boxes lie in each other: checked once, then searched.
+//! Nesting of the levels' boxes: checked when opened, then searched by region.
 
 use rayon::prelude::*;
 
@@ -7,18 +7,18 @@ use super::rows::rows;
 use super::{IndexBox, PatchHierarchy, PatchLevel};
 use crate::error::{Error, Result};
 
-/// Most levels of a hierarchy.
+/// Maximum number of levels of a hierarchy.
 const MAX_LEVELS: usize = 64;
 
-/// Most cells of a level.
+/// Maximum number of cells of a level.
 const MAX_CELLS: u128 = 1 << 48;
 
-/// Which cells of a level are meant.
+/// A subset of the cells of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellSet {
-    /// All that lie in its boxes.
+    /// All cells in the boxes of the level.
     All,
-    /// Those of them that no box of the next finer level covers.
+    /// The cells that no box of the next finer level covers.
     Leaves,
 }
 
@@ -32,7 +32,7 @@ impl Nest {
     /// Checks the hierarchy.
     ///
     /// # Errors
-    /// `Invalid` where a level's boxes overlap, lie outside of its domain or of the boxes of the next
+    /// `Invalid` where a level's boxes overlap, are outside of its domain or of the boxes of the next
     /// coarser level, or begin or end inside of its cells; where domains do not fit each other; `Limit` for more levels
     /// or cells than can be handled.
     pub fn new(mut hierarchy: PatchHierarchy) -> Result<Self> {
@@ -40,16 +40,18 @@ impl Nest {
         if hierarchy.levels.len() > MAX_LEVELS {
             let found = hierarchy.levels.len();
             return Err(Error::limit(format!(
-                "a hierarchy of boxes has {found} levels, at most {MAX_LEVELS} can be handled"
+                "expected at most {MAX_LEVELS} levels of boxes, found {found}"
             )));
         }
-        // What is said of the finest level's ratio has no meaning.
+        // The refinement ratio of the finest level is unused.
         if let Some(finest) = hierarchy.levels.last_mut() {
             finest.ratio = [1; 3];
         }
         let bounds = hierarchy.lower.iter().chain(&hierarchy.upper);
         if bounds.into_iter().any(|bound| !bound.is_finite()) {
-            return Err(Error::invalid("the corners of the domain are not finite"));
+            return Err(Error::invalid(
+                "the corners of the domain are not finite numbers",
+            ));
         }
         let trees: Vec<BoxTree> = hierarchy
             .levels
@@ -68,7 +70,7 @@ impl Nest {
         Ok(nest)
     }
 
-    /// Checks that the boxes of a level lie in those of the next coarser one: leaf cells then share
+    /// Checks that the boxes of a level are in those of the next coarser one: leaf cells then share
     /// no space.
     fn check_nesting(&self, level: usize) -> Result<()> {
         let ratio = self.level(level - 1).ratio;
@@ -79,7 +81,7 @@ impl Nest {
         match out {
             None => Ok(()),
             Some(out) => Err(Error::invalid(format!(
-                "{out:?} does not lie in the boxes of the next coarser level"
+                "{out:?} is not inside the boxes of the next coarser level"
             ))
             .at_node(format!("level {level}"))),
         }
@@ -120,7 +122,7 @@ impl Nest {
     }
 
     /// Calls `visit` with each part of `region`, in cells of `level`, that a box of the next finer
-    /// level covers, and that box's place.
+    /// level covers, and the index of that box.
     pub fn covered_in(
         &self,
         level: usize,
@@ -135,7 +137,7 @@ impl Nest {
         }
     }
 
-    /// Cells of a region that are meant.
+    /// Number of cells of a region in the subset `cells`.
     pub fn count(&self, level: usize, region: &IndexBox, cells: CellSet) -> u64 {
         let mut count = 0;
         self.boxes_in(level, region, |_, part| {
@@ -147,7 +149,7 @@ impl Nest {
         count
     }
 
-    /// Cells of a whole level.
+    /// Number of cells of a level in the subset `cells`.
     pub fn cells(&self, level: usize, cells: CellSet) -> u64 {
         let boxes = self.level(level).boxes.par_iter();
         boxes
@@ -155,7 +157,7 @@ impl Nest {
             .sum()
     }
 
-    /// Sets the flags of the cells of `region`, x fastest, that are meant; clears the others.
+    /// Sets the flags of the cells of `region`, x fastest, in the subset `cells`; clears the others.
     pub fn mask(&self, level: usize, region: &IndexBox, cells: CellSet, mask: &mut [bool]) {
         mask.fill(false);
         self.boxes_in(level, region, |_, part| {
@@ -172,7 +174,7 @@ impl Nest {
         }
     }
 
-    /// Whether all cells have the same side in all dimensions, but for rounding.
+    /// Whether all cells have the same side in all dimensions, except for rounding.
     pub fn has_cubes(&self) -> bool {
         let levels = self.hierarchy.levels.iter();
         let mut sides = levels.map(|level| &level.cell_size[..self.ndim()]);
@@ -182,14 +184,14 @@ impl Nest {
         })
     }
 
-    /// The place in code length that is `halves` of half a cell of `level` above the lower corner of
+    /// The coordinate in code length that is `halves` half cells of `level` above the lower corner of
     /// the domain.
     pub fn place(&self, level: usize, d: usize, halves: i64) -> f64 {
         self.hierarchy.lower[d] + halves as f64 * (self.level(level).cell_size[d] / 2.0)
     }
 
     /// The box around the centres of a region's cells, in code length; 0 in dimensions that are not
-    /// used. A region without cells has the place of its corner.
+    /// used. A region without cells yields its corner.
     pub fn centres(&self, level: usize, region: &IndexBox) -> [[f64; 3]; 2] {
         let domain = self.level(level).domain;
         let last = std::array::from_fn(|d| (region.hi[d] - 1).max(region.lo[d]));
@@ -215,12 +217,12 @@ fn check_level(level: &PatchLevel, coarser: Option<&PatchLevel>, tree: &BoxTree)
     if boxes > MAX_CELLS || level.boxes.len() >= u32::MAX as usize {
         let count = level.boxes.len();
         return Err(Error::limit(format!(
-            "{count} boxes of {boxes} cells, at most {MAX_CELLS} cells can be handled"
+            "expected at most {MAX_CELLS} cells, found {boxes} in {count} boxes"
         )));
     }
     if let Some(out) = level.boxes.iter().find(|b| !level.domain.contains(b)) {
         return Err(Error::invalid(format!(
-            "{out:?} lies outside of the domain, {:?}",
+            "{out:?} is outside of the domain {:?}",
             level.domain
         )));
     }

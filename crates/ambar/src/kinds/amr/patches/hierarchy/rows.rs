@@ -1,9 +1,9 @@
-//! Walking through a region row by row, in several arrays at once.
+//! Traversal of a region row by row, in several arrays in parallel.
 
 use super::IndexBox;
 
-/// Calls `visit` for each row of cells along x of `region`, which lies in each of `frames`: with the
-/// place of its first cell in arrays over these frames (x fastest), and its length.
+/// Calls `visit` for each row of cells along x of `region`, which is in each of `frames`: with the
+/// position of its first cell in arrays over these frames (x fastest), and its length.
 pub(crate) fn rows<const N: usize>(
     region: &IndexBox,
     frames: [&IndexBox; N],

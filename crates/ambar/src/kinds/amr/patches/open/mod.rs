@@ -22,7 +22,7 @@ use crate::process::SetOnce;
 use crate::store::Store;
 use stored::{StoredLevel, StoredValues, boxes};
 
-/// Most boxes of a level in a store.
+/// Maximum number of boxes of a level in a store.
 const MAX_BOXES: u64 = 1 << 26;
 
 /// Largest side of unit blocks.
@@ -32,7 +32,7 @@ impl PatchAmr {
     /// Opens the patches in the group at `path`. Reads metadata and the lists of boxes.
     ///
     /// # Errors
-    /// `NotFound` where there is no such group; `Invalid` where it holds another kind;
+    /// `NotFound` where the group does not exist; `Invalid` where it holds another kind;
     /// `Unsupported` where it was written by a newer version or has another layout; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let path = path.trim_end_matches('/');
@@ -40,11 +40,11 @@ impl PatchAmr {
         let attributes = attributes::of_kind(store, path, &["amr"])?;
         if attributes.get("layout").and_then(Value::as_str) != Some("patches") {
             return Err(located(Error::unsupported(
-                "these cells have not the layout \"patches\": use a newer version of ambar",
+                "expected the layout \"patches\", found another one; use a newer version of ambar",
             )));
         }
         let opened = Self::from_attributes(store, path, attributes);
-        // What the file says can only be wrong because the file is.
+        // An invalid value in the file means that the file is damaged.
         opened.map_err(|error| match error.kind() {
             crate::ErrorKind::Invalid => located(Error::corrupt(format!(
                 "{error}; restore the file from a copy"

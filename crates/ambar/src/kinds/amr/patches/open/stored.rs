@@ -111,7 +111,7 @@ impl Values for StoredValues {
         match boxes.iter().find(|b| b.lo.iter().chain(&b.hi).any(far)) {
             None => Ok(boxes),
             Some(b) => Err(Error::corrupt(format!(
-                "{b:?} is farther out than {MAX_INDEX} cells; restore the file from a copy"
+                "{b:?} has an index beyond {MAX_INDEX}; restore the file from a copy"
             ))
             .at_node(path)
             .in_file(self.store.location())),
@@ -119,7 +119,7 @@ impl Values for StoredValues {
     }
 }
 
-/// Boxes out of lower and upper corners one behind the other, of `ndim` indices each.
+/// Boxes from consecutive lower and upper corners, of `ndim` indices each.
 pub(crate) fn boxes(corners: &[i64], ndim: usize) -> Vec<IndexBox> {
     let pairs = corners.chunks_exact(2 * ndim);
     pairs

@@ -14,7 +14,7 @@ use crate::kinds::amr::patches::hierarchy::rows::copy;
 
 /// Fields on the unit blocks of a hierarchy.
 pub(crate) trait Values: Send + Sync {
-    /// The unit blocks of a level; every leaf cell lies in one.
+    /// The unit blocks of a level; every leaf cell is in one.
     fn blocks(&self, nest: &Arc<Nest>, level: usize) -> Result<Blocks>;
 
     /// Reads a field on all cells of some blocks of one chunk. Cells that are no leaves may have any

@@ -1,4 +1,4 @@
-//! Patches that many ranks write together: each hands over the values of its own boxes.
+//! Collective writing of patches: each rank passes the values of its own boxes.
 
 mod share;
 mod values;
@@ -28,17 +28,18 @@ use values::{FieldValues, LevelField};
 
 pub use values::ReadRow;
 
-/// Most chunks of a shard: few enough that ranks seldom share one, and that a level is many shards.
+/// Maximum number of chunks of a shard: few enough that ranks seldom share a shard, and that a level has
+/// many shards.
 const SHARD_CHUNKS: usize = 16;
 
-/// Shards of a level for each rank, if it has so many chunks.
+/// Shards of a level per rank, if the level has enough chunks.
 const SHARDS_A_RANK: usize = 4;
 
-/// How many ranks are to write patches together. The same on all of them.
+/// Options of a collective write of patches; equal on all ranks.
 #[derive(Clone, Debug, Default)]
 pub struct RankPatchOptions {
-    /// What becomes of cells that the next finer level covers; not [`Covered::Auto`]. `None`: those of
-    /// fields with an error bound are left out, others kept.
+    /// How covered cells are stored; [`Covered::Auto`] is invalid. `None`: covered cells of fields with
+    /// an error bound are dropped, those of other fields are kept.
     pub covered: Option<Covered>,
     /// How the arrays are compressed. Error bounds are absolute.
     pub compression: Compression,
@@ -50,12 +51,12 @@ pub struct RankPatchOptions {
     pub more: Attributes,
 }
 
-/// One rank's end of a group of kind `amr`, layout `patches`, that many ranks write together: the same
-/// group that one process would write.
+/// One rank's handle of a group of kind `amr`, layout `patches`, that all ranks write collectively. The
+/// group equals the one that a single process writes.
 ///
-/// All declare it alike ([`RankPatches::declare`]), each gives the values of its own boxes
-/// ([`RankPatches::put`]), all end it ([`RankPatches::finish`]), and commit as with any other arrays.
-/// What a rank needs for it beyond its own values are the boxes of all, and who has which.
+/// All ranks declare the group with equal arguments ([`RankPatches::declare`]), put the values of their
+/// own boxes ([`RankPatches::put`]), finish it ([`RankPatches::finish`]), and commit as with any other
+/// arrays. A rank needs the boxes of all ranks and their owners, but only its own values.
 pub struct RankPatches {
     plan: Arc<PatchWritePlan>,
     levels: Vec<RankLevel>,
@@ -63,14 +64,14 @@ pub struct RankPatches {
 
 struct RankLevel {
     share: Share,
-    /// The rank's boxes, by their places in the level's list.
+    /// The indices of the rank's boxes in the level's list.
     boxes: Vec<usize>,
     arrays: Vec<ArrayId>,
     ranges: RangesId,
     fields: Vec<FieldState>,
 }
 
-/// How far a field of a level is.
+/// Progress of a field of a level.
 enum FieldState {
     Waiting,
     Incomplete(FieldValues),
@@ -94,7 +95,7 @@ impl RankPatches {
     /// # Errors
     /// `Invalid` where the hierarchy contradicts itself, a field's name is taken, or a box has no
     /// owner; `Unsupported` for what needs values of all ranks, as [`Covered::Auto`] does; `NotFound`
-    /// for an error bound of a field that is not there; `Limit`.
+    /// for an error bound of a field that does not exist; `Limit`.
     pub fn declare(
         writer: &mut RankWriter,
         path: &str,
@@ -147,7 +148,7 @@ impl RankPatches {
     }
 
     /// The codecs that suit a field without an error bound, by its values on one box of this many cells
-    /// in each dimension; for [`RankPatchOptions::codecs`], once the other ranks have been told.
+    /// in each dimension; for [`RankPatchOptions::codecs`], after it was sent to the other ranks.
     ///
     /// # Errors
     /// `Invalid` for a box without cells; `Limit`.
@@ -229,16 +230,18 @@ impl RankPatches {
         let field = field.ok_or_else(|| {
             let names: Vec<&str> = plan.fields.iter().map(|field| &field.name[..]).collect();
             Error::not_found(format!(
-                "there is no such field; there are: {}",
+                "the field does not exist; available: {}",
                 names.join(", ")
             ))
         })?;
         let levels = self.levels.len();
         let there = self.levels.get_mut(level).ok_or_else(|| {
-            Error::not_found(format!("there is no level {level}, there are {levels}"))
+            Error::not_found(format!(
+                "level {level} does not exist; the number of levels is {levels}"
+            ))
         })?;
         let own = there.boxes.binary_search(&index).map_err(|_| {
-            Error::invalid(format!("this box is not one of rank {}", writer.rank()))
+            Error::invalid(format!("the box does not belong to rank {}", writer.rank()))
         })?;
         let target = LevelField {
             nest: &plan.nest,
@@ -251,7 +254,9 @@ impl RankPatches {
             FieldState::Waiting => FieldValues::new(target, there.boxes.len())?,
             FieldState::Incomplete(values) => values,
             FieldState::Written => {
-                return Err(Error::invalid("the values of this box were given before"));
+                return Err(Error::invalid(
+                    "the values of this box were already put; put each box once",
+                ));
             }
         };
         values.put(target, (own, index), read)?;
@@ -271,10 +276,10 @@ impl RankPatches {
         write(writer, there.arrays[field], target, &values)
     }
 
-    /// Ends the group: all of this rank's values must have been given.
+    /// Finishes the group: all of this rank's boxes must have been put.
     ///
     /// # Errors
-    /// `Invalid`, naming a field and a level that lacks some. Then nothing can be committed.
+    /// `Invalid`, naming the fields and levels with missing values. Then the commit fails.
     pub fn finish(self, writer: &mut RankWriter) -> Result<()> {
         let mut missing = Vec::new();
         for (number, level) in self.levels.iter().enumerate() {
@@ -297,7 +302,7 @@ impl RankPatches {
     }
 }
 
-/// What of a hierarchy and its ranks is to be the same on all ranks, beside the attributes.
+/// Properties of a hierarchy, besides the attributes, that must be equal on all ranks.
 fn boxes_of(hierarchy: &PatchHierarchy, owners: &[Vec<u32>]) -> Attributes {
     let bounds = json!([hierarchy.lower, hierarchy.upper]);
     let levels = hierarchy.levels.iter().zip(owners).enumerate();
@@ -321,13 +326,13 @@ fn check_owners(hierarchy: &PatchHierarchy, owners: &[Vec<u32>], ranks: u32) -> 
     let boxes = hierarchy.levels.iter().map(|level| level.boxes.len());
     if !boxes.eq(owners.iter().map(Vec::len)) {
         return Err(Error::invalid(
-            "every box of every level needs a rank that has its values, and no other",
+            "expected one owner rank for every box of every level",
         ));
     }
     match owners.iter().flatten().find(|owner| **owner >= ranks) {
         None => Ok(()),
         Some(owner) => Err(Error::invalid(format!(
-            "a box of rank {owner}, of {ranks} ranks: they count from 0"
+            "invalid rank of a box: {owner}; expected 0 to {ranks}, exclusive"
         ))),
     }
 }
@@ -381,7 +386,7 @@ fn declare_fields(
     ids.collect()
 }
 
-/// Has rank 0 write what all know of a level, and the ranges they tell.
+/// Rank 0 writes the boxes and origins of a level, and the ranges that all ranks report.
 fn declare_rest(
     writer: &mut RankWriter,
     group: String,

@@ -1,4 +1,4 @@
-//! Who holds what of a level's unit blocks: whole blocks where all their cells are one rank's, else parts.
+//! Decomposition of a level's unit blocks: whole blocks where one rank owns all cells, otherwise parts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::amr::patches::hierarchy::nest::Nest;
 use crate::ranks::Decomposition;
 
-/// What one rank holds of a level.
+/// One rank's part of a level.
 pub(super) struct Share {
-    /// What all hold.
+    /// The parts of all ranks.
     pub held: Arc<Decomposition>,
     /// The blocks in which this rank has cells, in order; its values of a field are those of these
     /// blocks, one after another.
     pub local: Vec<usize>,
-    /// What is to be written of them.
+    /// The parts of these blocks to write.
     pub pieces: Vec<WritePart>,
 }
 
-/// A part of the local blocks that is written as one.
+/// A part of the local blocks that is written in one call.
 pub(super) enum WritePart {
-    /// Places in the list of local blocks: they follow each other on the level, too.
+    /// A range of the list of local blocks; the blocks are consecutive on the level, too.
     Whole(Range<usize>),
-    /// The cells of one block that are this rank's, and lie in one box.
+    /// The index of a local block, and those of this rank's cells in it that are in one box.
     Part(usize, IndexBox),
 }
 
@@ -81,7 +81,7 @@ impl Share {
     }
 }
 
-/// The shape of the values of so many blocks.
+/// The shape of the values of `count` blocks.
 fn shape(nest: &Nest, blocks: &Blocks, count: usize) -> Vec<u64> {
     let sides = std::iter::repeat_n(blocks.side() as u64, nest.ndim());
     std::iter::once(count as u64).chain(sides).collect()

@@ -1,4 +1,4 @@
-//! A rank's values of one field on one level, box after box, until all are there.
+//! A rank's values of one field on one level, collected box by box.
 
 use super::share::Share;
 use crate::error::{Error, Result};
@@ -9,19 +9,19 @@ use crate::kinds::amr::patches::write::gather::{Field, fill_value};
 use crate::kinds::numbers;
 use crate::memory::Column;
 
-/// Copies a row of a box's cells along x into bytes of exactly their size: the one that begins so many
-/// cells above the box's lower corner in x, y and z.
+/// Copies a row of a box's cells along x into bytes of exactly their size. The indices are those of the
+/// row's first cell, counted from the box's lower corner in x, y and z.
 pub type ReadRow<'a> = dyn FnMut([usize; 3], &mut [u8]) + 'a;
 
-/// The local blocks of one field. What no box has filled is the fill value.
+/// The values of one field on the local blocks. Cells that no box covers have the fill value.
 pub(super) struct FieldValues {
     pub values: Column,
-    /// Ranges of values that have no NaN to stand for what is missing, by chunk.
+    /// Ranges of values that have no NaN to represent what is missing, by chunk.
     pub ranges: Vec<(usize, [f64; 2])>,
     given: Vec<bool>,
 }
 
-/// What a field's values are put into.
+/// One field on one level, as a rank sees it.
 #[derive(Clone, Copy)]
 pub(super) struct LevelField<'a> {
     pub nest: &'a Nest,
@@ -33,11 +33,12 @@ pub(super) struct LevelField<'a> {
 }
 
 impl FieldValues {
-    /// No values yet, of a rank with so many boxes.
+    /// Allocates the values of a rank with `boxes` boxes.
     pub fn new(target: LevelField<'_>, boxes: usize) -> Result<Self> {
         let cells = target.share.local.len() * target.blocks.block_cells();
         let column = Column::allocate(std::slice::from_ref(&target.field.dtype), cells)?.pop();
-        let mut values = column.ok_or_else(|| Error::limit("no memory for a level"))?;
+        let mut values =
+            column.ok_or_else(|| Error::limit("cannot allocate memory for a level"))?;
         let fill = fill_value(target.field);
         if fill.iter().any(|byte| *byte != 0) {
             let each = values.bytes_mut().chunks_exact_mut(fill.len());
@@ -50,7 +51,7 @@ impl FieldValues {
         })
     }
 
-    /// Whether every box has given its values.
+    /// Whether the values of every box have been put.
     pub fn is_complete(&self) -> bool {
         self.given.iter().all(|given| *given)
     }
@@ -58,7 +59,7 @@ impl FieldValues {
     /// Puts the values of the rank's box number `own`, which is box `index` of the level.
     ///
     /// # Errors
-    /// `Invalid` where they were put before.
+    /// `Invalid` if they were put before.
     pub fn put(
         &mut self,
         target: LevelField<'_>,
@@ -66,7 +67,9 @@ impl FieldValues {
         read: &mut ReadRow<'_>,
     ) -> Result<()> {
         if std::mem::replace(&mut self.given[own], true) {
-            return Err(Error::invalid("the values of this box were given before"));
+            return Err(Error::invalid(
+                "the values of this box were already put; put each box once",
+            ));
         }
         let LevelField { nest, blocks, .. } = target;
         let size = target.field.size;

@@ -34,7 +34,7 @@ impl PatchSource for PatchAmr {
         let levels = &self.nest.hierarchy().levels;
         let frame = levels.get(level).and_then(|level| level.boxes.get(index));
         let frame = frame.ok_or_else(|| {
-            Error::not_found(format!("there is no box {index} on a level {level}"))
+            Error::not_found(format!("box {index} of level {level} does not exist"))
         })?;
         let place = self.field(field)?;
         let size = self.dtypes[place].size().unwrap_or(1);
@@ -51,7 +51,7 @@ impl PatchSource for PatchAmr {
 }
 
 impl PatchAmr {
-    /// Reads a field on all cells of `region`, which lies in a box of the level.
+    /// Reads a field on all cells of `region`, which is in a box of the level.
     fn read_region(
         &self,
         level: usize,
@@ -131,7 +131,8 @@ impl PatchAmr {
             let range = blocks.chunk(chunk);
             let rows = range.len() * blocks.block_cells();
             let column = Column::allocate(std::slice::from_ref(&self.dtypes[field]), rows)?.pop();
-            let mut column = column.ok_or_else(|| Error::limit("no memory for a chunk"))?;
+            let mut column =
+                column.ok_or_else(|| Error::limit("cannot allocate memory for a chunk"))?;
             self.values.read(blocks, field, range, column.bytes_mut())?;
             Ok(column)
         })

@@ -16,7 +16,7 @@ impl PatchAmr {
     /// read.
     ///
     /// # Errors
-    /// `NotFound` for a column that is not there; `Invalid` where it is no number or the window is
+    /// `NotFound` for a column that does not exist; `Invalid` where it is no number or the window is
     /// not in the domain; `Limit` where the result does not fit in memory; `Corrupt`, `Io`.
     pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
         for name in fields {

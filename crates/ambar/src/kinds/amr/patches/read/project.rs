@@ -17,7 +17,7 @@ impl PatchAmr {
     /// area, coarser ones spread; where there is none, the value is NaN.
     ///
     /// # Errors
-    /// As `grid`; `Invalid` where the axis does not exist or the plane lies outside of the domain.
+    /// As `grid`; `Invalid` where the axis does not exist or the plane is outside of the domain.
     pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
         self.check_axis(axis)?;
         self.cells_at(window.level)?;
@@ -97,7 +97,7 @@ impl PatchAmr {
         }
         let known = AXES[..self.nest.ndim()].join(", ");
         Err(Error::invalid(format!(
-            "there is no axis {axis}; there are: {known}"
+            "axis {axis} does not exist; available: {known}"
         )))
     }
 }

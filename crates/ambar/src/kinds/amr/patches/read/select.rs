@@ -23,7 +23,7 @@ impl PatchAmr {
     /// is in a region if its centre is. Only the chunks that may hold such cells are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that is not there; `Invalid` where the region has other dimensions,
+    /// `NotFound` for a column that does not exist; `Invalid` where the region has other dimensions,
     /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.levels()?;
@@ -62,7 +62,7 @@ impl PatchAmr {
         let (lo, hi) = selection.levels.unwrap_or((0, u8::MAX));
         if lo > hi {
             return Err(Error::invalid(format!(
-                "levels go from the coarsest to the finest, not from {lo} to {hi}"
+                "invalid levels: {lo} to {hi}; expected the coarsest first"
             )));
         }
         let numbered = (0u8..).zip(levels);

@@ -40,7 +40,7 @@ impl PatchAmr {
     /// at that face.
     ///
     /// # Errors
-    /// `Invalid` where there is no such level, the region has other dimensions or lies outside of the
+    /// `Invalid` where the level does not exist, the region has other dimensions or is outside of the
     /// domain.
     pub fn window(&self, level: u8, region: Option<&Region>) -> Result<Window> {
         let cells = self.cells_at(level)?;
@@ -58,7 +58,7 @@ impl PatchAmr {
         let (lo, hi) = region.bounds();
         for d in 0..self.nest.ndim() {
             let place = |x: f64| snapped((x - hierarchy.lower[d]) / sides[d]);
-            // Casts take what lies outside to the border.
+            // Casts take what is outside to the border.
             window.lo[d] = (place(lo[d]).floor() as u64).min(cells[d]);
             window.hi[d] = (place(hi[d]).ceil() as u64).min(cells[d]);
             if window.lo[d] >= window.hi[d] {
@@ -76,7 +76,7 @@ impl PatchAmr {
     pub(crate) fn cells_at(&self, level: u8) -> Result<[u64; 3]> {
         if usize::from(level) >= self.nest.levels() {
             return Err(Error::invalid(format!(
-                "there is no level {level}; there are 0 to {}",
+                "level {level} does not exist; available: 0 to {}",
                 self.nest.levels() - 1
             )));
         }
@@ -84,7 +84,7 @@ impl PatchAmr {
         Ok(shape.map(|n| n as u64))
     }
 
-    /// Checks that a window lies in the domain and can be held in memory.
+    /// Checks that a window is in the domain and can be held in memory.
     pub(crate) fn check_window(&self, window: &Window) -> Result<()> {
         let cells = self.cells_at(window.level)?;
         if (0..3).any(|d| window.lo[d] >= window.hi[d] || window.hi[d] > cells[d]) {

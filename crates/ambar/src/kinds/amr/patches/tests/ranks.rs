@@ -204,7 +204,10 @@ fn what_is_missing_or_given_twice_keeps_all_from_committing() {
     assert_eq!(again.kind(), ErrorKind::Invalid);
     let other = 1 - rank;
     let strange = put((&mut team.0[other], &mut all[other]), &sample, b, "density").unwrap_err();
-    assert!(strange.to_string().contains("not one of rank"), "{strange}");
+    assert!(
+        strange.to_string().contains("does not belong to rank"),
+        "{strange}"
+    );
     let missing = all.remove(rank).finish(&mut team.0[rank]).unwrap_err();
     assert!(missing.to_string().contains("\"smooth\" on 0"), "{missing}");
     assert!(team.commit().is_err());

@@ -1,5 +1,5 @@
-//! Covered cells: which fields can leave them out, because averaging the finer level down gives them
-//! back.
+//! Covered cells: how far the averages of the finer level differ from them. A field can drop them where
+//! the averages restore them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use crate::kinds::amr::patches::hierarchy::rows::rows;
 use crate::kinds::numbers::Number;
 use crate::memory::Column;
 
-/// What becomes of cells that the next finer level covers.
+/// How cells that the next finer level covers are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Covered {
     /// Left out where averaging the finer level down gives every one of them back: all bits, or

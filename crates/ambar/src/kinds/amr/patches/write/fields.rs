@@ -14,7 +14,9 @@ use crate::metadata::broken_rule_of_names;
 pub(crate) fn check_names(nest: &Nest, fields: &[String]) -> Result<()> {
     for (i, name) in fields.iter().enumerate() {
         if fields[..i].contains(name) {
-            return Err(Error::invalid(format!("two fields have the name {name:?}")));
+            return Err(Error::invalid(format!(
+                "two fields have the name {name:?}; expected different names"
+            )));
         }
         if Derived::parse(name, nest).is_some() {
             return Err(Error::invalid(format!(
@@ -42,7 +44,7 @@ pub(super) fn chosen_fields(
     )
 }
 
-/// Fields of these names and types, once nothing speaks against them.
+/// Fields of these names and types, after checking them.
 pub(crate) fn named_fields(
     nest: &Nest,
     names: &[String],
@@ -71,7 +73,7 @@ pub(crate) fn named_fields(
         .collect()
 }
 
-/// The name of a field's arrays: its own, where arrays can have it and it is not taken.
+/// The name of a field's arrays: the field's name where that is valid and free, else `field_N`.
 fn array_name(place: usize, names: &[String]) -> String {
     let name = &names[place];
     let taken = ["box", "origin", "index"].contains(&name.as_str());

@@ -41,7 +41,7 @@ pub(crate) fn spec(blocks: &Blocks, field: &Field, ndim: usize) -> ArraySpec {
     spec
 }
 
-/// What cells hold that were not kept: NaN, or 0 where there is none.
+/// The value of dropped cells: NaN, or 0 for types without NaN.
 pub(crate) fn fill_value(field: &Field) -> Vec<u8> {
     match field.dtype {
         DataType::Float64 => f64::NAN.to_ne_bytes().to_vec(),
@@ -63,7 +63,7 @@ pub(crate) fn gather(
     let level = blocks.level();
     let fill = fill_value(field);
     let cells = blocks.origins().len() * blocks.block_cells();
-    let no_memory = || Error::limit("no memory for a level");
+    let no_memory = || Error::limit("cannot allocate memory for a level");
     let column = Column::allocate(std::slice::from_ref(&field.dtype), cells)?.pop();
     let mut column = column.ok_or_else(no_memory)?;
     let chunks = column.bytes_mut().par_chunks_mut((1 << 16) * size);
@@ -131,7 +131,7 @@ pub(crate) fn chunk_ranges(
         .map(|chunk| {
             let range = blocks.chunk(chunk);
             let bytes = &values.bytes()[range.start * block_bytes..range.end * block_bytes];
-            // NaN, which stands for what was not kept, is left out anyway.
+            // NaN, the value of dropped cells, is ignored.
             if numbers::has_nan(&field.dtype) {
                 return numbers::range(&field.dtype, bytes);
             }

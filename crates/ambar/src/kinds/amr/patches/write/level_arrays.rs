@@ -6,7 +6,7 @@ use crate::kinds::amr::patches::hierarchy::IndexBox;
 use crate::kinds::write::in_one_chunk;
 use crate::store::StoreWriter;
 
-/// An array beside the fields of a level, always read as a whole.
+/// A small array of a level besides its fields, always read as a whole.
 pub(crate) struct LevelArray {
     pub name: &'static str,
     pub shape: Vec<u64>,

@@ -29,7 +29,7 @@ impl PatchAmr {
     /// [`Covered::Auto`] boxes of all levels but the finest are read twice.
     ///
     /// # Errors
-    /// As `from_source`; `NotFound` for a field that is not there; `Invalid` for an error bound of values
+    /// As `from_source`; `NotFound` for a field that does not exist; `Invalid` for an error bound of values
     /// that are no floats; what the source returns; `Io`.
     pub fn write(
         writer: &mut StoreWriter,

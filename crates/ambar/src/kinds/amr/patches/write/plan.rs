@@ -16,11 +16,11 @@ use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
-/// All that is decided before anything is written.
+/// All decisions of a write: fields, their bounds, unit blocks.
 pub(crate) struct PatchWritePlan {
     pub nest: Arc<Nest>,
     pub fields: Vec<Field>,
-    /// By field: what was decided of it.
+    /// The decisions by field.
     pub decided: Vec<Decided>,
     pub blocks: Vec<Blocks>,
 }
@@ -39,7 +39,7 @@ impl PatchWritePlan {
         Self::of(nest, fields, decided, options.chunk_cells)
     }
 
-    /// The plan for fields of which all is decided.
+    /// The plan for fields whose decisions are made.
     pub fn of(
         nest: &Arc<Nest>,
         fields: Vec<Field>,
@@ -111,7 +111,7 @@ impl PatchWritePlan {
         own
     }
 
-    /// What the attributes say of a level.
+    /// The attributes of a level.
     fn level(&self, level: usize) -> Value {
         let ndim = self.nest.ndim();
         let info = self.nest.level(level);
@@ -158,7 +158,7 @@ impl PatchWritePlan {
         self.extents(level).write(writer, path)
     }
 
-    /// Where the boxes of a level lie, and its unit blocks.
+    /// The arrays of the boxes of a level and of the origins of its unit blocks.
     pub fn places(&self, level: usize) -> (LevelArray, LevelArray) {
         let ndim = self.nest.ndim();
         let boxes = &self.nest.level(level).boxes;
