@@ -85,7 +85,7 @@ def test_bounds_that_are_given_count(pair: tuple[Path, Path]) -> None:
     (one,) = ambar.compare(*pair, ["Temp"], bound=0.5).fields
     assert (one.bound, one.scale) == (0.5, 0.5)
     for wrong in ("much", "-1", "1e-3 of ranges", "nan"):
-        with pytest.raises(ambar.InvalidError, match="no error bound"):
+        with pytest.raises(ambar.InvalidError, match="invalid error bound"):
             ambar.compare(*pair, bound=wrong)
     with pytest.raises(ambar.NotFoundError, match="bound is given for 'gas'"):
         ambar.compare(*pair, bound={"gas": 1.0})

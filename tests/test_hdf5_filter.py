@@ -170,18 +170,18 @@ def test_options_that_make_no_sense_are_refused(path: Path) -> None:
 
 
 def test_bounds_are_those_of_the_rest_of_ambar() -> None:
-    assert hdf5.absolute_bound("1e-3") == hdf5.absolute_bound(1e-3) == 1e-3
-    assert hdf5.absolute_bound(" 1e-2 of range ", (-10, 30)) == 0.4
-    assert hdf5.absolute_bound("1e-2 of range", (5, 5)) == 0.0
-    assert hdf5.absolute_bound("0.5 of range", (-1.7e308, 1.7e308)) == pytest.approx(1.7e308)
+    assert hdf5.chunk_bound("1e-3") == hdf5.chunk_bound(1e-3) == 1e-3
+    assert hdf5.chunk_bound(" 1e-2 of range ", (-10, 30)) == 0.4
+    assert hdf5.chunk_bound("1e-2 of range", (5, 5)) == 0.0
+    assert hdf5.chunk_bound("0.5 of range", (-1.7e308, 1.7e308)) == pytest.approx(1.7e308)
     assert hdf5.options() == hdf5.options("1 of range", value_range=(5, 5)) == (1, 0, 0, 0)
     assert hdf5.options(1.0) == (1, 1, 0, 0x3FF00000)
     for wrong in ("", "-1", "x", "nan", "inf", "of range", "1e-3 of it", -1.0):
-        with pytest.raises(ambar.InvalidError, match="no error bound"):
+        with pytest.raises(ambar.InvalidError, match="invalid error bound"):
             hdf5.filter(wrong)
     with pytest.raises(ambar.InvalidError, match="value_range"):
         hdf5.filter("1e-3 of range")
-    with pytest.raises(ambar.InvalidError, match="a number or a text"):
+    with pytest.raises(ambar.InvalidError, match="expected a number"):
         hdf5.filter(True)
 
 

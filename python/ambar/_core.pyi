@@ -97,7 +97,7 @@ class Array:
     @property
     def codecs(self) -> str: ...
     @property
-    def error_bound(self) -> float | None: ...
+    def error_bound(self) -> float | str | None: ...
     @property
     def unwritten_values(self) -> int: ...
     @property
@@ -160,7 +160,7 @@ class Writer:
         path: str,
         data: Any,
         about: _About,
-        error_bound: str | None,
+        error_bound: float | str | None,
         predict: bool,
         whole: bool,
         cells: bool,
@@ -170,8 +170,8 @@ class Writer:
         `data` is a C-contiguous buffer, or a list of bytes for values of any length.
         """
 
-    def declare(self, path: str, about: _About, error_bound: float | None) -> None:
-        """Make an array that has its fill value everywhere; the error bound is absolute."""
+    def declare(self, path: str, about: _About, error_bound: float | str | None) -> None:
+        """Make an array that has its fill value everywhere."""
 
     def write_region(
         self, path: str, data: Any, dtype: str, start: Sequence[int], shape: Sequence[int]
@@ -231,7 +231,7 @@ class RankWriter:
         self,
         path: str,
         about: _About,
-        error_bound: float | None,
+        error_bound: float | str | None,
         predict: bool,
         blocks: Blocks | None,
     ) -> int: ...
@@ -421,10 +421,20 @@ def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> Any:
 def codec_decode(stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array:
     """Decode a stream of values of "float32" or "float64"; another number of them is damage."""
 
+def bound_needs_range(bound: float | str) -> bool:
+    """Return whether a bound depends on the value range of the whole array."""
+
+def bound_parts(bound: float | str) -> tuple[str, list[float]]:
+    """Return the kind of a bound and its numbers.
+
+    Kinds are "lossless", "absolute", "relative" (with the floor, 0 for none), "bits", "rms",
+    "of range" and "psnr".
+    """
+
 def codec_encode(
     values: _Array,
     origins: _Array | None,
-    bound: float,
+    bound: float | str,
     plan: CodecPlan | None = None,
     fast: bool = False,
 ) -> bytes:
@@ -444,11 +454,11 @@ def encode_alone_with(codecs: str, values: _Array, dtype: str, shape: Sequence[i
 def decode_alone(codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array) -> None:
     """Fill `out` with what `encode_alone` made bytes of."""
 
-def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float]:
+def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float | str]:
     """Return type and number of a stream's values, and its bound."""
 
 def codec_tune(
-    values: _Array, origins: _Array | None, bound: float, small: bool = False
+    values: _Array, origins: _Array | None, bound: float | str, small: bool = False
 ) -> CodecPlan: ...
 def compact(path: _Path) -> None: ...
 def convert_amrex(
@@ -493,7 +503,16 @@ def export_amrex(
 ) -> None:
     """Write the snapshot at `path` of a store as a native plotfile."""
 
-def hdf5_boxes(values: _Array, boxes: _Array, bound: float) -> bytes | None:
+def error_bound(
+    bound: float | str, value_range: tuple[float, float] | None = None
+) -> float | str:
+    """Return a bound as a number if it is absolute (0: lossless), else as a string.
+
+    With the value range of the whole array, bounds that depend on it are resolved. Raises
+    InvalidError, naming the forms of bounds.
+    """
+
+def hdf5_boxes(values: _Array, boxes: _Array, bound: float | str) -> bytes | None:
     """Encode a chunk as the HDF5 filter would, boxes of cells in it being predicted where they lie.
 
     The chunk, 1-D, begins with the boxes' values, x fastest, one behind the other. `boxes` is

@@ -226,7 +226,7 @@ class _Export:
         group["data:offsets=0"] = np.append(placed.starts, placed.length).astype("<i8")
         return group
 
-    def _dataset(self, group: Any, component: int, number: int, bound: float) -> Any:
+    def _dataset(self, group: Any, component: int, number: int, bound: float | str) -> Any:
         placed = self._levels[number]
         return group.create_dataset(
             f"data:datatype={component}",
@@ -258,7 +258,7 @@ class _Export:
                 yield int(placed.cells[boxes].sum())
 
     def _encode(
-        self, number: int, field: str, bound: float, boxes: slice
+        self, number: int, field: str, bound: float | str, boxes: slice
     ) -> tuple[np.ndarray, bytes | None]:
         """Return the values of a chunk, and what the filter would store, with boxes in place."""
         placed = self._levels[number]
@@ -276,20 +276,20 @@ class _Export:
         described[:, 1, missing:] = (corners[:, 1] - corners[:, 0])[:, ::-1]
         return values, _core.hdf5_boxes(values, described, bound)
 
-    def _bound(self, field: str) -> float:
-        """Return how far a field may be off; 0: not at all."""
+    def _bound(self, field: str) -> float | str:
+        """Return the bound of a field's chunks; 0: lossless."""
         bound = self._bounds.get(field, self._bounds.get("*"))
         if bound is None:
             return 0.0
         low, high = np.inf, -np.inf
-        if "range" in bound:
+        if _core.bound_needs_range(bound):
             for number, placed in enumerate(self._levels):
                 for box in placed.numbers:
                     values = self._core.read_box(number, int(box), field)
                     finite = values[np.isfinite(values)]
                     low = min(low, float(finite.min(initial=np.inf)))
                     high = max(high, float(finite.max(initial=-np.inf)))
-        return hdf5.absolute_bound(bound, (low, high) if low <= high else (0.0, 0.0))
+        return hdf5.chunk_bound(bound, (low, high) if low <= high else (0.0, 0.0))
 
 
 def _integer(number: int) -> np.ndarray:

@@ -44,7 +44,7 @@ class Side(ABC):
         self,
         other: Side,  # noqa: ARG002 - for sides that have rows
         component: str,
-        bounds: Mapping[str, float],  # noqa: ARG002
+        bounds: Mapping[str, float | str],  # noqa: ARG002
     ) -> RowComparison:
         """Compare a component of rows that both have."""
         raise _core.InvalidError(f"{self.location} has no {component}")
@@ -58,7 +58,7 @@ class Side(ABC):
         """Return a field's values, flat."""
 
     @abstractmethod
-    def bound(self, name: str) -> float | None:
+    def bound(self, name: str) -> float | str | None:
         """Return the absolute bound a field was written with: 0 for none, None if nobody says."""
 
     @abstractmethod
@@ -128,7 +128,7 @@ class Cells(Side):
         return self._snapshot.amr
 
     def compare_rows(
-        self, other: Side, component: str, bounds: Mapping[str, float]
+        self, other: Side, component: str, bounds: Mapping[str, float | str]
     ) -> RowComparison:
         """Compare a component of rows that both have."""
         if not isinstance(other, Cells):
@@ -147,13 +147,14 @@ class Cells(Side):
         values: np.ndarray = self._amr.cells([name], threads=self._threads)[name]
         return values
 
-    def bound(self, name: str) -> float | None:
+    def bound(self, name: str) -> float | str | None:
         """Return what the store says; nothing differs where it says nothing."""
         if self._stored_at is None:
             return None
         store, path = self._stored_at
         own = store.ambar_attributes(f"{path.rstrip('/')}/amr")
-        return float(own.get("error_bounds", {}).get(name, 0.0))
+        bound: float | str = own.get("error_bounds", {}).get(name, 0.0)
+        return bound
 
     def bytes(self, name: str) -> int:
         """Return the bytes of a store's arrays of the field; else of all cells' values."""
@@ -248,7 +249,7 @@ class Arrays(Side):
         """Return an array's values, flat."""
         return self._store[name].read(threads=self._threads).reshape(-1)
 
-    def bound(self, name: str) -> float | None:
+    def bound(self, name: str) -> float | str | None:
         """Return the bound that the array's codec says."""
         return self._store[name].error_bound or 0.0
 
@@ -346,13 +347,18 @@ class MeshArrays(Arrays):
         values = self._source.get(entry, name, ndim=(1, 2, 3, 4))
         return self._unsorted(values, key.removesuffix("_data"), block).reshape(-1)
 
-    def bound(self, name: str) -> float | None:
+    def bound(self, name: str) -> float | str | None:
         """Return the bound that the array's codec says; geometry and small arrays are exact."""
         if name in self._geometry:
             return 0.0
         entry = self._entries[name][1]
         # Of components with bounds of their own the largest one.
-        return max(self._bound_of(part) for part in components_of(entry) or [entry])
+        bounds = [self._bound_of(part) for part in components_of(entry) or [entry]]
+        numbers = [bound for bound in bounds if not isinstance(bound, str)]
+        others = {bound for bound in bounds if isinstance(bound, str)}
+        if not others:
+            return max(numbers)
+        return others.pop() if len(others) == 1 and not any(numbers) else None
 
     def bytes(self, name: str) -> int:
         """Return an array's stored bytes; of a small array those of its values."""
@@ -385,7 +391,7 @@ class MeshArrays(Arrays):
                 )
         return super().match(other)
 
-    def _bound_of(self, reference: dict[str, Any]) -> float:
+    def _bound_of(self, reference: dict[str, Any]) -> float | str:
         at = self._source.stored_at(reference)
         bound = self._store[self._source.path_of(at)].error_bound if isinstance(at, str) else None
         return bound or 0.0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.bounds import ErrorBound, as_text
+from ambar.bounds import ErrorBound, as_text, is_kept, joined_bounds, resolved
 from ambar.compared import Side, side_of
 from ambar.measures import Scale, errors, histogram, power_spectrum, psnr, scale_of, ssim
 from ambar.row_comparison import RowComparison, bounds_of_columns
@@ -54,10 +54,16 @@ class FieldComparison:
     """How many errors lie in each of 40 parts of -scale to scale."""
     scale: float
     """The bound, or where there is none the largest finite error."""
+    stated: float | str | None = None
+    """The bound of any kind as it was stated; a number where it is absolute."""
+    kept: bool | None = None
+    """Whether a bound that is not absolute held; None where there is none."""
 
     @property
     def held(self) -> bool | None:
         """Whether the bound held; None where none is known."""
+        if self.kept is not None:
+            return self.kept
         return None if self.bound is None else self.all.max_error <= self.bound
 
 
@@ -224,21 +230,10 @@ def _bounds(
     return found
 
 
-def absolute_bound(text: str, value_range: float) -> float:
-    """Return the absolute bound that a text means: "0.5", or "1e-3 of range"."""
-    number, *words = text.split() or [""]
-    relative = words == ["of", "range"]
-    try:
-        bound = float(number)
-    except ValueError:
-        bound = math.nan
-    if not (bound >= 0 and math.isfinite(bound)) or (words and not relative):
-        raise _core.InvalidError(
-            f"{text!r} is no error bound: give a number from 0 on, or a part of the value range "
-            'such as "1e-3 of range"'
-        )
+def _resolved(given: str, scaled: Scale) -> float | str:
+    """Return a bound that applies to each value; the error's root mean square stands for a PSNR."""
     # A range can be larger than the largest number.
-    return min(bound * value_range, sys.float_info.max) if relative else bound
+    return resolved(given, (0.0, min(scaled.range * scaled.unit, sys.float_info.max)))
 
 
 def _compare_field(
@@ -255,10 +250,11 @@ def _compare_field(
     difference = errors(values, found)
     scaled = scale_of(values)
     if given is not None:
-        bound: float | None = absolute_bound(given, scaled.range * scaled.unit)
+        stated = _resolved(given, scaled)
     else:
-        known = [one for one in (a.bound(name), b.bound(name)) if one is not None]
-        bound = sum(known) if known else None
+        stated = joined_bounds([a.bound(name), b.bound(name)])
+    bound = stated if isinstance(stated, float) else None
+    kept = is_kept(stated, values, difference) if isinstance(stated, str) else None
     levels = []
     similar, weight = 0.0, 0
     for level, rows in a.levels():
@@ -282,6 +278,8 @@ def _compare_field(
         levels,
         histogram(difference, scale),
         scale,
+        stated,
+        kept,
     )
 
 

@@ -6,17 +6,17 @@ Other programs find the plugin by the environment variable HDF5_PLUGIN_PATH, set
 from __future__ import annotations
 
 import os
-import re
 import struct
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ambar import _core
-from ambar.bounds import as_text
+import numpy as np
 
-__all__ = ["FILTER_ID", "PLUGIN_PATH", "absolute_bound", "filter", "is_available", "options"]
+from ambar import _core
+from ambar.bounds import resolved
+
+__all__ = ["FILTER_ID", "PLUGIN_PATH", "chunk_bound", "filter", "is_available", "options"]
 
 FILTER_ID = 43842
 """The filter's number. It is provisional: from the range that HDF5 leaves to unregistered ones."""
@@ -26,7 +26,8 @@ PLUGIN_PATH = os.fspath(Path(__file__).with_name("plugins"))
 
 _PLUGIN = Path(PLUGIN_PATH) / "libh5z_ambar.so"
 # The layout of the options, and the ways to say a bound: see docs/format.md.
-_VERSION, _LOSSLESS, _ABSOLUTE = 1, 0, 1
+_VERSION = 1
+_LOSSLESS, _ABSOLUTE, _RELATIVE, _FLOOR, _BITS, _RMS = range(6)
 
 
 def is_available() -> bool:
@@ -49,19 +50,38 @@ def options(
     Returns
     -------
     tuple of int
-        Four numbers below 2**32: version, mode, and the lower and upper half of the bound.
+        Four numbers below 2**32: version, mode, and two that state the bound (docs/format.md).
 
     Raises
     ------
     InvalidError
-        If the bound is none.
+        If the bound is invalid.
     """
     if error_bound is None:
         return (_VERSION, _LOSSLESS, 0, 0)
-    bound = absolute_bound(error_bound, value_range)
-    if bound == 0.0:
+    kind, numbers = _core.bound_parts(chunk_bound(error_bound, value_range))
+    if kind == "lossless":
         return (_VERSION, _LOSSLESS, 0, 0)
-    return (_VERSION, _ABSOLUTE, *struct.unpack("<II", struct.pack("<d", bound)))
+    if kind == "bits":
+        return (_VERSION, _BITS, int(numbers[0]), 0)
+    if kind == "relative" and numbers[1] > 0:
+        # Two numbers, rounded down to float32: the bound is never looser.
+        return (_VERSION, _FLOOR, *(_single(number) for number in numbers))
+    mode = {"absolute": _ABSOLUTE, "relative": _RELATIVE, "rms": _RMS}[kind]
+    return (_VERSION, mode, *struct.unpack("<II", struct.pack("<d", numbers[0])))
+
+
+def _single(number: float) -> int:
+    """Return the bits of the largest float32 that is no larger than a number above 0."""
+    single = np.float32(min(number, float(np.finfo(np.float32).max)))
+    if float(single) > number:
+        single = np.nextafter(single, np.float32(0))
+    if single == 0:
+        raise _core.InvalidError(
+            f"{number!r} is too small for the HDF5 filter's relative bound with a floor: give a "
+            "larger number, or a bound without a floor"
+        )
+    return int(single.view(np.uint32))
 
 
 def filter(  # noqa: A001 - as h5py's users call it
@@ -79,8 +99,9 @@ def filter(  # noqa: A001 - as h5py's users call it
     Parameters
     ----------
     error_bound
-        How far values may be off: a number or its text, in the values' own unit; or a part of
-        `value_range`, such as ``"1e-3 of range"``. 0 or None: not at all.
+        How far values may be off: a number, in the values' own unit, or a string such as
+        ``"1e-3 relative"``, ``"1e-3 relative above 1e-10"``, ``"12 bits"``; with `value_range` also
+        ``"1e-3 of range"`` and ``"80 dB"``. 0 or None: lossless.
     value_range
         ``(lowest, highest)`` of the values, which HDF5 hands to a filter chunk by chunk.
 
@@ -92,7 +113,7 @@ def filter(  # noqa: A001 - as h5py's users call it
     Raises
     ------
     InvalidError
-        If the bound is none.
+        If the bound is invalid.
     NotFoundError
         If this installation has no plugin; the message says how to get it.
     """
@@ -101,33 +122,14 @@ def filter(  # noqa: A001 - as h5py's users call it
     return {"compression": FILTER_ID, "compression_opts": given}
 
 
-def absolute_bound(error_bound: float | str, value_range: Sequence[float] | None = None) -> float:
-    """Return a bound in the values' own unit; 0, which is lossless, for 0 and an empty range.
+def chunk_bound(
+    error_bound: float | str, value_range: Sequence[float] | None = None
+) -> float | str:
+    """Return the bound of each chunk: a number if it is absolute (0: lossless), else a string.
 
-    Raises InvalidError for what is no bound, and for a part of a range that is not given.
+    Raises InvalidError if the bound is invalid, or needs a range that is not given.
     """
-    text = as_text(error_bound)
-    number, relative = re.subn(r"of range\s*$", "", text)
-    try:
-        bound = float(number)
-    except ValueError:
-        bound = -1.0
-    if not 0.0 <= bound < float("inf"):
-        raise _core.InvalidError(
-            f"{text!r} is no error bound: give a number from 0 on, or a part of the value range "
-            'such as "1e-3 of range"'
-        )
-    if not relative:
-        return bound
-    if value_range is None:
-        raise _core.InvalidError(
-            f"{text!r} is a part of a range, but a filter sees no more than a chunk: give "
-            "value_range=(lowest, highest)"
-        )
-    low, high = (float(value) for value in value_range)
-    # Halves, for a range can be larger than the largest number.
-    found = 2.0 * bound * (high / 2.0 - low / 2.0)
-    return min(found, sys.float_info.max) if found > 0.0 else 0.0
+    return resolved(error_bound, value_range)
 
 
 def _require() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
+from ambar.bounds import resolved
 from ambar.closing import Closing
 from ambar.dtypes import describe, to_bytes, to_zarr
 from ambar.launched import check_launched
@@ -86,7 +87,7 @@ class MpiWriter(Closing):
         chunks: Sequence[int] | None = None,
         shards: Sequence[int] | None = None,
         profile: Profile | None = None,
-        error_bound: float | None = None,
+        error_bound: float | str | None = None,
         predict: bool = False,
     ) -> None:
         """Make an array that the ranks write before the next commit.
@@ -130,7 +131,8 @@ class MpiWriter(Closing):
             profile or self._profile,
         )
         path = absolute(path)
-        self._arrays[path] = (self._core.declare(path, about, error_bound, predict, blocks), name)
+        bound = None if error_bound is None else resolved(error_bound)
+        self._arrays[path] = (self._core.declare(path, about, bound, predict, blocks), name)
 
     def write(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` from the index `start` on, a region that lies in one of this rank's blocks.

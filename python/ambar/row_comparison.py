@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ambar import _core
+from ambar.bounds import is_kept, joined_bounds, resolved
 from ambar.measures import errors
 from ambar.names import resolve
 from ambar.rows import Particles
@@ -27,10 +28,14 @@ class ColumnComparison:
     """The absolute error bound: 0 if values must be equal, None if no bound is known."""
     max_error: float
     """The largest absolute error; infinite where NaN, an infinity or a string differs."""
+    kept: bool | None = None
+    """Whether a bound that is not absolute held; None where there is none."""
 
     @property
     def held(self) -> bool | None:
         """Whether the bound held; None if no bound is known."""
+        if self.kept is not None:
+            return self.kept
         return None if self.bound is None else self.max_error <= self.bound
 
 
@@ -68,11 +73,11 @@ def table_components(snapshot: Snapshot) -> list[str]:
 
 
 def compare_rows(
-    a: Snapshot, b: Snapshot, component: str, bounds: Mapping[str, float], threads: int | None
+    a: Snapshot, b: Snapshot, component: str, bounds: Mapping[str, float | str], threads: int | None
 ) -> RowComparison:
     """Compare a component that both snapshots have.
 
-    `bounds` maps columns to absolute bounds. A column without one must keep the sum of the bounds
+    `bounds` maps columns to bounds. A column without one must keep the sum of the bounds
     that the stores of both versions record.
     """
     mine, theirs = _rows(a, component), _rows(b, component)
@@ -84,9 +89,12 @@ def compare_rows(
     columns = []
     for name in common:
         found = [one.get(name, 0.0) for one in known if one is not None]
-        bound = bounds.get(name, sum(found) if found else None)
-        error = _largest_error(first[name][matched.rows], second[name][matched.other_rows])
-        columns.append(ColumnComparison(name, bound, error))
+        stated = bounds.get(name, joined_bounds(found))
+        mine_of, theirs_of = first[name][matched.rows], second[name][matched.other_rows]
+        error = _largest_error(mine_of, theirs_of)
+        bound = stated if isinstance(stated, float) else None
+        kept = is_kept(stated, mine_of, errors(mine_of, theirs_of)) if isinstance(stated, str) else None
+        columns.append(ColumnComparison(name, bound, error, kept))
     return RowComparison(
         component,
         tables[0].rows,
@@ -106,13 +114,13 @@ def _rows(snapshot: Snapshot, component: str) -> Particles:
     return snapshot.species[component.removeprefix("particles/")]
 
 
-def _stored_bounds(snapshot: Snapshot, component: str) -> dict[str, float] | None:
+def _stored_bounds(snapshot: Snapshot, component: str) -> dict[str, float | str] | None:
     """Return the bounds that columns were written with; None if the snapshot has no store."""
     if snapshot.stored_at is None:
         return None
     store, path = snapshot.stored_at
     own = store.ambar_attributes(f"{path.rstrip('/')}/{component}")
-    return {name: float(bound) for name, bound in own.get("error_bounds", {}).items()}
+    return dict(own.get("error_bounds", {}))
 
 
 Columns: TypeAlias = Mapping[str, np.ndarray]
@@ -182,19 +190,14 @@ def _largest_error(values: np.ndarray, found: np.ndarray) -> float:
     return largest
 
 
-def bounds_of_columns(bounds: Mapping[str, str], component: str) -> dict[str, float]:
+def bounds_of_columns(bounds: Mapping[str, str], component: str) -> dict[str, float | str]:
     """Return the bounds given as ``component/column`` for columns of a component.
 
-    Raises InvalidError for a bound that is not a number.
+    Raises InvalidError for a bound that is invalid or depends on the value range.
     """
     chosen = {}
     for name, text in bounds.items():
         owner, _, column = name.rpartition("/")
         if owner and owner in (component, component.removeprefix("particles/")):
-            try:
-                chosen[column] = float(text)
-            except ValueError:
-                raise _core.InvalidError(
-                    f"invalid error bound of {name}: {text!r}; columns need absolute numbers"
-                ) from None
+            chosen[column] = resolved(text)
     return chosen

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar.bounds import as_text
+from ambar.bounds import as_text, resolved
 from ambar.closing import Closing
 from ambar.dtypes import describe, to_bytes, to_zarr
 from ambar.nodes import absolute, to_json
@@ -134,12 +134,12 @@ class Writer(Closing):
         chunks: Sequence[int] | None = None,
         shards: Sequence[int] | None = None,
         profile: Profile | None = None,
-        error_bound: float | None = None,
+        error_bound: float | str | None = None,
     ) -> None:
         """Make an array that has its fill value everywhere, to be written in parts.
 
         Arguments are as for `array`; `dtype` may be ``str`` or ``bytes`` for strings of any length,
-        and `error_bound` is absolute, as the value range is not known yet. The codecs are chosen
+        and `error_bound` is not one that depends on the value range, which is not known yet. The codecs are chosen
         with the first part that is written before the next commit.
 
         Raises
@@ -160,7 +160,7 @@ class Writer(Closing):
             None if shards is None else list(shards),
             profile,
         )
-        self._core.declare(absolute(path), about, error_bound)
+        self._core.declare(absolute(path), about, None if error_bound is None else resolved(error_bound))
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into an array of its dtype, from the index `start` on.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from xarray.backends.common import ArrayWriter
 
 from ambar import _core
-from ambar.bounds import as_text
+from ambar.bounds import as_text, resolved
 from ambar.writer import Writer
 
 # Bytes of the blocks that processes compute before they are written: dask starts its processes for
@@ -165,34 +164,20 @@ def _along(sizes: tuple[int, ...], start: int, shard: int, block: int) -> tuple[
     return tuple(after - before for before, after in itertools.pairwise(cuts))
 
 
-def absolute_bound(bound: float | str | None, data: Any) -> float | None:
-    """Return an error bound as a number; for one "of range" dask goes once through the data."""
+def bound_of(bound: float | str | None, data: Any) -> float | str | None:
+    """Return an error bound of chunks; where it needs the value range, dask computes that first."""
     if bound is None:
         return None
     if data.dtype.kind != "f":
         raise _core.InvalidError(
             f"an error bound is for float32 and float64 values, not {data.dtype}: leave it out"
         )
-    text = as_text(bound).strip()
-    part = _number(text.removesuffix("of range"), text)
-    if not text.endswith("of range"):
-        return part
+    if not _core.bound_needs_range(as_text(bound)):
+        return resolved(bound)
     import dask.array as da
     from dask.base import compute
 
     finite = da.where(da.isfinite(data), data, np.nan)
     low, high = (float(end) for end in compute(da.nanmin(finite), da.nanmax(finite)))
-    absolute = 2.0 * part * (high / 2.0 - low / 2.0)
-    # Nothing but one value, or none that is finite: without loss.
-    return min(absolute, float(np.finfo(np.float64).max)) if absolute > 0 else None
-
-
-def _number(text: str, bound: str) -> float:
-    with contextlib.suppress(ValueError):
-        number = float(text)
-        if number > 0 and np.isfinite(number):
-            return number
-    raise _core.InvalidError(
-        f"{bound!r} is no error bound: give a number above 0, or a part of the value range such as "
-        "'1e-3 of range'"
-    )
+    # Without a finite value: lossless.
+    return resolved(bound, (low, high) if low <= high else (np.inf, -np.inf))

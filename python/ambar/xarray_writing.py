@@ -19,7 +19,7 @@ from ambar.cached import OpenedStore
 from ambar.store import Store
 from ambar.urls import refuse_url
 from ambar.writer import Durability, Profile, Writer, append, create
-from ambar.xarray_dask import Piece, absolute_bound, aligned, compute_and_write
+from ambar.xarray_dask import Piece, aligned, bound_of, compute_and_write
 from ambar.xarray_encoding import ArrayEncoding, divide
 from ambar.xarray_engine import GroupStore
 from ambar.xarray_group import Region, WritableGroup
@@ -203,7 +203,7 @@ class Session:
             data.shape,
             chunks=division.chunks,
             shards=division.shards,
-            error_bound=absolute_bound(encoding.error_bound, data),
+            error_bound=bound_of(encoding.error_bound, data),
             **common,
         )
         data = aligned(data, start, division.shards, division.blocks)

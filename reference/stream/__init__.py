@@ -5,6 +5,7 @@ import numpy as np
 from . import packed, regions, tree
 from .bits import DamagedError, Reader, UnsupportedError, check, sealed
 from .entropy import ESCAPE_BASE, RawBits, Symbols, Tokens, read_tables
+from .prelude import Prelude
 from .walk import LEVELS, PLANES, Walk
 
 ARRAY, BLOCKS, CELLS = 0, 1, 2
@@ -21,19 +22,21 @@ def read_header(data: bytes) -> dict:
         "version": version,
         "dtype": "float32" if kind == 1 else "float64",
         "layout": content & 3,
-        "lossless": bool(content & 4),
-        "masked": bool(content & 8),
+        "bound": ("lossless", "absolute", "mapped", "reserved")[content >> 2 & 3],
+        "masked": bool(content & 16),
+        "clamped": bool(content & 32),
         "contexts": mode & 3,
         "predicted_holes": bool(mode & 4),
         "group": (mode >> 3 & 3) + 1,
         "states": 32 if mode & 32 else 8,
         "packets": (mode >> 6) + 1,
     }
-    lossless, masked, contexts = header["lossless"], header["masked"], header["contexts"]
-    check(content >> 4 == 0, "reserved bits are set")
+    header["lossless"] = lossless = header["bound"] == "lossless"
+    masked, contexts = header["masked"], header["contexts"]
+    check(content >> 6 == 0 and header["bound"] != "reserved", "reserved bits are set")
     check(header["packets"] == 1 or header["layout"] != CELLS, "cells in several packets")
     check(header["layout"] <= CELLS, "a layout that does not exist")
-    check(contexts or (mode == 0 and content & ~4 == 0), "fields that exclude each other")
+    check(contexts or (mode == 0 and content & 19 == 0), "fields that exclude each other")
     check(not (contexts == PLANES and lossless), "planes without loss")
     check(header["group"] == 1 or contexts == LEVELS, "groups without contexts of levels")
     holes = header["layout"] == BLOCKS and not lossless and not masked and contexts in (1, 3)
@@ -59,11 +62,15 @@ def decode(data: bytes, expected: int | None = None) -> np.ndarray:
             packets = []
             if header["packets"] > 1:
                 reader, packets = _read_packets(data, reader, header["packets"])
+            prelude = Prelude(reader, header)
+            check(not (packets and prelude.exceptions), "level packets with exceptions")
             count = reader.number()
             check(expected in (None, count), f"{count} values; expected {expected}")
             if not header["contexts"]:
-                return packed.decode(reader, header, read_shape(reader, count))
-            return _decode_coded(reader, header, count, packets)
+                coded = packed.decode(reader, header, read_shape(reader, count))
+            else:
+                coded = _decode_coded(reader, header, count, packets)
+            return prelude.apply(coded)
     except (LookupError, ArithmeticError, MemoryError) as error:
         raise DamagedError(f"a damaged stream: {error}") from error
 

@@ -7,6 +7,7 @@
 //! No I/O, and no threads of its own.
 
 mod bitpack;
+mod bound;
 mod domain;
 mod element;
 mod entropy;
@@ -18,13 +19,13 @@ pub mod simplices;
 mod stream;
 
 pub use bitpack::most_bytes;
+pub use bound::{ErrorBound, InvalidBound};
 pub use domain::regions::Layout;
 pub use element::Element;
 pub use error::{Error, Result};
-pub use stream::compress::{encode, encode_into};
+pub use stream::compress::{encode, encode_into, tune, tune_fast, tune_small};
 pub use stream::decode::{Info, LENGTHS_BYTES, Prefix, decode, decode_prefix, inspect, prefix};
 pub use stream::encode::Workspace;
 pub use stream::header::VERSION;
 pub use stream::packet;
 pub use stream::params::Plan;
-pub use stream::tune::{tune, tune_fast, tune_small};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
-use ambar_codec::{Layout, Workspace, decode, encode};
+use ambar_codec::{ErrorBound, Layout, Workspace, decode, encode};
 
 const CHUNK: u32 = 1 << 18;
 
@@ -37,6 +37,50 @@ fn all_float32(bound: f64, odd: u32) {
                 a.to_bits() == b.to_bits() || bound > 0.0 && error.abs() <= bound,
                 "{a:?} came back as {b:?}, bound {bound}"
             );
+        }
+    }
+}
+
+/// The bound of every float32 value, finite or not, of each kind that bounds single values.
+#[test]
+#[ignore = "an hour or two: make campaign"]
+fn every_float32_keeps_every_kind_of_bound() {
+    let bounds = [
+        "1e-3 relative",
+        "1e-3 relative above 1e-10",
+        "1e-6 relative",
+        "12 bits",
+    ];
+    let bounds: Vec<ErrorBound> = bounds.iter().map(|bound| bound.parse().unwrap()).collect();
+    let mut workspace = Workspace::default();
+    const COUNT: u64 = 1 << 22;
+    let mut out = vec![0f32; COUNT as usize];
+    for chunk in 0..1u64 << 10 {
+        // Consecutive patterns, and ones that are spread over all exponents.
+        for spread in [1, 0x9e37_79b1] {
+            let pattern = |i: u64| ((chunk * COUNT + i).wrapping_mul(spread)) as u32;
+            let values: Vec<f32> = (0..COUNT).map(|i| f32::from_bits(pattern(i))).collect();
+            for bound in &bounds {
+                let layout = Layout::Array(&[COUNT as usize]);
+                let plan = ambar_codec::Plan::default().quick().packed();
+                let stream = encode(&values, &layout, *bound, Some(plan), &mut workspace).unwrap();
+                decode(&stream, &mut out, &mut workspace).unwrap();
+                for (original, decoded) in values.iter().zip(&out) {
+                    let is_kept = match bound {
+                        _ if !original.is_finite() => original.to_bits() == decoded.to_bits(),
+                        // A relative difference of half a unit of the last bit kept; denormals, absolute.
+                        ErrorBound::Bits(bits) => {
+                            let unit = original.abs().max(f32::MIN_POSITIVE).to_bits() >> 23 << 23;
+                            let half =
+                                f64::from(f32::from_bits(unit)) * 0.5f64.powi(*bits as i32 + 1);
+                            let error = (f64::from(*original) - f64::from(*decoded)).abs();
+                            error <= half
+                        }
+                        bound => bound.is_satisfied(f64::from(*original), f64::from(*decoded)),
+                    };
+                    assert!(is_kept, "{bound}: {original:e} came back as {decoded:e}");
+                }
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ fn packets() -> Vec<(&'static str, Vec<u8>)> {
             of,
             big_endian,
             shape,
-            bound,
+            bound: bound.into(),
         };
         encode(bytes, &chunk, &mut Workspaces::default())
             .unwrap()

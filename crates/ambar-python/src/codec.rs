@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 
 use ambar::{Column, DataType};
-use ambar_codec::{Element, Error, Layout, Plan, Workspace};
+use ambar_codec::{Element, Error, ErrorBound, Layout, Plan, Workspace};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::bound::{FoundBound, GivenBound};
 use crate::errors::OrRaise;
 use crate::memory::{Lent, Stable, to_numpy};
 use crate::writer::data_type;
@@ -166,9 +167,10 @@ fn codec_tune(
     py: Python<'_>,
     values: &Bound<'_, PyAny>,
     origins: Option<&Bound<'_, PyAny>>,
-    bound: f64,
+    bound: GivenBound,
     small: bool,
 ) -> PyResult<CodecPlan> {
+    let bound = bound.parse()?;
     let lent = Lent::new(values, false)?;
     let lie = Lie::new(&lent, origins)?;
     by_format!(lent, tune(py, &lent, &lie, (bound, small)))
@@ -178,28 +180,28 @@ fn tune<T: Value>(
     py: Python<'_>,
     lent: &Lent,
     lie: &Lie,
-    (bound, small): (f64, bool),
+    (bound, small): (ErrorBound, bool),
 ) -> PyResult<CodecPlan> {
     let (values, layout) = (values::<T>(lent)?, lie.layout()?);
-    let tune = if small {
-        ambar_codec::tune_small
-    } else {
-        ambar_codec::tune
-    };
-    told(py.detach(|| tune(values, &layout, bound))).map(CodecPlan)
+    let plan = py.detach(|| match small {
+        true => ambar_codec::tune_small(values, &layout, bound),
+        false => ambar_codec::tune(values, &layout, bound),
+    });
+    told(plan).map(CodecPlan)
 }
 
-/// Encodes an array, or unit blocks with their origins, within an absolute bound.
+/// Encodes an array, or unit blocks with their origins, within an error bound.
 #[pyfunction]
 #[pyo3(signature = (values, origins, bound, plan=None, fast=false))]
 fn codec_encode<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
     origins: Option<&Bound<'py, PyAny>>,
-    bound: f64,
+    bound: GivenBound,
     plan: Option<Bound<'py, CodecPlan>>,
     fast: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    let bound = bound.parse()?;
     let lent = Lent::new(values, false)?;
     let lie = Lie::new(&lent, origins)?;
     let plan = plan.map(|plan| plan.get().0);
@@ -210,7 +212,7 @@ fn encode<'py, T: Value>(
     py: Python<'py>,
     lent: &Lent,
     lie: &Lie,
-    bound: f64,
+    bound: ErrorBound,
     (mut plan, fast): (Option<Plan>, bool),
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (values, layout) = (values::<T>(lent)?, lie.layout()?);
@@ -227,7 +229,7 @@ fn encode<'py, T: Value>(
 
 /// What a stream says of itself: type and number of its values, and their bound.
 #[pyfunction]
-fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, f64)> {
+fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, FoundBound)> {
     let stream = Stable::new(stream)?;
     let info = told(ambar_codec::inspect(stream.bytes()))?;
     let dtype = if info.value_size == f32::SIZE {
@@ -235,7 +237,7 @@ fn codec_inspect(stream: &Bound<'_, PyAny>) -> PyResult<(&'static str, usize, f6
     } else {
         "float64"
     };
-    Ok((dtype, info.values, info.bound))
+    Ok((dtype, info.values, info.bound.into()))
 }
 
 /// Decodes a stream of values of this type and shape.

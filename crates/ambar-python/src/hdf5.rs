@@ -5,6 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::bound::GivenBound;
 use crate::codec::told;
 use crate::memory::Lent;
 
@@ -15,8 +16,9 @@ pub fn hdf5_boxes<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
     boxes: &Bound<'py, PyAny>,
-    bound: f64,
+    bound: GivenBound,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let bound = bound.parse()?;
     let (values, boxes) = (Lent::new(values, false)?, Lent::new(boxes, false)?);
     let of = match values.format() {
         "f" | "<f" => Type::Float32,

@@ -2,6 +2,7 @@
 
 mod amrex;
 mod arrow;
+mod bound;
 mod cells;
 mod codec;
 mod errors;
@@ -53,6 +54,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ramses::Ramses>()?;
     codec::register(module)?;
     module.add_function(wrap_pyfunction!(hdf5::hdf5_boxes, module)?)?;
+    module.add_function(wrap_pyfunction!(bound::error_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(bound::bound_needs_range, module)?)?;
+    module.add_function(wrap_pyfunction!(bound::bound_parts, module)?)?;
     module.add_class::<amrex::Amrex>()?;
     module.add_class::<amrex::Patches>()?;
     module.add_function(wrap_pyfunction!(arrow::arrow_stream, module)?)?;

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
+use crate::bound::GivenBound;
 use crate::errors::OrRaise;
 use crate::memory::Lent;
 use crate::unshared::Unshared;
@@ -156,19 +157,19 @@ impl RankWriter {
         self.with(py, |writer| writer.begin_step(series, time))
     }
 
-    /// Declares an array; `error_bound` is absolute.
+    /// Declares an array.
     #[pyo3(signature = (path, about, error_bound, predict, blocks))]
     fn declare(
         &self,
         py: Python<'_>,
         path: &str,
         about: About,
-        error_bound: Option<f64>,
+        error_bound: Option<GivenBound>,
         predict: bool,
         blocks: Option<&Blocks>,
     ) -> PyResult<u32> {
         let mut spec = spec(about, Profile::default())?.predict(predict);
-        spec.error_bound = error_bound;
+        spec.error_bound = error_bound.map(|bound| bound.parse()).transpose()?;
         let held = blocks.map(|blocks| &blocks.0);
         let array = self.with(py, |writer| writer.declare(path, &spec, held))?;
         Ok(array.0)

@@ -17,6 +17,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::bound::FoundBound;
 use crate::cells::Amr;
 use crate::errors::OrRaise;
 use crate::kinds::Table;
@@ -287,8 +288,8 @@ impl Array {
     }
 
     #[getter]
-    fn error_bound(&self) -> Option<f64> {
-        self.inner.error_bound()
+    fn error_bound(&self) -> Option<FoundBound> {
+        self.inner.error_bound().map(FoundBound::from)
     }
 
     #[getter]

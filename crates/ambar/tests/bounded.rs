@@ -101,7 +101,7 @@ fn unit_blocks_that_touch_are_predicted_together() {
         bytes(&store),
         bytes(&alone)
     );
-    let small = placed.error_bound(None).profile(Profile::Small);
+    let small = placed.error_bound(None::<f64>).profile(Profile::Small);
     let (decoded, _, _folder) = round_trip(&small, &values);
     assert_eq!(decoded, values);
 }

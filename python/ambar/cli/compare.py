@@ -157,6 +157,12 @@ def _show_lacking(what: str, found: Comparison | RowComparison) -> None:
             console.print(text, markup=False, style="dim", soft_wrap=True)
 
 
+def _bound(bound: float | str | None) -> str:
+    if bound is None:
+        return "-"
+    return bound if isinstance(bound, str) else f"{bound:.4g}"
+
+
 def _texts(one: FieldComparison, part: Measures) -> list[str]:
     return [
         one.field,
@@ -165,7 +171,7 @@ def _texts(one: FieldComparison, part: Measures) -> list[str]:
         f"{part.lowest:.4g}",
         f"{part.highest:.4g}",
         f"{part.max_error:.4g}",
-        "-" if one.bound is None else f"{one.bound:.4g}",
+        _bound(one.stated),
         f"{part.psnr:.1f}",
         "-" if math.isnan(part.ssim) else f"{part.ssim:.5f}",
     ]

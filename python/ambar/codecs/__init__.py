@@ -9,7 +9,6 @@ entry points: nothing needs to be imported.
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,20 +26,24 @@ MOST_DIMENSIONS = 4
 """Dimensions that the codec knows; of more, the first are taken as one."""
 
 
-def checked_bound(value: object) -> float:
-    """Return an error bound: absolute, finite, from 0 on, where 0 is lossless.
+def checked_bound(value: object) -> float | str:
+    """Return an error bound of chunks: a number (absolute, 0: lossless), or a string.
 
     Raises
     ------
     InvalidError
-        For any other value.
+        For any other value, and for bounds that depend on the range of the whole array.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        bound = float(value)
-        if math.isfinite(bound) and bound >= 0:
-            return bound
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        if not _core.bound_needs_range(value):
+            return _core.error_bound(value)
+        raise _core.InvalidError(
+            f"error bound {value!r} depends on the value range of the whole array, but a codec sees "
+            "single chunks: give an absolute or relative bound"
+        )
     raise _core.InvalidError(
-        f"the codec ambar needs error_bound, a finite number from 0 on (0: lossless), not {value!r}"
+        f"the codec ambar needs error_bound, a number from 0 on (0: lossless) or a string such as "
+        f'"1e-3 relative", not {value!r}'
     )
 
 
@@ -61,7 +64,7 @@ def checked_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def encode(
-    values: np.ndarray[Any, np.dtype[Any]], error_bound: float, *, fast: bool = False
+    values: np.ndarray[Any, np.dtype[Any]], error_bound: float | str, *, fast: bool = False
 ) -> bytes:
     """Return the stream of an array of any shape, float32 or float64, in C order.
 

@@ -12,17 +12,18 @@ from ambar.codecs import checked_bound, encode
 
 
 class AmbarCodec(Codec):  # type: ignore[misc] # numcodecs has no types
-    """Buffers of float32 or float64, no value off by more than `error_bound`.
+    """Buffers of float32 or float64, within an error bound.
 
     Parameters
     ----------
     error_bound
-        The absolute bound; 0 for lossless. NaN and infinities always come back as they are.
+        A number (absolute, 0: lossless), or a string such as "1e-3 relative", "12 bits" or
+        "1e-3 relative above 1e-10". NaN and infinities always come back bit for bit.
     """
 
     codec_id: ClassVar = "ambar"
 
-    def __init__(self, error_bound: float) -> None:
+    def __init__(self, error_bound: float | str) -> None:
         self.error_bound = checked_bound(error_bound)
 
     def encode(self, buf: Any) -> bytes:

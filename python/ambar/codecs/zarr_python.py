@@ -58,20 +58,21 @@ class _Streams(ArrayBytesCodec):
 
 @dataclass(frozen=True)
 class AmbarCodec(_Streams):
-    """Chunks of float32 or float64, of any shape, no value off by more than `error_bound`.
+    """Chunks of float32 or float64, of any shape, within an error bound.
 
     Parameters
     ----------
     error_bound
-        The absolute bound; 0 for lossless. NaN and infinities always come back as they are.
+        A number (absolute, 0: lossless), or a string such as "1e-3 relative", "12 bits" or
+        "1e-3 relative above 1e-10". NaN and infinities always come back bit for bit.
     fast
         Whether chunks are encoded and decoded near the speed of memory, at the price of their size.
     """
 
-    error_bound: float
+    error_bound: float | str
     fast: bool = False
 
-    def __init__(self, *, error_bound: float, fast: bool = False) -> None:
+    def __init__(self, *, error_bound: float | str, fast: bool = False) -> None:
         object.__setattr__(self, "error_bound", checked_bound(error_bound))
         object.__setattr__(self, "fast", bool(fast))
 

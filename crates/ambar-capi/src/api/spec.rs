@@ -246,7 +246,7 @@ pub(super) unsafe fn read_spec(spec: *const ambar_spec) -> Result<ArraySpec> {
             let message = format!("values of {} have no error bound", made.dtype);
             return Err(Error::invalid(message));
         }
-        made.error_bound = Some(spec.error_bound);
+        made.error_bound = Some(spec.error_bound.into());
     }
     if !spec.chunks.is_null() {
         from_c!(chunks = list(spec.chunks, ndim, "the chunks"));

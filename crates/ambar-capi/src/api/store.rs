@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use ambar::array::{Array, Slice};
+use ambar::kinds::bound::ErrorBound;
 use ambar::process::PerProcess;
 use ambar::store::{NodeKind, Store};
 use ambar::{Error, Result, parallel};
@@ -118,7 +119,10 @@ pub unsafe extern "C" fn ambar_info(
         let mut found = ambar_array_info {
             r#type: number(array.dtype()).map_err(|error| error.at_node(array.path()))?,
             ndim: ndim as i32,
-            error_bound: array.error_bound().unwrap_or(0.0),
+            error_bound: match array.error_bound() {
+                Some(ErrorBound::Absolute(bound)) => bound,
+                _ => 0.0,
+            },
             stored_bytes: array.stored_bytes()?,
             unwritten_values: array.unwritten_values(),
             ..ambar_array_info::zeroed()

@@ -2,6 +2,7 @@
 
 use std::ffi::c_uint;
 
+use ambar_codec::ErrorBound;
 use ambar_codec::packet::Type;
 
 /// The version of the layout of the options.
@@ -9,7 +10,14 @@ const VERSION: c_uint = 1;
 /// How far values may be off.
 const LOSSLESS: c_uint = 0;
 const ABSOLUTE: c_uint = 1;
-/// Options that a user gives: version, mode, the bound's lower and upper 32 bits.
+const RELATIVE: c_uint = 2;
+/// Two float32: the relative bound and its floor.
+const FLOOR: c_uint = 3;
+/// The number of bits of the mantissa that are kept, and 0.
+const BITS: c_uint = 4;
+const RMS: c_uint = 5;
+/// Options that a user gives: version, kind of bound, and two that state it: a float64's lower and upper 32 bits,
+/// unless said otherwise.
 pub(super) const GIVEN: usize = 4;
 /// What comes before the lengths of a chunk.
 const BEFORE_LENGTHS: usize = 7;
@@ -19,11 +27,14 @@ pub(super) const RANK: usize = 32;
 pub(super) const ALL: usize = BEFORE_LENGTHS + RANK;
 const BIG_ENDIAN: c_uint = 1 << 8;
 
+const KINDS: &str = "the filter's options must begin with 1, a kind of bound from 0 to 5, and two numbers that \
+                     state the bound";
+
 /// The options of a dataset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// How far values may be off; 0: not at all.
-    pub bound: f64,
+    /// How far values may be off.
+    pub bound: ErrorBound,
     /// What the dataset's type and chunk add; `None` before they are known.
     pub local: Option<Local>,
 }
@@ -57,25 +68,31 @@ impl Options {
         let (bound, rest) = match values {
             [] => {
                 return Ok(Self {
-                    bound: 0.0,
+                    bound: ErrorBound::Lossless,
                     local: None,
                 });
             }
-            [VERSION, LOSSLESS, _, _, rest @ ..] => (0.0, rest),
-            [VERSION, ABSOLUTE, low, high, rest @ ..] => (
-                f64::from_bits(u64::from(*high) << 32 | u64::from(*low)),
-                rest,
-            ),
-            [VERSION, ..] => {
-                return Err(
-                    "the filter's options are 1, 0 (without loss) or 1 (absolute), and the \
-                            lower and upper 32 bits of the bound",
-                );
+            [VERSION, kind, low, high, rest @ ..] => {
+                let number = f64::from_bits(u64::from(*high) << 32 | u64::from(*low));
+                let bound = match *kind {
+                    LOSSLESS => ErrorBound::Lossless,
+                    ABSOLUTE => ErrorBound::from(number),
+                    RELATIVE => ErrorBound::Relative(number),
+                    FLOOR => ErrorBound::RelativeAbove {
+                        relative: f64::from(f32::from_bits(*low)),
+                        floor: f64::from(f32::from_bits(*high)),
+                    },
+                    BITS => ErrorBound::Bits(*low),
+                    RMS => ErrorBound::Rms(number),
+                    _ => return Err(KINDS),
+                };
+                (bound, rest)
             }
+            [VERSION, ..] => return Err(KINDS),
             [_, ..] => return Err("the filter's options are those of a newer version of ambar"),
         };
-        if !(bound >= 0.0 && bound.is_finite()) {
-            return Err("an error bound is a finite number from 0 on");
+        if bound.check().is_err() {
+            return Err("the error bound in the filter's options is invalid");
         }
         let local = match rest {
             [] => None,
@@ -110,9 +127,24 @@ impl Options {
     /// # Errors
     /// Where a number does not fit into 32 bits.
     pub fn to_values(&self) -> Result<Vec<c_uint>, &'static str> {
-        let bits = self.bound.to_bits();
-        let mode = if self.bound > 0.0 { ABSOLUTE } else { LOSSLESS };
-        let mut values = vec![VERSION, mode, bits as c_uint, (bits >> 32) as c_uint];
+        let double = |kind, number: f64| {
+            let bits = number.to_bits();
+            [kind, bits as c_uint, (bits >> 32) as c_uint]
+        };
+        let bound = match self.bound {
+            ErrorBound::Lossless => double(LOSSLESS, 0.0),
+            ErrorBound::Absolute(bound) => double(ABSOLUTE, bound),
+            ErrorBound::Relative(relative) => double(RELATIVE, relative),
+            // They came from float32.
+            ErrorBound::RelativeAbove { relative, floor } => {
+                [FLOOR, (relative as f32).to_bits(), (floor as f32).to_bits()]
+            }
+            ErrorBound::Bits(bits) => [BITS, bits, 0],
+            ErrorBound::Rms(root) => double(RMS, root),
+            ErrorBound::OfRange(_) | ErrorBound::Psnr(_) => return Err(KINDS),
+        };
+        let mut values = vec![VERSION];
+        values.extend(bound);
         let Some(local) = &self.local else {
             return Ok(values);
         };

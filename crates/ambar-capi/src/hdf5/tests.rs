@@ -3,6 +3,7 @@
 use crc_fast::crc32_iscsi as crc32c;
 use std::ffi::{c_uint, c_void};
 
+use ambar_codec::ErrorBound;
 use ambar_codec::packet::Type;
 
 use super::FILTER;
@@ -73,7 +74,7 @@ fn options(of: Type, shape: &[usize], bound: f64) -> Vec<c_uint> {
         shape: shape.to_vec(),
     };
     Options {
-        bound,
+        bound: bound.into(),
         local: Some(local),
     }
     .to_values()
@@ -100,10 +101,15 @@ fn noise(count: usize) -> Vec<u8> {
 #[test]
 fn options_come_back() {
     for (of, bound) in [
-        (Type::Float32, 1e-3),
-        (Type::Float64, 0.0),
-        (Type::Other(12), 2.5),
+        (Type::Float32, "1e-3"),
+        (Type::Float64, "lossless"),
+        (Type::Other(12), "2.5"),
+        (Type::Float32, "1e-3 relative"),
+        (Type::Float64, "0.5 relative above 0.25"),
+        (Type::Float32, "12 bits"),
+        (Type::Float64, "0.1 rms"),
     ] {
+        let bound: ErrorBound = bound.parse().unwrap();
         let local = Local {
             of,
             big_endian: of == Type::Float32,
@@ -123,7 +129,7 @@ fn options_come_back() {
     assert_eq!(
         Options::parse(&[]).unwrap(),
         Options {
-            bound: 0.0,
+            bound: 0.0.into(),
             local: None
         }
     );
@@ -132,6 +138,10 @@ fn options_come_back() {
         &[2, 0, 0, 0][..],
         &[1],
         &[1, 2, 0, 0],
+        &[1, 3, 0, 0],
+        &[1, 4, 0, 0],
+        &[1, 5, 0, 0],
+        &[1, 6, 0, 0],
         &[1, 1, nan as c_uint, (nan >> 32) as c_uint],
         &[1, 0, 0, 0, 1],
         &[1, 0, 0, 0, 1, 8, 1, 5],
@@ -149,7 +159,7 @@ fn options_come_back() {
     };
     assert!(
         Options {
-            bound: 0.0,
+            bound: 0.0.into(),
             local: Some(large)
         }
         .to_values()

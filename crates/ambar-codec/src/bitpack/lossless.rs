@@ -2,10 +2,10 @@
 
 use super::block::{self, BLOCK, Buffers, Halves};
 use super::choose_order::{self, Costs};
-use super::exceptions::Exceptions;
 use super::{FIXED, ORDERED, fixed_point};
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
+use crate::entropy::exceptions::Exceptions;
 use crate::error::{Corrupt, Result};
 use crate::simd::dispatch::vectorised;
 

@@ -6,7 +6,6 @@
 mod block;
 mod choose_order;
 mod differences;
-mod exceptions;
 mod fixed_point;
 mod lanes;
 mod lossless;
@@ -16,9 +15,9 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-use self::exceptions::Exceptions;
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
+use crate::entropy::exceptions::{self, Exceptions};
 use crate::error::{Corrupt, Result};
 use crate::simd::dispatch::vectorised;
 use block::{BLOCK, Buffers, Halves};

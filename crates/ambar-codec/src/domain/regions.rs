@@ -45,11 +45,8 @@ impl Layout<'_> {
         }
     }
 
-    /// Checks that there are as many values, and that the error bound is one.
-    pub(crate) fn check(&self, values: usize, bound: f64) -> Result<()> {
-        if !(bound >= 0.0 && bound.is_finite()) {
-            return Err(Invalid("an error bound is a finite number from 0 on"));
-        }
+    /// Checks that there are as many values.
+    pub(crate) fn check(&self, values: usize) -> Result<()> {
         match self {
             Self::Array(shape) => {
                 let (inner, outer) = of_array(shape)?;

@@ -1,6 +1,7 @@
 //! Entropy coding: tokens, their groups and tables, rANS; the adaptive coder of everything else; bits.
 
 pub(crate) mod bitio;
+pub(crate) mod exceptions;
 pub(crate) mod frequencies;
 pub(crate) mod range_coder;
 pub(crate) mod rans;

@@ -1,6 +1,7 @@
 //! Decodes streams; the input is untrusted.
 
 use crate::bitpack;
+use crate::bound::ErrorBound;
 use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks;
 use crate::domain::holes;
@@ -25,22 +26,46 @@ use crate::quantize::row_decoder::{Decoder, Packet};
 use crate::stream::encode::{LEVELS, Workspace};
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::{self, Plan};
+use crate::stream::prelude::Prelude;
 use std::ops::Range;
 
-/// What a stream says of itself.
+/// What the header of a stream states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Info {
     /// Bytes of a value: 4 (float32) or 8 (float64).
     pub value_size: usize,
     /// Number of values.
     pub values: usize,
-    /// The absolute error bound; 0 where the stream is lossless.
-    pub bound: f64,
+    /// The error bound of this stream: lossless, absolute or relative.
+    pub bound: ErrorBound,
+    /// The smallest original value, below which no value is decoded, if it is stored.
+    pub minimum: Option<f64>,
+}
+
+/// What is known of the coded values.
+struct Content<'a> {
+    value_size: usize,
+    values: usize,
+    /// The absolute error bound; 0 where the coded values are lossless.
+    bound: f64,
+    /// How values are made of them.
+    prelude: Prelude<'a>,
+}
+
+impl Content<'_> {
+    fn info(&self) -> Info {
+        Info {
+            value_size: self.value_size,
+            values: self.values,
+            bound: self.prelude.bound(self.bound),
+            minimum: self.prelude.minimum_of(self.value_size),
+        }
+    }
 }
 
 /// A stream taken apart.
 struct Parts<'a> {
-    info: Info,
+    info: Content<'a>,
     layout: Parsed<'a>,
     shift: u32,
     plan: Plan,
@@ -70,6 +95,7 @@ fn parse<'a>(
     coding: Coding,
     most: usize,
 ) -> Result<Parts<'a>> {
+    let prelude = Prelude::parse(header, &mut cursor)?;
     let values = cursor.number_to(most)?;
     let layout = match header.arrangement {
         Arrangement::Array => array(&mut cursor, values)?,
@@ -77,7 +103,7 @@ fn parse<'a>(
         Arrangement::Cells => Parsed::Cells(Coded::parse(&mut cursor, values)?),
     };
     let bound = bound(header, &mut cursor)?;
-    let shift = match header.is_lossless {
+    let shift = match header.is_lossless() {
         true => u32::from(cursor.byte()?),
         false => 0,
     };
@@ -87,10 +113,11 @@ fn parse<'a>(
     let plan = Plan::from_byte(cursor.byte()?, coding.contexts)
         .ok_or(Corrupt("reserved bits are set in the stream's plan"))?;
     Ok(Parts {
-        info: Info {
+        info: Content {
             value_size: header.value_size,
             values,
             bound,
+            prelude,
         },
         layout,
         shift,
@@ -103,7 +130,7 @@ fn parse<'a>(
 
 /// The absolute error bound; 0 for a lossless stream.
 fn bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
-    if header.is_lossless {
+    if header.is_lossless() {
         return Ok(0.0);
     }
     let bound = f64::from_bits(cursor.word()?);
@@ -143,7 +170,7 @@ fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed<'a>> {
 
 /// What a bit-packed stream begins with, and what follows.
 struct BitPacked<'a> {
-    info: Info,
+    info: Content<'a>,
     shape: Vec<usize>,
     rest: Cursor<'a>,
 }
@@ -153,14 +180,16 @@ fn parse_bit_packed<'a>(
     mut cursor: Cursor<'a>,
     most: usize,
 ) -> Result<BitPacked<'a>> {
+    let prelude = Prelude::parse(header, &mut cursor)?;
     let values = cursor.number_to(most)?;
     let shape = shape(&mut cursor, values)?;
     let bound = bound(header, &mut cursor)?;
     Ok(BitPacked {
-        info: Info {
+        info: Content {
             value_size: header.value_size,
             values,
             bound,
+            prelude,
         },
         shape,
         rest: cursor,
@@ -177,7 +206,8 @@ fn decode_bit_packed<T: Element>(
     if info.values != out.len() || info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
     }
-    bitpack::decode(rest, &shape, info.bound, out, &mut workspace.packed)
+    bitpack::decode(rest, &shape, info.bound, out, &mut workspace.packed)?;
+    info.prelude.apply(out)
 }
 
 fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a>> {
@@ -197,7 +227,7 @@ fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a
     })
 }
 
-/// What the stream says of itself. Its checksum is verified.
+/// Reads the header of a stream. Its checksum is verified.
 ///
 /// # Errors
 /// `Corrupt`, `UnsupportedVersion`.
@@ -206,13 +236,13 @@ pub fn inspect(stream: &[u8]) -> Result<Info> {
     let body = cursor.0;
     let header = Header::parse(&mut cursor)?;
     let coding = match header.mode {
-        Mode::BitPacked => return Ok(parse_bit_packed(&header, cursor, usize::MAX)?.info),
+        Mode::BitPacked => return Ok(parse_bit_packed(&header, cursor, usize::MAX)?.info.info()),
         Mode::EntropyCoded(coding) => coding,
     };
     if coding.packets > 1 {
         cursor = Lengths::parse(body, &mut cursor, coding.packets)?.head(body)?;
     }
-    Ok(parse(&header, cursor, coding, usize::MAX)?.info)
+    Ok(parse(&header, cursor, coding, usize::MAX)?.info.info())
 }
 
 /// Decodes a stream of exactly `out.len()` values of this type.
@@ -245,7 +275,9 @@ pub fn decode<T: Element>(
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
         return Err(Corrupt("the stream holds another number or type of values"));
     }
-    decode_levels(parts, packets, 0, out, workspace)
+    let prelude = parts.info.prelude;
+    decode_levels(parts, packets, 0, out, workspace)?;
+    prelude.apply(out)
 }
 
 /// Decodes from the first bytes of a stream, as many as [`prefix`] says, every `2^level`th value in each of the last
@@ -277,7 +309,12 @@ pub fn decode_prefix<T: Element>(
     if parts.info.value_size != T::SIZE || parts.values_at(level)? != out.len() {
         return Err(Corrupt("the stream holds another number or type of values"));
     }
-    decode_levels(parts, packets, level, out, workspace)
+    let prelude = parts.info.prelude;
+    if !prelude.exceptions.is_empty() {
+        return Err(Corrupt("a stream with exceptions has level packets"));
+    }
+    decode_levels(parts, packets, level, out, workspace)?;
+    prelude.apply(out)
 }
 
 /// The beginning of a stream that [`decode_prefix`] decodes.

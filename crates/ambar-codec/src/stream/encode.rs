@@ -20,6 +20,7 @@ use crate::predict::traversal::{self, Scratch};
 use crate::quantize::row_encoder::Encoder;
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
 use crate::stream::params::{self, Plan};
+use crate::stream::prelude::Prelude;
 use crc_fast::crc32_iscsi as crc32c;
 
 /// Levels of the longest walk.
@@ -33,44 +34,55 @@ pub struct Workspace<T> {
     pub(crate) slots: DecodeTables,
     pub(crate) cells: Kept,
     pub(crate) packed: bitpack::Memory,
+    /// Decoded values, to verify bounds that the coded values do not guarantee.
+    pub(crate) decoded: Vec<T>,
 }
 
-/// Encodes values by a plan, into `out`, whose content is lost.
+/// Encodes coded values within an absolute bound (0: lossless) by a plan, into `out`, whose content is lost.
 pub(crate) fn encode_planned<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
     plan: Plan,
+    prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     if plan.is_packed()
         && let Layout::Array(shape) = layout
     {
-        layout.check(values.len(), bound)?;
-        bit_packed_head::<T>(shape, values.len(), bound, out);
+        layout.check(values.len())?;
+        bit_packed_head::<T>(shape, values.len(), bound, prelude, out);
         if bitpack::encode(values, shape, bound, &mut workspace.packed, out) {
             let checksum = crc32c(out);
             out.extend_from_slice(&checksum.to_le_bytes());
             return Ok(());
         }
     }
-    *out = walk(values, layout, bound, plan, workspace)?;
+    *out = walk(values, layout, bound, plan, prelude, workspace)?;
     Ok(())
 }
 
 /// Writes what a bit-packed stream begins with: the header, the shape, the bound unless it is 0.
-fn bit_packed_head<T: Element>(shape: &[usize], values: usize, bound: f64, out: &mut Vec<u8>) {
+fn bit_packed_head<T: Element>(
+    shape: &[usize],
+    values: usize,
+    bound: f64,
+    prelude: &Prelude<'_>,
+    out: &mut Vec<u8>,
+) {
     let header = Header {
         value_size: T::SIZE,
         arrangement: Arrangement::Array,
-        is_lossless: bound == 0.0,
+        bound: prelude.kind(bound),
         is_masked: false,
+        is_clamped: prelude.minimum.is_some(),
         mode: Mode::BitPacked,
     };
     out.clear();
     out.reserve(bitpack::most_bytes(values * T::SIZE));
     out.extend(header.to_bytes());
+    prelude.write(T::SIZE, out);
     write_number(values as u64, out);
     write_number(shape.len() as u64, out);
     shape.iter().for_each(|n| write_number(*n as u64, out));
@@ -85,6 +97,7 @@ fn walk<T: Element>(
     layout: &Layout<'_>,
     bound: f64,
     plan: Plan,
+    prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
     // Where a level's step is less than the least number, nothing may be lost.
@@ -106,13 +119,13 @@ fn walk<T: Element>(
     // Where many values had to be stored as they are, the bound is below what their type resolves.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
         let bounded = std::mem::take(&mut workspace.symbols);
-        let lossless = walk(values, layout, 0.0, plan, workspace)?;
+        let lossless = walk(values, layout, 0.0, plan, prelude, workspace)?;
         if bits(&workspace.symbols, 1.0) <= bits(&bounded, 1.0) {
             return Ok(lossless);
         }
         workspace.symbols = bounded;
     }
-    Ok(input.stream(&workspace.symbols, bound, plan))
+    Ok(input.stream(&workspace.symbols, bound, plan, prelude))
 }
 
 /// The bits that regions take under a plan, about, if they are one part in `scale` of all.
@@ -175,7 +188,7 @@ pub(crate) struct Input<T> {
 impl<T: Element> Input<T> {
     /// Puts values into regions: unit blocks into ones that are filled, or filled `well`.
     pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, well: bool) -> Result<Self> {
-        layout.check(values.len(), bound)?;
+        layout.check(values.len())?;
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
         let (mut all, mut bridged) = (Vec::new(), false);
@@ -251,9 +264,11 @@ impl<T: Element> Input<T> {
     }
 
     /// The whole stream.
-    fn stream(&self, symbols: &Symbols, bound: f64, plan: Plan) -> Vec<u8> {
+    fn stream(&self, symbols: &Symbols, bound: f64, plan: Plan, prelude: &Prelude<'_>) -> Vec<u8> {
         let packets = match (self.arrangement, plan.packets()) {
             (Arrangement::Cells, _) => PacketCount::Exactly(1),
+            // Exceptions are not of a level.
+            _ if !prelude.exceptions.is_empty() => PacketCount::Exactly(1),
             (_, Some(count)) => PacketCount::Exactly(count),
             (_, None) => PacketCount::AtMost(MOST_PACKETS),
         };
@@ -264,8 +279,9 @@ impl<T: Element> Input<T> {
         let header = Header {
             value_size: T::SIZE,
             arrangement: self.arrangement,
-            is_lossless: bound == 0.0,
+            bound: prelude.kind(bound),
             is_masked: self.masks.is_some(),
+            is_clamped: prelude.minimum.is_some(),
             mode: Mode::EntropyCoded(Coding {
                 contexts: plan.contexts(),
                 predicts_holes: self.bridged,
@@ -274,7 +290,9 @@ impl<T: Element> Input<T> {
                 packets: coded.packets.len(),
             }),
         };
-        let mut out = self.layout.clone();
+        let mut out = Vec::new();
+        prelude.write(T::SIZE, &mut out);
+        out.extend_from_slice(&self.layout);
         if bound > 0.0 {
             out.extend_from_slice(&bound.to_le_bytes());
         } else {
@@ -418,7 +436,7 @@ mod tests {
                     input.regions[0].valid = valid;
                     let mut workspace = Workspace::default();
                     make_symbols(&input, coded, plan, &mut workspace);
-                    input.stream(&workspace.symbols, coded, plan)
+                    input.stream(&workspace.symbols, coded, plan, &Prelude::default())
                 });
                 let [short, long] = &mut streams;
                 assert!(short == long, "{shape:?} {bound} {planes}");
@@ -444,7 +462,7 @@ mod tests {
                 let mut workspace = Workspace::default();
                 make_symbols(&input, 1e-3, plan, &mut workspace);
                 assert_eq!(workspace.symbols.literals, literals);
-                let stream = input.stream(&workspace.symbols, 1e-3, plan);
+                let stream = input.stream(&workspace.symbols, 1e-3, plan, &Prelude::default());
                 let mut out = vec![0.0; values.len()];
                 crate::decode(&stream, &mut out, &mut workspace).unwrap();
                 assert!(out.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-3));

@@ -53,20 +53,32 @@ pub(crate) struct Coding {
     pub packets: usize,
 }
 
+/// What kind of error bound the coded values have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoundKind {
+    Lossless,
+    Absolute,
+    /// Absolute, for values of a mapping that makes the bound relative above a floor.
+    Mapped,
+}
+
 /// The fixed part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Bytes of a value: 4 (float32) or 8 (float64).
     pub value_size: usize,
     pub arrangement: Arrangement,
-    pub is_lossless: bool,
+    pub bound: BoundKind,
     /// Whether masks say which values have the bits of a fill value.
     pub is_masked: bool,
+    /// Whether a minimum is stored, which replaces decoded values below it.
+    pub is_clamped: bool,
     pub mode: Mode,
 }
 
-const LOSSLESS: u8 = 1 << 2;
-const MASKED: u8 = 1 << 3;
+const BOUND_SHIFT: u32 = 2;
+const MASKED: u8 = 1 << 4;
+const CLAMPED: u8 = 1 << 5;
 
 const PREDICTS_HOLES: u8 = 1 << 2;
 const GROUP_SIZE_SHIFT: u32 = 3;
@@ -81,14 +93,20 @@ impl Header {
             Arrangement::Blocks => 1,
             Arrangement::Cells => 2,
         };
-        let lossless = if self.is_lossless { LOSSLESS } else { 0 };
+        let bound = match self.bound {
+            BoundKind::Lossless => 0,
+            BoundKind::Absolute => 1,
+            BoundKind::Mapped => 2,
+        };
         let masked = if self.is_masked { MASKED } else { 0 };
+        let clamped = if self.is_clamped { CLAMPED } else { 0 };
+        let content = arrangement | bound << BOUND_SHIFT | masked | clamped;
         let mode = match self.mode {
             Mode::BitPacked => 0,
             Mode::EntropyCoded(coding) => coding.to_byte(),
         };
         let value_type = if self.value_size == 4 { 1 } else { 2 };
-        [VERSION, value_type, arrangement | lossless | masked, mode]
+        [VERSION, value_type, content, mode]
     }
 
     /// Reads the four bytes.
@@ -109,20 +127,26 @@ impl Header {
             2 => 8,
             _ => return Err(Corrupt("the stream's value type is not 1 or 2")),
         };
-        let layout = cursor.byte()?;
-        if layout & !(3 | LOSSLESS | MASKED) != 0 {
-            return Err(Error::ReservedBits("layout", layout));
+        let content = cursor.byte()?;
+        if content >> 6 != 0 {
+            return Err(Error::ReservedBits("content", content));
         }
         let header = Self {
             value_size,
-            arrangement: match layout & 3 {
+            arrangement: match content & 3 {
                 0 => Arrangement::Array,
                 1 => Arrangement::Blocks,
                 2 => Arrangement::Cells,
                 _ => return Err(Corrupt("the stream's layout is not 0, 1 or 2")),
             },
-            is_lossless: layout & LOSSLESS != 0,
-            is_masked: layout & MASKED != 0,
+            bound: match content >> BOUND_SHIFT & 3 {
+                0 => BoundKind::Lossless,
+                1 => BoundKind::Absolute,
+                2 => BoundKind::Mapped,
+                _ => return Err(Error::ReservedBits("content", content)),
+            },
+            is_masked: content & MASKED != 0,
+            is_clamped: content & CLAMPED != 0,
             mode: match cursor.byte()? {
                 0 => Mode::BitPacked,
                 byte => Mode::EntropyCoded(Coding::from_byte(byte)?),
@@ -132,6 +156,11 @@ impl Header {
         Ok(header)
     }
 
+    /// Whether the coded values have no error.
+    pub(crate) fn is_lossless(&self) -> bool {
+        self.bound == BoundKind::Lossless
+    }
+
     fn check(&self) -> Result<()> {
         let Mode::EntropyCoded(coding) = self.mode else {
             if self.arrangement == Arrangement::Array && !self.is_masked {
@@ -139,7 +168,7 @@ impl Header {
             }
             return Err(Corrupt("a bit-packed stream is an array without masks"));
         };
-        if coding.contexts == Contexts::Plane && self.is_lossless {
+        if coding.contexts == Contexts::Plane && self.is_lossless() {
             return Err(Corrupt("a lossless stream has no contexts of planes"));
         }
         if coding.contexts != Contexts::Level && coding.group_size > 1 {
@@ -150,7 +179,7 @@ impl Header {
         }
         if coding.predicts_holes
             && (self.arrangement != Arrangement::Blocks
-                || self.is_lossless
+                || self.is_lossless()
                 || self.is_masked
                 || coding.contexts == Contexts::Row)
         {
@@ -211,22 +240,20 @@ mod tests {
     fn headers_come_back() {
         let mut accepted = 0;
         for value_type in 0..=3 {
-            for (layout, mode) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
-                let bytes = [VERSION, value_type, layout, mode];
+            for (content, mode) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
+                let bytes = [VERSION, value_type, content, mode];
                 if let Ok(header) = Header::parse(&mut Cursor(&bytes)) {
                     assert_eq!(header.to_bytes(), bytes);
                     accepted += 1;
                 }
             }
         }
-        // Two types; array, lossless or not: 1 bit-packed each. With masks or not, of three layouts, of which two
-        // have 1 to 4 packets: levels have 8 modes, rows 2, and planes 2 unless lossless. Holes of bounded blocks
-        // without masks: levels 8 more, planes 2 more, with 1 to 4 packets.
+        // Two types, clamped or not; arrays of three kinds of bounds: 1 bit-packed each. With masks or not, of three
+        // layouts, of which two have 1 to 4 packets: levels have 8 modes, rows 2, and planes 2 unless lossless.
+        // Holes of bounded blocks without masks: levels 8 more, planes 2 more, with 1 to 4 packets.
         let packets = 1 + 4 + 4;
-        assert_eq!(
-            accepted,
-            2 * (2 + packets * 2 * (2 * (8 + 2) + 2) + 4 * (8 + 2))
-        );
+        let walked = packets * 2 * (3 * (8 + 2) + 2 * 2) + 2 * 4 * (8 + 2);
+        assert_eq!(accepted, 2 * 2 * (3 + walked));
     }
 
     #[test]
@@ -239,7 +266,7 @@ mod tests {
         let error = Header::parse(&mut Cursor(&[1, 1, 0x90, 0])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "reserved bits are set in the header's layout byte: 0b10010000"
+            "reserved bits are set in the header's content byte: 0b10010000"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Properties that hold for all values, layouts, bounds and plans: the bound, above all.
 
 use crate::stream::params::Plan;
-use crate::{Element, Error, Info, Layout, Workspace, decode, encode, inspect, tune};
+use crate::{Element, Error, ErrorBound, Info, Layout, Workspace, decode, encode, inspect, tune};
 use proptest::prelude::*;
 
 /// Random numbers that a seed gives again.
@@ -26,9 +26,9 @@ impl Random {
 }
 
 /// Kinds of values, by number.
-const KINDS: u8 = 17;
+pub(crate) const KINDS: u8 = 17;
 
-fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: f64) -> T {
+pub(crate) fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: f64) -> T {
     let x = i as f64;
     let smooth = (x * 0.05).sin() * 3.0 + (x * 0.011).cos();
     let bits = 8 * T::SIZE as u32;
@@ -193,13 +193,18 @@ fn check<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64, plan: Option
     let lossless = Info {
         value_size: T::SIZE,
         values: values.len(),
-        bound: 0.0,
+        bound: ErrorBound::Lossless,
+        minimum: info.minimum,
     };
-    assert!(info == lossless || info == Info { bound, ..lossless });
+    let bounded = Info {
+        bound: bound.into(),
+        ..lossless
+    };
+    assert!(info == lossless || info == bounded);
     for (i, (a, b)) in values.iter().zip(&out).enumerate() {
         let same = a.to_word() == b.to_word();
         assert!(
-            same || info.bound > 0.0 && within(a.to_f64(), b.to_f64(), bound),
+            same || info.bound != ErrorBound::Lossless && within(a.to_f64(), b.to_f64(), bound),
             "value {i}: {a:?} came back as {b:?}, bound {bound}"
         );
     }
@@ -220,7 +225,7 @@ pub(crate) fn check_kind<T: Element>(
     check(&values, layout, bound, plan);
 }
 
-fn shape() -> impl Strategy<Value = Vec<usize>> {
+pub(crate) fn shape() -> impl Strategy<Value = Vec<usize>> {
     prop_oneof![
         prop::collection::vec(0usize..10, 1..=4),
         (1usize..3000).prop_map(|n| vec![n]),

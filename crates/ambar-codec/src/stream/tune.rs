@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::stream::encode::{Input, Workspace, encode_planned, estimate};
 use crate::stream::header::Contexts;
 use crate::stream::params::Plan;
+use crate::stream::prelude::Prelude;
 
 /// The part of the values that each plan is tried on, and the least number.
 const PART: usize = 40;
@@ -16,7 +17,7 @@ const LEAST: usize = 1 << 13;
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
-pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
+pub(crate) fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
     let contexts = if bound > 0.0 && layout.has_planes() {
         Contexts::Plane
     } else {
@@ -31,7 +32,11 @@ pub fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
-pub fn tune_small<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
+pub(crate) fn tune_small<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+) -> Result<Plan> {
     tune_with(values, layout, bound, Plan::default())
 }
 
@@ -44,7 +49,7 @@ fn tune_with<T: Element>(
 ) -> Result<Plan> {
     let well = plan.contexts() != Contexts::Row;
     // What makes no sense is refused whatever the part.
-    layout.check(values.len(), bound)?;
+    layout.check(values.len())?;
     let input = match layout {
         Layout::Array(shape) => {
             let (shape, part) = busiest_tile(values, shape, bound);
@@ -91,8 +96,8 @@ const ROW: usize = 1 << 15;
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
-pub fn tune_fast<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
-    layout.check(values.len(), bound)?;
+pub(crate) fn tune_fast<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
+    layout.check(values.len())?;
     let Layout::Array(shape) = layout else {
         return Ok(tune(values, layout, bound)?.quick());
     };
@@ -110,18 +115,21 @@ pub fn tune_fast<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> R
     };
     let quick = tune(values, layout, bound)?.quick();
     let mut workspace = Workspace::default();
-    let (mut packed, mut walked) = (Vec::new(), Vec::new());
-    let with_packing = quick.packed();
-    encode_planned(
-        values,
-        layout,
-        bound,
-        with_packing,
-        &mut workspace,
-        &mut packed,
-    )?;
-    encode_planned(values, layout, bound, quick, &mut workspace, &mut walked)?;
-    let is_worth = packed.len() as f64 <= WORTH * walked.len() as f64;
+    let mut size = |plan| -> Result<usize> {
+        let (prelude, mut out) = (Prelude::default(), Vec::new());
+        encode_planned(
+            values,
+            layout,
+            bound,
+            plan,
+            &prelude,
+            &mut workspace,
+            &mut out,
+        )?;
+        Ok(out.len())
+    };
+    let (packed, walked) = (size(quick.packed())?, size(quick)?);
+    let is_worth = packed as f64 <= WORTH * walked as f64;
     Ok(if is_worth { quick.packed() } else { quick })
 }
 

@@ -67,7 +67,7 @@ impl Layout {
         let chunk_shape = match &spec.chunk_shape {
             Some(chunk_shape) => chunk_shape.clone(),
             None => {
-                let bounded = spec.error_bound.is_some_and(|bound| bound > 0.0);
+                let bounded = spec.lossy_bound().is_some();
                 let planes = spec.whole && !bounded && spec.dtype.size().is_some();
                 let target = |lossless: u64| if bounded { BOUNDED_CHUNK } else { lossless };
                 match spec.shape[..] {

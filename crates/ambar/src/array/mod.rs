@@ -236,7 +236,7 @@ impl Array {
     }
 
     /// The absolute error bound of the values; `None` where they are as they were written.
-    pub fn error_bound(&self) -> Option<f64> {
+    pub fn error_bound(&self) -> Option<ambar_codec::ErrorBound> {
         self.0.metadata.chain.error_bound()
     }
 

@@ -1,6 +1,7 @@
 //! An array, or a region of one, on its way into a store: cut into chunks, their codecs chosen, and
 //! merged with what is there.
 
+use ambar_codec::ErrorBound;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -139,7 +140,7 @@ impl<'a> ChunkSource<'a> {
 
     /// Chooses the codecs, and the settings of the codec `ambar` where it may be used.
     fn choose(&mut self, spec: &ArraySpec, streamed: bool) -> Result<()> {
-        let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+        let bound = spec.lossy_bound();
         let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
         let blocks = float && self.origins.is_some();
         if let Some(codecs) = &spec.codecs {
@@ -149,7 +150,7 @@ impl<'a> ChunkSource<'a> {
         let predicted =
             float && spec.predict && !matches!(spec.profile, Profile::Fast | Profile::Raw);
         if bound.is_some() || predicted || blocks && spec.profile == Profile::Small {
-            self.tune(bound.unwrap_or(0.0), spec.profile)?;
+            self.tune(bound.unwrap_or(ErrorBound::Lossless), spec.profile)?;
         }
         if let Some(bound) = bound {
             self.choose_neighbours(spec, bound)?;
@@ -187,7 +188,7 @@ impl<'a> ChunkSource<'a> {
     ///
     /// # Errors
     /// As `encode`.
-    fn choose_neighbours(&mut self, spec: &ArraySpec, bound: f64) -> Result<()> {
+    fn choose_neighbours(&mut self, spec: &ArraySpec, bound: ErrorBound) -> Result<()> {
         // Decoding takes more than ten times as long, so only `small` tries it.
         let Some(leaves) = spec
             .leaves
@@ -220,7 +221,7 @@ impl<'a> ChunkSource<'a> {
     }
 
     /// Chooses the settings of the codec `ambar` by the chunk in the middle.
-    pub(super) fn tune(&mut self, bound: f64, profile: Profile) -> Result<()> {
+    pub(super) fn tune(&mut self, bound: ErrorBound, profile: Profile) -> Result<()> {
         if self.count() == 0 {
             return Ok(());
         }
@@ -316,7 +317,7 @@ impl<'a> ChunkSource<'a> {
         let chain = &self.metadata.chain;
         if old.is_some() && chain.error_bound().is_some() && !self.is_whole(chunk) {
             // What was decoded within the bound must not be moved again.
-            return self.encode_with(&CodecChain::bounded(0.0), chunk, old);
+            return self.encode_with(&CodecChain::bounded(ErrorBound::Lossless), chunk, old);
         }
         self.encode_with(chain, chunk, old)
     }
@@ -479,13 +480,13 @@ fn repeat(raw: &mut [u8], value: &[u8]) {
 pub(crate) fn declared(spec: &ArraySpec) -> Result<ArrayMetadata> {
     super::check::check_spec(spec)?;
     let mut metadata = Layout::new(spec, ArrayData::Fixed(&[]))?.describe(spec);
-    let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+    let bound = spec.lossy_bound();
     let float = matches!(spec.dtype, DataType::Float32 | DataType::Float64);
     metadata.chain = match (&spec.codecs, bound) {
         (Some(codecs), _) => codecs.clone(),
         (None, Some(bound)) => bounded(spec.profile, bound),
         (None, None) if float && spec.predict && spec.profile == Profile::Fast => {
-            CodecChain::fast(0.0)
+            CodecChain::fast(ErrorBound::Lossless)
         }
         (None, None) => codec::usual(spec.profile, &spec.dtype),
     };
@@ -493,7 +494,7 @@ pub(crate) fn declared(spec: &ArraySpec) -> Result<ArrayMetadata> {
 }
 
 /// The chain for values within a bound.
-fn bounded(profile: Profile, bound: f64) -> CodecChain {
+fn bounded(profile: Profile, bound: ErrorBound) -> CodecChain {
     if profile == Profile::Fast {
         CodecChain::fast(bound)
     } else {

@@ -1,5 +1,6 @@
 //! What a caller says of an array to be written: its type, shape, division and codecs.
 
+use ambar_codec::ErrorBound;
 use std::sync::Arc;
 
 use super::leaves::LeafPlaces;
@@ -36,7 +37,7 @@ pub struct ArraySpec {
     /// How it is compressed.
     pub profile: Profile,
     /// The absolute error bound that every value keeps; `None`: lossless.
-    pub error_bound: Option<f64>,
+    pub error_bound: Option<ErrorBound>,
     /// The codecs; `None`: chosen by profile, error bound and values.
     pub codecs: Option<CodecChain>,
     /// Whether the dimensions are those of a grid along which the codec `ambar` may predict values that
@@ -112,11 +113,16 @@ impl ArraySpec {
         self
     }
 
-    /// Sets the absolute error bound.
+    /// Sets the error bound: a number is an absolute one.
     #[must_use]
-    pub fn error_bound(mut self, error_bound: Option<f64>) -> Self {
-        self.error_bound = error_bound;
+    pub fn error_bound(mut self, error_bound: Option<impl Into<ErrorBound>>) -> Self {
+        self.error_bound = error_bound.map(Into::into);
         self
+    }
+
+    /// The error bound, unless it is lossless.
+    pub(crate) fn lossy_bound(&self) -> Option<ErrorBound> {
+        self.error_bound.filter(|bound| !bound.is_lossless())
     }
 
     /// Sets the codecs, whatever profile and error bound say.

@@ -1,7 +1,8 @@
 //! The codec `ambar`: values within an error bound, or lossless, one stream of `ambar-codec` a chunk.
 
-use ambar_codec::{Element, Layout, Plan, Workspace};
-use serde::{Deserialize, Serialize};
+use ambar_codec::{Element, ErrorBound, Layout, Plan, Workspace};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::Profile;
 use super::chain::{CodecChain, ValueCodec};
@@ -12,17 +13,64 @@ use crate::error::{Error, Result};
 /// The codec's `configuration`. It says how a chunk was encoded; decoding needs none of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Config {
-    /// The absolute error bound; 0 where chunks are lossless.
-    pub error_bound: f64,
+    /// The error bound of each chunk.
+    #[serde(
+        serialize_with = "serialize_bound",
+        deserialize_with = "deserialize_bound"
+    )]
+    pub error_bound: ErrorBound,
     /// Whether chunks are encoded near the speed of memory, at the price of their size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
 }
 
-// Bounds are compared by their bits: none is NaN.
+/// A bound in JSON: a number where it is absolute (0: lossless), otherwise a string.
+pub fn bound_to_json(bound: ErrorBound) -> Value {
+    match bound {
+        ErrorBound::Lossless => json!(0.0),
+        ErrorBound::Absolute(bound) => json!(bound),
+        other => json!(other.to_string()),
+    }
+}
+
+/// The bound that [`bound_to_json`] writes.
+///
+/// # Errors
+/// `Invalid` where it is neither a number nor a valid string.
+pub fn bound_from_json(value: &Value) -> Result<ErrorBound> {
+    let bound = match value {
+        Value::String(text) => text
+            .parse()
+            .map_err(|error: ambar_codec::InvalidBound| Error::invalid(error.to_string()))?,
+        value => ErrorBound::from(value.as_f64().ok_or_else(|| {
+            Error::invalid(format!(
+                "invalid error bound: {value}; expected a number (absolute), or a string such as \
+                 \"1e-3 relative\""
+            ))
+        })?),
+    };
+    bound.check().map_err(failed)?;
+    Ok(bound)
+}
+
+fn serialize_bound<S: Serializer>(
+    bound: &ErrorBound,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    bound_to_json(*bound).serialize(to)
+}
+
+fn deserialize_bound<'de, D: Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<ErrorBound, D::Error> {
+    let value = Value::deserialize(from)?;
+    bound_from_json(&value).map_err(serde::de::Error::custom)
+}
+
+// The numbers of valid bounds are not NaN.
 impl PartialEq for Config {
     fn eq(&self, other: &Self) -> bool {
-        self.error_bound.to_bits() == other.error_bound.to_bits() && self.fast == other.fast
+        self.error_bound == other.error_bound && self.fast == other.fast
     }
 }
 
@@ -30,27 +78,29 @@ impl Eq for Config {}
 
 impl std::hash::Hash for Config {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (self.error_bound.to_bits(), self.fast).hash(state);
+        (self.error_bound.to_string(), self.fast).hash(state);
     }
 }
 
 impl CodecChain {
-    /// Values within an absolute error bound (0: none), and their checksum.
-    pub(crate) fn bounded(error_bound: f64) -> Self {
+    /// Values within an error bound, and their checksum.
+    pub(crate) fn bounded(error_bound: ErrorBound) -> Self {
         let fast = false;
         Self::checksummed(ValueCodec::Ambar(Config { error_bound, fast }), None)
     }
 
     /// The same, encoded and decoded as fast as can be.
-    pub(crate) fn fast(error_bound: f64) -> Self {
+    pub(crate) fn fast(error_bound: ErrorBound) -> Self {
         let fast = true;
         Self::checksummed(ValueCodec::Ambar(Config { error_bound, fast }), None)
     }
 
-    /// The absolute error bound of its values; `None` where they are as they were written.
-    pub fn error_bound(&self) -> Option<f64> {
+    /// The error bound of its values; `None` where they are lossless.
+    pub fn error_bound(&self) -> Option<ErrorBound> {
         match &self.values {
-            ValueCodec::Ambar(config) if config.error_bound > 0.0 => Some(config.error_bound),
+            ValueCodec::Ambar(config) if !config.error_bound.is_lossless() => {
+                Some(config.error_bound)
+            }
             _ => None,
         }
     }
@@ -159,7 +209,7 @@ pub(crate) fn tune(
     dtype: &DataType,
     raw: &[u8],
     place: &ChunkPlace<'_>,
-    aim: (f64, Profile),
+    aim: (ErrorBound, Profile),
 ) -> Result<Plan> {
     let tuned = match dtype {
         DataType::Float32 => tune_values::<f32>(raw, place, aim),
@@ -172,15 +222,14 @@ pub(crate) fn tune(
 fn tune_values<T: Element + bytemuck::Pod>(
     raw: &[u8],
     place: &ChunkPlace<'_>,
-    (error_bound, profile): (f64, Profile),
+    (error_bound, profile): (ErrorBound, Profile),
 ) -> ambar_codec::Result<Plan> {
-    let tune = match profile {
-        Profile::Fast => ambar_codec::tune_fast,
-        Profile::Small => ambar_codec::tune_small,
-        _ => ambar_codec::tune,
-    };
     with_values::<T, _>(raw, |values| {
-        place.with_layout(|layout| tune(values, layout, error_bound))
+        place.with_layout(|layout| match profile {
+            Profile::Fast => ambar_codec::tune_fast(values, layout, error_bound),
+            Profile::Small => ambar_codec::tune_small(values, layout, error_bound),
+            _ => ambar_codec::tune(values, layout, error_bound),
+        })
     })
 }
 
@@ -211,7 +260,7 @@ fn encode_values<T: Element + bytemuck::Pod>(
 ) -> ambar_codec::Result<Vec<u8>> {
     let bound = config.error_bound;
     let (mut plan, mut place) = (place.plan, *place);
-    if config.fast && bound == 0.0 {
+    if config.fast && bound.is_lossless() {
         // Nothing is gained by knowing where blocks lie.
         (plan, place.origins) = (Some(Plan::default().packed()), None);
     }

@@ -330,7 +330,7 @@ impl Codec {
             Self::Pcodec(level) => pcodec(pcodec::Config::new(level))?,
             Self::PcodecPlain(level) => pcodec(pcodec::Config::plain(level))?,
             Self::PcodecLookback(level) => pcodec(pcodec::Config::lookback(level))?,
-            Self::Ambar => return Some(CodecChain::bounded(0.0)),
+            Self::Ambar => return Some(CodecChain::bounded(ambar_codec::ErrorBound::Lossless)),
             Self::Simplices => (ValueCodec::Simplices, None),
         };
         Some(CodecChain::checksummed(values, compressor))

@@ -1,5 +1,6 @@
 //! Codec pipelines as metadata: parses, writes and describes them.
 
+use ambar_codec::ErrorBound;
 use serde_json::{Value, json};
 use zarrs_metadata::v3::MetadataV3;
 
@@ -107,8 +108,8 @@ impl CodecChain {
             ValueCodec::Ambar(config) => {
                 let fast = if config.fast { " fast" } else { "" };
                 Some(match config.error_bound {
-                    0.0 => format!("ambar{fast} lossless"),
-                    bound => format!("ambar{fast} {bound:.3e}"),
+                    ErrorBound::Absolute(bound) => format!("ambar{fast} {bound:.3e}"),
+                    bound => format!("ambar{fast} {bound}"),
                 })
             }
             ValueCodec::Simplices => Some("simplices".to_owned()),
@@ -174,16 +175,7 @@ fn value_codec(codec: &MetadataV3, dtype: &DataType) -> Result<ValueCodec> {
         "numcodecs.pcodec" | "pcodec" if pcodec::takes(dtype) => {
             Ok(ValueCodec::Pcodec(configuration(codec)?))
         }
-        "ambar" if ambar::takes(dtype) => {
-            let config: ambar::Config = configuration(codec)?;
-            if config.error_bound >= 0.0 && config.error_bound.is_finite() {
-                Ok(ValueCodec::Ambar(config))
-            } else {
-                Err(Error::corrupt(
-                    "codec `ambar` does not say a valid `error_bound`",
-                ))
-            }
-        }
+        "ambar" if ambar::takes(dtype) => Ok(ValueCodec::Ambar(configuration(codec)?)),
         simplices::NAME if simplices::takes(dtype) => Ok(ValueCodec::Simplices),
         "vlen-utf8" if *dtype == DataType::String => Ok(ValueCodec::VlenUtf8),
         "vlen-bytes" if *dtype == DataType::Bytes => Ok(ValueCodec::VlenBytes),

@@ -24,6 +24,7 @@ mod array_tests;
 mod tests;
 
 pub use alone::{Alone, decode_alone, encode_alone, encode_alone_with};
+pub use ambar::{bound_from_json, bound_to_json};
 pub use chain::CodecChain;
 
 pub(crate) use ambar::{ChunkPlace, LeafCells, tune};

@@ -1,83 +1,63 @@
-//! Error bounds as users say them: absolute, or as a part of a field's value range.
-
-use std::fmt;
+//! Error bounds of the fields of a group.
 
 use crate::codec::Profile;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::numbers;
 
-/// How far values may be off.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ErrorBound {
-    /// By this much, in the field's own unit.
-    Absolute(f64),
-    /// By this part of the range of the field's finite values.
-    OfRange(f64),
+pub use ambar_codec::ErrorBound;
+
+/// Parses an error bound.
+///
+/// # Errors
+/// `Invalid`, naming the forms of bounds.
+pub fn parse(text: &str) -> Result<ErrorBound> {
+    text.parse()
+        .map_err(|error: ambar_codec::InvalidBound| Error::invalid(error.to_string()))
 }
 
-impl ErrorBound {
-    /// The bound that a text says: `0.5`, or `1e-3 of range`.
-    ///
-    /// # Errors
-    /// `Invalid`, saying what is expected.
-    pub fn parse(text: &str) -> Result<Self> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let (number, relative) = match words[..] {
-            [number, "of", "range"] => (number, true),
-            [number] => (number, false),
-            _ => ("", false),
-        };
-        match number.parse::<f64>() {
-            Ok(bound) if bound > 0.0 && bound.is_finite() => Ok(if relative {
-                Self::OfRange(bound)
-            } else {
-                Self::Absolute(bound)
-            }),
-            _ => Err(Error::invalid(format!(
-                "{text:?} is no error bound: give a number above 0, or a part of the value range \
-                 such as \"1e-3 of range\""
-            ))),
-        }
-    }
-
-    /// The absolute bound for a field whose finite values go from `lo` to `hi`; 0, which is lossless,
-    /// where there are none.
-    pub fn absolute(self, [lo, hi]: [f64; 2]) -> f64 {
-        match self {
-            // Values that are not finite are stored verbatim: without loss they take less room.
-            Self::Absolute(_) if lo > hi => 0.0,
-            Self::Absolute(bound) => bound,
-            Self::OfRange(part) => {
-                // Halves, for a range can be larger than the largest number.
-                let bound = 2.0 * part * (hi / 2.0 - lo / 2.0);
-                if bound > 0.0 {
-                    bound.min(f64::MAX)
-                } else {
-                    0.0
-                }
-            }
-        }
+/// The bound of each chunk of an array of these values, native byte order.
+pub fn of_values(bound: ErrorBound, dtype: &DataType, bytes: &[u8]) -> ErrorBound {
+    if bound.needs_range() {
+        bound.resolve(numbers::finite_range(dtype, bytes))
+    } else if numbers::any_finite(dtype, bytes) {
+        bound
+    } else {
+        // Values that are not finite are stored verbatim: without loss they take less room.
+        ErrorBound::Lossless
     }
 }
 
-impl ErrorBound {
-    /// The absolute bound for values of a type, native byte order.
-    pub fn of_values(self, dtype: &DataType, bytes: &[u8]) -> f64 {
-        match self {
-            Self::Absolute(_) if !numbers::any_finite(dtype, bytes) => 0.0,
-            Self::Absolute(bound) => bound,
-            Self::OfRange(_) => self.absolute(numbers::finite_range(dtype, bytes)),
-        }
+/// The range of decoded values, `count` of which range from `low` to `high` before they are encoded.
+pub(crate) fn widened(bound: ErrorBound, [low, high]: [f64; 2], count: usize) -> [f64; 2] {
+    if low > high {
+        return [low, high];
     }
-}
-
-impl fmt::Display for ErrorBound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Absolute(bound) => write!(f, "{bound:e}"),
-            Self::OfRange(part) => write!(f, "{part:e} of range"),
+    let margin = |x: f64| match bound {
+        ErrorBound::Absolute(bound) => bound,
+        ErrorBound::Relative(relative) => relative * x.abs(),
+        ErrorBound::RelativeAbove { relative, floor } => relative * x.abs().max(floor),
+        ErrorBound::Bits(bits) => {
+            0.5f64.powi(bits as i32 + 1) * x.abs().max(f64::from(f32::MIN_POSITIVE))
         }
+        ErrorBound::Rms(root) => root * (count as f64).sqrt(),
+        ErrorBound::Lossless | ErrorBound::OfRange(_) | ErrorBound::Psnr(_) => 0.0,
+    };
+    let (below, above) = (margin(low), margin(high));
+    // Rounding is towards the outside, except where nothing is lost.
+    let outwards = |margin: f64| {
+        if margin > 0.0 {
+            margin.next_up()
+        } else {
+            margin
+        }
+    };
+    match bound {
+        ErrorBound::Lossless | ErrorBound::Absolute(_) => [low - below, high + above],
+        _ => [
+            (low - outwards(below)).next_down(),
+            (high + outwards(above)).next_up(),
+        ],
     }
 }
 
@@ -143,45 +123,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_parsed_and_resolved() {
-        assert_eq!(ErrorBound::parse("0.5").unwrap(), ErrorBound::Absolute(0.5));
-        assert_eq!(
-            ErrorBound::parse(" 1e-3 of range").unwrap(),
-            ErrorBound::OfRange(1e-3)
-        );
-        assert_eq!(
-            ErrorBound::parse("1e-3  of \t range").unwrap(),
-            ErrorBound::OfRange(1e-3)
-        );
-        for wrong in [
-            "",
-            "0",
-            "-1",
-            "nan",
-            "inf",
-            "of range",
-            "1e-3 of",
-            "x of range",
-        ] {
-            assert!(ErrorBound::parse(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(ErrorBound::OfRange(0.1).absolute([-2.0, 8.0]), 1.0);
-        assert_eq!(
-            ErrorBound::OfRange(0.1).absolute([f64::INFINITY, f64::NEG_INFINITY]),
-            0.0
-        );
+    fn values_that_are_not_finite_are_lossless() {
         let bound = ErrorBound::Absolute(0.5);
         let values = [f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1.0].map(f64::to_ne_bytes);
         let bytes = values.as_flattened();
-        assert_eq!(bound.of_values(&DataType::Float64, &bytes[..24]), 0.0);
-        assert_eq!(bound.of_values(&DataType::Float64, bytes), 0.5);
-        assert_eq!(bound.absolute([f64::INFINITY, f64::NEG_INFINITY]), 0.0);
-        assert_eq!(bound.absolute([1.0, 1.0]), 0.5);
-        assert!(
-            ErrorBound::OfRange(0.1)
-                .absolute([f64::MIN, f64::MAX])
-                .is_finite()
-        );
+        let of = |bytes| of_values(bound, &DataType::Float64, bytes);
+        assert_eq!(of(&bytes[..24]), ErrorBound::Lossless);
+        assert_eq!(of(bytes), bound);
+    }
+
+    #[test]
+    fn ranges_are_widened() {
+        let of = |text: &str, range| widened(parse(text).unwrap(), range, 4);
+        assert_eq!(of("0.5", [1.0, 2.0]), [0.5, 2.5]);
+        assert_eq!(of("lossless", [1.0, 2.0]), [1.0, 2.0]);
+        let none = [f64::INFINITY, f64::NEG_INFINITY];
+        assert_eq!(of("0.1 relative", none), none);
+        let [low, high] = of("0.5 relative above 4", [1.0, 8.0]);
+        assert!(low <= -1.0 && low > -1.1 && high >= 12.0 && high < 12.1);
+        let [low, high] = of("1 rms", [1.0, 2.0]);
+        assert!(low <= -1.0 && high >= 4.0);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::array::{ArraySpec, Region, table_chunk_rows};
+use crate::codec::bound_to_json;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::bound::{Compression, ErrorBound};
+use crate::kinds::bound::{self, Compression, ErrorBound};
 use crate::kinds::write::index;
 use crate::kinds::{attributes, numbers, particles};
 use crate::memory::Column;
@@ -45,7 +46,7 @@ pub struct RankParticles {
     columns: Vec<(String, Column)>,
     given: Vec<bool>,
     arrays: Vec<ArrayId>,
-    bounds: Vec<f64>,
+    bounds: Vec<ErrorBound>,
     ranges: RangesId,
 }
 
@@ -92,13 +93,16 @@ impl RankParticles {
         compression.check_names(&names)?;
         let bounds = columns
             .iter()
-            .map(|(name, dtype)| bound(name, dtype, compression));
-        let bounds = bounds.collect::<Result<Vec<f64>>>()?;
+            .map(|(name, dtype)| bound_of(name, dtype, compression));
+        let bounds = bounds.collect::<Result<Vec<ErrorBound>>>()?;
         let mut own = particles::attributes(place.ndim, place.side);
         own.insert("columns".into(), json!(names));
-        let lossy = names.iter().zip(&bounds).filter(|(_, bound)| **bound > 0.0);
+        let lossy = names
+            .iter()
+            .zip(&bounds)
+            .filter(|(_, bound)| !bound.is_lossless());
         let lossy: Attributes = lossy
-            .map(|(name, bound)| (name.clone(), json!(bound)))
+            .map(|(name, bound)| (name.clone(), bound_to_json(*bound)))
             .collect();
         if !lossy.is_empty() {
             own.insert("error_bounds".into(), Value::Object(lossy));
@@ -204,7 +208,11 @@ impl RankParticles {
                 let bytes = &column.bytes()[(row * size) as usize..(end * size) as usize];
                 let ([lo, hi], bound) = (numbers::range(dtype, bytes), self.bounds[number]);
                 let place = number as u64 * self.chunks + chunk;
-                writer.tell_range(self.ranges, place as usize, [lo - bound, hi + bound]);
+                writer.tell_range(
+                    self.ranges,
+                    place as usize,
+                    bound::widened(bound, [lo, hi], bytes.len()),
+                );
                 row = end;
             }
             let region = Region {
@@ -292,12 +300,12 @@ fn check(columns: &[(String, DataType)], place: ParticleBox) -> Result<()> {
     particles::check_positions(&empty, &particles::position_names(place.ndim))
 }
 
-/// A column's absolute bound; 0 for none.
-fn bound(name: &str, dtype: &DataType, compression: &Compression) -> Result<f64> {
+/// A column's bound.
+fn bound_of(name: &str, dtype: &DataType, compression: &Compression) -> Result<ErrorBound> {
     match compression.bound(name, dtype)? {
-        None => Ok(0.0),
-        Some(ErrorBound::Absolute(bound)) => Ok(bound),
-        Some(ErrorBound::OfRange(_)) => Err(Error::unsupported(format!(
+        None => Ok(ErrorBound::Lossless),
+        Some(bound) if !bound.needs_range() => Ok(bound),
+        Some(_) => Err(Error::unsupported(format!(
             "an error bound relative to the range of {name:?}, which no one rank knows: find the \
              range together (MPI_Allreduce), and give an absolute bound"
         ))),

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use crate::array::{ArrayData, ArraySpec, LeafPlaces, table_chunk_rows};
 use crate::codec::Profile;
+use crate::codec::bound_to_json;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::bound::Compression;
+use crate::kinds::bound::{self, Compression, ErrorBound};
 use crate::kinds::{attributes, numbers, particles};
 use crate::memory::Column;
 use crate::metadata::Attributes;
@@ -95,8 +96,8 @@ pub(crate) struct Columns<'a> {
     columns: &'a [(&'a str, &'a Column)],
     dimension: &'a str,
     profile: Profile,
-    /// Absolute error bounds by column; 0 for none.
-    bounds: Vec<f64>,
+    /// Error bounds by column.
+    bounds: Vec<ErrorBound>,
     rows: usize,
     chunk_rows: u64,
     /// Where the leaf cells lie whose rows the columns have.
@@ -126,8 +127,8 @@ impl<'a> Columns<'a> {
         }
         let bound = |(name, column): &(&str, &Column)| {
             Ok(match compression.bound(name, column.dtype())? {
-                Some(bound) => bound.of_values(column.dtype(), column.bytes()),
-                None => 0.0,
+                Some(bound) => bound::of_values(bound, column.dtype(), column.bytes()),
+                None => ErrorBound::Lossless,
             })
         };
         Ok(Self {
@@ -143,7 +144,7 @@ impl<'a> Columns<'a> {
 
     /// Whether any column has an error bound.
     pub(crate) fn is_bounded(&self) -> bool {
-        self.bounds.iter().any(|bound| *bound > 0.0)
+        self.bounds.iter().any(|bound| !bound.is_lossless())
     }
 
     /// Says where the leaf cells lie whose rows the columns have.
@@ -151,14 +152,14 @@ impl<'a> Columns<'a> {
         self.leaves = Some(leaves);
     }
 
-    /// The attribute `error_bounds`: the absolute bounds of the columns that have one.
+    /// The attribute `error_bounds`: the bounds of the columns that have one.
     pub(crate) fn bounds_attribute(&self) -> Option<Value> {
         let bounds = self
             .columns
             .iter()
             .zip(&self.bounds)
-            .filter(|(_, bound)| **bound > 0.0);
-        let bounds = bounds.map(|((name, _), bound)| ((*name).to_owned(), json!(bound)));
+            .filter(|(_, bound)| !bound.is_lossless());
+        let bounds = bounds.map(|((name, _), bound)| ((*name).to_owned(), bound_to_json(*bound)));
         let bounds: Attributes = bounds.collect();
         (!bounds.is_empty()).then_some(Value::Object(bounds))
     }
@@ -214,7 +215,7 @@ impl<'a> Columns<'a> {
                 let bytes = &column.bytes()[start * size..end * size];
                 let [lo, hi] = numbers::range(column.dtype(), bytes);
                 let bound = self.bounds[skipped + i / chunks];
-                [lo - bound, hi + bound]
+                bound::widened(bound, [lo, hi], chunk_rows)
             })
             .collect();
         let shape = [columns.len() as u64, chunks as u64, 2];

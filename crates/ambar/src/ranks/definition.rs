@@ -3,6 +3,7 @@
 //! Each rank keeps what it said of every array, group and text that all ranks must define alike, and sends it
 //! with its index. Rank 0 compares before it adopts anything.
 
+use crate::codec::bound_to_json;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -56,7 +57,7 @@ impl Definition {
     ) -> Result<Self> {
         let mut properties = Map::new();
         // First, for the codecs repeat it.
-        let bound = spec.error_bound.filter(|bound| *bound > 0.0);
+        let bound = spec.lossy_bound().map(bound_to_json);
         properties.insert("error_bound".into(), bound.into());
         if let Value::Object(document) = metadata.to_json()? {
             properties.extend(document);

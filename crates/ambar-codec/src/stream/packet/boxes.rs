@@ -2,6 +2,7 @@
 
 use super::padding::pad;
 use super::{BOXES, Head, Type, Value, Workspaces, with_values};
+use crate::bound::ErrorBound;
 use crate::domain::blocks::{REACH, key_of};
 use crate::domain::regions::{Layout, volume};
 use crate::entropy::bitio::{Cursor, write_number};
@@ -34,9 +35,10 @@ pub fn encode(
     bytes: &[u8],
     of: Type,
     boxes: &[BoxOfCells],
-    bound: f64,
+    bound: impl Into<ErrorBound>,
     workspaces: &mut Workspaces,
 ) -> Result<Option<Vec<u8>>> {
+    let bound = bound.into();
     match of {
         Type::Float32 => encode_values::<f32>(bytes, of, boxes, bound, workspaces),
         Type::Float64 => encode_values::<f64>(bytes, of, boxes, bound, workspaces),
@@ -48,7 +50,7 @@ fn encode_values<T: Value>(
     bytes: &[u8],
     of: Type,
     boxes: &[BoxOfCells],
-    bound: f64,
+    bound: ErrorBound,
     workspaces: &mut Workspaces,
 ) -> Result<Option<Vec<u8>>> {
     let big_endian = cfg!(target_endian = "big");

@@ -7,6 +7,7 @@ mod boxes;
 mod bytes;
 mod padding;
 
+use crate::bound::ErrorBound;
 use crate::domain::regions::{Layout, volume_of};
 use crate::element::Element;
 use crate::entropy::bitio::{Cursor, write_number};
@@ -71,8 +72,8 @@ pub struct Chunk<'a> {
     pub big_endian: bool,
     /// Its length in each dimension, the last varying quickest.
     pub shape: &'a [usize],
-    /// How far float32 and float64 may be off; 0: not at all.
-    pub bound: f64,
+    /// How far float32 and float64 may be off.
+    pub bound: ErrorBound,
 }
 
 /// Memory to work in, for both types.
@@ -109,9 +110,7 @@ pub fn encode(
     chunk: &Chunk<'_>,
     workspaces: &mut Workspaces,
 ) -> Result<Option<Vec<u8>>> {
-    if !(chunk.bound >= 0.0 && chunk.bound.is_finite()) {
-        return Err(Invalid("an error bound is a finite number from 0 on"));
-    }
+    chunk.bound.check()?;
     let expected = volume_of(chunk.shape).and_then(|count| count.checked_mul(chunk.of.size()));
     if expected != Some(bytes.len()) {
         return Err(Invalid(

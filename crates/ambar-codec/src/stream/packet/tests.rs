@@ -28,7 +28,7 @@ fn chunk(of: Type, shape: &[usize], bound: f64) -> Chunk<'_> {
         of,
         big_endian: false,
         shape,
-        bound,
+        bound: bound.into(),
     }
 }
 

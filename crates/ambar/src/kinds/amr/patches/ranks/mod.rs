@@ -20,7 +20,7 @@ use crate::kinds::amr::patches::write::gather::spec;
 use crate::kinds::amr::patches::write::plan::PatchWritePlan;
 use crate::kinds::amr::patches::{Covered, IndexBox, PatchHierarchy, PatchLevel};
 use crate::kinds::attributes;
-use crate::kinds::bound::Compression;
+use crate::kinds::bound::{self, Compression};
 use crate::metadata::Attributes;
 use crate::ranks::{ArrayId, RangesId, RankWriter, digest};
 use share::{Share, WritePart, part_of, whole};
@@ -270,7 +270,11 @@ impl RankPatches {
             writer.tell_range(
                 there.ranges,
                 field * chunks + chunk,
-                [lo - bound, hi + bound],
+                bound::widened(
+                    bound,
+                    [lo, hi],
+                    place.blocks.per_chunk() * place.blocks.block_cells(),
+                ),
             );
         }
         write(writer, there.arrays[field], target, &values)
@@ -370,7 +374,7 @@ fn declare_fields(
             let mut spec =
                 spec(blocks, field, plan.nest.ndim()).profile(options.compression.profile);
             spec = spec.error_bound(Some(decided.bounds[level]));
-            if decided.bounds[level] == 0.0 {
+            if decided.bounds[level].is_lossless() {
                 spec = spec.codecs(options.codecs.get(&field.name).cloned());
             }
             if let Some(mut shard) = spec.chunk_shape.clone().filter(|_| blocks.chunks() > 1) {

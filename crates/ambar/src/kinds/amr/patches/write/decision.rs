@@ -21,10 +21,10 @@ const SHARE: f64 = 0.1;
 
 /// What was decided of a field.
 pub(crate) struct Decided {
-    /// The bound that holds for every cell, as it will be read back; 0 for none.
-    pub bound: f64,
-    /// By level: the bound of what is stored; 0 where it is lossless.
-    pub bounds: Vec<f64>,
+    /// The bound that holds for every cell, as it will be read back.
+    pub bound: ErrorBound,
+    /// By level: the bound of what is stored.
+    pub bounds: Vec<ErrorBound>,
     /// By level: whether covered cells are left out.
     pub dropped: Vec<bool>,
 }
@@ -43,9 +43,9 @@ impl Decided {
         let (bound, range) = match options.compression.bound(&field.name, &field.dtype)? {
             Some(bound) => {
                 let range = leaf_range(nest, source, field)?;
-                (bound.absolute(range), range)
+                (bound.resolve(range), range)
             }
-            None => (0.0, [0.0; 2]),
+            None => (ErrorBound::Lossless, [0.0; 2]),
         };
         let levels = nest.levels();
         let mut decided = Self {
@@ -56,11 +56,20 @@ impl Decided {
         // Rounding a mean to its type, and summing it up, takes a little of the bound as well.
         let largest = range[0].abs().max(range[1].abs());
         let rounding = 8.0 * largest * epsilon(&field.dtype);
-        let mut left = bound;
+        // Only a part of an absolute bound can be left to the averages of finer cells.
+        let given = match bound {
+            ErrorBound::Absolute(bound) => bound,
+            _ => 0.0,
+        };
+        let can_share = given > 0.0 || bound.is_lossless();
+        let mut left = given;
         for level in 0..levels {
-            decided.bounds.push(left);
+            decided.bounds.push(match bound {
+                ErrorBound::Absolute(_) => ErrorBound::from(left),
+                bound => bound,
+            });
             let whole = nest.cells(level, CellSet::Leaves) == nest.cells(level, CellSet::All);
-            let most = if bound > 0.0 {
+            let most = if given > 0.0 {
                 SHARE * left - rounding
             } else {
                 0.0
@@ -69,18 +78,18 @@ impl Decided {
                 _ if whole => (false, 0.0),
                 Covered::Keep => (false, 0.0),
                 Covered::Drop => (can_average(&field.dtype), 0.0),
-                Covered::Auto if most < 0.0 => (false, 0.0),
+                Covered::Auto if most < 0.0 || !can_share => (false, 0.0),
                 Covered::Auto => {
                     let off = off(nest, source, level, field, most)?;
                     (off <= most, off)
                 }
             };
             decided.dropped[level] = drops;
-            let bounded = drops && options.covered == Covered::Auto && bound > 0.0;
+            let bounded = drops && options.covered == Covered::Auto && given > 0.0;
             left = if bounded {
                 left - off - rounding
             } else {
-                bound
+                given
             };
         }
         Ok(decided)
@@ -100,9 +109,9 @@ impl Decided {
         compression: &Compression,
     ) -> Result<Self> {
         let bound = match compression.bound(&field.name, &field.dtype)? {
-            None => 0.0,
-            Some(ErrorBound::Absolute(bound)) => bound,
-            Some(ErrorBound::OfRange(_)) => {
+            None => ErrorBound::Lossless,
+            Some(bound) if !bound.needs_range() => bound,
+            Some(_) => {
                 return Err(Error::unsupported(format!(
                     "an error bound relative to the range of {:?}, which no one rank knows: find \
                      the range together (MPI_Allreduce), and give an absolute bound",
@@ -110,9 +119,9 @@ impl Decided {
                 )));
             }
         };
-        let covered = covered.unwrap_or(match bound > 0.0 {
-            true => Covered::Drop,
-            false => Covered::Keep,
+        let covered = covered.unwrap_or(match bound {
+            ErrorBound::Lossless => Covered::Keep,
+            _ => Covered::Drop,
         });
         if covered == Covered::Auto {
             return Err(Error::unsupported(

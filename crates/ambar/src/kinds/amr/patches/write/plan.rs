@@ -9,10 +9,12 @@ use super::gather::{Field, chunk_ranges, gather, spec};
 use super::level_arrays::{LevelArray, LevelArrayValues, corners};
 use super::options::PatchOptions;
 use crate::array::ArrayData;
+use crate::codec::bound_to_json;
 use crate::error::Result;
 use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::blocks::Blocks;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
+use crate::kinds::bound;
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
 
@@ -101,8 +103,9 @@ impl PatchWritePlan {
             levels.map(|level| self.level(level)).collect(),
         );
         let bounds = self.fields.iter().zip(&self.decided);
-        let bounds = bounds.filter(|(_, decided)| decided.bound > 0.0);
-        let bounds = bounds.map(|(field, decided)| (field.name.clone(), json!(decided.bound)));
+        let bounds = bounds.filter(|(_, decided)| !decided.bound.is_lossless());
+        let bounds =
+            bounds.map(|(field, decided)| (field.name.clone(), bound_to_json(decided.bound)));
         let bounds: Attributes = bounds.collect();
         if !bounds.is_empty() {
             own.insert("error_bounds".into(), Value::Object(bounds));
@@ -152,7 +155,9 @@ impl PatchWritePlan {
             let data = ArrayData::Fixed(values.bytes());
             writer.write_array(&format!("{path}/{}", field.array), &spec, data)?;
             let known = chunk_ranges(blocks, field, dropped, &values);
-            ranges.extend(known.into_iter().map(|[lo, hi]| [lo - bound, hi + bound]));
+            ranges.extend(known.into_iter().map(|range| {
+                bound::widened(bound, range, blocks.per_chunk() * blocks.block_cells())
+            }));
         }
         self.ranges(level, &ranges).write(writer, path)?;
         self.extents(level).write(writer, path)

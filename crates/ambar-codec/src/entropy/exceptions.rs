@@ -1,29 +1,33 @@
-//! Values for which there is no integer: their places, and their bits.
+//! Values that are stored bit for bit beside the coded ones: their places, and their bits.
 
 use crate::element::Element;
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::error::{Corrupt, Result};
 
-/// Places of values that stand for themselves, in order.
+/// Places of values that are stored bit for bit, in order.
 #[derive(Default)]
-pub(super) struct Exceptions(Vec<usize>);
+pub(crate) struct Exceptions(Vec<usize>);
 
 impl Exceptions {
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub fn push(&mut self, at: usize) {
+    pub(crate) fn push(&mut self, at: usize) {
         self.0.push(at);
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Appends how many there are, and for each how many values lie between it and the one before, and its
     /// bits.
-    pub fn write<T: Element>(&self, values: &[T], out: &mut Vec<u8>) {
+    pub(crate) fn write<T: Element>(&self, values: &[T], out: &mut Vec<u8>) {
         write_number(self.0.len() as u64, out);
         let mut next = 0;
         for at in &self.0 {
@@ -35,7 +39,7 @@ impl Exceptions {
 }
 
 /// Puts the exceptions into their places.
-pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result<()> {
+pub(crate) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result<()> {
     let (count, mut next) = (cursor.number_to(out.len())?, 0);
     for _ in 0..count {
         let at = cursor.number_to(out.len())?.saturating_add(next);

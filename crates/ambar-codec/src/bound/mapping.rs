@@ -1,0 +1,154 @@
+//! A mapping that turns relative bounds into an absolute one: linear near zero, logarithmic beyond.
+//!
+//! A value `x` is coded as `y`. Decoders compute `x = unit * sign(y) * E(|y| - BEND)` where `|y| > BEND`, and
+//! `x = unit * A * y` below, where `E` approximates `2^t`: the same power of two in each interval of length 1,
+//! times a cubic, so that neither a logarithm nor an exponential of a mathematical library is needed.
+
+use crate::element::Element;
+
+/// Coefficients of the cubic `1 + f (A + f (B + f C))`: 1 at 0, 2 at 1, and the slope at 1 twice that at 0.
+const C: f64 = 0.07695;
+const B: f64 = (1.0 - 4.0 * C) / 3.0;
+const A: f64 = 1.0 - B - C;
+/// Where the linear part ends.
+pub(crate) const BEND: f64 = 1.0 / A;
+/// An upper limit of `E'(t) / E(t)`.
+const STEEPEST: f64 = 0.6950;
+/// The largest exponent: from the smallest normal number to the largest.
+const MOST: f64 = 2046.0;
+
+/// The mapping of a stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Mapping {
+    /// The magnitude at which the logarithmic part begins; a normal number.
+    pub unit: f64,
+    /// Whether values nearer to 0 than half of that are 0.
+    pub snaps: bool,
+}
+
+/// `2^exponent`, for exponents of normal numbers.
+#[inline(always)]
+fn power(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+impl Mapping {
+    /// The value of a coded one: IEEE 754 operations in the order written.
+    #[inline(always)]
+    pub(crate) fn decode<T: Element>(self, coded: T) -> T {
+        let y = coded.to_f64();
+        let size = y.abs();
+        // Stored verbatim.
+        if !size.is_finite() {
+            return coded;
+        }
+        if size <= BEND {
+            let value = if self.snaps && size < 0.5 * BEND {
+                0.0
+            } else {
+                y * A * self.unit
+            };
+            return T::from_f64(value);
+        }
+        let t = (size - BEND).min(MOST);
+        let whole = t as i32;
+        let f = t - f64::from(whole);
+        let cubic = 1.0 + f * (A + f * (B + f * C));
+        let half = whole / 2;
+        let value = self.unit * cubic * power(half) * power(whole - half);
+        T::from_f64(value.copysign(y))
+    }
+
+    /// The coded value that decodes to about this one. Encoders may compute it in any way.
+    pub(crate) fn encode<T: Element>(self, value: T) -> T {
+        let x = value.to_f64();
+        let size = x.abs();
+        if !size.is_finite() {
+            return value;
+        }
+        if size <= self.unit {
+            return T::from_f64(x / self.unit * BEND);
+        }
+        // The quotient, its exponent and its mantissa; scaled where it overflows.
+        let mut quotient = size / self.unit;
+        let mut scale = 0;
+        if quotient > f64::MAX {
+            quotient = (size * power(-512)) / (self.unit * power(512));
+            scale = 1024;
+        }
+        let bits = quotient.to_bits();
+        let exponent = (bits >> 52) as i32 - 1023 + scale;
+        let m = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+        let d = m - 1.0;
+        // Newton's method.
+        let mut f = d + 0.34 * d * (1.0 - d);
+        for _ in 0..3 {
+            let cubic = 1.0 + f * (A + f * (B + f * C));
+            let slope = A + f * (2.0 * B + f * 3.0 * C);
+            f -= (cubic - m) / slope;
+        }
+        T::from_f64((BEND + f64::from(exponent) + f).copysign(x))
+    }
+
+    /// How far coded values may be off, the largest of which is `largest`, so that values are off by no more
+    /// than `relative`; `None` where the type of the coded values does not resolve that.
+    pub(crate) fn coded_bound<T: Element>(relative: f64, largest: f64) -> Option<f64> {
+        let epsilon = if T::SIZE == 4 {
+            f64::from(f32::EPSILON)
+        } else {
+            f64::EPSILON
+        };
+        // The decoded value is rounded, and computed with a few rounded operations.
+        let left = relative - 0.6 * epsilon - 16.0 * f64::EPSILON;
+        if left <= 0.0 {
+            return None;
+        }
+        let full = left.ln_1p() / STEEPEST;
+        // The coded value is rounded too.
+        let coded = full - 0.5 * epsilon * 2f64.powi((largest + 1.0).log2().ceil() as i32);
+        (coded > 0.7 * full).then_some(coded * (1.0 - 1e-12))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mapping_comes_back_and_is_monotonous() {
+        for unit in [1.0, 1e-10, f64::MIN_POSITIVE, 1e300, 3e-7] {
+            let mapping = Mapping { unit, snaps: false };
+            let mut last = 0.0f64;
+            for i in 0..200_000 {
+                let y = f64::from(i) * 1e-2 + 1e-3;
+                let x = mapping.decode(y);
+                assert!(x >= last, "{unit} {y}");
+                last = x;
+                if x > f64::MAX {
+                    break;
+                }
+                let back: f64 = mapping.encode(x);
+                assert!((back - y).abs() < 1e-11, "{unit} {y} {back}");
+                assert_eq!(mapping.decode(-y), -x);
+            }
+        }
+    }
+
+    #[test]
+    fn the_slope_has_its_limit() {
+        for i in 0..=1000 {
+            let f = f64::from(i) / 1000.0;
+            let slope = A + f * (2.0 * B + f * 3.0 * C);
+            assert!(slope / (1.0 + f * (A + f * (B + f * C))) < STEEPEST);
+        }
+    }
+
+    #[test]
+    fn hostile_values_decode_to_something() {
+        for unit in [f64::MIN_POSITIVE, f64::MAX] {
+            for y in [1e9, -1e300, f64::NAN, f64::INFINITY, f64::MAX, -0.0] {
+                let _ = Mapping { unit, snaps: true }.decode(y);
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Error bounds: how far decoded values may differ from the originals, and the grammar that states it.
+
+pub(crate) mod mapping;
+mod parse;
+pub(crate) mod rounding;
+pub(crate) mod satisfied;
+
+pub use parse::InvalidBound;
+
+use crate::error::{Invalid, Result};
+use std::fmt;
+
+/// How far decoded values may differ from the originals. NaN and infinities always come back bit for bit.
+///
+/// Every kind is strict: it holds for each value (or, for the last three, for each chunk), without
+/// exceptions for rounding. Parse it from a string, such as `"1e-3 relative above 1e-10"`:
+///
+/// ```
+/// use ambar_codec::ErrorBound;
+/// let bound: ErrorBound = "1e-3 of range".parse()?;
+/// assert_eq!(bound.resolve([-1.0, 3.0]), ErrorBound::Absolute(0.004));
+/// # Ok::<(), ambar_codec::InvalidBound>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ErrorBound {
+    /// No difference at all.
+    Lossless,
+    /// `|x' - x| <= bound`.
+    Absolute(f64),
+    /// `|x' - x| <= relative |x|`: signs and zeros are preserved.
+    Relative(f64),
+    /// `|x' - x| <= relative max(|x|, floor)`.
+    RelativeAbove {
+        /// The relative bound.
+        relative: f64,
+        /// The magnitude below which the bound is absolute, `relative * floor`.
+        floor: f64,
+    },
+    /// Values are rounded to this many explicit bits of the mantissa, to nearest, ties to even.
+    Bits(u32),
+    /// The root of the mean squared difference of all finite values of a chunk is at most this.
+    Rms(f64),
+    /// `|x' - x| <= part * range`, where the range is that of the finite values of the whole array.
+    OfRange(f64),
+    /// The peak signal-to-noise ratio in dB is at least this: `20 log10(range / rms)`.
+    Psnr(f64),
+}
+
+/// Zero is lossless, all other numbers are absolute bounds.
+impl From<f64> for ErrorBound {
+    fn from(bound: f64) -> Self {
+        if bound == 0.0 {
+            Self::Lossless
+        } else {
+            Self::Absolute(bound)
+        }
+    }
+}
+
+impl ErrorBound {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// `Invalid` where a number is not finite or out of range.
+    pub fn check(self) -> Result<()> {
+        let is_positive = |x: f64| x > 0.0 && x.is_finite();
+        let (is_valid, message) = match self {
+            Self::Lossless => (true, ""),
+            Self::Absolute(bound) | Self::Rms(bound) => (
+                is_positive(bound),
+                "an error bound must be a finite number above 0, or 0 for lossless",
+            ),
+            Self::Relative(relative) => (
+                relative > 0.0 && relative < 1.0,
+                "a relative error bound must be above 0 and below 1",
+            ),
+            Self::RelativeAbove { relative, floor } => (
+                relative > 0.0 && relative < 1.0 && is_positive(floor),
+                "a relative error bound must be above 0 and below 1, its floor a finite number above 0",
+            ),
+            Self::Bits(bits) => (
+                (1..=52).contains(&bits),
+                "the number of mantissa bits kept must be 1 to 52",
+            ),
+            Self::OfRange(part) => (
+                is_positive(part),
+                "a part of the value range must be a finite number above 0",
+            ),
+            Self::Psnr(decibels) => (
+                is_positive(decibels) && decibels <= 1000.0,
+                "a PSNR must be above 0 dB and at most 1000 dB",
+            ),
+        };
+        if is_valid {
+            Ok(())
+        } else {
+            Err(Invalid(message))
+        }
+    }
+
+    /// Whether the bound depends on the value range of the whole array: see [`resolve`](Self::resolve).
+    #[must_use]
+    pub fn needs_range(self) -> bool {
+        matches!(self, Self::OfRange(_) | Self::Psnr(_))
+    }
+
+    /// The bound that applies to each chunk of an array whose finite values range from `low` to `high`;
+    /// lossless where `low > high` (no value is finite).
+    #[must_use]
+    pub fn resolve(self, [low, high]: [f64; 2]) -> Self {
+        if low > high {
+            return Self::Lossless;
+        }
+        // Halves: a range may be larger than the largest number.
+        let half = high / 2.0 - low / 2.0;
+        let bound = match self {
+            Self::OfRange(part) => Self::Absolute((2.0 * part * half).min(f64::MAX)),
+            Self::Psnr(decibels) => {
+                Self::Rms((2.0 * half * 10f64.powf(-decibels / 20.0)).min(f64::MAX))
+            }
+            other => return other,
+        };
+        match bound {
+            Self::Absolute(bound) | Self::Rms(bound) if bound > 0.0 => {}
+            _ => return Self::Lossless,
+        }
+        bound
+    }
+
+    /// Whether values differ from the originals.
+    #[must_use]
+    pub fn is_lossless(self) -> bool {
+        self == Self::Lossless
+    }
+
+    /// Whether a decoded value satisfies the bound, computed without rounding errors in its favour. `true`
+    /// for the kinds that do not bound single values.
+    #[must_use]
+    pub fn is_satisfied(self, original: f64, decoded: f64) -> bool {
+        if original.to_bits() == decoded.to_bits() || original.is_nan() && decoded.is_nan() {
+            return true;
+        }
+        match self {
+            Self::Lossless => original == decoded,
+            Self::Absolute(bound) => satisfied::within(original, decoded, bound),
+            Self::Relative(relative) => {
+                satisfied::within_product(original, decoded, relative, original.abs())
+            }
+            Self::RelativeAbove { relative, floor } => {
+                satisfied::within_product(original, decoded, relative, original.abs().max(floor))
+            }
+            Self::Bits(_) | Self::Rms(_) | Self::OfRange(_) | Self::Psnr(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for ErrorBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lossless => f.write_str("lossless"),
+            Self::Absolute(bound) => write!(f, "{bound:e}"),
+            Self::Relative(relative) => write!(f, "{relative:e} relative"),
+            Self::RelativeAbove { relative, floor } => {
+                write!(f, "{relative:e} relative above {floor:e}")
+            }
+            Self::Bits(bits) => write!(f, "{bits} bits"),
+            Self::Rms(root) => write!(f, "{root:e} rms"),
+            Self::OfRange(part) => write!(f, "{part:e} of range"),
+            Self::Psnr(decibels) => write!(f, "{decibels} dB"),
+        }
+    }
+}

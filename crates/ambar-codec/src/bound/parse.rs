@@ -1,0 +1,146 @@
+//! The grammar of error bounds.
+
+use super::ErrorBound;
+use std::str::FromStr;
+
+/// A string is not a valid error bound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid error bound: {given:?}; {reason}. Write one of: \"0.5\" (absolute), \"1e-3 of range\", \
+     \"1e-3 relative\", \"1e-3 relative above 1e-10\", \"12 bits\", \"80 dB\", \"0.01 rms\", \"lossless\""
+)]
+pub struct InvalidBound {
+    given: String,
+    reason: String,
+}
+
+impl FromStr for ErrorBound {
+    type Err = InvalidBound;
+
+    fn from_str(given: &str) -> Result<Self, InvalidBound> {
+        let invalid = |reason: String| InvalidBound {
+            given: given.to_owned(),
+            reason,
+        };
+        let number = |word: &str| {
+            word.parse::<f64>()
+                .map_err(|_| invalid(format!("expected a number, found {word:?}")))
+        };
+        let words: Vec<&str> = given.split_whitespace().collect();
+        let bound = match words[..] {
+            ["lossless"] => Self::Lossless,
+            [bound] => Self::from(number(bound)?),
+            [part, "of", "range"] => Self::OfRange(number(part)?),
+            [relative, "relative"] => Self::Relative(number(relative)?),
+            [relative, "relative", "above", floor] => Self::RelativeAbove {
+                relative: number(relative)?,
+                floor: number(floor)?,
+            },
+            [bits, "bits"] => Self::Bits(bits.parse().map_err(|_| {
+                invalid(format!(
+                    "expected a whole number of bits from 1 to 52, found {bits:?}"
+                ))
+            })?),
+            [decibels, "dB"] => Self::Psnr(number(decibels)?),
+            [root, "rms"] => Self::Rms(number(root)?),
+            _ => return Err(invalid("it has none of the forms below".to_owned())),
+        };
+        match bound.check() {
+            Ok(()) => Ok(bound),
+            Err(error) => Err(invalid(error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_parsed_and_written_back() {
+        for (text, bound) in [
+            ("0.5", ErrorBound::Absolute(0.5)),
+            ("0", ErrorBound::Lossless),
+            ("lossless", ErrorBound::Lossless),
+            (" 1e-3  of \t range", ErrorBound::OfRange(1e-3)),
+            ("1e-3 relative", ErrorBound::Relative(1e-3)),
+            (
+                "1e-3 relative above 1e-10",
+                ErrorBound::RelativeAbove {
+                    relative: 1e-3,
+                    floor: 1e-10,
+                },
+            ),
+            ("12 bits", ErrorBound::Bits(12)),
+            ("80 dB", ErrorBound::Psnr(80.0)),
+            ("0.01 rms", ErrorBound::Rms(0.01)),
+        ] {
+            assert_eq!(text.parse(), Ok(bound), "{text}");
+            assert_eq!(bound.to_string().parse(), Ok(bound), "{text}");
+        }
+        for wrong in [
+            "",
+            "-1",
+            "nan",
+            "inf",
+            "of range",
+            "1e-3 of",
+            "x of range",
+            "0 of range",
+            "1 relative",
+            "0 relative",
+            "1e-3 relative above 0",
+            "1e-3 relative above",
+            "0 bits",
+            "53 bits",
+            "1.5 bits",
+            "-3 dB",
+            "nan dB",
+            "0 rms",
+        ] {
+            assert!(wrong.parse::<ErrorBound>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_was_found_and_what_is_expected() {
+        let error = "1e-3 of rnage"
+            .parse::<ErrorBound>()
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("invalid error bound: \"1e-3 of rnage\"; "),
+            "{error}"
+        );
+        assert!(error.contains("\"1e-3 of range\""));
+    }
+
+    #[test]
+    fn ranges_resolve_bounds() {
+        let none = [f64::INFINITY, f64::NEG_INFINITY];
+        assert_eq!(
+            ErrorBound::OfRange(0.1).resolve([-2.0, 8.0]),
+            ErrorBound::Absolute(1.0)
+        );
+        assert_eq!(ErrorBound::OfRange(0.1).resolve(none), ErrorBound::Lossless);
+        assert_eq!(
+            ErrorBound::Absolute(0.5).resolve(none),
+            ErrorBound::Lossless
+        );
+        assert_eq!(
+            ErrorBound::Absolute(0.5).resolve([1.0, 1.0]),
+            ErrorBound::Absolute(0.5)
+        );
+        assert_eq!(
+            ErrorBound::OfRange(0.5).resolve([1.0, 1.0]),
+            ErrorBound::Lossless
+        );
+        assert_eq!(
+            ErrorBound::Psnr(20.0).resolve([0.0, 10.0]),
+            ErrorBound::Rms(1.0)
+        );
+        let huge = ErrorBound::OfRange(0.9).resolve([f64::MIN, f64::MAX]);
+        assert_eq!(huge, ErrorBound::Absolute(f64::MAX));
+        assert!(huge.check().is_ok());
+    }
+}

@@ -1,0 +1,354 @@
+//! Properties of all kinds of error bounds, for all values, layouts and modes.
+
+use crate::bound::satisfied;
+use crate::stream::params::Plan;
+use crate::stream::properties::{KINDS, Random, blocks, shape, value};
+use crate::{Element, ErrorBound, Layout, Workspace, decode, encode, inspect, tune_fast};
+use proptest::prelude::*;
+
+/// The bits of `2^2148 * x`, the lowest word first, for a number of at least 0: exact for products of two numbers.
+fn fixed_point(mantissa: u128, exponent: i32) -> Vec<u32> {
+    let mut words = vec![0u32; 140];
+    let at = (exponent + 2148) as usize;
+    for bit in (0..128).filter(|bit| mantissa >> bit & 1 == 1) {
+        words[(at + bit) / 32] |= 1 << ((at + bit) % 32);
+    }
+    words
+}
+
+/// The mantissa and exponent of a finite number.
+fn parts(x: f64) -> (u128, i32) {
+    let (field, low) = (
+        (x.to_bits() >> 52 & 0x7ff) as i32,
+        x.to_bits() & ((1 << 52) - 1),
+    );
+    if field == 0 {
+        (u128::from(low), -1074)
+    } else {
+        (u128::from(low | 1 << 52), field - 1075)
+    }
+}
+
+fn add(a: &[u32], b: &[u32]) -> Vec<u32> {
+    let mut carry = 0;
+    let pairs = a.iter().zip(b);
+    pairs
+        .map(|(a, b)| {
+            let sum = u64::from(*a) + u64::from(*b) + carry;
+            carry = sum >> 32;
+            sum as u32
+        })
+        .collect()
+}
+
+/// Whether `|b - a| <= factor * size`, in integers.
+fn is_within(a: f64, b: f64, factor: f64, size: f64) -> bool {
+    if !b.is_finite() {
+        return a.to_bits() == b.to_bits();
+    }
+    let [a, b] = if a < b { [a, b] } else { [b, a] };
+    let ((m, e), (n, f)) = (parts(factor), parts(size));
+    let product = fixed_point(m * n, e + f);
+    let of = |x: f64| fixed_point(parts(x).0, parts(x).1);
+    // The larger is at most the smaller plus the product; negative ones change sides.
+    let (mut left, mut right) = (vec![0; 140], product);
+    let sides = [(b, b >= 0.0), (a, a < 0.0)];
+    for (x, is_left) in sides {
+        if is_left {
+            left = add(&left, &of(x));
+        } else {
+            right = add(&right, &of(x));
+        }
+    }
+    left.iter().rev().le(right.iter().rev())
+}
+
+#[test]
+fn the_oracle_and_the_comparison_agree() {
+    let random = &mut Random(3);
+    for i in 0..20_000 {
+        let a: f64 = value([1, 4, 13, 12, 14][i % 5], i, random, 1.0);
+        if !a.is_finite() {
+            continue;
+        }
+        for factor in [1e-3, 0.3, 1e-9, 2f64.powi(-20)] {
+            for b in [a + factor * a, a - factor * a, a, 0.0, a * (1.0 + factor)] {
+                for b in [b, b.next_up(), b.next_down()] {
+                    let exact = is_within(a, b, factor, a.abs());
+                    let found = satisfied::within_product(a, b, factor, a.abs());
+                    assert!(
+                        exact == found || !found && a.abs() < 1e-280,
+                        "{a:e} {b:e} {factor}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Rounded to a number of bits, as numcodecs does it.
+fn bit_rounded<T: Element>(x: T, bits: u32) -> T {
+    let all = if T::SIZE == 4 { 23 } else { 52 };
+    if bits >= all || !x.to_f64().is_finite() {
+        return x;
+    }
+    let (word, drop) = (x.to_word(), all - bits);
+    let half = ((word >> drop) & 1) + (u64::MAX >> (64 - drop) >> 1);
+    let rounded = T::from_word((word + half) & (u64::MAX << drop));
+    if rounded.to_f64().is_finite() {
+        rounded
+    } else {
+        x
+    }
+}
+
+/// Some of the bounds of each kind.
+fn bounds() -> impl Strategy<Value = ErrorBound> {
+    let relative = prop_oneof![
+        Just(1e-3),
+        Just(0.9999),
+        Just(0.5),
+        Just(1e-7),
+        Just(1e-16),
+        Just(1e-300),
+        1e-6..1.0f64
+    ];
+    let floor = prop_oneof![
+        Just(1.0),
+        Just(5e-324),
+        Just(1e-310),
+        Just(1e-40),
+        Just(1e300),
+        1e-6..10.0f64
+    ];
+    let magnitude = prop_oneof![Just(1e-3), Just(1e-320), Just(1e300), 1e-6..10.0f64];
+    prop_oneof![
+        1 => Just(ErrorBound::Lossless),
+        2 => magnitude.clone().prop_map(ErrorBound::Absolute),
+        4 => relative.clone().prop_map(ErrorBound::Relative),
+        4 => (relative, floor).prop_map(|(relative, floor)| ErrorBound::RelativeAbove { relative, floor }),
+        2 => (1u32..=52).prop_map(ErrorBound::Bits),
+        1 => magnitude.prop_map(ErrorBound::Rms),
+    ]
+}
+
+fn check_values<T: Element>(values: &[T], decoded: &[T], bound: ErrorBound) {
+    let sizes = values.iter().map(|x| x.to_f64());
+    let least = sizes.filter(|x| !x.is_nan()).fold(f64::INFINITY, f64::min);
+    let (mut squares, mut finite) = (0.0, 0);
+    for (i, (original, out)) in values.iter().zip(decoded).enumerate() {
+        let (a, b) = (original.to_f64(), out.to_f64());
+        let what = || format!("{bound}, value {i}: {original:?} came back as {out:?}");
+        if !a.is_finite() {
+            assert_eq!(original.to_word(), out.to_word(), "{}", what());
+            continue;
+        }
+        finite += 1;
+        assert!(!(least > 0.0 && b <= 0.0), "{}", what());
+        assert!(!(least >= 0.0 && b < 0.0), "{}", what());
+        let fine = match bound {
+            ErrorBound::Lossless => original.to_word() == out.to_word(),
+            ErrorBound::Absolute(bound) => is_within(a, b, 1.0, bound),
+            ErrorBound::Relative(relative) => {
+                assert!(
+                    a == b || a.is_sign_negative() == b.is_sign_negative(),
+                    "{}",
+                    what()
+                );
+                is_within(a, b, relative, a.abs())
+            }
+            ErrorBound::RelativeAbove { relative, floor } => {
+                is_within(a, b, relative, a.abs().max(floor))
+            }
+            ErrorBound::Bits(bits) => {
+                let rounded = bit_rounded(*original, bits);
+                rounded.to_word() == out.to_word() || rounded.to_f64() == 0.0 && a > 0.0 && b <= a
+            }
+            ErrorBound::Rms(root) => {
+                squares += ((a - b) / root).powi(2);
+                true
+            }
+            ErrorBound::OfRange(_) | ErrorBound::Psnr(_) => false,
+        };
+        assert!(fine, "{}", what());
+        assert!(bound.is_satisfied(a, b) || a.abs() < 1e-280, "{}", what());
+    }
+    assert!(
+        squares <= f64::from(finite),
+        "{bound}: {squares} of {finite}"
+    );
+}
+
+/// Values of a kind, and the bound of their stream.
+fn check<T: Element>(
+    layout: &Layout<'_>,
+    count: usize,
+    (kind, sign, bound): (u8, u8, ErrorBound),
+    mode: u8,
+    seed: u64,
+) {
+    let random = &mut Random(seed);
+    let value = |i: usize| {
+        let x: T = value(kind, i, random, 1e-3);
+        match sign % 3 {
+            0 => x,
+            1 => x.magnitude(),
+            _ if x.to_f64() == 0.0 => T::from_f64(2.5),
+            _ => x.magnitude(),
+        }
+    };
+    let values: Vec<T> = (0..count).map(value).collect();
+    let plan = match mode {
+        0 => None,
+        1 => Some(tune_fast(&values, layout, bound).unwrap()),
+        2 => Some(Plan::default().packed()),
+        _ => Some(Plan::numbered(mode % 192)),
+    };
+    let mut workspace = Workspace::default();
+    let stream = encode(&values, layout, bound, plan, &mut workspace).unwrap();
+    let mut out = vec![T::from_f64(0.125); count];
+    decode(&stream, &mut out, &mut workspace).unwrap();
+    check_values(&values, &out, bound);
+    let info = inspect(&stream).unwrap();
+    assert_eq!((info.values, info.value_size), (count, T::SIZE));
+    assert!(!info.bound.needs_range());
+}
+
+fn check_type(
+    layout: &Layout<'_>,
+    count: usize,
+    settings: (u8, u8, ErrorBound),
+    (mode, is_wide): (u8, bool),
+    seed: u64,
+) {
+    if is_wide {
+        check::<f64>(layout, count, settings, mode, seed);
+    } else {
+        check::<f32>(layout, count, settings, mode, seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bounds_hold_in_arrays(
+        shape in shape(),
+        settings in (0..KINDS, 0u8..3, bounds()),
+        mode in (0u8..12, any::<bool>()),
+        seed: u64,
+    ) {
+        check_type(&Layout::Array(&shape), shape.iter().product(), settings, mode, seed);
+    }
+
+    #[test]
+    fn bounds_hold_in_blocks(
+        pattern in (any::<u8>(), any::<u8>()),
+        settings in (0..KINDS, 0u8..3, bounds()),
+        mode in (0u8..12, any::<bool>()),
+        seed: u64,
+    ) {
+        let (side, origins) = blocks(pattern.0, pattern.1, &mut Random(seed));
+        let count = origins.len() * side.iter().product::<usize>();
+        check_type(&Layout::Blocks { side, origins: &origins }, count, settings, mode, seed);
+    }
+}
+
+/// A field over many orders of magnitude, such as the density of a cosmological simulation.
+fn density<T: Element>(side: usize) -> Vec<T> {
+    let value = |i: usize| {
+        let [z, y, x] = [i / side / side, i / side % side, i % side].map(|n| n as f64 * 0.2);
+        T::from_f64((3.0 * (x.sin() + (1.3 * y).cos() + (0.7 * z).sin())).exp() * 1e-27)
+    };
+    (0..side * side * side).map(value).collect()
+}
+
+fn sizes<T: Element>(bounds: &[&str]) -> Vec<usize> {
+    let values: Vec<T> = density(32);
+    let size = |bound: &&str| {
+        let bound: ErrorBound = bound.parse().unwrap();
+        let layout = Layout::Array(&[32, 32, 32]);
+        let mut workspace = Workspace::default();
+        let stream = encode(&values, &layout, bound, None, &mut workspace).unwrap();
+        let mut out = vec![T::default(); values.len()];
+        decode(&stream, &mut out, &mut workspace).unwrap();
+        check_values(&values, &out, bound);
+        stream.len()
+    };
+    bounds.iter().map(size).collect()
+}
+
+#[test]
+fn relative_bounds_of_smooth_fields_are_small() {
+    let bounds = [
+        "1e-3 relative",
+        "9 bits",
+        "1e-3 relative above 1e-26",
+        "lossless",
+    ];
+    for sizes in [sizes::<f32>(&bounds), sizes::<f64>(&bounds)] {
+        assert!(2 * sizes[0] < sizes[1], "{sizes:?}");
+        assert!(sizes[2] < sizes[1], "{sizes:?}");
+        assert!(2 * sizes[1] < sizes[3], "{sizes:?}");
+    }
+}
+
+#[test]
+fn positive_values_stay_positive_where_the_bound_exceeds_them() {
+    let values: Vec<f32> = density(16);
+    let layout = Layout::Array(&[16, 16, 16]);
+    for plan in [None, Some(Plan::default().quick().packed())] {
+        let mut workspace = Workspace::default();
+        let stream = encode(&values, &layout, 1e-24, plan, &mut workspace).unwrap();
+        let least = values.iter().copied().fold(f32::INFINITY, f32::min);
+        assert_eq!(inspect(&stream).unwrap().minimum, Some(f64::from(least)));
+        let mut out = vec![0f32; values.len()];
+        decode(&stream, &mut out, &mut workspace).unwrap();
+        assert!(out.iter().all(|x| *x >= least));
+        assert!(out.contains(&least));
+        let stream = encode(&values, &layout, 1e-40, plan, &mut workspace).unwrap();
+        assert_eq!(inspect(&stream).unwrap().minimum, None);
+    }
+}
+
+#[test]
+fn a_mean_squared_error_is_used_up() {
+    let values: Vec<f64> = density(32);
+    let layout = Layout::Array(&[32, 32, 32]);
+    let range = values.iter().fold([f64::INFINITY, 0.0], |[low, high], x| {
+        [low.min(*x), high.max(*x)]
+    });
+    for decibels in [30.0, 60.0, 90.0] {
+        let bound = ErrorBound::Psnr(decibels).resolve(range);
+        let mut workspace = Workspace::default();
+        let stream = encode(&values, &layout, bound, None, &mut workspace).unwrap();
+        let mut out = vec![0.0; values.len()];
+        decode(&stream, &mut out, &mut workspace).unwrap();
+        let squares: f64 = values
+            .iter()
+            .zip(&out)
+            .map(|(a, b)| (a - b) * (a - b))
+            .sum();
+        let rms = (squares / values.len() as f64).sqrt();
+        let found = 20.0 * ((range[1] - range[0]) / rms).log10();
+        assert!(
+            (decibels..decibels + 0.5).contains(&found),
+            "{decibels}: {found}"
+        );
+    }
+}
+
+#[test]
+fn bounds_of_an_unknown_range_are_refused() {
+    let layout = Layout::Array(&[3]);
+    for bound in [ErrorBound::OfRange(0.1), ErrorBound::Psnr(50.0)] {
+        let error = encode(
+            &[1.0f32; 3],
+            &layout,
+            bound,
+            None,
+            &mut Workspace::default(),
+        );
+        assert!(error.unwrap_err().to_string().contains("value range"));
+    }
+}

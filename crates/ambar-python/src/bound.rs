@@ -1,0 +1,76 @@
+//! Error bounds as Python gives and gets them: a number is an absolute one, other kinds are strings.
+
+use ambar::kinds::bound::{self, ErrorBound};
+use pyo3::prelude::*;
+
+use crate::errors::OrRaise;
+
+/// An error bound as Python gives it.
+#[derive(Clone, Debug, FromPyObject)]
+pub enum GivenBound {
+    Text(String),
+    Number(f64),
+}
+
+impl GivenBound {
+    /// The bound, checked.
+    pub fn parse(&self) -> PyResult<ErrorBound> {
+        match self {
+            Self::Text(text) => bound::parse(text),
+            // Formatted, so that the message of an error names the number.
+            Self::Number(number) => bound::parse(&format!("{number:e}")),
+        }
+        .or_raise()
+    }
+}
+
+/// An error bound as Python gets it.
+#[derive(Clone, Debug, IntoPyObject)]
+pub enum FoundBound {
+    Number(f64),
+    Text(String),
+}
+
+impl From<ErrorBound> for FoundBound {
+    fn from(bound: ErrorBound) -> Self {
+        match bound {
+            ErrorBound::Lossless => Self::Number(0.0),
+            ErrorBound::Absolute(bound) => Self::Number(bound),
+            other => Self::Text(other.to_string()),
+        }
+    }
+}
+
+/// Checks an error bound: returns a number where it is absolute (0: lossless), else the string in its usual form.
+/// With the value range of the whole array, bounds that depend on it are resolved.
+#[pyfunction]
+#[pyo3(signature = (bound, value_range=None))]
+pub fn error_bound(bound: GivenBound, value_range: Option<[f64; 2]>) -> PyResult<FoundBound> {
+    let mut bound = bound.parse()?;
+    if let Some(range) = value_range.filter(|_| bound.needs_range()) {
+        bound = bound.resolve(range);
+    }
+    Ok(bound.into())
+}
+
+/// Whether a bound depends on the value range of the whole array.
+#[pyfunction]
+pub fn bound_needs_range(bound: GivenBound) -> PyResult<bool> {
+    Ok(bound.parse()?.needs_range())
+}
+
+/// The kind of a bound and its numbers: "lossless", "absolute", "relative" (with the floor, 0 for none), "bits",
+/// "rms", "of range", "psnr".
+#[pyfunction]
+pub fn bound_parts(bound: GivenBound) -> PyResult<(&'static str, Vec<f64>)> {
+    Ok(match bound.parse()? {
+        ErrorBound::Lossless => ("lossless", vec![]),
+        ErrorBound::Absolute(bound) => ("absolute", vec![bound]),
+        ErrorBound::Relative(relative) => ("relative", vec![relative, 0.0]),
+        ErrorBound::RelativeAbove { relative, floor } => ("relative", vec![relative, floor]),
+        ErrorBound::Bits(bits) => ("bits", vec![f64::from(bits)]),
+        ErrorBound::Rms(root) => ("rms", vec![root]),
+        ErrorBound::OfRange(part) => ("of range", vec![part]),
+        ErrorBound::Psnr(decibels) => ("psnr", vec![decibels]),
+    })
+}
