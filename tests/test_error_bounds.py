@@ -13,7 +13,14 @@ from ambar import _core
 from ambar.bounds import is_kept, resolved
 from ambar.codecs import checked_bound
 
-BOUNDS = ["1e-3 relative", "1e-3 relative above 1e-26", "10 bits", "1e-27 rms", "1e-4 of range", "60 dB"]
+BOUNDS = [
+    "1e-3 relative",
+    "1e-3 relative above 1e-26",
+    "10 bits",
+    "1e-27 rms",
+    "1e-4 of range",
+    "60 dB",
+]
 
 
 def density(dtype: str = "f8") -> np.ndarray:
@@ -101,8 +108,6 @@ def test_xarray_encodings(tmp_path: Path) -> None:
     xr = pytest.importorskip("xarray")
     values = density()
     data = xr.Dataset({"density": (("z", "y", "x"), values)})
-    data.ambar.write(
-        tmp_path / "x.ambar", encoding={"density": {"error_bound": "1e-3 relative"}}
-    )
+    data.ambar.write(tmp_path / "x.ambar", encoding={"density": {"error_bound": "1e-3 relative"}})
     found = xr.open_dataset(tmp_path / "x.ambar", engine="ambar").density.values
     check("1e-3 relative", values, found)

@@ -503,9 +503,7 @@ def export_amrex(
 ) -> None:
     """Write the snapshot at `path` of a store as a native plotfile."""
 
-def error_bound(
-    bound: float | str, value_range: tuple[float, float] | None = None
-) -> float | str:
+def error_bound(bound: float | str, value_range: tuple[float, float] | None = None) -> float | str:
     """Return a bound as a number if it is absolute (0: lossless), else as a string.
 
     With the value range of the whole array, bounds that depend on it are resolved. Raises

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ambar import _core
 from ambar.bounds import is_kept, joined_bounds, resolved
 from ambar.measures import errors
 from ambar.names import resolve
@@ -93,7 +92,11 @@ def compare_rows(
         mine_of, theirs_of = first[name][matched.rows], second[name][matched.other_rows]
         error = _largest_error(mine_of, theirs_of)
         bound = stated if isinstance(stated, float) else None
-        kept = is_kept(stated, mine_of, errors(mine_of, theirs_of)) if isinstance(stated, str) else None
+        kept = (
+            is_kept(stated, mine_of, errors(mine_of, theirs_of))
+            if isinstance(stated, str)
+            else None
+        )
         columns.append(ColumnComparison(name, bound, error, kept))
     return RowComparison(
         component,

@@ -139,8 +139,8 @@ class Writer(Closing):
         """Make an array that has its fill value everywhere, to be written in parts.
 
         Arguments are as for `array`; `dtype` may be ``str`` or ``bytes`` for strings of any length,
-        and `error_bound` is not one that depends on the value range, which is not known yet. The codecs are chosen
-        with the first part that is written before the next commit.
+        and `error_bound` cannot depend on the value range, which is not known yet. The codecs are
+        chosen with the first part that is written before the next commit.
 
         Raises
         ------
@@ -160,7 +160,8 @@ class Writer(Closing):
             None if shards is None else list(shards),
             profile,
         )
-        self._core.declare(absolute(path), about, None if error_bound is None else resolved(error_bound))
+        bound = None if error_bound is None else resolved(error_bound)
+        self._core.declare(absolute(path), about, bound)
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into an array of its dtype, from the index `start` on.

@@ -9,6 +9,7 @@ entry points: nothing needs to be imported.
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,8 +39,8 @@ def checked_bound(value: object) -> float | str:
         if not _core.bound_needs_range(value):
             return _core.error_bound(value)
         raise _core.InvalidError(
-            f"error bound {value!r} depends on the value range of the whole array, but a codec sees "
-            "single chunks: give an absolute or relative bound"
+            f"error bound {value!r} depends on the value range of the whole array, but a codec "
+            "sees single chunks: give an absolute or relative bound"
         )
     raise _core.InvalidError(
         f"the codec ambar needs error_bound, a number from 0 on (0: lossless) or a string such as "
