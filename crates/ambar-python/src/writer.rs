@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use ambar::array::{ArrayData, ArraySpec, Region, Strings};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
-use ambar::kinds::bound::{Compression, ErrorBound};
+use ambar::kinds::bound::{self, Compression};
 use ambar::store::StoreWriter;
 use ambar::{DataType, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
+use crate::bound::GivenBound;
 use crate::errors::OrRaise;
 use crate::memory::Lent;
 use crate::unshared::Unshared;
@@ -27,7 +28,7 @@ pub fn compression((name, bounds): (String, Vec<(String, String)>)) -> PyResult<
                 error.at_node(&field)
             }
         };
-        let bound = ErrorBound::parse(&text).map_err(named).or_raise()?;
+        let bound = bound::parse(&text).map_err(named).or_raise()?;
         Ok((field, bound))
     };
     Ok(Compression {
@@ -213,7 +214,7 @@ impl Writer {
         path: &str,
         data: &Bound<'_, PyAny>,
         about: About,
-        error_bound: Option<&str>,
+        error_bound: Option<GivenBound>,
         predict: bool,
         whole: bool,
         cells: bool,
@@ -221,27 +222,27 @@ impl Writer {
         let mut spec = spec(about, self.profile)?;
         spec = spec.predict(predict).whole(whole).cells(cells);
         let values = Given::new(data, &spec.dtype)?;
-        if let (Some(text), Given::Fixed(pieces)) = (error_bound, &values) {
-            let bound = ErrorBound::parse(text).or_raise()?;
+        if let (Some(bound), Given::Fixed(pieces)) = (error_bound, &values) {
+            let bound = bound.parse()?;
             let all = pieces.first().map(Lent::bytes).unwrap_or_default();
-            spec.error_bound = Some(bound.of_values(&spec.dtype, all));
+            spec.error_bound = Some(bound::of_values(bound, &spec.dtype, all));
         }
         self.with(py, |writer| {
             values.lend(|data| writer.write_array(path, &spec, data))
         })
     }
 
-    /// Creates an array of its fill value; `error_bound` is absolute.
+    /// Creates an array of its fill value.
     #[pyo3(signature = (path, about, error_bound))]
     fn declare(
         &self,
         py: Python<'_>,
         path: &str,
         about: About,
-        error_bound: Option<f64>,
+        error_bound: Option<GivenBound>,
     ) -> PyResult<()> {
         let mut spec = spec(about, self.profile)?;
-        spec.error_bound = error_bound;
+        spec.error_bound = error_bound.map(|bound| bound.parse()).transpose()?;
         self.with(py, |writer| writer.declare(path, &spec))
     }
 
