@@ -339,7 +339,8 @@ def test_a_file_without_content_is_an_unfinished_output(
     file: str, gravity_run: Path, tmp_path: Path
 ) -> None:
     (gravity_run / "output_00004" / file).write_bytes(b"")
-    with pytest.raises(ambar.CorruptError, match=f"not complete: expected content in {file}, found 0 bytes"):
+    message = f"not complete: expected content in {file}, found 0 bytes"
+    with pytest.raises(ambar.CorruptError, match=message):
         ambar.convert(gravity_run / "output_00004", tmp_path / "x.ambar")
     assert not (tmp_path / "x.ambar").exists()
 

@@ -44,7 +44,7 @@ def test_arrays_keep_their_bounds(bound: str, dtype: str, tmp_path: Path) -> Non
     values = density(dtype)
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
-        writer.write("density", values, error_bound=bound)
+        writer.array("density", values, error_bound=bound)
     with ambar.open(path) as store:
         array = store["density"]
         check(bound, values, array.read())
@@ -66,6 +66,7 @@ def test_parsing_names_what_is_expected() -> None:
 
 @pytest.mark.parametrize("bound", BOUNDS[:4])
 def test_numcodecs_and_zarr_python(bound: str, tmp_path: Path) -> None:
+    numcodecs = pytest.importorskip("numcodecs")
     zarr = pytest.importorskip("zarr")
     from ambar.codecs.numcodecs_api import AmbarCodec
     from ambar.codecs.zarr_python import AmbarCodec as Zarr3
@@ -73,7 +74,7 @@ def test_numcodecs_and_zarr_python(bound: str, tmp_path: Path) -> None:
     values = density()
     codec = AmbarCodec(bound)
     check(bound, values.ravel(), codec.decode(codec.encode(values)))
-    assert AmbarCodec.from_config(codec.get_config()).error_bound == codec.error_bound
+    assert numcodecs.get_codec(codec.get_config()).error_bound == codec.error_bound
     array = zarr.create_array(
         str(tmp_path / "x.zarr"), shape=values.shape, dtype="f8", chunks=values.shape,
         serializer=Zarr3(error_bound=bound), compressors=None,

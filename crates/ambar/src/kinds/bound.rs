@@ -140,7 +140,7 @@ mod tests {
         let none = [f64::INFINITY, f64::NEG_INFINITY];
         assert_eq!(of("0.1 relative", none), none);
         let [low, high] = of("0.5 relative above 4", [1.0, 8.0]);
-        assert!(low <= -1.0 && low > -1.1 && high >= 12.0 && high < 12.1);
+        assert!((-1.1..=-1.0).contains(&low) && (12.0..12.1).contains(&high));
         let [low, high] = of("1 rms", [1.0, 2.0]);
         assert!(low <= -1.0 && high >= 4.0);
     }

@@ -273,7 +273,7 @@ impl RankPatches {
                 bound::widened(
                     bound,
                     [lo, hi],
-                    place.blocks.per_chunk() * place.blocks.block_cells(),
+                    target.blocks.per_chunk() * target.blocks.block_cells(),
                 ),
             );
         }
