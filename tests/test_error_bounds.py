@@ -45,10 +45,9 @@ def test_arrays_keep_their_bounds(bound: str, dtype: str, tmp_path: Path) -> Non
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
         writer.array("density", values, error_bound=bound)
-    with ambar.open(path) as store:
-        array = store["density"]
-        check(bound, values, array.read())
-        stated = array.error_bound
+    array = ambar.open(path)["density"]
+    check(bound, values, array.read())
+    stated = array.error_bound
     span = (float(values.min()), float(values.max()))
     assert stated == resolved(bound, span)
     assert ambar.compare(path, path).held
