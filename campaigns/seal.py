@@ -146,7 +146,7 @@ def seal_packets(stream: bytes) -> bytes:
         for length in [*lengths, 0]:
             if end + 4 > len(out):
                 break
-            out[end : end + 4] = struct.pack("<I", crc32c(out[begin:end]))
+            out[end : end + 4] = struct.pack("<I", crc32c(bytes(out[begin:end])))
             begin, end = end + 4, end + 4 + length
     return bytes(out)
 

@@ -159,7 +159,7 @@ def test_what_is_not_there(bucket: str, options: dict[str, str]) -> None:
 def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, str]) -> None:
     with pytest.raises(ambar.InvalidError, match='"endpiont".*endpoint, region'):
         ambar.open("s3://data/x.ambar", storage_options={**options, "endpiont": "x"})
-    with pytest.raises(ambar.InvalidError, match="for URLs"):
+    with pytest.raises(ambar.InvalidError, match="expected a URL"):
         ambar.open(tmp_path / "x.ambar", storage_options=options)
     with pytest.raises(ambar.InvalidError, match="for URLs"):
         xr.open_dataset(tmp_path / "x.ambar", engine="ambar", storage_options=options)

@@ -68,9 +68,9 @@ def test_vectors_are_those_of_the_golden_streams() -> None:
 
 
 WORKED = """
-    01 01 00 02 05 01 05 00 00 00 00 00 00 d0 3f 01 01 0f a0 20 60 0d a8 00 00 4b fb b6 98 20 8b 15
+    01 01 04 02 05 01 05 00 00 00 00 00 00 d0 3f 01 01 0f a0 20 60 0d a8 00 00 4b fb b6 98 20 8b 15
     e0 20 01 00 00 00 61 06 00 00 c1 04 00 00 01 00 00 00 21 03 00 00 01 00 00 00 01 00 00 00 01 00
-    00 00 02 b6 06 08 7d fb 62"""
+    00 00 02 b6 06 89 ea d3 9b"""
 
 
 def test_the_worked_example_of_the_format() -> None:

@@ -74,8 +74,11 @@ class Array:
         return self._core.codecs
 
     @property
-    def error_bound(self) -> float | None:
-        """The absolute error bound of its values; None where they are as they were written."""
+    def error_bound(self) -> float | str | None:
+        """The error bound of the values: a number if it is absolute, otherwise a string.
+
+        None if the values are stored without loss.
+        """
         return self._core.error_bound
 
     @property

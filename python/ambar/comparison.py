@@ -249,6 +249,7 @@ def _compare_field(
         )
     difference = errors(values, found)
     scaled = scale_of(values)
+    stated: float | str | None
     if given is not None:
         stated = _resolved(given, scaled)
     else:
