@@ -6,7 +6,7 @@ from . import packed, regions, tree
 from .bits import DamagedError, Reader, UnsupportedError, check, sealed
 from .entropy import ESCAPE_BASE, RawBits, Symbols, Tokens, read_tables
 from .prelude import Prelude
-from .walk import LEVELS, PLANES, Walk
+from .traversal import BY_LEVEL, BY_PLANE, Traversal
 
 ARRAY, BLOCKS, CELLS = 0, 1, 2
 
@@ -37,8 +37,8 @@ def read_header(data: bytes) -> dict:
     check(header["packets"] == 1 or header["layout"] != CELLS, "cells in several packets")
     check(header["layout"] <= CELLS, "a layout that does not exist")
     check(contexts or (mode == 0 and content & 19 == 0), "fields that exclude each other")
-    check(not (contexts == PLANES and lossless), "planes without loss")
-    check(header["group"] == 1 or contexts == LEVELS, "groups without contexts of levels")
+    check(not (contexts == BY_PLANE and lossless), "planes without loss")
+    check(header["group"] == 1 or contexts == BY_LEVEL, "groups without contexts of levels")
     holes = header["layout"] == BLOCKS and not lossless and not masked and contexts in (1, 3)
     check(holes or not header["predicted_holes"], "predicted holes where none can be")
     return header
@@ -98,8 +98,8 @@ def _decode_coded(reader: Reader, header: dict, count: int, packets: list) -> np
     check(header["lossless"] or 0 < bound < np.inf, "a bound that is not above 0 and finite")
     shift = reader.unpack("B") if header["lossless"] else 0
     check(shift < 8 * dtype.itemsize, "a shift beyond the bits of the type")
-    plan = reader.unpack("B")
-    check(plan < 64, "reserved bits of the plan are set")
+    options = reader.unpack("B")
+    check(options < 64, "reserved bits of the level options are set")
     if count == 0:
         return np.zeros(0, dtype)
     out = np.zeros(count, dtype)
@@ -117,12 +117,12 @@ def _decode_coded(reader: Reader, header: dict, count: int, packets: list) -> np
         Tokens(tables, groups, group, Symbols(symbols, header["states"]), RawBits(raw))
         for symbols, raw in packets
     ]
-    walk = Walk(out, tokens, header["contexts"], bound, shift, plan)
+    traversal = Traversal(out, tokens, header["contexts"], bound, shift, options)
     for index in places:
-        coded = index >= 0
+        coded = present = index >= 0
         if header["predicted_holes"]:
-            coded |= regions.edges(coded, header["side"])
-        walk.region(index, coded, header["predicted_holes"])
+            coded, present = coded | regions.edges(coded, header["side"]), np.ones_like(coded)
+        traversal.region(index, coded, present)
     for packet in tokens:
         packet.raw.end()
         packet.symbols.end()

@@ -2,25 +2,25 @@
 
 import struct
 
-from .bits import BinaryDecoder, DamagedError, check, probabilities
+from .bits import BinaryDecoder, check, probabilities
 
 LITERAL = 136
-ESCAPE_BASE = {2: 11, 3: 5, 4: 3}  # the number of tokens that a digit of a group can stand for
+ESCAPE_BASE = {1: 0, 2: 11, 3: 5, 4: 3}  # r of 7.10, by the size of groups
 
 
 def read_tables(count: int, data: bytes, highest: int) -> list[list[tuple[int, int, int]]]:
-    """Decode `count` tables (7.9); return one for each of the 40 classes, or none of them.
+    """Decode `count` tables (7.9); return one for each of the 40 contexts, or none of them.
 
     A table has for each of its 2048 slots: the symbol, its frequency, and the slot's place in it.
     """
     coder = BinaryDecoder(data)
-    ends, tokens, fractions = probabilities(64), probabilities(256), probabilities(16)
+    limits, tokens, fractions = probabilities(64), probabilities(256), probabilities(16)
     lengths = probabilities(225 * 16)
     tables: list[list[tuple[int, int, int]]] = []
     before = [0] * (LITERAL + 1)
     for _ in range(count):
-        end, main, last = coder.tree(ends, 6), coder.tree(tokens, 8), coder.tree(tokens, 8)
-        check(len(tables) < end <= 40 and max(main, last) <= highest, "a table out of order")
+        limit, main, last = coder.tree(limits, 6), coder.tree(tokens, 8), coder.tree(tokens, 8)
+        check(len(tables) < limit <= 40 and max(main, last) <= highest, "a table out of order")
         frequencies, length = [0] * (LITERAL + 1), 0
         for token in range(last + 1):
             if token != main:
@@ -34,9 +34,9 @@ def read_tables(count: int, data: bytes, highest: int) -> list[list[tuple[int, i
         frequencies[main] = 2048 - sum(frequencies)
         check(frequencies[main] > 0, "a table whose sum is not 2048")
         table = [(s, f, place) for s, f in enumerate(frequencies) for place in range(f)]
-        tables += [table] * (end - len(tables))
+        tables += [table] * (limit - len(tables))
         before = frequencies
-    check(len(tables) in (0, 40), "tables that end before class 40")
+    check(len(tables) in (0, 40), "tables that end before context 40")
     coder.end()
     return tables
 
@@ -86,34 +86,37 @@ class RawBits:
 
 
 class Tokens:
-    """Decodes runs of tokens, in groups or alone, and what they stand for."""
+    """Decodes runs of tokens, in groups or alone, and their raw bits."""
 
     def __init__(self, tables, groups, size: int, symbols: Symbols, raw: RawBits) -> None:
         self.tables, self.groups, self.size = tables, groups, size
         self.symbols, self.raw = symbols, raw
 
-    def run(self, classes: list[int], grouped: bool) -> list[int]:
-        """Return the tokens of consecutive points; of a grouped run all classes are equal."""
-        check(self.tables or not classes, "values without tables")
-        if not grouped or self.size == 1:
-            return [self.symbols.next(self.tables[c]) for c in classes]
-        size, base, tokens = self.size, ESCAPE_BASE[self.size], [-1] * len(classes)
-        for first in range(0, len(tokens) // size * size, size):
+    def decode(self, contexts: list[int], grouped: bool, bits: int) -> list[tuple]:
+        """Return folded residuals, and the bits of literals or None, of consecutive points."""
+        return [self.value(token, bits) for token in self.run(contexts, grouped)]
+
+    def run(self, contexts: list[int], grouped: bool) -> list[int]:
+        """Return the tokens of consecutive points; of a grouped run all contexts are equal."""
+        check(self.tables or not contexts, "values without tables")
+        size, base, tokens = self.size, ESCAPE_BASE[self.size], [-1] * len(contexts)
+        for first in range(0, len(tokens) // size * size if grouped and size > 1 else 0, size):
             check(self.groups, "groups without tables")
-            symbol = self.symbols.next(self.groups[classes[0]])
-            check(symbol <= base**size, "a symbol of a group that does not exist")
+            symbol = self.symbols.next(self.groups[contexts[0]])
+            check(symbol <= base**size, "a symbol above the escape of a group")
             if symbol < base**size:
                 tokens[first : first + size] = [symbol // base**i % base for i in range(size)]
         return [
-            self.symbols.next(self.tables[c]) if t < 0 else t
-            for t, c in zip(tokens, classes, strict=True)
+            self.symbols.next(self.tables[context]) if token < 0 else token
+            for token, context in zip(tokens, contexts, strict=True)
         ]
 
-    def residual(self, token: int) -> int:
-        """Return the folded residual of a token that is not a literal."""
+    def value(self, token: int, bits: int) -> tuple[int, int | None]:
+        """Return the folded residual of a token, and the bits of a literal."""
         if token < 16:
-            return token
-        if token > LITERAL - 1:
-            raise DamagedError("a token that does not exist")
+            return token, None
+        if token == LITERAL:
+            return 0, self.raw.take(bits)
+        check(token < LITERAL, "a token above 136")
         width = (token - 16 >> 1) + 3
-        return (2 + (token & 1)) << width | self.raw.take(width)
+        return (2 + (token & 1)) << width | self.raw.take(width), None

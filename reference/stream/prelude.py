@@ -1,4 +1,4 @@
-"""From coded values to values: mapped bounds, the minimum, exceptions (format.md, 7.12)."""
+"""From coded values to values: mapped bounds, the minimum, exceptions (format.md, 7.13)."""
 
 import numpy as np
 
