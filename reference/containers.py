@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from stream.bits import DamagedError, UnsupportedError, check, crc32c
+from stream.bits import check, check_supported, crc32c, damage
 
 NOTE = (
     b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n"
@@ -95,10 +95,8 @@ def check_key(key: str) -> None:
 def open_container(path: str | Path) -> Container:
     """Open a store; damage and unknown formats are a `ValueError`."""
     path = Path(path)
-    try:
+    with damage(struct.error, zipfile.BadZipFile):
         return _open_directory(path) if path.is_dir() else _open_zip(path)
-    except (struct.error, zipfile.BadZipFile) as error:
-        raise DamagedError(f"{path}: {error}") from error
 
 
 def _open_zip(path: Path) -> Container:
@@ -128,8 +126,7 @@ def _read_slot(slot: bytes, number: int) -> Commit | None:
     commit = Commit(*struct.unpack("<8sIIQQQQQI", slot[:60]))
     if commit.magic != b"ambarcmt" or crc32c(slot[:60]) != int.from_bytes(slot[60:], "little"):
         return None
-    if commit.version > 1:
-        raise UnsupportedError(f"a container of format {commit.version}; this reads format 1")
+    check_supported(commit.version <= 1, f"a container of format {commit.version}; expected 1")
     if commit.number and commit.number % 2 != number:
         return None
     check(commit.version == 1 and commit.reserved == 0 and (commit.number or not any(commit[2:])),
@@ -171,8 +168,8 @@ def _read_entries(path: Path, source, commit: Commit | None) -> Container:
     with path.open("rb") as file:
         for info in zipfile.ZipFile(source).infolist():
             mine = _read_extras(info.extra).get(0x6D61, b"")
-            if info.compress_type or info.flag_bits & 1:
-                raise UnsupportedError(f"{info.filename} is compressed or encrypted")
+            check_supported(info.compress_type == 0 and info.flag_bits & 1 == 0,
+                            f"{info.filename} is compressed or encrypted")  # fmt: skip
             check(info.compress_size == info.file_size, f"{info.filename} has two lengths")
             if commit:
                 check(len(mine) in (8, 12), f"{info.filename} has no extra field of ambar's")
@@ -233,8 +230,7 @@ def _read_list(text: bytes) -> dict[str, Entry]:
     match = re.fullmatch(HEAD, head, re.ASCII)
     check(match, "the first line of the list is damaged")
     version, commit, following, entries, removed = map(int, match.groups())
-    if version > 1:
-        raise UnsupportedError(f"a directory of format {version}; this reads format 1")
+    check_supported(version <= 1, f"a directory of format {version}; expected 1")
     check(version == 1 and commit and len(lines) == entries + removed, "numbers that do not fit")
     found = {}
     for line in lines[:entries]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from containers import Container, check_key
-from stream.bits import DamagedError, UnsupportedError, check, crc32c
+from stream.bits import UnsupportedError, check, check_supported, crc32c, damage
 
 NUMBERS = re.compile("u?int(8|16|32|64)|float(16|32|64)|complex(64|128)|bool")
 FIELDS = {"zarr_format", "node_type", "attributes", "shape", "data_type", "chunk_grid", "codecs",
@@ -41,8 +41,7 @@ def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
         check(_is_checksum(checksum), "the root's checksum is not of its form")
         check(_blanked(text, checksum), "the root's checksum differs")
         version = root["attributes"]["ambar"].get("version")
-        if version != 1:
-            raise UnsupportedError(f"a store of version {version}; this reads version 1")
+        check_supported(version == 1, f"a store of version {version}; expected 1")
         consolidated = _member(root, "consolidated_metadata")
         check(isinstance(consolidated.get("metadata"), dict), "the root holds no documents")
         nodes = {"": root, **consolidated["metadata"]}
@@ -52,10 +51,8 @@ def read_hierarchy(container: Container) -> tuple[dict[str, dict], bool]:
 
 
 def _parse(text: bytes) -> dict:
-    try:
+    with damage(RecursionError):
         document = json.loads(text.decode(), object_pairs_hook=_unique)
-    except RecursionError as error:
-        raise DamagedError("a document that is nested too deeply") from error
     check(isinstance(document, dict), "a document that is no object")
     return document
 
@@ -102,8 +99,8 @@ def _check_node(path: str, document: dict, nodes: dict) -> None:
     kind = document.get("node_type")
     check(document.get("zarr_format") == 3 and kind in ("group", "array"), f"{path!r} is no node")
     for name, value in document.items():
-        if name not in FIELDS and _member({"": value}, "").get("must_understand") is not False:
-            raise UnsupportedError(f"{path!r} has the field {name!r}")
+        optional = _member({"": value}, "").get("must_understand") is False
+        check_supported(name in FIELDS or optional, f"{path!r} has the field {name!r}")
     if path:
         check_key(path)
         parent = nodes.get(path.rpartition("/")[0], {} if "" in nodes else None)
@@ -133,10 +130,10 @@ def read_array(document: dict) -> Array:
     check(need <= set(document), f"members are missing: {sorted(need - set(document))}")
     (grid, shape_of), (keys, encoding) = (
         named(document["chunk_grid"]), named(document["chunk_key_encoding"]))  # fmt: skip
-    if grid != "regular" or keys != "default" or encoding.get("separator", "/") != "/":
-        raise UnsupportedError(f"chunk grid {grid!r} or chunk keys {keys!r}")
-    if document.get("storage_transformers"):
-        raise UnsupportedError("storage transformers")
+    separator = encoding.get("separator", "/")
+    check_supported((grid, keys, separator) == ("regular", "default", "/"),
+                    f"chunk grid {grid!r}, chunk keys {keys!r} {separator!r}")  # fmt: skip
+    check_supported(not document.get("storage_transformers"), "storage transformers")
     shape, chunk = _lengths(document["shape"], 0), _lengths(shape_of.get("chunk_shape"), 1)
     names = document.get("dimension_names", [None] * len(shape))
     check(isinstance(names, list) and len(shape) == len(chunk) == len(names), "dimensions differ")

@@ -12,7 +12,7 @@ from hierarchy import Array, named
 from pcodec import standalone
 from stream import decode as decode_stream
 from stream import simplices
-from stream.bits import DamagedError, UnsupportedError, check, sealed, unzip
+from stream.bits import UnsupportedError, check, check_supported, damage, sealed, unzip
 
 ABSENT = (2**64 - 1, 2**64 - 1)
 
@@ -63,8 +63,8 @@ def _read_shard(data: bytes, seal: int | None, count: int, shard: dict) -> list[
     """Return the encoded chunks of a shard (2.3)."""
     names = [named(codec)[0] for codec in shard.get("index_codecs", [])]
     location = shard.get("index_location", "end")
-    if names != ["bytes", "crc32c"] or location not in ("start", "end"):
-        raise UnsupportedError("an index of a shard that is not of `bytes` and `crc32c`")
+    check_supported(names == ["bytes", "crc32c"] and location in ("start", "end"),
+                    "an index of a shard that is not of `bytes` and `crc32c`")  # fmt: skip
     size, table = 16 * count + 4, 4 * count if seal is not None else 0
     check(len(data) >= size + table, "a shard shorter than its index and table")
     if location == "end":
@@ -104,8 +104,8 @@ def decode(data: bytes, codecs: list[tuple[str, dict]], array: Array, shape) -> 
             shape = tuple(shape[d] for d in order)
         else:
             names = {configuration.get("dtype"), configuration.get("astype", array.dtype.str)}
-            if array.dtype.kind not in "iu" or {np.dtype(n) for n in names} != {array.dtype}:
-                raise UnsupportedError("`numcodecs.delta` of another type than the array's")
+            same = array.dtype.kind in "iu" and {np.dtype(n) for n in names} == {array.dtype}
+            check_supported(same, "`numcodecs.delta` of another type than the array's")
     check(chain, "no codec makes bytes")
     (name, configuration), count = chain[0], math.prod(shape)
     for later, _ in reversed(chain[1:]):
@@ -123,16 +123,13 @@ def _decode_bytes(name: str, data: bytes) -> bytes:
     """Undo a codec that makes bytes of bytes."""
     if name == "crc32c":
         return sealed(data)
-    try:
-        if name == "zstd":
-            return unzip(data)
-        if name == "blosc":
-            check(len(data) >= 16 and int.from_bytes(data[12:16], "little") == len(data),
-                  "a blosc buffer whose header does not fit its length")  # fmt: skip
-            return numcodecs.Blosc().decode(data)
-    except RuntimeError as error:
-        raise DamagedError(f"{name}: {error}") from error
-    raise UnsupportedError(f"the codec {name!r}")
+    if name == "zstd":
+        return unzip(data)
+    check_supported(name == "blosc", f"the codec {name!r}")
+    check(len(data) >= 16 and int.from_bytes(data[12:16], "little") == len(data),
+          "a blosc buffer whose header does not fit its length")  # fmt: skip
+    with damage(RuntimeError):
+        return numcodecs.Blosc().decode(data)
 
 
 def _decode_values(name: str, configuration: dict, data: bytes, array: Array, count: int):
@@ -141,16 +138,13 @@ def _decode_values(name: str, configuration: dict, data: bytes, array: Array, co
     if name in ("vlen-utf8", "vlen-bytes") and array.text:
         return _decode_texts(data, array.text == "string", count)
     if name == "bytes" and not array.text:
-        if configuration.get("endian", "little") not in ("little", "big"):
-            raise UnsupportedError("an order of bytes that does not exist")
+        endian = configuration.get("endian", "little")
+        check_supported(endian in ("little", "big"), f"the order of bytes {endian!r}")
         values = np.frombuffer(data, dtype)
-        if configuration.get("endian") == "big":
-            values = values.byteswap()
+        values = values.byteswap() if endian == "big" else values
     elif name == "numcodecs.pcodec" and not array.text:
-        try:
+        with damage(RuntimeError):
             values = standalone.simple_decompress(data)
-        except RuntimeError as error:
-            raise DamagedError(f"pcodec: {error}") from error
     elif name == "ambar" and dtype.kind == "f":
         values = decode_stream(data, count)
     elif name == "ambar.simplices" and dtype.kind in "iu":

@@ -1,5 +1,6 @@
 """Numbers, checksums and the binary coder that all streams share (format.md, 7.1 and 7.2)."""
 
+import contextlib
 import struct
 
 import numcodecs
@@ -17,6 +18,21 @@ def check(condition: object, message: str) -> None:
     """Raise `DamagedError` unless `condition` holds."""
     if not condition:
         raise DamagedError(message)
+
+
+def check_supported(condition: object, message: str) -> None:
+    """Raise `UnsupportedError` unless `condition` holds."""
+    if not condition:
+        raise UnsupportedError(message)
+
+
+@contextlib.contextmanager
+def damage(*errors: type[Exception]):
+    """Raise `DamagedError` in place of these errors."""
+    try:
+        yield
+    except errors as error:
+        raise DamagedError(f"damaged: {error}") from error
 
 
 def _crc_table() -> list[int]:
@@ -46,10 +62,8 @@ def sealed(data: bytes) -> bytes:
 
 def unzip(data: bytes) -> bytes:
     """Return the content of a zstd frame."""
-    try:
+    with damage(RuntimeError):
         return numcodecs.Zstd().decode(data)
-    except RuntimeError as error:
-        raise DamagedError(f"zstd: {error}") from error
 
 
 class Reader:

@@ -6,7 +6,7 @@ import numpy as np
 
 from . import decode as decode_stream
 from . import tree
-from .bits import Reader, UnsupportedError, check, crc32c, unzip
+from .bits import Reader, check, check_supported, sealed, unzip
 
 RAW, ARRAY, BOXES, BYTES = range(4)
 
@@ -23,14 +23,12 @@ def decode(data: bytes, expected: int | None = None) -> bytes:
     """
     reader = Reader(data)
     version, form, kind, flags = reader.take(4)
-    if version > 1 or form > BYTES:
-        raise UnsupportedError(f"a packet of version {version} and form {form}")
+    check_supported(version <= 1 and form <= BYTES, f"a packet of version {version}, form {form}")
     length, size = reader.number(), reader.number()
     check(expected in (None, length), "another length than expected")
     check(len(data) >= reader.at + size + 4, "a packet that is cut short")
     at = len(data) - size - 4
-    sum_of = crc32c(data[:at])
-    check(sum_of == int.from_bytes(data[-4:], "little"), "the checksum of a packet differs")
+    sealed(data[:at] + data[-4:])
     content, stream = Reader(data[reader.at : at]), data[at : at + size]
     check(version == 1 and flags < 2, "version or flags that do not exist")
     check(kind == 0 if form in (RAW, BYTES) else kind in (1, 2), "a type that does not exist")

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from .bits import BinaryDecoder, Reader, UnsupportedError, check, probabilities, sealed
+from .bits import BinaryDecoder, Reader, check, check_supported, probabilities, sealed
 
 OPEN, WALL, MET = range(3)
 MASK = (1 << 64) - 1
@@ -22,8 +22,7 @@ def decode(data: bytes, expected: int | None = None) -> np.ndarray:
     """
     reader = Reader(sealed(data))
     version, size, width, flags = reader.take(4)
-    if version != 1:
-        raise UnsupportedError(f"a stream of version {version}; this reads version 1")
+    check_supported(version == 1, f"a stream of version {version}; expected 1")
     check(size in (4, 8) and 2 <= width <= 4 and flags < 4, "size, width or flags do not exist")
     cells, points = reader.number(), reader.number()
     check(expected in (None, cells * width), "another number of corners than expected")
