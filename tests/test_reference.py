@@ -86,6 +86,22 @@ def test_streams_of_few_values(values: list[float]) -> None:
         assert same(stream.decode(encoded), expected)
 
 
+MASKED = [(20, 21), (9, 10, 11), (30, 1, 14)]
+ROW = pytest.param((90,), marks=pytest.mark.xfail(reason="a known deviation of format.md, 7.6"))
+
+
+@pytest.mark.parametrize("shape", [*MASKED, ROW], ids=str)
+def test_streams_with_masks(shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng(1)
+    for _ in range(12):
+        values = random.normal(size=shape).cumsum(-1) * 10
+        for start in random.integers(values.size, size=values.size // 20):
+            values.reshape(-1)[start : start + 6] = np.nan
+        encoded = ambar.codecs.encode(values, 1e-2)
+        assert stream.read_header(encoded)["masked"]
+        assert same(stream.decode(encoded), _core.codec_decode(encoded, "float64", shape).ravel())
+
+
 def field(shape: tuple[int, ...]) -> np.ndarray:
     random = np.random.default_rng(5)
     places = sum(np.sin(place / (3 + i)) for i, place in enumerate(np.indices(shape)))
