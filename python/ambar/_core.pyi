@@ -296,9 +296,10 @@ class Amr:
         level: int,
         lo: Sequence[float],
         hi: Sequence[float],
+        preview: bool = False,
         threads: int | None = None,
     ) -> tuple[_Array, list[int]]:
-        """Return the grid and its first cell at `level`."""
+        """Return the grid and its first cell at `level`; of patches as a preview, samples."""
 
     def slice(
         self,

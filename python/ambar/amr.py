@@ -202,6 +202,7 @@ class Amr:
         level: int | None = None,
         region: Box | None = None,
         *,
+        preview: bool = False,
         unit: str = "code",
         threads: int | None = None,
     ) -> xr.DataArray:
@@ -219,6 +220,9 @@ class Amr:
             is one of theirs. By default the finest at which no side of the grid exceeds 256 cells.
         region
             A `Box`; the grid has all cells it touches. By default everything.
+        preview
+            Whether to sample finer cells of patches instead of averaging all of them: only the
+            coarser levels of their chunks are read and decoded. Trees ignore it.
         unit
             Of the values: "code", or a unit of the field's quantity ("g/cm3", "km/s").
         threads
@@ -232,7 +236,7 @@ class Amr:
         lo, hi = self.extent(region)
         level = self._fitting_level(level, lo, hi, _CUBE_SIDE)
         name = self._name(field)
-        values, origin = self._core.grid(name, level, lo, hi, threads)
+        values, origin = self._core.grid(name, level, lo, hi, preview, threads)
         factor = self._factor(name, unit)
         return self._labelled(values, origin, range(self.ndim), level, name, unit, factor)
 

@@ -114,6 +114,7 @@ class Array:
         self,
         key: Key = ...,
         *,
+        downsample: int = 1,
         out: np.ndarray | None = None,
         threads: int | None = None,
     ) -> np.ndarray:
@@ -121,6 +122,11 @@ class Array:
 
         A list of integers takes these indices, an array of bools those that are True; of several,
         every combination is taken, as by ``numpy.ix_``.
+
+        With `downsample=n`, every n-th value of each slice is returned. Of arrays that are stored
+        with the codec `ambar`, steps of 2, 4 and 8 and their multiples read and decode only the
+        coarser levels of each chunk; other codecs decode whole chunks. Lists of indices are not
+        downsampled.
 
         With `out`, a C-contiguous array of the result's shape and dtype, the values are decoded
         straight into it, and it is returned; steps must then be positive.
@@ -130,9 +136,11 @@ class Array:
         CorruptError
             If a checksum differs.
         InvalidError
-            If `key` or `out` does not fit the array.
+            If `key` or `out` does not fit the array, or `downsample` is not a positive integer.
         """
         selection = Selection.of(key, self.shape)
+        if downsample != 1:
+            selection = selection.downsampled(downsample)
         if out is not None:
             return self._read_into(selection, out, threads)
         values = self._core.read(selection.ranges, None, threads)
@@ -217,6 +225,22 @@ class Selection:
             stop = numbers[-1] + 1 if numbers else numbers.start
             ranges.append((numbers.start, stop, numbers.step))
         return cls(ranges, backwards, tuple(dropped))
+
+    def downsampled(self, step: int) -> Selection:
+        """Take every `step`-th value of each slice, from its first one on."""
+        if not isinstance(step, (int, np.integer)) or step < 1:
+            raise _core.InvalidError(f"downsample={step!r} is not a positive integer")
+        ranges: list[tuple[int, int, int] | np.ndarray] = []
+        for part, is_backward in zip(self.ranges, self.backwards, strict=True):
+            if not isinstance(part, tuple):
+                ranges.append(part)
+                continue
+            numbers = range(*part)[::-1] if is_backward else range(*part)
+            numbers = numbers[:: int(step)]
+            numbers = numbers[::-1] if is_backward else numbers
+            stop = numbers[-1] + 1 if numbers else numbers.start
+            ranges.append((numbers.start, stop, numbers.step))
+        return Selection(ranges, self.backwards, self.dropped)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -317,7 +317,8 @@ impl Amr {
         Ok(dict)
     }
 
-    #[pyo3(signature = (field, level, lo, hi, threads=None))]
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (field, level, lo, hi, preview=false, threads=None))]
     fn grid<'py>(
         &self,
         py: Python<'py>,
@@ -325,15 +326,15 @@ impl Amr {
         level: u8,
         lo: Vec<f64>,
         hi: Vec<f64>,
+        preview: bool,
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyAny>, Vec<u64>)> {
         let window = self.window(py, level, &lo, &hi)?;
         let cells = &*self.inner;
-        let mut grids = detached(
-            py,
-            threads,
-            || either!(cells, cells => cells.grid(&[field], &window)),
-        )?;
+        let mut grids = detached(py, threads, || match cells {
+            Cells::Patches(patches) if preview => patches.preview(&[field], &window),
+            cells => either!(cells, cells => cells.grid(&[field], &window)),
+        })?;
         let (_, grid) = grids
             .pop()
             .ok_or_else(|| PyValueError::new_err("expected the name of a field, found none"))?;

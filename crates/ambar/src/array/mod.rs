@@ -2,6 +2,7 @@
 
 mod blocks;
 mod check;
+mod downsample;
 mod layout;
 mod leaves;
 mod long;
@@ -17,6 +18,7 @@ mod spec;
 mod stored;
 mod strings;
 mod verify;
+mod wanted;
 mod write;
 
 use std::collections::HashMap;

@@ -8,9 +8,10 @@ use super::blocks::{Block, ReadPlan, Runs, Span, advance};
 use super::remote::Fetched;
 use super::shard::{Shard, misplaced, tag};
 use super::stored::StoredChunk;
+use super::wanted::{Wanted, whole};
 use super::{Array, Indices, Slice};
 use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
-use crate::container::Entry;
+use crate::container::{Entry, EntryRange};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::limits::checked_product;
@@ -105,8 +106,11 @@ impl Array {
             return Ok(());
         }
         let shared = Shared::new(out);
-        let chunk = |index| Some(plan.block(index)?.chunk);
-        self.try_for_each_chunk(plan.count, chunk, |index| {
+        let wanted = Wanted {
+            chunk: |index: usize| Some(plan.block(index)?.chunk),
+            parts: |index: usize, whole: EntryRange| self.parts_of_block(&plan, index, whole),
+        };
+        self.try_for_each_chunk(plan.count, wanted, |index| {
             let Some(block) = plan.block(index) else {
                 return Ok(());
             };
@@ -125,6 +129,11 @@ impl Array {
         let chunk_bytes = self.chunk_bytes()?;
         let size = self.value_size()?;
         let stored = self.locate(&block.chunk, scratch)?;
+        if let Some(stored) = &stored
+            && self.read_coarse(stored, block, (out_shape, shared), scratch)?
+        {
+            return Ok(());
+        }
         let runs = |spans: &[Span]| Runs::new(spans, self.chunk_shape(), out_shape, size);
         if let Some(runs) = block.single().map(|spans| runs(&spans))
             && runs.is_single()
@@ -173,8 +182,9 @@ impl Array {
             while row < rows.end {
                 let chunk = row / chunk_rows;
                 if chunk as usize >= fetched.end {
+                    let chunk = chunk as usize;
                     fetched =
-                        self.fetch(chunk as usize..behind, &|chunk| Some(vec![chunk as u64]))?;
+                        self.fetch(chunk..behind, &|chunk| Some(vec![chunk as u64]), &whole)?;
                 }
                 let start = chunk * chunk_rows;
                 let stop = rows.end.min(start + chunk_rows);

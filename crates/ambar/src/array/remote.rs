@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::Array;
 use super::shard::Shard;
 use super::stored::StoredChunk;
+use super::wanted::Wanted;
 use crate::codec::{Scratch, with_scratch};
 use crate::container::{Ahead, EntryRange};
 use crate::error::Result;
@@ -23,6 +24,9 @@ const SMALL_SHARD: u64 = 256 << 10;
 
 /// What lies between two chunks may be fetched with them: so much of it is counted.
 const BETWEEN: u64 = 256 << 10;
+
+/// Where parts of chunks are fetched, so much between them may be fetched with them.
+const BETWEEN_PARTS: u64 = 16 << 10;
 
 /// Shards by their number: their coordinates.
 type Shards = HashMap<u64, Vec<u64>>;
@@ -46,20 +50,24 @@ impl Array {
     pub(super) fn try_map_chunks<T: Send>(
         &self,
         count: usize,
-        chunk: impl Fn(usize) -> Option<Vec<u64>> + Sync,
+        wanted: Wanted<
+            impl Fn(usize) -> Option<Vec<u64>> + Sync,
+            impl Fn(usize, EntryRange) -> Vec<EntryRange> + Sync,
+        >,
         f: impl Fn(usize) -> Result<T> + Send + Sync,
     ) -> Result<Vec<T>> {
         if !self.0.container.is_remote() {
             return parallel::try_map(count, f);
         }
+        let Wanted { chunk, parts } = wanted;
         let mut out = Vec::new();
         let mut start = 0;
-        let mut fetched = self.fetch(0..count, &chunk)?;
+        let mut fetched = self.fetch(0..count, &chunk, &parts)?;
         while start < count {
             let end = fetched.end;
             let decode = || parallel::try_map(end - start, |index| f(start + index));
             let following = || match end < count {
-                true => self.fetch(end..count, &chunk),
+                true => self.fetch(end..count, &chunk, &parts),
                 false => Ok(Fetched::default()),
             };
             let (decoded, next) = parallel::try_join(decode, following)?;
@@ -77,11 +85,14 @@ impl Array {
     pub(super) fn try_for_each_chunk(
         &self,
         count: usize,
-        chunk: impl Fn(usize) -> Option<Vec<u64>> + Sync,
+        wanted: Wanted<
+            impl Fn(usize) -> Option<Vec<u64>> + Sync,
+            impl Fn(usize, EntryRange) -> Vec<EntryRange> + Sync,
+        >,
         f: impl Fn(usize) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         if self.0.container.is_remote() {
-            return self.try_map_chunks(count, chunk, f).map(|_| ());
+            return self.try_map_chunks(count, wanted, f).map(|_| ());
         }
         parallel::try_for_each(count, f)
     }
@@ -95,6 +106,7 @@ impl Array {
         &self,
         range: Range<usize>,
         chunk: &(impl Fn(usize) -> Option<Vec<u64>> + Sync),
+        parts_of: &impl Fn(usize, EntryRange) -> Vec<EntryRange>,
     ) -> Result<Fetched> {
         if !self.0.container.is_remote() || range.is_empty() {
             return Ok(Fetched {
@@ -106,7 +118,7 @@ impl Array {
         with_scratch(|scratch| {
             let (indices, mut end) = self.fetch_indices(range.start..end, chunk, scratch)?;
             let mut parts: Vec<EntryRange> = Vec::new();
-            let mut bytes = 0u64;
+            let (mut bytes, mut gap) = (0u64, u64::MAX);
             for index in range.start..end {
                 let Some(coordinates) = chunk(index) else {
                     continue;
@@ -117,22 +129,27 @@ impl Array {
                 let Some(stored) = stored else {
                     continue;
                 };
-                let part = part_of(&stored);
-                let between = parts.last().map_or(0, |last| {
-                    let gap = part.offset.abs_diff(last.offset.saturating_add(last.len));
-                    gap.min(BETWEEN)
-                });
-                bytes = bytes.saturating_add(part.len).saturating_add(between);
+                let wanted = parts_of(index, part_of(&stored));
+                if wanted.len() > 1 {
+                    gap = BETWEEN_PARTS;
+                }
+                let mut last = parts.last();
+                for part in &wanted {
+                    let between = last.map_or(0, |last| {
+                        let gap = part.offset.abs_diff(last.offset.saturating_add(last.len));
+                        gap.min(BETWEEN)
+                    });
+                    bytes = bytes.saturating_add(part.len).saturating_add(between);
+                    last = Some(part);
+                }
                 if bytes > AT_ONCE && !parts.is_empty() {
                     end = index;
                     break;
                 }
                 // A chunk beyond all bounds is refused when it is read.
-                if part.len <= AT_ONCE {
-                    parts.push(part);
-                }
+                parts.extend(wanted.into_iter().filter(|part| part.len <= AT_ONCE));
             }
-            let ahead = self.0.container.read_ahead(&parts)?;
+            let ahead = self.0.container.read_ahead(&parts, gap)?;
             Ok(Fetched {
                 end,
                 _ahead: ahead.and(indices),
@@ -149,7 +166,7 @@ impl Array {
         scratch: &mut Scratch,
     ) -> Result<(Ahead, usize)> {
         let (parts, shards, end) = self.index_parts(range, chunk)?;
-        let ahead = self.0.container.read_ahead(&parts)?;
+        let ahead = self.0.container.read_ahead(&parts, u64::MAX)?;
         for (linear, shard) in shards {
             self.shard(linear, &shard, scratch)?;
         }
@@ -217,7 +234,7 @@ impl Array {
         let parts: Vec<EntryRange> = stored.iter().map(part_of).collect();
         let lengths = parts.iter().map(|part| part.len);
         match lengths.fold(0, u64::saturating_add) <= AT_ONCE {
-            true => self.0.container.read_ahead(&parts),
+            true => self.0.container.read_ahead(&parts, u64::MAX),
             false => Ok(Ahead::default()),
         }
     }
@@ -261,7 +278,7 @@ pub(crate) fn fetch_rows(wanted: &[(&Array, Range<u64>)]) -> Result<Ahead> {
             parts.extend(found);
             known.push((array, shards));
         }
-        let indices = container.read_ahead(&parts)?;
+        let indices = container.read_ahead(&parts, u64::MAX)?;
         for (array, shards) in known {
             for (linear, shard) in shards {
                 array.shard(linear, &shard, scratch)?;
@@ -277,7 +294,7 @@ pub(crate) fn fetch_rows(wanted: &[(&Array, Range<u64>)]) -> Result<Ahead> {
         }
         let lengths = parts.iter().map(|part| part.len);
         match lengths.fold(0, u64::saturating_add) <= 2 * AT_ONCE {
-            true => Ok(container.read_ahead(&parts)?.and(indices)),
+            true => Ok(container.read_ahead(&parts, u64::MAX)?.and(indices)),
             // More than the values themselves: no writer wrote that, and it is refused when read.
             false => Ok(indices),
         }

@@ -1,6 +1,7 @@
 //! Reads arrays of variable-length strings and byte strings.
 
 use super::blocks::{ReadPlan, advance};
+use super::wanted::{Wanted, whole};
 use super::{Array, Indices, Slice};
 use crate::codec::with_scratch;
 use crate::error::{Error, Result};
@@ -49,8 +50,11 @@ impl Array {
             return Ok(strings);
         }
         let in_chunk = self.chunk_shape().iter().product::<u64>() as usize;
-        let chunk = |index| Some(plan.block(index)?.chunk);
-        let chunks = self.try_map_chunks(plan.count, chunk, |index| {
+        let wanted = Wanted {
+            chunk: |index: usize| Some(plan.block(index)?.chunk),
+            parts: whole,
+        };
+        let chunks = self.try_map_chunks(plan.count, wanted, |index| {
             let Some(block) = plan.block(index) else {
                 return Ok(None);
             };

@@ -5,7 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::Profile;
-use super::chain::{CodecChain, ValueCodec};
+use super::chain::{ByteCodec, CodecChain, ValueCodec};
+use super::scratch::CodecScratch;
 use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -102,6 +103,36 @@ impl CodecChain {
                 Some(config.error_bound)
             }
             _ => None,
+        }
+    }
+
+    /// Whether chunks may be decoded at lower resolution from their first bytes alone.
+    pub(crate) fn has_levels(&self) -> bool {
+        let is_alone = self.arrays.is_empty() && self.bytes == [ByteCodec::Crc32c];
+        matches!(self.values, ValueCodec::Ambar(_)) && is_alone
+    }
+
+    /// Decodes the first bytes of a chunk at lower resolution (`ambar_codec::decode_prefix`).
+    ///
+    /// # Errors
+    /// `Corrupt` where a level packet is damaged; `Invalid` where the stream cannot be decoded so; `Unsupported`.
+    pub(crate) fn decode_prefix(
+        &self,
+        dtype: &DataType,
+        prefix: &[u8],
+        level: u32,
+        out: &mut [u8],
+        scratch: &mut CodecScratch,
+    ) -> Result<()> {
+        let Workspaces { single, double } = &mut scratch.workspaces;
+        match dtype {
+            DataType::Float32 => decode_values(out, |out| {
+                ambar_codec::decode_prefix::<f32>(prefix, level, out, single)
+            }),
+            DataType::Float64 => decode_values(out, |out| {
+                ambar_codec::decode_prefix::<f64>(prefix, level, out, double)
+            }),
+            other => Err(refused(other)),
         }
     }
 
@@ -303,22 +334,26 @@ pub(super) fn decode(
     workspaces: &mut Workspaces,
 ) -> Result<()> {
     match dtype {
-        DataType::Float32 => decode_values(stream, out, &mut workspaces.single),
-        DataType::Float64 => decode_values(stream, out, &mut workspaces.double),
+        DataType::Float32 => decode_values(out, |out| {
+            ambar_codec::decode::<f32>(stream, out, &mut workspaces.single)
+        }),
+        DataType::Float64 => decode_values(out, |out| {
+            ambar_codec::decode::<f64>(stream, out, &mut workspaces.double)
+        }),
         other => Err(refused(other)),
     }
 }
 
+/// Calls `decode` with bytes as values; copies them where they are not aligned.
 fn decode_values<T: Element + bytemuck::Pod>(
-    stream: &[u8],
     out: &mut [u8],
-    workspace: &mut Workspace<T>,
+    decode: impl FnOnce(&mut [T]) -> ambar_codec::Result<()>,
 ) -> Result<()> {
     if let Ok(values) = bytemuck::try_cast_slice_mut::<u8, T>(out) {
-        return ambar_codec::decode(stream, values, workspace).map_err(failed);
+        return decode(values).map_err(failed);
     }
     let mut values = vec![T::default(); out.len() / T::SIZE];
-    ambar_codec::decode(stream, &mut values, workspace).map_err(failed)?;
+    decode(&mut values).map_err(failed)?;
     out.copy_from_slice(bytemuck::cast_slice(&values));
     Ok(())
 }

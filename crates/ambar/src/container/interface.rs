@@ -32,12 +32,13 @@ pub trait Container: Send + Sync + fmt::Debug {
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()>;
 
     /// Reads `parts` with as few calls or requests as makes sense, and keeps their bytes for
-    /// `read_at` and `read_whole` until the result is dropped. It is a hint: what is not kept is
+    /// `read_at` and `read_whole` until the result is dropped. Parts are read together across gaps of
+    /// at most `gap` bytes, unless the container limits gaps to fewer. It is a hint: what is not kept is
     /// read when it is asked for. The caller sees to it that the parts fit in memory.
     ///
     /// # Errors
     /// As `read_at`.
-    fn read_ahead(&self, _parts: &[EntryRange]) -> Result<Ahead> {
+    fn read_ahead(&self, _parts: &[EntryRange], _gap: u64) -> Result<Ahead> {
         Ok(Ahead::default())
     }
 

@@ -38,7 +38,7 @@ pub trait ByteSource: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As `read_exact`.
-    fn read_ahead(&self, parts: &[Range<u64>]) -> Result<Ahead>;
+    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<Ahead>;
 
     /// Whether reading takes a request to another machine.
     fn is_remote(&self) -> bool {
@@ -94,11 +94,11 @@ impl ByteSource for LocalFile {
         file::read_exact(&self.file, &self.path, offset, out)
     }
 
-    fn read_ahead(&self, parts: &[Range<u64>]) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<Ahead> {
         let length = self.length()?;
         let held = |part: &Range<u64>| self.ahead.holds(&self.name, part);
         let parts: Vec<Range<u64>> = parts.iter().filter(|part| !held(part)).cloned().collect();
-        let joined = ranges::joined(&parts, NEAR, AT_ONCE);
+        let joined = ranges::joined(&parts, NEAR.min(gap), AT_ONCE);
         let segments = joined.into_iter().map(|range| {
             if range.end > length {
                 return Err(file::cut_short(range.end, &self.location));
@@ -152,7 +152,7 @@ impl ByteSource for InMemory {
     }
 
     /// There is nothing to be gained.
-    fn read_ahead(&self, _parts: &[Range<u64>]) -> Result<Ahead> {
+    fn read_ahead(&self, _parts: &[Range<u64>], _gap: u64) -> Result<Ahead> {
         Ok(Ahead::default())
     }
 }

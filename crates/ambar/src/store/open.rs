@@ -210,7 +210,7 @@ impl Store {
             return Ok(Ahead::default());
         }
         self.container()
-            .read_ahead(&parts)
+            .read_ahead(&parts, u64::MAX)
             .map_err(|error| self.place(error))
     }
 

@@ -95,14 +95,14 @@ impl ByteSource for Object {
         Ok(())
     }
 
-    fn read_ahead(&self, parts: &[Range<u64>]) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<Ahead> {
         if let Some(part) = parts.iter().find(|part| part.end > self.version.size) {
             return Err(file::cut_short(part.end, self.location()));
         }
         let known =
             |part: &Range<u64>| part.start >= self.tail_start || self.ahead.holds(&self.key, part);
         let parts: Vec<Range<u64>> = parts.iter().filter(|part| !known(part)).cloned().collect();
-        let joined = ranges::joined(&parts, NEAR, PIECE);
+        let joined = ranges::joined(&parts, NEAR.min(gap), PIECE);
         let starts: Vec<u64> = joined.iter().map(|range| range.start).collect();
         let found = self.fetch(joined, client::SMALL_PIECE)?;
         let segments = starts.into_iter().zip(found);

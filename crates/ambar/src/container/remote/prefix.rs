@@ -199,7 +199,7 @@ impl Container for PrefixReader {
         Ok(())
     }
 
-    fn read_ahead(&self, parts: &[EntryRange]) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<Ahead> {
         let mut places: HashMap<&Arc<str>, Vec<std::ops::Range<u64>>> = HashMap::new();
         for part in parts {
             let EntryLocation::Key(key) = &part.entry.place else {
@@ -214,7 +214,7 @@ impl Container for PrefixReader {
         }
         let mut wanted = Vec::new();
         for (key, parts) in places {
-            let joined = ranges::joined(&parts, NEAR, PIECE);
+            let joined = ranges::joined(&parts, NEAR.min(gap), PIECE);
             wanted.extend(joined.into_iter().map(|range| self.wanted(key, range)));
         }
         let starts: Vec<(Arc<str>, u64)> = wanted

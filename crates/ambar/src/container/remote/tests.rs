@@ -109,7 +109,7 @@ fn reads_as(container: &dyn Container, expected: &Content, location: &str) {
         part(&large, 5, 0),
         part(&entry, 1, 4),
     ];
-    let ahead = container.read_ahead(&parts).unwrap();
+    let ahead = container.read_ahead(&parts, u64::MAX).unwrap();
     for (wanted, key) in parts.iter().zip(["a/c/0", "a/c/0", "a/c/0", "b/two words"]) {
         let mut out = vec![0; wanted.len as usize];
         container
@@ -118,7 +118,7 @@ fn reads_as(container: &dyn Container, expected: &Content, location: &str) {
         assert_eq!(out, expected[key][wanted.offset as usize..][..out.len()]);
     }
     drop(ahead);
-    match container.read_ahead(&[part(&entry, 3, 3)]) {
+    match container.read_ahead(&[part(&entry, 3, 3)], u64::MAX) {
         Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt),
         // It is a hint, which a folder of this machine has no use for.
         Ok(_) => assert!(!container.is_remote() && location.ends_with("folder.ambar")),

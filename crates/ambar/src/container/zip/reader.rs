@@ -321,14 +321,14 @@ impl Container for ZipReader {
         self.placed(read(), key)
     }
 
-    fn read_ahead(&self, parts: &[EntryRange]) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<Ahead> {
         let mut places = Vec::with_capacity(parts.len());
         for part in parts {
             let len = usize::try_from(part.len).unwrap_or(usize::MAX);
             let start = self.start_of(&part.entry, part.offset, len)?;
             places.push(start..start + part.len);
         }
-        self.source.read_ahead(&places)
+        self.source.read_ahead(&places, gap)
     }
 
     fn is_remote(&self) -> bool {

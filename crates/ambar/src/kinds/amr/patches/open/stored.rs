@@ -76,8 +76,27 @@ impl Values for StoredValues {
         range: Range<usize>,
         out: &mut [u8],
     ) -> Result<()> {
+        self.read_samples(blocks, field, range, 1, out)
+    }
+
+    fn has_samples(&self) -> bool {
+        true
+    }
+
+    fn read_samples(
+        &self,
+        blocks: &Blocks,
+        field: usize,
+        range: Range<usize>,
+        step: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
         let array = &self.levels[blocks.level()].arrays[field];
-        let mut selection: Vec<Slice> = array.shape().iter().map(|n| Slice::all(*n)).collect();
+        let all = |n: &u64| Slice {
+            step,
+            ..Slice::all(*n)
+        };
+        let mut selection: Vec<Slice> = array.shape().iter().map(all).collect();
         if let Some(first) = selection.first_mut() {
             *first = (range.start as u64..range.end as u64).into();
         }

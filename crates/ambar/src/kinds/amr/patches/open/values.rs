@@ -27,6 +27,24 @@ pub(crate) trait Values: Send + Sync {
         out: &mut [u8],
     ) -> Result<()>;
 
+    /// Reads a field on every `step`th cell of some blocks in each dimension, from their first cells on.
+    /// A `step` above 1 is asked for only where there are samples.
+    fn read_samples(
+        &self,
+        blocks: &Blocks,
+        field: usize,
+        range: Range<usize>,
+        _step: u64,
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.read(blocks, field, range, out)
+    }
+
+    /// Whether fewer cells than all can be read.
+    fn has_samples(&self) -> bool {
+        false
+    }
+
     /// What reads whole boxes, where that is not put together from blocks.
     fn source(&self) -> Option<&dyn PatchSource> {
         None

@@ -19,6 +19,24 @@ impl PatchAmr {
     /// `NotFound` for a column that does not exist; `Invalid` where it is no number or the window is
     /// not in the domain; `Limit` where the result does not fit in memory; `Corrupt`, `Io`.
     pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
+        self.grid_of(fields, window, false)
+    }
+
+    /// The same, of samples instead of means: of finer cells, those that lie at the lower corners of window cells
+    /// are read alone, which takes a part of the time. Window cells get the mean of the samples in them.
+    ///
+    /// # Errors
+    /// As [`PatchAmr::grid`].
+    pub fn preview(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
+        self.grid_of(fields, window, true)
+    }
+
+    fn grid_of(
+        &self,
+        fields: &[&str],
+        window: &Window,
+        is_preview: bool,
+    ) -> Result<Vec<(String, Column)>> {
         for name in fields {
             self.check_number(name)?;
         }
@@ -31,7 +49,12 @@ impl PatchAmr {
                 whole: self.box_of(window),
                 raster,
             };
-            painter.paint(touched, &self.load(touched, fields)?)
+            let level = window.level.into();
+            let step = match is_preview && touched.level > level {
+                true => self.sample_step(touched, fields, self.nest.ratio(level, touched.level))?,
+                false => 1,
+            };
+            painter.paint(touched, &self.load_samples(touched, fields, step)?)
         })
     }
 }
@@ -92,7 +115,11 @@ impl Painter<'_> {
         let mut counts = vec![0.0; coarse.cells()];
         let mut sums = vec![0.0; coarse.cells() * fields];
         let start = loaded.start(block);
+        let samples = Samples::new(extent, loaded.step);
         self.amr.leaves_in(level, block, &region, |place, cell| {
+            let Some(place) = samples.place(place, cell) else {
+                return;
+            };
             let [x, y, z]: [usize; 3] =
                 std::array::from_fn(|d| (cell[d].div_euclid(ratio[d]) - coarse.lo[d]) as usize);
             let mean = (z * height + y) * width + x;
@@ -102,7 +129,9 @@ impl Painter<'_> {
                 *sum += values[start + place];
             }
         })?;
-        let full = ratio.iter().map(|ratio| *ratio as f64).product::<f64>();
+        let step = loaded.step as f64;
+        let full = ratio[..self.amr.nest.ndim()].iter();
+        let full = full.map(|ratio| *ratio as f64 / step).product::<f64>();
         for (i, count) in counts.into_iter().enumerate().filter(|(_, n)| *n > 0.0) {
             let at = [i % width, i / width % height, i / width / height];
             let cell = self.inside(std::array::from_fn(|d| coarse.lo[d] + at[d] as i64));
@@ -119,5 +148,35 @@ impl Painter<'_> {
             });
         }
         Ok(())
+    }
+}
+
+/// Where the samples of a block are.
+struct Samples {
+    extent: IndexBox,
+    step: i64,
+    /// Samples of the block in x and y.
+    shape: [i64; 2],
+}
+
+impl Samples {
+    fn new(extent: IndexBox, step: usize) -> Self {
+        let [nx, ny, _] = extent.shape();
+        Self {
+            extent,
+            step: step as i64,
+            shape: [nx / step, ny / step].map(|n| (n as i64).max(1)),
+        }
+    }
+
+    /// The place of a cell among the samples, if it is one; `place` is that among all cells.
+    fn place(&self, place: usize, cell: [i64; 3]) -> Option<usize> {
+        if self.step == 1 {
+            return Some(place);
+        }
+        let at: [i64; 3] = std::array::from_fn(|d| cell[d] - self.extent.lo[d]);
+        let [x, y, z] = at.map(|n| n / self.step);
+        let is_sample = at.iter().all(|n| n % self.step == 0);
+        is_sample.then_some(((z * self.shape[1] + y) * self.shape[0] + x) as usize)
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Loaded {
     /// The first block that was read.
     first: usize,
     block_cells: usize,
+    /// Every `step`th cell of a block in each dimension was read.
+    pub step: usize,
     /// One a column.
     pub values: Vec<Vec<f64>>,
 }
@@ -158,13 +160,42 @@ impl PatchAmr {
 
     /// Reads some columns of touched blocks.
     pub(crate) fn load(&self, touched: &Touched, columns: &[&str]) -> Result<Loaded> {
+        self.load_samples(touched, columns, 1)
+    }
+
+    /// The step at which samples of columns are read of which one in `wanted` cells of each dimension is enough: the
+    /// largest power of 2 that fits the blocks; 1 where all cells are read.
+    pub(crate) fn sample_step(
+        &self,
+        touched: &Touched,
+        columns: &[&str],
+        wanted: [i64; 3],
+    ) -> Result<usize> {
+        let side = self.blocks(touched.level)?.side();
+        let is_derived = |name: &&str| Derived::parse(name, &self.nest).is_some();
+        if !self.values.has_samples() || columns.iter().any(is_derived) {
+            return Ok(1);
+        }
+        let wanted = wanted[..self.nest.ndim()].iter();
+        let fits = wanted.fold(side, |fits, wanted| fits | *wanted as usize);
+        Ok(1 << fits.trailing_zeros().min(3))
+    }
+
+    /// The same as [`PatchAmr::load`], of every `step`th cell of a block in each dimension.
+    pub(crate) fn load_samples(
+        &self,
+        touched: &Touched,
+        columns: &[&str],
+        step: usize,
+    ) -> Result<Loaded> {
         let blocks = self.blocks(touched.level)?;
         let (first, last) = match touched.blocks[..] {
             [] => (0, 0),
             [first, .., last] => (first, last + 1),
             [only] => (only, only + 1),
         };
-        let count = (last - first) * blocks.block_cells();
+        let block_cells = blocks.block_cells() / step.pow(self.nest.ndim() as u32);
+        let count = (last - first) * block_cells;
         let mut values = Vec::with_capacity(columns.len());
         let mut bytes = Vec::new();
         for name in columns {
@@ -173,14 +204,18 @@ impl PatchAmr {
                     derived.fill(&self.nest, blocks, first..last, bytes);
                     Ok(())
                 }
-                None => (self.values).read(blocks, self.field(name)?, first..last, bytes),
+                None => {
+                    let (field, step) = (self.field(name)?, step as u64);
+                    (self.values).read_samples(blocks, field, first..last, step, bytes)
+                }
             };
             let column = (*name, &self.dtype(name)?);
             values.push(numbers::read_f64(column, count, &mut bytes, read)?);
         }
         Ok(Loaded {
             first,
-            block_cells: blocks.block_cells(),
+            block_cells,
+            step,
             values,
         })
     }
