@@ -225,7 +225,7 @@ mod tests {
         for (number, (shape, chunks)) in shapes.into_iter().enumerate() {
             let path = folder.path().join(format!("{number}.ambar"));
             let mut spec = ArraySpec::new(DataType::Float32, shape);
-            spec.codecs = Some(CodecChain::bounded(1e-4));
+            spec.codecs = Some(CodecChain::bounded(1e-4.into()));
             let count = shape.iter().product::<u64>() as usize;
             let mut writer = StoreWriter::create(&path, &CreateOptions::default()).unwrap();
             let all = values(count);
