@@ -4,7 +4,7 @@ Valgrind checks every access of the machine code. It reports accesses outside of
 accesses after a block was freed, and branches that depend on uninitialized memory. Each case is one
 unit test of ambar-codec or ambar, in an order that depends on the seed; every fifth case is a
 sequence of c_calls. A test that takes longer than 90 s is ended and counted. Valgrind emulates a
-processor without AVX-512, so the scalar and AVX2 decoders run.
+processor with AVX2 and without AVX-512, and the tests that compare levels run at both.
 """
 
 from __future__ import annotations

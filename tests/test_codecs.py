@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -180,6 +182,29 @@ def test_numcodecs_finds_and_uses_the_codec() -> None:
         codec.encode(b"bytes")
     with pytest.raises(ambar.InvalidError, match="byte order"):
         codec.encode(values.astype(">f8"))
+
+
+LEVELS = """
+import hashlib
+import numpy as np
+from ambar.codecs import decode, encode
+values = np.sin(np.arange(36000.0).reshape(30, 40, 30) ** 1.5 * 1e-4)
+values[3:9, 5, 7:] = np.nan
+sum = hashlib.sha256()
+for bound, fast in [(0.0, False), (1e-4, False), (1e-2, True), (0.0, True)]:
+    for given in (values, values.astype("float32")):
+        stream = encode(given, bound, fast=fast)
+        sum.update(stream)
+        sum.update(decode(stream, given.dtype, given.shape))
+print(sum.hexdigest())
+"""
+
+
+def test_all_levels_of_instructions_give_the_same_streams_and_values() -> None:
+    run = partial(subprocess.run, [sys.executable, "-c", LEVELS], capture_output=True, check=True)
+    levels = ["baseline", "avx2", ""]
+    found = {run(env={**os.environ, "AMBAR_SIMD": level}).stdout for level in levels}
+    assert len(found) == 1
 
 
 def test_zarr_v2_uses_the_codec_of_numcodecs() -> None:

@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ambar.accessors import register
-from ambar.processor import check_processor
 
 if TYPE_CHECKING:
     from ambar._core import (
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 
     __version__: str
 
-check_processor()
 register()
 
 __all__ = [
