@@ -102,6 +102,21 @@ def test_streams_with_masks(shape: tuple[int, ...]) -> None:
         assert same(stream.decode(encoded), _core.codec_decode(encoded, "float64", shape).ravel())
 
 
+BOUNDS = ["1e-3 relative", "1e-3 relative above 1e-2", "9 bits", "0.01 rms"]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("fast", [False, True])
+def test_streams_of_every_kind_of_bound(bound: str, dtype: str, *, fast: bool) -> None:
+    smooth = field((12, 13, 14))
+    powers = 10 ** (3 * smooth)
+    for values in (smooth, powers, -powers, np.where(smooth > 1, 0, powers), smooth * np.inf):
+        encoded = ambar.codecs.encode(values.astype(dtype), bound, fast=fast)
+        decoded = _core.codec_decode(encoded, dtype, values.shape).ravel()
+        assert same(stream.decode(encoded), decoded)
+
+
 def field(shape: tuple[int, ...]) -> np.ndarray:
     random = np.random.default_rng(5)
     places = sum(np.sin(place / (3 + i)) for i, place in enumerate(np.indices(shape)))
