@@ -1,6 +1,6 @@
-//! Which points of a lattice are there: a bit a point, rows along x in whole words.
+//! Bitmaps: the present points of a lattice, one bit a point, rows along x in whole words.
 
-/// Bits of points, z slowest. Beyond the borders, no point is there.
+/// Bits of points, z slowest. Points beyond the borders are absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bitmap {
     shape: [usize; 3],
@@ -9,7 +9,7 @@ pub(crate) struct Bitmap {
 }
 
 impl Bitmap {
-    /// Of a lattice of which no point is there.
+    /// A bitmap without a present point.
     pub(crate) fn new(shape: [usize; 3]) -> Self {
         let words = shape[2].div_ceil(64);
         Self {
@@ -41,7 +41,7 @@ impl Bitmap {
         self.words
     }
 
-    /// A word of a row; 0 where there is none. Numbers may have wrapped below 0.
+    /// A word of a row; 0 beyond the borders, and for indices that wrapped below 0.
     #[inline(always)]
     pub(crate) fn word(&self, [z, y]: [usize; 2], word: usize) -> u64 {
         if z < self.shape[0] && y < self.shape[1] && word < self.words {
@@ -63,12 +63,12 @@ impl Bitmap {
         self.word(row, word) << k | self.word(row, word.wrapping_sub(1)) >> 1 >> (63 - k)
     }
 
-    /// Whether a point is there.
+    /// Whether a point is present.
     pub(crate) fn get(&self, [z, y, x]: [usize; 3]) -> bool {
         self.word([z, y], x / 64) >> (x % 64) & 1 == 1
     }
 
-    /// Makes points `from .. to` of a row be there.
+    /// Marks points `from .. to` of a row as present.
     pub(crate) fn set(&mut self, [z, y]: [usize; 2], from: usize, to: usize) {
         let row = (z * self.shape[1] + y) * self.words;
         let mut at = from;
@@ -95,7 +95,7 @@ impl Bitmap {
         }
     }
 
-    /// Of a lattice of which all points are there.
+    /// A bitmap whose points are all present.
     pub(crate) fn full(shape: [usize; 3]) -> Self {
         let mut full = Self::new(shape);
         for z in 0..shape[0] {
@@ -118,7 +118,7 @@ impl Bitmap {
         self.bits[(z * self.shape[1] + y) * self.words + x / 64] |= bits << (x % 64);
     }
 
-    /// Whether all points are there.
+    /// Whether all points are present.
     pub(crate) fn is_full(&self) -> bool {
         let count: usize = self
             .bits

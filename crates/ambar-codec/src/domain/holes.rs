@@ -1,16 +1,15 @@
-//! Regions of blocks with holes that are gone over as if they were whole: which of their points are coded, and
-//! what stands for those that are in no block.
+//! Predicted holes: the points of holes between unit blocks that are coded, and the values an encoder gives them.
 //!
-//! A hole's points are predicted like all others, and their residuals are 0. Only its faces that lie next
-//! to a block, behind it, are coded: points of the block are interpolated towards them.
+//! A hole's points are predicted like all others, and their residuals are 0. Only the faces of a hole directly
+//! after a block are coded, because the block's last points are interpolated from them.
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks::Region;
 use crate::domain::regions::{Dense, first_rows};
 use crate::element::Element;
 
-/// The points of a region that are coded, if it has holes: its first, those in blocks, and the faces of holes
-/// that are next behind a block.
+/// The coded points of a region with holes: the first one, those in blocks, and the faces of holes directly
+/// after a block.
 pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
     let mut coded = first_rows(region, side)?;
     for_each_face(region, side, |[z, y, x], _, d| {
@@ -34,11 +33,12 @@ pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
     Some(coded)
 }
 
-/// Of how much a line bends, how far from what continues it a value may be.
+/// The tolerance of a face's values, as a part of the second difference at the end of the block.
 const SLACK: f64 = 0.75;
 
-/// Gives the coded points of a region that are in no block the values that continue those of blocks: the mean
-/// of the lines on in each dimension, and slack, for nobody knows what would be there. Makes these points there.
+/// Gives the coded points outside blocks values and a tolerance: the mean of the linear extrapolations from the
+/// blocks before them. These values are padding, so any value within the tolerance serves. Marks these points as
+/// present.
 pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut Dense<T>) {
     let Some(valid) = &dense.valid else {
         return;
@@ -49,7 +49,7 @@ pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut D
         && let Some((_, place)) = region.blocks.first()
     {
         let first: usize = (0..3).map(|d| place[d] * side[d] * strides[d]).sum();
-        dense.values[0] = tame(dense.values[first].to_f64());
+        dense.values[0] = finite_or_zero(dense.values[first].to_f64());
         dense.slack[0] = T::default();
     }
     // How many lines a point lies on, one in each dimension at most.
@@ -58,25 +58,28 @@ pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut D
         for_each_point(origin, shape, strides, |at| {
             let value = |k: usize| dense.values[at - k.min(side[d]) * strides[d]].to_f64();
             let new = 2.0 * value(1) - value(2);
-            let bend = value(1) - 2.0 * value(2) + value(3);
-            let slack = dense.slack[at].to_f64().max(SLACK * bend.abs()).max(0.0);
-            dense.slack[at] = tame(slack);
+            let curvature = value(1) - 2.0 * value(2) + value(3);
+            let slack = dense.slack[at]
+                .to_f64()
+                .max(SLACK * curvature.abs())
+                .max(0.0);
+            dense.slack[at] = finite_or_zero(slack);
             let mean = dense.values[at].to_f64();
             counts[at] += 1;
-            dense.values[at] = tame(mean + (new - mean) / f64::from(counts[at]));
+            dense.values[at] = finite_or_zero(mean + (new - mean) / f64::from(counts[at]));
         });
     });
     dense.valid = coded(region, side);
 }
 
-/// A number that sums may be made of; 0 for others.
-fn tame<T: Element>(x: f64) -> T {
+/// Replaces a number that is not finite, or close to overflow, by 0.
+fn finite_or_zero<T: Element>(x: f64) -> T {
     let value = T::from_f64(x);
     if value.is_tame() { value } else { T::default() }
 }
 
-/// Calls `visit(origin, shape, dimension)` for the faces of a region's holes that are next behind a block along
-/// a dimension.
+/// Calls `visit(origin, shape, dimension)` for the faces of a region's holes directly after a block along a
+/// dimension.
 fn for_each_face(
     region: &Region,
     side: [usize; 3],

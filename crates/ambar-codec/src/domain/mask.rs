@@ -1,14 +1,14 @@
-//! Masks: which of a region's values are there, in few bytes.
+//! Masks: which of a region's values are present, entropy coded as cubes.
 
 use crate::domain::bitmap::Bitmap;
 use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
 
-/// Sides of the cubes that are tried: the largest in which a mask is constant is coded with.
+/// Sides of cubes. A mask is coded with the largest for which every cube is constant.
 const SIDES: [usize; 4] = [8, 4, 2, 1];
-/// The state of a cube of which nothing is to be told; others are 0 and 1.
+/// The state of a cube without known points; the other states are 0 and 1.
 const UNKNOWN: u8 = 2;
 
-/// Codes cubes of a mask, in their order, under the cubes before them in z, y and x.
+/// The context model of cubes: the states of the cubes before them in z, y and x.
 struct Model(Vec<Probability>);
 
 impl Model {
@@ -35,8 +35,8 @@ impl Model {
     }
 }
 
-/// Encodes the mask of a region: `valid` says which values are there, `known` for which that is to be
-/// told; the others are not there. Gives the side of the cubes and the bytes.
+/// Encodes the mask of a region: `valid` are the present points, `known` the points whose presence is coded (all
+/// others are absent). Returns the side of the cubes and the bytes.
 pub(crate) fn encode(valid: &Bitmap, known: &Bitmap) -> (u8, Vec<u8>) {
     for side in SIDES {
         let Some((cubes, states)) = states(valid, known, side) else {
@@ -100,7 +100,7 @@ fn states(valid: &Bitmap, known: &Bitmap, side: usize) -> Option<([usize; 3], Ve
     constant.then_some((cubes, states))
 }
 
-/// Whether a side is one that masks are coded with.
+/// Whether masks are coded with cubes of this side.
 pub(crate) fn is_side(side: u8) -> bool {
     SIDES.contains(&usize::from(side))
 }

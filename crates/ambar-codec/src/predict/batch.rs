@@ -1,44 +1,47 @@
-//! Rows of a phase that are predicted together, and their way to the coder.
+//! The row pipeline: predictions and contexts of a batch of rows, and the hand-over to the coder.
+//!
+//! An encoder and a decoder share the plan of a batch ([`Pass::code`]). An encoder gets the rows one by one; a
+//! decoder reconstructs the whole batch where all contexts are known before its first row.
 
 use crate::domain::lattice::Phases;
 use crate::element::Element;
 use crate::entropy::token::for_each_raw;
 use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
-use crate::predict::context::Expectation;
+use crate::predict::context::ContextModel;
 use crate::predict::interpolate::{self, FEW, Line, Weights};
 use crate::predict::reconstruct;
 use crate::predict::row::{Level, Place, Row, RowCoder};
 use crate::simd::LANES;
+use crate::simd::compact::pack_rows;
 
-/// Buffers of rows that are predicted together. A row's points lie one behind the other, rows as far
-/// apart as in the phase.
+/// Buffers of a batch. Points and rows are as far apart as in the phase.
 #[derive(Default)]
 pub(crate) struct RowScratch<T> {
     pub(crate) predictions: Vec<T>,
-    pub(crate) rough: Vec<f32>,
-    /// Sums of magnitudes nearby.
+    pub(crate) variation: Vec<f32>,
+    /// Sums of residual magnitudes in earlier phases.
     pub(crate) near: Vec<u16>,
-    /// Sums of magnitudes in the plane before.
+    /// Sums of residual magnitudes in the plane before.
     pub(crate) before: Vec<u16>,
-    /// Tokens that are known ahead.
+    /// Tokens that were decoded in advance.
     pub(crate) tokens: Vec<u8>,
-    /// The classes of one row, or of all.
+    /// Contexts of one row, or of all rows.
     pub(crate) bins: Vec<u8>,
-    /// The classes of the points that are there.
+    /// Contexts of the points that are coded, compacted.
     pub(crate) classes: Vec<u8>,
-    /// Where points are: offsets from the first row's first point, and lengths, in whole groups.
+    /// Runs of points: offsets from the batch's first point, and lengths in whole groups.
     pub(crate) runs: Vec<(usize, usize)>,
-    /// The rows that there are points of to go over.
+    /// The rows with points to predict.
     pub(crate) rows: Vec<BatchRow>,
 }
 
 impl<T: Element> RowScratch<T> {
-    /// Makes room for rows of any phase of a lattice.
+    /// Reserves space for the batches of any phase of a lattice.
     pub(crate) fn prepare(&mut self, phases: &Phases) {
         let row = phases.fine[2].div_ceil(2) + 2 * LANES;
         let room = (batch_geometry::most_rows(phases) - 1) * phases.stride[1] + row;
         self.predictions.resize(room, T::default());
-        self.rough.resize(room, 0.0);
+        self.variation.resize(room, 0.0);
         self.near.resize(room, 0);
         self.before.resize(room + 2, 0);
         self.tokens.resize(room, 0);
@@ -46,8 +49,26 @@ impl<T: Element> RowScratch<T> {
     }
 }
 
-/// The lines that a row's points are predicted along, where these are fewer than in other rows.
-enum Left<'a, T> {
+/// Where the contexts of a batch's points come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowContexts {
+    /// The level: all points have one, which the coder has been given.
+    Level,
+    /// Earlier phases, and the rows before in y and z: known once the row before has been coded.
+    Row,
+    /// Earlier phases, and the plane before in z: known for all rows of a batch.
+    Plane,
+}
+
+/// The phase that a batch belongs to, as it will be decoded.
+pub(crate) struct Decoded<'a, T> {
+    pub values: &'a mut [T],
+    /// Magnitudes of the residuals; empty with contexts of levels.
+    pub marks: &'a mut [u8],
+}
+
+/// The dimensions in which the points of a row have both neighbours, if these are fewer than in other rows.
+enum AvailableAxes<'a, T> {
     One([Line<'a, T>; 1]),
     Two([Line<'a, T>; 2]),
     /// All of them, or none.
@@ -62,22 +83,22 @@ pub(crate) struct Pass<'a, T, const N: usize> {
     pub weights: Weights<T>,
     /// Magnitudes of the residuals of all phases.
     pub marks: &'a [Vec<u8>; 8],
-    pub expectation: Expectation,
+    pub model: ContextModel,
     pub level: Level,
     /// Of the region.
     pub shape: [usize; 3],
 }
 
 impl<T: Element, const N: usize> Pass<'_, T, N> {
-    /// The lines along which all points of a row have both neighbours but the last.
-    fn left(&self, row: [usize; 2]) -> Left<'_, T> {
+    /// The lines along which all points of a row, except the last one, have both neighbours.
+    fn available_axes(&self, row: [usize; 2]) -> AvailableAxes<'_, T> {
         let beyond = self.geometry.beyond(row);
         let lines = self.lines.iter().zip(self.geometry.odd);
         let mut lines = lines.filter(|(_, d)| !beyond[*d]).map(|(line, _)| *line);
         match (lines.next(), lines.next(), lines.next()) {
-            (Some(one), None, _) if N > 1 => Left::One([one]),
-            (Some(one), Some(two), None) if N > 2 => Left::Two([one, two]),
-            _ => Left::Other,
+            (Some(one), None, _) if N > 1 => AvailableAxes::One([one]),
+            (Some(one), Some(two), None) if N > 2 => AvailableAxes::Two([one, two]),
+            _ => AvailableAxes::Other,
         }
     }
 
@@ -91,13 +112,13 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         for first in (0..rows).step_by(FEW) {
             let places = std::array::from_fn(|k| batch.at + offset((first + k).min(rows - 1)));
             let weights = &self.weights;
-            let (means, bends) = match self.lines[..] {
+            let (means, curvatures) = match self.lines[..] {
                 [y_or_z, _] => interpolate::points(&places, &[y_or_z], weights),
                 [z, y, _] => interpolate::points(&places, &[z, y], weights),
                 _ => interpolate::points_behind(&places, &self.lines[0], weights),
             };
             for (k, row) in (first..rows).take(FEW).enumerate() {
-                visit(offset(row), means[k], bends[k]);
+                visit(offset(row), means[k], curvatures[k]);
             }
         }
     }
@@ -106,23 +127,23 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         Place::new(self.t, row, self.shape, self.level.number)
     }
 
-    /// Predicts the points of a batch; where `ROUGH`, says how rough the values are.
-    pub(crate) fn predict<const ROUGH: bool>(&self, batch: &Batch, scratch: &mut RowScratch<T>) {
+    /// Predicts the points of a batch; where `VARIATION`, says how rough the values are.
+    fn predict<const VARIATION: bool>(&self, batch: &Batch, scratch: &mut RowScratch<T>) {
         for (from, n) in &scratch.runs {
-            interpolate::span::<T, N, ROUGH>(
+            interpolate::span::<T, N, VARIATION>(
                 batch.at + from,
                 &self.lines,
                 &self.weights,
                 &mut scratch.predictions[*from..from + n],
-                &mut scratch.rough[*from..from + n],
+                &mut scratch.variation[*from..from + n],
             );
         }
         let between = self.geometry.between(batch);
         if self.geometry.ends() {
-            self.last_points(batch, between, |at, mean, bend| {
+            self.last_points(batch, between, |at, mean, curvature| {
                 scratch.predictions[at] = mean;
-                if ROUGH {
-                    scratch.rough[at] = bend.to_f32();
+                if VARIATION {
+                    scratch.variation[at] = curvature.to_f32();
                 }
             });
         }
@@ -132,40 +153,41 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 batch.at + start,
                 start..start + self.geometry.row_of_groups(),
             );
-            let (out, rough) = (&mut scratch.predictions, &mut scratch.rough);
-            match self.left(place) {
-                Left::One(line) => interpolate::span::<T, 1, ROUGH>(
+            let (out, variation) = (&mut scratch.predictions, &mut scratch.variation);
+            match self.available_axes(place) {
+                AvailableAxes::One(line) => interpolate::span::<T, 1, VARIATION>(
                     at,
                     &line,
                     &self.weights,
                     &mut out[span.clone()],
-                    &mut rough[span],
+                    &mut variation[span],
                 ),
-                Left::Two(lines) => interpolate::span::<T, 2, ROUGH>(
+                AvailableAxes::Two(lines) => interpolate::span::<T, 2, VARIATION>(
                     at,
                     &lines,
                     &self.weights,
                     &mut out[span.clone()],
-                    &mut rough[span],
+                    &mut variation[span],
                 ),
-                Left::Other => {}
+                AvailableAxes::Other => {}
             }
-            self.geometry.for_each_broken(place, |word, there| {
-                let from = start + 64 * word;
-                interpolate::mend::<T, N, ROUGH>(
-                    batch.at + from,
-                    &there,
-                    &self.lines,
-                    &self.weights,
-                    &mut out[from..],
-                    &mut rough[from..],
-                );
-            });
+            self.geometry
+                .for_each_missing_neighbours(place, |word, there| {
+                    let from = start + 64 * word;
+                    interpolate::predict_with_missing::<T, N, VARIATION>(
+                        batch.at + from,
+                        &there,
+                        &self.lines,
+                        &self.weights,
+                        &mut out[from..],
+                        &mut variation[from..],
+                    );
+                });
         }
     }
 
-    /// A row on its way to the coder: predictions and classes are known, values and marks are made.
-    pub(crate) fn row<'a>(
+    /// A row for the coder: predictions and contexts are given, values and residual magnitudes are computed.
+    fn row<'a>(
         &'a self,
         BatchRow { place, count, .. }: BatchRow,
         (predictions, bins): (&'a [T], Option<&'a [u8]>),
@@ -184,61 +206,83 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
-    /// Codes the rows of a batch under the classes of what is expected.
-    pub(crate) fn expected_rows(
+    /// Codes the rows of a batch: plans them (which points are coded, their predictions and contexts), and
+    /// hands the plan to the coder, row by row to an encoder and in one call to a decoder.
+    pub(crate) fn code<C: RowCoder<T>>(
         &self,
         batch: &Batch,
-        own: &mut [T],
-        marks: &mut [u8],
-        scratch: &mut RowScratch<T>,
-        coder: &mut impl RowCoder<T>,
-    ) {
-        self.geometry.runs(batch, &mut scratch.runs);
-        self.geometry.rows(batch, &mut scratch.rows);
-        self.predict::<true>(batch, scratch);
-        for (from, n) in &scratch.runs {
-            let near = &mut scratch.near[*from..from + n];
-            self.expectation.near(self.marks, batch.at + from, near);
-        }
-        let room = self.geometry.points.next_multiple_of(LANES);
-        for row in &scratch.rows {
-            let (from, at) = (row.from, batch.at + row.from);
-            self.expectation.bins(
-                (marks, at),
-                [row.place[1] > 0, row.place[0] > 0],
-                (&scratch.near[from..], &scratch.rough[from..]),
-                &mut scratch.bins[..room],
-            );
-            let to = (&mut own[at..at + room], Some(&mut marks[at..at + room]));
-            let known = (&scratch.predictions[from..], Some(&scratch.bins[..]));
-            coder.row(self.row(*row, known, to));
-        }
-    }
-
-    /// Codes the rows of a batch, all under one class.
-    pub(crate) fn plain_rows<C: RowCoder<T>>(
-        &self,
-        batch: &Batch,
-        own: &mut [T],
+        contexts: RowContexts,
+        out: Decoded<'_, T>,
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
         self.geometry.runs(batch, &mut scratch.runs);
         self.geometry.rows(batch, &mut scratch.rows);
-        if C::LAYS && self.level.step != 0.0 {
-            return self.laid_rows(batch, own, scratch, coder);
+        let is_batched = C::LAYS && self.level.step != 0.0;
+        match contexts {
+            // Values are reconstructed while they are predicted.
+            RowContexts::Level if is_batched => {
+                return self.predict_and_reconstruct(batch, out.values, scratch, coder);
+            }
+            RowContexts::Level => self.predict::<false>(batch, scratch),
+            RowContexts::Row => {
+                self.predict::<true>(batch, scratch);
+                for (from, n) in &scratch.runs {
+                    let near = &mut scratch.near[*from..from + n];
+                    self.model.near(self.marks, batch.at + from, near);
+                }
+            }
+            RowContexts::Plane => {
+                self.predict::<true>(batch, scratch);
+                self.contexts_after_plane(batch, out.marks, scratch);
+                coder.ahead_each(&scratch.classes);
+                if is_batched {
+                    return self.reconstruct(batch, out, scratch, coder);
+                }
+            }
         }
-        self.predict::<false>(batch, scratch);
         let room = self.geometry.points.next_multiple_of(LANES);
         for row in &scratch.rows {
-            let at = batch.at + row.from;
-            let known = (&scratch.predictions[row.from..], None);
-            coder.row(self.row(*row, known, (&mut own[at..at + room], None)));
+            let (from, at) = (row.from, batch.at + row.from);
+            let mut bins = None;
+            if contexts == RowContexts::Row {
+                self.model.bins(
+                    (out.marks, at),
+                    [row.place[1] > 0, row.place[0] > 0],
+                    (&scratch.near[from..], &scratch.variation[from..]),
+                    &mut scratch.bins[..room],
+                );
+                bins = Some(&scratch.bins[..]);
+            }
+            let marks = match contexts {
+                RowContexts::Level => None,
+                RowContexts::Row | RowContexts::Plane => Some(&mut out.marks[at..at + room]),
+            };
+            let known = (&scratch.predictions[from..], bins);
+            coder.row(self.row(*row, known, (&mut out.values[at..at + room], marks)));
         }
     }
 
-    /// Decodes the rows of a batch whose tokens are known ahead: values are made as they are predicted.
-    fn laid_rows<C: RowCoder<T>>(
+    /// Computes the contexts of a batch's points from earlier phases and the plane before, and compacts them.
+    fn contexts_after_plane(&self, batch: &Batch, marks: &[u8], scratch: &mut RowScratch<T>) {
+        for (from, n) in &scratch.runs {
+            let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
+            let near = &mut scratch.near[*from..from + n];
+            self.model.near(self.marks, at, near);
+            self.model.bins_after_plane(
+                (marks, at),
+                (near, &scratch.variation[*from..from + n]),
+                &mut scratch.before,
+                &mut scratch.bins[*from..from + n],
+            );
+        }
+        let spots = self.geometry.spots(&scratch.rows);
+        let points = self.geometry.points;
+        pack_rows(spots, points, &scratch.bins, &mut scratch.classes);
+    }
+
+    /// Decodes the rows of a batch without stored predictions.
+    fn predict_and_reconstruct<C: RowCoder<T>>(
         &self,
         batch: &Batch,
         own: &mut [T],
@@ -258,9 +302,44 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         });
     }
 
+    /// Decodes the rows of a batch whose predictions are stored.
+    fn reconstruct<C: RowCoder<T>>(
+        &self,
+        batch: &Batch,
+        out: Decoded<'_, T>,
+        scratch: &mut RowScratch<T>,
+        coder: &mut C,
+    ) {
+        let has_raw_bits = self.lay(batch, scratch, coder);
+        let step = T::from_f64(self.level.step);
+        for (from, n) in &scratch.runs {
+            let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
+            reconstruct::add_and_mark(
+                &scratch.tokens[*from..from + n],
+                step,
+                &scratch.predictions[*from..from + n],
+                &mut out.values[at..at + n],
+                &mut out.marks[at..at + n],
+            );
+        }
+        if !has_raw_bits {
+            return;
+        }
+        self.for_each_raw_point(batch, &scratch.tokens, |k, place, token| {
+            let (residual, at) = (coder.raw(token, place), batch.at + k);
+            let prediction = scratch.predictions[k];
+            out.values[at] = match residual {
+                Some(residual) => prediction.plus(T::from_i32(residual).times(step)),
+                None => prediction,
+            };
+            let size = residual.map_or(u32::MAX, i32::unsigned_abs);
+            out.marks[at] = size.min(255) as u8;
+        });
+    }
+
     /// Lays out the tokens of a batch's rows, which are known ahead; 0 where no point is coded. Says
     /// whether there may be some with raw bits.
-    pub(crate) fn lay<C: RowCoder<T>>(
+    fn lay<C: RowCoder<T>>(
         &self,
         batch: &Batch,
         scratch: &mut RowScratch<T>,
@@ -280,7 +359,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     /// Calls `visit` for the tokens of a batch that have raw bits: with their offsets from the batch's
     /// first point, and their indices in the region.
     #[inline(always)]
-    pub(crate) fn for_each_raw_point(
+    fn for_each_raw_point(
         &self,
         batch: &Batch,
         tokens: &[u8],
@@ -314,34 +393,42 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 own[batch.at + at] = reconstruct::direct::<T, RAW>(mean, token, step);
             });
         }
-        let mut mended = [T::default(); 64];
+        let mut predicted = [T::default(); 64];
         for row in between..batch.rows {
             let (place, start) = ([batch.z, batch.y + row], row * self.geometry.pitch);
             let (at, n) = (batch.at + start, self.geometry.row_of_groups());
             let (tokens, out) = (&scratch.tokens[start..start + n], &mut own[at..at + n]);
             let (weights, tokens) = (&self.weights, (tokens, step));
-            match self.left(place) {
-                Left::One(line) => {
+            match self.available_axes(place) {
+                AvailableAxes::One(line) => {
                     interpolate::span_and_add::<T, 1, RAW>(at, &line, weights, tokens, out)
                 }
-                Left::Two(lines) => {
+                AvailableAxes::Two(lines) => {
                     interpolate::span_and_add::<T, 2, RAW>(at, &lines, weights, tokens, out)
                 }
-                Left::Other => {}
+                AvailableAxes::Other => {}
             }
-            self.geometry.for_each_broken(place, |word, there| {
-                let from = start + 64 * word;
-                let at = batch.at + from;
-                let (lines, weights) = (&self.lines, &self.weights);
-                interpolate::mend::<T, N, false>(at, &there, lines, weights, &mut mended, &mut []);
-                let mut left = there.broken();
-                while left != 0 {
-                    let k = left.trailing_zeros() as usize;
-                    left &= left - 1;
-                    let token = scratch.tokens[from + k];
-                    own[at + k] = reconstruct::direct::<T, RAW>(mended[k], token, step);
-                }
-            });
+            self.geometry
+                .for_each_missing_neighbours(place, |word, there| {
+                    let from = start + 64 * word;
+                    let at = batch.at + from;
+                    let (lines, weights) = (&self.lines, &self.weights);
+                    interpolate::predict_with_missing::<T, N, false>(
+                        at,
+                        &there,
+                        lines,
+                        weights,
+                        &mut predicted,
+                        &mut [],
+                    );
+                    let mut left = there.missing_neighbours();
+                    while left != 0 {
+                        let k = left.trailing_zeros() as usize;
+                        left &= left - 1;
+                        let token = scratch.tokens[from + k];
+                        own[at + k] = reconstruct::direct::<T, RAW>(predicted[k], token, step);
+                    }
+                });
         }
     }
 }

@@ -1,14 +1,14 @@
-//! Where the rows of a phase lie that are predicted together, and which of their points are there.
+//! Batches: the rows of a phase that are predicted together, and the points of these that are present.
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::Phases;
-use crate::predict::interpolate::{self, FEW, There};
+use crate::predict::interpolate::{self, FEW, NeighbourMask};
 use crate::predict::mask_pyramid;
 use crate::simd::Spots;
 
-/// Points that are predicted together, about: what belongs to them stays in the first-level cache.
+/// Points of a batch, approximately: their buffers stay in the first-level cache.
 const POINTS: usize = 1152;
-/// Runs of points so close to each other are predicted as one.
+/// Runs at most this far apart are predicted as one.
 const GAP: usize = 8;
 
 /// Rows of a phase that are predicted together, at most.
@@ -35,21 +35,21 @@ pub(crate) struct BatchRow {
     pub count: usize,
 }
 
-/// The number of bits that are set.
+/// The number of set bits.
 #[inline(always)]
 fn ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Which points of a phase are there, and which of their neighbours.
+/// The points of a phase that are present, and the presence of their neighbours.
 pub(crate) struct Geometry<'a, const N: usize> {
     t: usize,
     pub(crate) odd: [usize; N],
     /// Points that are coded; `None` for all.
     coded: Option<&'a [Bitmap; 8]>,
-    /// Points that are gone over, and predicted from: those that are coded, or `None` for all.
+    /// Points that are predicted, and that others are predicted from: the coded ones, or `None` for all.
     valid: Option<&'a [Bitmap; 8]>,
-    /// The words of a row of which all points are there.
+    /// The words of a row whose points are all present.
     full: &'a [u64],
     /// Points of a row.
     pub(crate) points: usize,
@@ -100,7 +100,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         }
     }
 
-    /// Finds a batch's rows of which there are points to go over.
+    /// Lists the rows of a batch that have points to predict.
     pub(crate) fn rows(&self, batch: &Batch, rows: &mut Vec<BatchRow>) {
         rows.clear();
         for row in 0..batch.rows {
@@ -116,7 +116,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         }
     }
 
-    /// The rows of a batch, for who packs what belongs to their points.
+    /// Row masks, used to compact per-point bytes.
     pub(crate) fn spots<'r>(
         &'r self,
         rows: &'r [BatchRow],
@@ -128,13 +128,13 @@ impl<'a, const N: usize> Geometry<'a, N> {
         })
     }
 
-    /// Points from the first of a batch to its last, with what lies between rows.
+    /// Points from the first of a batch to its last, padding between rows included.
     pub(crate) fn all(&self, batch: &Batch) -> usize {
         (batch.rows - 1) * self.pitch + self.points
     }
 
-    /// Finds the runs of points that are there: offsets from a batch's first point, and lengths, whole
-    /// groups of `FEW`.
+    /// Lists the runs of present points: offsets from the batch's first point, and lengths in whole groups of
+    /// `FEW`.
     pub(crate) fn runs(&self, batch: &Batch, runs: &mut Vec<(usize, usize)>) {
         runs.clear();
         if self.valid.is_none() {
@@ -162,18 +162,17 @@ impl<'a, const N: usize> Geometry<'a, N> {
         }
     }
 
-    /// Calls `visit` for the words of a row in which points lack near neighbours: the number of the
-    /// word, and what is there.
+    /// Calls `visit(word's number, mask)` for the words of a row in which points lack a nearest neighbour.
     #[inline(always)]
-    pub(crate) fn for_each_broken(
+    pub(crate) fn for_each_missing_neighbours(
         &self,
         [z, y]: [usize; 2],
-        mut visit: impl FnMut(usize, There<N>),
+        mut visit: impl FnMut(usize, NeighbourMask<N>),
     ) {
         if let Some(valid) = self.valid {
             for (word, own) in self.there([z, y]).iter().enumerate() {
                 let there = mask_pyramid::near(valid, (self.t, self.odd), [z, y], (word, *own));
-                if there.broken() != 0 {
+                if there.missing_neighbours() != 0 {
                     visit(word, there);
                 }
             }
@@ -189,7 +188,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
             _ => return,
         };
         for (word, own) in self.full.iter().enumerate().skip(first) {
-            let there = There {
+            let there = NeighbourMask {
                 own: if none { *own } else { own & !(own >> 1) },
                 before: [u64::MAX; N],
                 behind: self
@@ -200,8 +199,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         }
     }
 
-    /// How many of a batch's first rows lie, without holes, between others: of these the last point alone
-    /// may lack a neighbour.
+    /// The number of leading rows of a batch without holes in which only the last point may lack a neighbour.
     pub(crate) fn between(&self, batch: &Batch) -> usize {
         let last = [batch.z, batch.y + batch.rows - 1];
         match (self.valid.is_none(), self.beyond(last)) {
@@ -210,7 +208,7 @@ impl<'a, const N: usize> Geometry<'a, N> {
         }
     }
 
-    /// Whether rows without holes end with a point that lacks a neighbour.
+    /// Whether the last point of rows without holes lacks a neighbour.
     pub(crate) fn ends(&self) -> bool {
         self.odd.contains(&2) && self.points == self.evens[2]
     }

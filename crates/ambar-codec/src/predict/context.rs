@@ -1,4 +1,4 @@
-//! Contexts: how large a residual is to be expected, from what has been coded around it.
+//! Contexts of the entropy coder: the residual magnitude expected from residuals that have been coded.
 
 use crate::domain::lattice::Phases;
 use crate::entropy::BINS;
@@ -8,15 +8,15 @@ use crate::simd::dispatch::vectorised;
 /// Groups of passes whose weights differ: by the number of odd dimensions.
 pub(crate) const GROUPS: usize = 3;
 
-/// How the expectation is put together for one group of passes.
+/// The weights of the expected magnitude's terms, for one group of passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Mixture {
-    /// Of the mean magnitude in earlier phases nearby.
+    /// Weight of the mean magnitude of nearby points in earlier phases.
     pub phases: f32,
-    /// Of the mean magnitude in earlier rows of the phase.
+    /// Weight of the mean magnitude in earlier rows of the phase.
     pub rows: f32,
     /// Of the roughness of the values around, in steps.
-    pub rough: f32,
+    pub variation: f32,
 }
 
 impl Mixture {
@@ -25,22 +25,22 @@ impl Mixture {
         Self {
             phases: 0.3,
             rows: 0.4,
-            rough: 0.15,
+            variation: 0.15,
         },
         Self {
             phases: 0.4,
             rows: 0.25,
-            rough: 0.1,
+            variation: 0.1,
         },
         Self {
             phases: 0.5,
             rows: 0.2,
-            rough: 0.08,
+            variation: 0.08,
         },
     ];
 }
 
-/// The least expectation that is told from others: log2 of it begins bin 0.
+/// The smallest expected magnitude that is distinguished: context 0 begins at its logarithm.
 const LEAST: f32 = 1.0 / 64.0;
 
 /// The bin of an expectation: half octaves from `LEAST` on.
@@ -51,7 +51,7 @@ pub(crate) fn bin(expected: f32) -> u8 {
     steps.min(BINS as i32 - 1) as u8
 }
 
-/// The bin of values of which nothing is expected: that of their level, the coarser ones together.
+/// The context of a level; all levels from 2 on share one.
 pub(crate) fn level_bin(level: usize) -> u8 {
     level.min(2) as u8
 }
@@ -62,22 +62,21 @@ pub(crate) fn linear_bin(bits: f32) -> u8 {
     ((bits * (BINS as f32 / 65.0)) as i32).clamp(0, BINS as i32 - 1) as u8
 }
 
-/// How the bins of a phase's rows follow from the magnitudes around them, and the roughness of the
-/// values.
-pub(crate) struct Expectation {
+/// Computes the contexts of a phase's rows from the residual magnitudes around them and the local variation.
+pub(crate) struct ContextModel {
     /// Where the magnitudes near a point lie: earlier phases, and offsets within them.
     nearby: [(usize, isize); 8],
     nearby_count: usize,
     /// For rows without and with earlier ones in y (1) and z (2): factors of the sums of magnitudes
     /// in earlier phases and in earlier rows.
     factors: [(f32, f32); 4],
-    rough: f32,
+    variation: f32,
     /// Distance of rows in y and z.
     strides: [usize; 2],
     lossless: bool,
 }
 
-impl Expectation {
+impl ContextModel {
     /// For phase `t` of a lattice whose steps are `step`; 0 for lossless coding.
     pub(crate) fn new(t: usize, phases: &Phases, mixture: &Mixture, step: f64) -> Self {
         let (nearby, nearby_count) = nearest(t, phases);
@@ -106,10 +105,10 @@ impl Expectation {
             nearby,
             nearby_count,
             factors,
-            rough: if lossless {
+            variation: if lossless {
                 0.0
             } else {
-                mixture.rough * (1.0 / step) as f32
+                mixture.variation * (1.0 / step) as f32
             },
             strides: [phases.stride[1], phases.stride[0]],
             lossless,
@@ -132,7 +131,7 @@ impl Expectation {
     pub(crate) fn bins_after_plane(
         &self,
         (marks, at): (&[u8], usize),
-        (near, rough): (&[u16], &[f32]),
+        (near, variation): (&[u16], &[f32]),
         sums: &mut [u16],
         out: &mut [u8],
     ) {
@@ -145,8 +144,8 @@ impl Expectation {
         bins_of_sums(
             &sums[..n],
             near,
-            rough,
-            [near_weight, row_weight / 4.0, self.rough],
+            variation,
+            [near_weight, row_weight / 4.0, self.variation],
             out,
         );
     }
@@ -173,12 +172,12 @@ impl Expectation {
         &self,
         (marks, at): (&[u8], usize),
         above: [bool; 2],
-        (near, rough): (&[u16], &[f32]),
+        (near, variation): (&[u16], &[f32]),
         out: &mut [u8],
     ) {
         let n = out.len();
         let known = usize::from(above[0]) | usize::from(above[1]) << 1;
-        let weights = [self.factors[known].0, self.factors[known].1, self.rough];
+        let weights = [self.factors[known].0, self.factors[known].1, self.variation];
         // Of a row that there is not, any stands in the place.
         let row = |d: usize| &marks[at - if above[d] { self.strides[d] } else { 0 } - 1..][..n + 2];
         let rows = if above[0] {
@@ -187,12 +186,12 @@ impl Expectation {
             [row(1), row(1)]
         };
         match (known.count_ones(), self.lossless) {
-            (0, false) => bins::<0, false>(rows, near, rough, weights, out),
-            (1, false) => bins::<1, false>(rows, near, rough, weights, out),
-            (_, false) => bins::<2, false>(rows, near, rough, weights, out),
-            (0, true) => bins::<0, true>(rows, near, rough, weights, out),
-            (1, true) => bins::<1, true>(rows, near, rough, weights, out),
-            (_, true) => bins::<2, true>(rows, near, rough, weights, out),
+            (0, false) => bins::<0, false>(rows, near, variation, weights, out),
+            (1, false) => bins::<1, false>(rows, near, variation, weights, out),
+            (_, false) => bins::<2, false>(rows, near, variation, weights, out),
+            (0, true) => bins::<0, true>(rows, near, variation, weights, out),
+            (1, true) => bins::<1, true>(rows, near, variation, weights, out),
+            (_, true) => bins::<2, true>(rows, near, variation, weights, out),
         }
     }
 }
@@ -204,12 +203,12 @@ vectorised! {
     fn bins [const ROWS: usize, const LOSSLESS: bool] of [ROWS, LOSSLESS] (
         rows: [&[u8]; 2],
         near: &[u16],
-        rough: &[f32],
+        variation: &[f32],
         weights: [f32; 3],
         out: &mut [u8],
     ) {
         let n = out.len() / LANES * LANES;
-        let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+        let (near, variation, out) = (&near[..n], &variation[..n], &mut out[..n]);
         let [one, two] = rows;
         let (one_left, one_mid, one_right) = (&one[..n], &one[1..][..n], &one[2..][..n]);
         let (two_left, two_mid, two_right) = (&two[..n], &two[1..][..n], &two[2..][..n]);
@@ -227,7 +226,7 @@ vectorised! {
             out[k] = if LOSSLESS {
                 linear_bin(expected)
             } else {
-                bin(expected + rough[k] * weights[2])
+                bin(expected + variation[k] * weights[2])
             };
         }
     }
@@ -250,17 +249,17 @@ vectorised! {
     fn bins_of_sums [] of [] (
         sums: &[u16],
         near: &[u16],
-        rough: &[f32],
+        variation: &[f32],
         weights: [f32; 3],
         out: &mut [u8],
     ) {
         let n = out.len() / LANES * LANES;
-        let (near, rough, out) = (&near[..n], &rough[..n], &mut out[..n]);
+        let (near, variation, out) = (&near[..n], &variation[..n], &mut out[..n]);
         let (left, mid, right) = (&sums[..n], &sums[1..][..n], &sums[2..][..n]);
         for k in 0..n {
             let before = left[k] + 2 * mid[k] + right[k];
             let expected = f32::from(near[k]) * weights[0] + f32::from(before) * weights[1];
-            out[k] = bin(expected + rough[k] * weights[2]);
+            out[k] = bin(expected + variation[k] * weights[2]);
         }
     }
 }

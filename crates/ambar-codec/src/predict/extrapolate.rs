@@ -1,4 +1,4 @@
-//! Values beyond the borders of a phase, for interpolation to reach there.
+//! Extrapolation beyond the borders of a phase, for the interpolation of the points next to them.
 
 use crate::domain::lattice::Phases;
 use crate::element::Element;
@@ -72,5 +72,5 @@ fn third<T: Element>(a: T, b: T) -> T {
 #[inline(always)]
 pub(crate) fn continued<T: Element>(a: T, b: T, c: T) -> T {
     let difference = a.minus(b);
-    interpolate::tame(difference.plus(difference).plus(difference).plus(c))
+    interpolate::finite_or_zero(difference.plus(difference).plus(difference).plus(c))
 }

@@ -1,4 +1,4 @@
-//! Predictions of a row of points from the points around it, and how rough the values are there.
+//! Interpolation of a row of points from their neighbours (as in SZ3), and how much the values vary there.
 
 use crate::element::Element;
 use crate::predict::reconstruct::direct;
@@ -17,8 +17,8 @@ pub(crate) struct Weights<T> {
     half: T,
     third: T,
     one: T,
-    /// Added to a number, even to -0, it leaves that number: sums begin with it.
-    nothing: T,
+    /// -0: adding it changes no number, not even -0, so sums begin with it.
+    neg_zero: T,
 }
 
 impl<T: Element> Weights<T> {
@@ -31,11 +31,11 @@ impl<T: Element> Weights<T> {
             half: T::from_f64(0.5),
             third: T::from_f64(1.0 / 3.0),
             one: T::from_f64(1.0),
-            nothing: T::from_f64(-0.0),
+            neg_zero: T::from_f64(-0.0),
         }
     }
 
-    /// From four neighbours: the value between, and half the sum of the near ones.
+    /// Interpolates between four neighbours. Returns the value and the linear interpolation.
     #[inline(always)]
     fn between(&self, v: [T; 4]) -> (T, T) {
         let near = v[1].plus(v[2]);
@@ -44,7 +44,7 @@ impl<T: Element> Weights<T> {
         (value, near.times(self.half))
     }
 
-    /// What the sum of `count` numbers, 1 to 3, is multiplied by to get their mean.
+    /// The factor that turns the sum of `count` numbers (1 to 3) into their mean.
     #[inline(always)]
     fn part(&self, count: u8) -> T {
         let few = if count == 2 { self.half } else { self.one };
@@ -52,14 +52,13 @@ impl<T: Element> Weights<T> {
     }
 }
 
-/// A prediction that sums may be made of: 0 where it is close to overflow.
+/// Replaces a prediction that is not finite, or close to overflow, by 0.
 #[inline(always)]
-pub(crate) fn tame<T: Element>(x: T) -> T {
+pub(crate) fn finite_or_zero<T: Element>(x: T) -> T {
     if x.is_tame() { x } else { T::default() }
 }
 
-/// Where the neighbours of a row along one dimension are: the phase that is even in it, and the
-/// distance of its points.
+/// The neighbours of a row along one dimension: the phase that is even in it, and the distance of its points.
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a, T> {
     pub values: &'a [T],
@@ -115,19 +114,19 @@ fn around<'a, T: Copy, const N: usize>(
     all
 }
 
-/// Which of a word's points are there, and along each odd dimension their near neighbours before and
-/// behind them.
+/// For the 64 points of a word: the points that are present, and along each odd dimension the presence of
+/// their nearest neighbours before and after them.
 #[derive(Clone, Copy)]
-pub(crate) struct There<const N: usize> {
+pub(crate) struct NeighbourMask<const N: usize> {
     pub own: u64,
     pub before: [u64; N],
     pub behind: [u64; N],
 }
 
-impl<const N: usize> There<N> {
-    /// Of the points from number `first` on.
+impl<const N: usize> NeighbourMask<N> {
+    /// The mask of the points from number `first` on.
     #[inline(always)]
-    fn from(&self, first: usize) -> There<N> {
+    fn from(&self, first: usize) -> NeighbourMask<N> {
         let mut there = *self;
         there.own >>= first;
         for d in 0..N {
@@ -137,85 +136,92 @@ impl<const N: usize> There<N> {
         there
     }
 
-    /// The points that are there and lack a neighbour.
+    /// The present points that lack a neighbour along any odd dimension.
     #[inline(always)]
-    pub(crate) fn broken(&self) -> u64 {
-        (0..N).fold(0, |broken, d| broken | !(self.before[d] & self.behind[d])) & self.own
+    pub(crate) fn missing_neighbours(&self) -> u64 {
+        (0..N).fold(0, |missing, d| missing | !(self.before[d] & self.behind[d])) & self.own
     }
 
-    /// The points that have both neighbours along any dimension.
+    /// The points with both neighbours along at least one dimension.
     #[inline(always)]
     fn any(&self) -> u64 {
         (0..N).fold(0, |any, d| any | self.before[d] & self.behind[d])
     }
 }
 
-/// Predicts those points of a word that lack a neighbour, the first of the word being at `at`, by the
-/// mean of the interpolations along the dimensions in which both are there. Where `ROUGH`, `rough`
+/// Predicts the points of a word that lack a neighbour by the mean of the interpolations along the
+/// dimensions in which both neighbours are present. The word's first point is at `at`. Where `VARIATION`, `rough`
 /// gets how much these differ from linear ones and among themselves.
 #[inline(always)]
-pub(crate) fn mend<T: Element, const N: usize, const ROUGH: bool>(
+pub(crate) fn predict_with_missing<T: Element, const N: usize, const VARIATION: bool>(
     at: usize,
-    there: &There<N>,
+    there: &NeighbourMask<N>,
     lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     out: &mut [T],
-    rough: &mut [f32],
+    variation: &mut [f32],
 ) {
-    let broken = there.broken();
-    if broken & broken.wrapping_sub(1) == 0 {
+    let missing = there.missing_neighbours();
+    if missing & missing.wrapping_sub(1) == 0 {
         // A single point, most often the last of a row.
-        let k = broken.trailing_zeros() as usize;
-        let (mean, bend) = broken_point(at, there, lines, weights, k);
+        let k = missing.trailing_zeros() as usize;
+        let (mean, curvature) = predict_point_with_missing(at, there, lines, weights, k);
         out[k] = mean;
-        if ROUGH {
-            rough[k] = bend.to_f32();
+        if VARIATION {
+            variation[k] = curvature.to_f32();
         }
         return;
     }
     if N == 1
-        && broken == there.own
-        && there.before[0] & broken == broken
-        && broken & broken.wrapping_add(1) == 0
+        && missing == there.own
+        && there.before[0] & missing == missing
+        && missing & missing.wrapping_add(1) == 0
     {
         // The last row or plane.
-        let n = broken.count_ones() as usize;
-        let rough = &mut rough[..if ROUGH { n } else { 0 }];
-        return beyond::<T, ROUGH>(at, &lines[0], weights, &mut out[..n], rough);
+        let n = missing.count_ones() as usize;
+        let variation = &mut variation[..if VARIATION { n } else { 0 }];
+        return beyond::<T, VARIATION>(at, &lines[0], weights, &mut out[..n], variation);
     }
     let any = there.any();
-    let mut left = groups(broken);
+    let mut left = groups(missing);
     while left != 0 {
         let k = FEW * left.trailing_zeros() as usize;
         left &= left - 1;
-        let there = There {
+        let there = NeighbourMask {
             own: there.own & !any,
             ..*there
         };
-        let (mut means, mut bends) = ([T::default(); FEW], [0.0; FEW]);
+        let (mut means, mut curvatures) = ([T::default(); FEW], [0.0; FEW]);
         let there = there.from(k);
-        span_with_holes::<T, N, ROUGH>(at + k, &there, lines, weights, &mut means, &mut bends);
-        let ours = broken >> k & 0xff;
+        span_with_holes::<T, N, VARIATION>(
+            at + k,
+            &there,
+            lines,
+            weights,
+            &mut means,
+            &mut curvatures,
+        );
+        let ours = missing >> k & 0xff;
         for j in (0..FEW).filter(|j| ours >> j & 1 == 1) {
             out[k + j] = means[j];
-            if ROUGH {
-                rough[k + j] = bends[j];
+            if VARIATION {
+                variation[k + j] = curvatures[j];
             }
         }
     }
 }
 
-/// Predicts point `k` of a word that begins at `at`, with the neighbours of it alone; gives its
-/// roughness too.
+/// Predicts point `k` of the word that begins at `at` from the neighbours that are present. Returns the
+/// local variation too.
 #[inline(always)]
-fn broken_point<T: Element, const N: usize>(
+fn predict_point_with_missing<T: Element, const N: usize>(
     at: usize,
-    there: &There<N>,
+    there: &NeighbourMask<N>,
     lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     k: usize,
 ) -> (T, T) {
-    let (mut sum, mut bend) = (weights.nothing, T::default());
+    let (mut sum, mut curvature) = (weights.neg_zero, T::default());
     let (mut least, mut most, mut count) = (T::default(), T::default(), 0);
     for (j, line) in lines.iter().enumerate() {
         if (there.before[j] & there.behind[j]) >> k & 1 == 0 {
@@ -223,7 +229,7 @@ fn broken_point<T: Element, const N: usize>(
         }
         let (value, linear) = weights.between(line.four(at + k));
         sum = sum.plus(value);
-        bend = bend.plus(value.minus(linear).magnitude());
+        curvature = curvature.plus(value.minus(linear).magnitude());
         least = if (count == 0) | (value < least) {
             value
         } else {
@@ -237,16 +243,16 @@ fn broken_point<T: Element, const N: usize>(
         count += 1;
     }
     if count == 0 {
-        return from_one_side(at, there, lines, weights, k);
+        return extrapolate_from_one_side(at, there, lines, weights, k);
     }
     let part = weights.part(count);
     (
-        tame(sum.times(part)),
-        bend.times(part).plus(most.minus(least)),
+        finite_or_zero(sum.times(part)),
+        curvature.times(part).plus(most.minus(least)),
     )
 }
 
-/// The groups of `FEW` bits of which any is set, a bit for each.
+/// One bit for each group of `FEW` bits: set where any bit of the group is.
 #[inline(always)]
 pub(crate) fn groups(word: u64) -> u64 {
     // To the lowest bit of each byte; then these next to each other, at the top.
@@ -256,35 +262,35 @@ pub(crate) fn groups(word: u64) -> u64 {
     any.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// Predicts a point from its neighbours at -3, -1, +1 and +3 along each line; gives its roughness too.
+/// Predicts a point from its neighbours at -3, -1, +1 and +3 along each line. Returns the local variation too.
 #[inline(always)]
 fn whole<T: Element, const N: usize>(neighbours: [[T; 4]; N], weights: &Weights<T>) -> (T, T) {
     let part = weights.part(N as u8);
-    let (mut sum, mut bend) = (T::default(), T::default());
+    let (mut sum, mut curvature) = (T::default(), T::default());
     let (mut least, mut most) = (T::default(), T::default());
     for (j, v) in neighbours.into_iter().enumerate() {
         let (value, linear) = weights.between(v);
         let off = value.minus(linear).magnitude();
         if j == 0 {
-            (sum, bend, least, most) = (value, off, value, value);
+            (sum, curvature, least, most) = (value, off, value, value);
         } else {
             sum = sum.plus(value);
-            bend = bend.plus(off);
+            curvature = curvature.plus(off);
             least = if value < least { value } else { least };
             most = if value > most { value } else { most };
         }
     }
     if N > 1 {
-        (sum, bend) = (sum.times(part), bend.times(part));
+        (sum, curvature) = (sum.times(part), curvature.times(part));
     }
-    (tame(sum), bend.plus(most.minus(least)))
+    (finite_or_zero(sum), curvature.plus(most.minus(least)))
 }
 
-/// Predictions of points, and how rough the values are there.
+/// Predictions of points, and the local variation.
 pub(crate) type Points<T> = ([T; FEW], [T; FEW]);
 
 vectorised! {
-    /// Predicts points that lie anywhere, all of whose neighbours are there.
+    /// Predicts points at arbitrary places, all of whose neighbours are present.
     pub(crate) fn points [T: Element, const N: usize] of [T, N] (
         places: &[usize; FEW],
         lines: &[Line<'_, T>; N],
@@ -298,55 +304,55 @@ vectorised! {
                 }
             }
         }
-        let (mut means, mut bends) = ([T::default(); FEW], [T::default(); FEW]);
+        let (mut means, mut curvatures) = ([T::default(); FEW], [T::default(); FEW]);
         for k in 0..FEW {
             let four = |v: &[[T; FEW]; 4]| [v[0][k], v[1][k], v[2][k], v[3][k]];
-            (means[k], bends[k]) = whole(neighbours.each_ref().map(four), weights);
+            (means[k], curvatures[k]) = whole(neighbours.each_ref().map(four), weights);
         }
-        (means, bends)
+        (means, curvatures)
     }
 }
 
-/// Predicts points that lie anywhere beyond their neighbours before them.
+/// Extrapolates points at arbitrary places from the neighbours before them.
 pub(crate) fn points_behind<T: Element>(
     places: &[usize; FEW],
     line: &Line<'_, T>,
     weights: &Weights<T>,
 ) -> Points<T> {
-    let (mut means, mut bends) = ([T::default(); FEW], [T::default(); FEW]);
+    let (mut means, mut curvatures) = ([T::default(); FEW], [T::default(); FEW]);
     for (k, at) in places.iter().enumerate() {
         let (near, far) = line.before(*at);
         let half = near.minus(far).times(weights.half);
-        (means[k], bends[k]) = (tame(near.plus(half)), half.magnitude());
+        (means[k], curvatures[k]) = (finite_or_zero(near.plus(half)), half.magnitude());
     }
-    (means, bends)
+    (means, curvatures)
 }
 
 vectorised! {
-    /// Predicts points from `at` on, all of whose neighbours are there.
-    pub(crate) fn span [T: Element, const N: usize, const ROUGH: bool] of [T, N, ROUGH] (
+    /// Predicts consecutive points, all of whose neighbours are present.
+    pub(crate) fn span [T: Element, const N: usize, const VARIATION: bool] of [T, N, VARIATION] (
         at: usize,
         lines: &[Line<'_, T>; N],
         weights: &Weights<T>,
         out: &mut [T],
-        rough: &mut [f32],
+        variation: &mut [f32],
     ) {
         let n = out.len() / FEW * FEW;
-        let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
+        let (out, variation) = (&mut out[..n], &mut variation[..if VARIATION { n } else { 0 }]);
         let neighbours = around(lines, at, n);
         for k in 0..n {
-            let (mean, bend) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
+            let (mean, curvature) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
             out[k] = mean;
-            if ROUGH {
-                rough[k] = bend.to_f32();
+            if VARIATION {
+                variation[k] = curvature.to_f32();
             }
         }
     }
 }
 
 vectorised! {
-    /// Makes values of points from `at` on, all of whose neighbours are there, of predictions and tokens,
-    /// whose `step` comes with them.
+    /// Predicts consecutive points, all of whose neighbours are present, and adds the residuals of their
+    /// tokens. `coded` holds the tokens and the step.
     pub(crate) fn span_and_add [T: Element, const N: usize, const RAW: bool] of [T, N, RAW] (
         at: usize,
         lines: &[Line<'_, T>; N],
@@ -367,27 +373,30 @@ vectorised! {
 vectorised! {
     /// Predicts points from `at` on, some of which lack neighbours: those of `there.own` have both along
     /// no dimension.
-    fn span_with_holes [T: Element, const N: usize, const ROUGH: bool] of [T, N, ROUGH] (
+    fn span_with_holes [T: Element, const N: usize, const VARIATION: bool] of [T, N, VARIATION] (
         at: usize,
-        there: &There<N>,
+        there: &NeighbourMask<N>,
         lines: &[Line<'_, T>; N],
         weights: &Weights<T>,
         out: &mut [T],
-        rough: &mut [f32],
+        variation: &mut [f32],
     ) {
         let n = out.len() / FEW * FEW;
-        let (out, rough) = (&mut out[..n], &mut rough[..if ROUGH { n } else { 0 }]);
+        let (out, variation) = (
+            &mut out[..n],
+            &mut variation[..if VARIATION { n } else { 0 }],
+        );
         let neighbours = around(lines, at, n);
         for k in 0..n {
-            let (mut sum, mut bend) = (weights.nothing, T::default());
+            let (mut sum, mut curvature) = (weights.neg_zero, T::default());
             let (mut least, mut most) = (T::default(), T::default());
             let (mut any, mut part) = (false, weights.one);
             for (j, v) in neighbours.iter().enumerate() {
                 let both = (there.before[j] & there.behind[j]) >> k & 1 == 1;
                 let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
                 let off = value.minus(linear).magnitude();
-                sum = sum.plus(if both { value } else { weights.nothing });
-                bend = bend.plus(if both { off } else { T::default() });
+                sum = sum.plus(if both { value } else { weights.neg_zero });
+                curvature = curvature.plus(if both { off } else { T::default() });
                 least = if both & (!any | (value < least)) {
                     value
                 } else {
@@ -406,9 +415,9 @@ vectorised! {
                 part = if both & any { next } else { part };
                 any |= both;
             }
-            out[k] = tame(sum.times(part));
-            if ROUGH {
-                rough[k] = bend.times(part).plus(most.minus(least)).to_f32();
+            out[k] = finite_or_zero(sum.times(part));
+            if VARIATION {
+                variation[k] = curvature.times(part).plus(most.minus(least)).to_f32();
             }
         }
         let mut alone = there.own;
@@ -418,45 +427,45 @@ vectorised! {
         while alone != 0 {
             let k = alone.trailing_zeros() as usize;
             alone &= alone - 1;
-            let (mean, bend) = from_one_side(at, there, lines, weights, k);
+            let (mean, curvature) = extrapolate_from_one_side(at, there, lines, weights, k);
             out[k] = mean;
-            if ROUGH {
-                rough[k] = bend.to_f32();
+            if VARIATION {
+                variation[k] = curvature.to_f32();
             }
         }
     }
 }
 
-/// Predicts points from `at` on beyond their neighbours before them along a line.
+/// Extrapolates consecutive points from the neighbours before them along a line.
 #[inline(never)]
-fn beyond<T: Element, const ROUGH: bool>(
+fn beyond<T: Element, const VARIATION: bool>(
     at: usize,
     line: &Line<'_, T>,
     weights: &Weights<T>,
     out: &mut [T],
-    rough: &mut [f32],
+    variation: &mut [f32],
 ) {
     let n = out.len();
     let [far, near, ..] = line.around(at, n);
     for k in 0..n {
         let half = near[k].minus(far[k]).times(weights.half);
-        out[k] = tame(near[k].plus(half));
-        if ROUGH {
-            rough[k] = half.magnitude().to_f32();
+        out[k] = finite_or_zero(near[k].plus(half));
+        if VARIATION {
+            variation[k] = half.magnitude().to_f32();
         }
     }
 }
 
-/// Predicts point `k` of a word that begins at `at` beyond the neighbours that it has on one side.
+/// Extrapolates point `k` of the word that begins at `at` from the neighbours on one side of it.
 #[inline(always)]
-fn from_one_side<T: Element, const N: usize>(
+fn extrapolate_from_one_side<T: Element, const N: usize>(
     at: usize,
-    there: &There<N>,
+    there: &NeighbourMask<N>,
     lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     k: usize,
 ) -> (T, T) {
-    let (mut sum, mut bend, mut count) = (weights.nothing, T::default(), 0);
+    let (mut sum, mut curvature, mut count) = (weights.neg_zero, T::default(), 0);
     for (j, line) in lines.iter().enumerate() {
         let (near, far) = if there.before[j] >> k & 1 == 1 {
             line.before(at + k)
@@ -467,12 +476,12 @@ fn from_one_side<T: Element, const N: usize>(
         };
         let half = near.minus(far).times(weights.half);
         sum = sum.plus(near.plus(half));
-        bend = bend.plus(half.magnitude());
+        curvature = curvature.plus(half.magnitude());
         count += 1;
     }
     if count == 0 {
         return (T::default(), T::default());
     }
     let part = weights.part(count);
-    (tame(sum.times(part)), bend.times(part))
+    (finite_or_zero(sum.times(part)), curvature.times(part))
 }

@@ -1,15 +1,15 @@
-//! Which points of a region are there, on every lattice of the walk; and what stands for the others, where
-//! they are not gone over themselves.
+//! The presence of a region's points on every lattice of the traversal, and the extrapolation of present points
+//! into holes that are not predicted.
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::Phases;
 use crate::element::Element;
 use crate::predict::extrapolate::continued;
-use crate::predict::interpolate::{FEW, There, groups};
+use crate::predict::interpolate::{FEW, NeighbourMask, groups};
 use crate::simd::dispatch::vectorised;
 use std::ops::Range;
 
-/// The points that are there: of each lattice but the coarsest, and each of its phases.
+/// The present points of each phase of each lattice, except the coarsest one.
 pub(crate) struct Validity {
     levels: Vec<[Bitmap; 8]>,
     anchor: bool,
@@ -17,8 +17,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// From the points of a region that are there; `bridged` where the others are to be gone over as if
-    /// they were.
+    /// From the present points of a region. `bridged`: the others are predicted like them.
     pub(crate) fn new(region: &Bitmap, bridged: bool) -> Self {
         let mut levels: Vec<[Bitmap; 8]> = Vec::new();
         loop {
@@ -35,12 +34,12 @@ impl Validity {
         }
     }
 
-    /// Whether points that are not there are gone over as if they were: predicted, and predicted from.
+    /// Whether absent points are predicted like present ones, and others are predicted from them.
     pub(crate) fn is_bridged(&self) -> bool {
         self.bridged
     }
 
-    /// Whether the single point of the coarsest lattice is there.
+    /// Whether the single point of the coarsest lattice is present.
     pub(crate) fn anchor(&self) -> bool {
         self.anchor
     }
@@ -51,16 +50,16 @@ impl Validity {
     }
 }
 
-/// Which points of a word of a row of phase `t`, odd in dimensions `odd`, are there (`own`), and their
-/// near neighbours.
+/// The neighbour mask of a word of a row of phase `t`, which is odd in dimensions `odd`. `own` are the word's
+/// present points.
 #[inline(always)]
 pub(crate) fn near<const N: usize>(
     phases: &[Bitmap; 8],
     (t, odd): (usize, [usize; N]),
     [z, y]: [usize; 2],
     (word, own): (usize, u64),
-) -> There<N> {
-    let mut there = There {
+) -> NeighbourMask<N> {
+    let mut there = NeighbourMask {
         own,
         before: [0; N],
         behind: [0; N],
@@ -77,8 +76,8 @@ pub(crate) fn near<const N: usize>(
     there
 }
 
-/// Gives points of phase `t` that are not there, but next to some that are along an even dimension,
-/// the value that continues these. Points one beyond the borders are such points too.
+/// Extrapolates the present points of phase `t` into the absent ones next to them along an even dimension, and
+/// into the points one beyond the borders.
 pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases, t: usize) {
     let even: [bool; 3] = std::array::from_fn(|d| t >> d & 1 == 0 && phases.fine[d] > 1);
     if even == [false; 3] {
@@ -109,7 +108,7 @@ pub(crate) fn fill<T: Element>(values: &mut [T], valid: &Bitmap, phases: &Phases
     }
 }
 
-/// The words of a bitmap, with rows of which no point is there around them.
+/// The words of a bitmap, with empty rows around them.
 struct Bordered {
     words: Vec<u64>,
     /// Words of a row.
@@ -118,7 +117,7 @@ struct Bordered {
     strides: [usize; 2],
 }
 
-/// Rows around a bitmap: one beyond it is looked at from, up to three further on.
+/// Empty rows around a bitmap: points one beyond it are extrapolated from up to three further on.
 const BORDER: usize = 4;
 
 impl Bordered {
@@ -163,19 +162,18 @@ impl Bordered {
     }
 }
 
-/// Fills points of a phase.
+/// Extrapolates into the holes of a phase.
 struct Filler<'a, T> {
     valid: &'a Bitmap,
     bordered: Bordered,
-    /// The dimensions along which points continue others.
+    /// The dimensions along which points are extrapolated.
     even: [bool; 3],
     strides: [isize; 3],
-    /// What the sum of so many numbers is multiplied by to get their mean.
+    /// The factor that turns the sum of n numbers into their mean, by n.
     parts: [T; 7],
 }
 
-/// A direction: its step, and which points of a word are there in it at a distance of 1, 2, and, if 2 is
-/// there too, 3.
+/// A direction: its step, and the presence of the points at a distance of 1, 2 and 3 (3 only if 2 is present).
 type Direction = (isize, [u64; 3]);
 
 impl<T: Element> Filler<'_, T> {

@@ -6,7 +6,6 @@ pub(crate) mod context;
 pub(crate) mod extrapolate;
 pub(crate) mod interpolate;
 pub(crate) mod mask_pyramid;
-mod planes;
 pub(crate) mod reconstruct;
 pub(crate) mod row;
 pub(crate) mod traversal;

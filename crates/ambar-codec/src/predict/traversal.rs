@@ -8,13 +8,12 @@ use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::{self, ORDER, Phases};
 use crate::element::Element;
 use crate::entropy::BINS;
-use crate::predict::batch::{Pass, RowScratch};
+use crate::predict::batch::{Decoded, Pass, RowContexts, RowScratch};
 use crate::predict::batch_geometry::{Batch, Geometry};
-use crate::predict::context::{self, Expectation, Mixture};
+use crate::predict::context::{self, ContextModel, Mixture};
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
-use crate::predict::planes;
 use crate::predict::row::{ANCHOR, Level, Place, Row, RowCoder};
 use crate::simd::LANES;
 
@@ -191,12 +190,7 @@ impl<'a, T: Element> LevelWalk<'a, T> {
             geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, odd), &full),
             weights: self.weights,
             marks: &self.scratch.marks,
-            expectation: Expectation::new(
-                t,
-                self.phases,
-                &self.rules.mixture[N - 1],
-                self.level.step,
-            ),
+            model: ContextModel::new(t, self.phases, &self.rules.mixture[N - 1], self.level.step),
             level: self.level,
             shape: self.shape,
         };
@@ -213,20 +207,16 @@ impl<'a, T: Element> LevelWalk<'a, T> {
                     rows: most.min(ny - y),
                     at: self.phases.row(z, y),
                 };
-                if EXPECTS && self.level.planes && z > 0 && self.phases.fine[1] > 1 {
-                    planes::rows_after_plane(
-                        &pass,
-                        &batch,
-                        &mut own,
-                        &mut own_marks,
-                        &mut row,
-                        coder,
-                    );
-                } else if EXPECTS {
-                    pass.expected_rows(&batch, &mut own, &mut own_marks, &mut row, coder);
-                } else {
-                    pass.plain_rows(&batch, &mut own, &mut row, coder);
-                }
+                let contexts = match self.level.planes && z > 0 && self.phases.fine[1] > 1 {
+                    _ if !EXPECTS => RowContexts::Level,
+                    true => RowContexts::Plane,
+                    false => RowContexts::Row,
+                };
+                let out = Decoded {
+                    values: &mut own,
+                    marks: &mut own_marks,
+                };
+                pass.code(&batch, contexts, out, &mut row, coder);
             }
         }
         self.scratch.values[t] = own;
