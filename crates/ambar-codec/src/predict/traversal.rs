@@ -207,10 +207,12 @@ impl<'a, T: Element> LevelWalk<'a, T> {
                     rows: most.min(ny - y),
                     at: self.phases.row(z, y),
                 };
-                let contexts = match self.level.planes && z > 0 && self.phases.fine[1] > 1 {
-                    _ if !EXPECTS => RowContexts::Level,
-                    true => RowContexts::Plane,
-                    false => RowContexts::Row,
+                let contexts = if !EXPECTS {
+                    RowContexts::Level
+                } else if self.level.planes && z > 0 && self.phases.fine[1] > 1 {
+                    RowContexts::Plane
+                } else {
+                    RowContexts::Row
                 };
                 let out = Decoded {
                     values: &mut own,
