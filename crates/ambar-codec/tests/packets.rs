@@ -18,9 +18,9 @@ fn words<const N: usize>(count: usize, to: impl Fn(f64) -> [u8; N]) -> Vec<u8> {
 
 /// A packet of each form, and what the chunk was.
 fn packets() -> Vec<(&'static str, Vec<u8>)> {
-    let made = |bytes: &[u8], of: Type, big_endian: bool, shape: &[usize], bound: f64| {
+    let made = |bytes: &[u8], dtype: Type, big_endian: bool, shape: &[usize], bound: f64| {
         let chunk = Chunk {
-            of,
+            dtype,
             big_endian,
             shape,
             bound: bound.into(),

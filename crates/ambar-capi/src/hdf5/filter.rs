@@ -93,7 +93,7 @@ impl Memory<'_> {
             .local
             .ok_or("expected the dataset's type and chunk in the filter's options, found none; create the dataset with this filter")?;
         let chunk = Chunk {
-            of: local.of,
+            dtype: local.dtype,
             big_endian: local.big_endian,
             shape: &local.shape,
             bound: options.bound,
@@ -133,7 +133,7 @@ impl Memory<'_> {
             .and_then(|options| options.local?.bytes());
         if known.map_or(length > MAX_CHUNK, |known| known != length) {
             return Err(
-                "expected the size of the dataset's chunks, found a chunk of another size; the file is \
+                "expected the size dtype the dataset's chunks, found a chunk dtype another size; the file is \
                         damaged: restore it from a copy"
                     .into(),
             );

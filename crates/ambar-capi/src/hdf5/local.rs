@@ -20,13 +20,13 @@ const BIG: c_int = 1;
 /// The callback.
 ///
 /// # Safety
-/// As HDF5 documents: `list` is a dataset creation property list with this filter, and `of` is a type.
-pub(super) unsafe extern "C" fn set_local(list: Hid, of: Hid, _space: Hid) -> c_int {
+/// As HDF5 documents: `list` is a dataset creation property list with this filter, and `dtype` is a type.
+pub(super) unsafe extern "C" fn set_local(list: Hid, dtype: Hid, _space: Hid) -> c_int {
     let work = || {
         let Some(hdf5) = Hdf5::calling() else {
             return FAIL;
         };
-        match complete(&hdf5, list, of) {
+        match complete(&hdf5, list, dtype) {
             Ok(()) => OK,
             Err(message) => {
                 hdf5.report(message);
@@ -38,7 +38,7 @@ pub(super) unsafe extern "C" fn set_local(list: Hid, of: Hid, _space: Hid) -> c_
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(FAIL)
 }
 
-fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
+fn complete(hdf5: &Hdf5, list: Hid, dtype: Hid) -> Result<(), &'static str> {
     // After another filter, which shuffles or packs bytes, the filter would not get values.
     let (mut flags, mut count) = (0, 0);
     // SAFETY: `list` is a property list (the contract of `set_local`). `count` is 0, so no options are written, and the name may be
@@ -57,7 +57,7 @@ fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
     };
     if first != FILTER_ID {
         return Err(
-            "the filter must be the first one of the dataset, found another filter before it; remove shuffle, and \
+            "the filter must be the first one dtype the dataset, found another filter before it; remove shuffle, and \
                     add other filters after it",
         );
     }
@@ -83,7 +83,7 @@ fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
     // An earlier dataset with the same property list added its options, which are replaced.
     let given = &given[..given.len().min(super::options::GIVEN)];
     let mut options = Options::parse(given)?;
-    options.local = Some(local(hdf5, list, of)?);
+    options.local = Some(local(hdf5, list, dtype)?);
     let values = options.to_values()?;
     // SAFETY: `list` is a property list with this filter, and `values` has the number of options that is passed.
     let kept =
@@ -94,8 +94,8 @@ fn complete(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn local(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<Local, &'static str> {
-    let (of, big_endian) = type_of(hdf5, of)?;
+fn local(hdf5: &Hdf5, list: Hid, dtype: Hid) -> Result<Local, &'static str> {
+    let (dtype, big_endian) = type_of(hdf5, dtype)?;
     let mut lengths = [0u64; RANK];
     // SAFETY: `list` is a property list, and `lengths` has room for the number of dimensions that is passed.
     let rank = unsafe { (hdf5.get_chunk)(list, RANK as c_int, lengths.as_mut_ptr()) };
@@ -110,7 +110,7 @@ fn local(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<Local, &'static str> {
         .map(|n| usize::try_from(*n).ok())
         .collect();
     Ok(Local {
-        of,
+        dtype,
         big_endian,
         shape: shape.ok_or("the chunk is too large for this machine; use smaller chunks")?,
     })
@@ -119,9 +119,9 @@ fn local(hdf5: &Hdf5, list: Hid, of: Hid) -> Result<Local, &'static str> {
 /// The type of values, and true for big-endian values.
 ///
 /// The type is queried part by part: the predefined types of HDF5 are variables, of which programs can have copies.
-fn type_of(hdf5: &Hdf5, of: Hid) -> Result<(Type, bool), &'static str> {
-    // SAFETY: `of` is a type: the contract of `set_local`.
-    let (class, size) = unsafe { ((hdf5.type_class)(of), (hdf5.type_size)(of)) };
+fn type_of(hdf5: &Hdf5, dtype: Hid) -> Result<(Type, bool), &'static str> {
+    // SAFETY: `dtype` is a type: the contract of `set_local`.
+    let (class, size) = unsafe { ((hdf5.type_class)(dtype), (hdf5.type_size)(dtype)) };
     if size == 0 {
         return Err("expected a type with a size, found one without; use a type of fixed size");
     }
@@ -131,14 +131,21 @@ fn type_of(hdf5: &Hdf5, of: Hid) -> Result<(Type, bool), &'static str> {
     }
     let mut fields = [0usize; 5];
     let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut fields;
-    // SAFETY: `of` is a type of the class float, which these functions require, and the pointers refer to elements of `fields`, a
+    // SAFETY: `dtype` is a type of the class float, which these functions require, and the pointers refer to elements of `fields`, a
     // local variable.
     let (order, precision, bias, known) = unsafe {
         (
-            (hdf5.type_order)(of),
-            (hdf5.type_precision)(of),
-            (hdf5.type_bias)(of),
-            (hdf5.type_fields)(of, sign, exponent, exponent_bits, mantissa, mantissa_bits),
+            (hdf5.type_order)(dtype),
+            (hdf5.type_precision)(dtype),
+            (hdf5.type_bias)(dtype),
+            (hdf5.type_fields)(
+                dtype,
+                sign,
+                exponent,
+                exponent_bits,
+                mantissa,
+                mantissa_bits,
+            ),
         )
     };
     let found = match (size, fields, bias) {

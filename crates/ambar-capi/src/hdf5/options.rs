@@ -27,7 +27,7 @@ pub(super) const RANK: usize = 32;
 pub(super) const ALL: usize = BEFORE_LENGTHS + RANK;
 const BIG_ENDIAN: c_uint = 1 << 8;
 
-const KINDS: &str = "the filter's options must begin with 1, a kind of bound from 0 to 5, and two numbers that \
+const KINDS: &str = "the filter's options must begin with 1, a kind dtype bound from 0 to 5, and two numbers that \
                      state the bound";
 
 /// The options of a dataset.
@@ -43,7 +43,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Local {
     /// The type of the values.
-    pub of: Type,
+    pub dtype: Type,
     /// Whether they have their highest byte first.
     pub big_endian: bool,
     /// The chunk's length in each dimension.
@@ -55,7 +55,7 @@ impl Local {
     pub(super) fn bytes(&self) -> Option<usize> {
         self.shape
             .iter()
-            .try_fold(self.of.size(), |bytes, n| bytes.checked_mul(*n))
+            .try_fold(self.dtype.size(), |bytes, n| bytes.checked_mul(*n))
     }
 }
 
@@ -105,7 +105,7 @@ impl Options {
         let [kind, size, rank, lengths @ ..] = rest else {
             return None;
         };
-        let of = match (kind & !BIG_ENDIAN, *size) {
+        let dtype = match (kind & !BIG_ENDIAN, *size) {
             (0, 1..) => Type::Other(*size as usize),
             (1, 4) => Type::Float32,
             (2, 8) => Type::Float64,
@@ -115,7 +115,7 @@ impl Options {
             return None;
         }
         let local = Local {
-            of,
+            dtype,
             big_endian: kind & BIG_ENDIAN != 0,
             shape: lengths.iter().map(|n| *n as usize).collect(),
         };
@@ -151,13 +151,13 @@ impl Options {
         let number = |n: usize| {
             c_uint::try_from(n).map_err(|_| "the filter takes chunks of less than 2^32 values")
         };
-        let kind = match local.of {
+        let kind = match local.dtype {
             Type::Other(_) => 0,
             Type::Float32 => 1,
             Type::Float64 => 2,
         };
         values.push(kind | if local.big_endian { BIG_ENDIAN } else { 0 });
-        values.push(number(local.of.size())?);
+        values.push(number(local.dtype.size())?);
         values.push(number(local.shape.len())?);
         for n in &local.shape {
             values.push(number(*n)?);

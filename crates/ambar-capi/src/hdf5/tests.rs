@@ -67,9 +67,9 @@ impl Drop for Buffer {
     }
 }
 
-fn options(of: Type, shape: &[usize], bound: f64) -> Vec<c_uint> {
+fn options(dtype: Type, shape: &[usize], bound: f64) -> Vec<c_uint> {
     let local = Local {
-        of,
+        dtype,
         big_endian: false,
         shape: shape.to_vec(),
     };
@@ -100,7 +100,7 @@ fn noise(count: usize) -> Vec<u8> {
 
 #[test]
 fn options_come_back() {
-    for (of, bound) in [
+    for (dtype, bound) in [
         (Type::Float32, "1e-3"),
         (Type::Float64, "lossless"),
         (Type::Other(12), "2.5"),
@@ -111,8 +111,8 @@ fn options_come_back() {
     ] {
         let bound: ErrorBound = bound.parse().unwrap();
         let local = Local {
-            of,
-            big_endian: of == Type::Float32,
+            dtype,
+            big_endian: dtype == Type::Float32,
             shape: vec![3, 4, 5],
         };
         let options = Options {
@@ -153,7 +153,7 @@ fn options_come_back() {
         assert!(Options::parse(wrong).is_err(), "{wrong:?}");
     }
     let large = Local {
-        of: Type::Float32,
+        dtype: Type::Float32,
         big_endian: false,
         shape: vec![1 << 33],
     };
@@ -253,8 +253,8 @@ fn stream_of(packet: &[u8]) -> usize {
 fn fuzz(rounds: usize) -> usize {
     let random = noise(8 * rounds);
     let mut errors = 0;
-    for of in [Type::Float64, Type::Other(8)] {
-        let values = options(of, &[6, 7, 8], 1e-2);
+    for dtype in [Type::Float64, Type::Other(8)] {
+        let values = options(dtype, &[6, 7, 8], 1e-2);
         let mut buffer = Buffer::new(&wave(336));
         buffer.filter(0, &values);
         for bytes in random.as_chunks::<8>().0 {

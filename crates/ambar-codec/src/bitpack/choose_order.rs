@@ -126,10 +126,10 @@ fn difference(words: &[u32], at: usize, far: &[(usize, usize)]) -> u32 {
     let mut sum = words[at];
     for corner in 1..1usize << far.len() {
         let mut place = Some(at);
-        for (bit, (length, apart)) in far.iter().enumerate() {
+        for (bit, (length, distance)) in far.iter().enumerate() {
             if corner >> bit & 1 == 1 {
-                let inside = place.filter(|at| at % length >= *apart);
-                place = inside.map(|at| at - apart);
+                let inside = place.filter(|at| at % length >= *distance);
+                place = inside.map(|at| at - distance);
             }
         }
         if let Some(place) = place {

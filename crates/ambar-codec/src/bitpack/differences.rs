@@ -34,34 +34,34 @@ vectorised! {
 }
 
 vectorised! {
-    /// Takes what lies `apart` words before from each word, in parts of `length` words, where there is
+    /// Takes what lies `distance` words before from each word, in parts of `length` words, where there is
     /// something before it.
-    pub(super) fn take_apart [W: Word] of [W] (words: &mut [W], length: usize, apart: usize) {
+    pub(super) fn subtract_at_distance [W: Word] of [W] (words: &mut [W], length: usize, distance: usize) {
         for part in words.chunks_exact_mut(length) {
-            let mut first = length - apart;
+            let mut first = length - distance;
             // From the last row to the first: what is taken is as it was.
             while first > 0 {
-                let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
+                let (before, row) = part[first - distance..][..2 * distance].split_at_mut(distance);
                 for (word, before) in row.iter_mut().zip(before) {
                     *word = word.minus(*before);
                 }
-                first -= apart;
+                first -= distance;
             }
         }
     }
 }
 
 vectorised! {
-    /// Undoes [`take_apart`].
-    pub(super) fn add_apart [W: Word] of [W] (words: &mut [W], length: usize, apart: usize) {
+    /// Undoes [`subtract_at_distance`].
+    pub(super) fn add_at_distance [W: Word] of [W] (words: &mut [W], length: usize, distance: usize) {
         for part in words.chunks_exact_mut(length) {
-            let mut first = apart;
+            let mut first = distance;
             while first < length {
-                let (before, row) = part[first - apart..][..2 * apart].split_at_mut(apart);
+                let (before, row) = part[first - distance..][..2 * distance].split_at_mut(distance);
                 for (word, before) in row.iter_mut().zip(before) {
                     *word = word.plus(*before);
                 }
-                first += apart;
+                first += distance;
             }
         }
     }
@@ -116,11 +116,11 @@ mod tests {
             add(&mut taken, order);
             assert_eq!(taken, words);
         }
-        for (length, apart) in [(700, 7), (70, 14), (35, 35)] {
+        for (length, distance) in [(700, 7), (70, 14), (35, 35)] {
             let mut taken = words.clone();
-            take_apart(&mut taken, length, apart);
-            assert_eq!(taken[length - 1] == words[length - 1], length == apart);
-            add_apart(&mut taken, length, apart);
+            subtract_at_distance(&mut taken, length, distance);
+            assert_eq!(taken[length - 1] == words[length - 1], length == distance);
+            add_at_distance(&mut taken, length, distance);
             assert_eq!(taken, words);
         }
     }

@@ -77,8 +77,8 @@ fn within_bound<T: Element>(
     }
     let (across, order) = choose_order::of_array(words, shape);
     out.push(across);
-    for (length, apart) in distances(shape, across) {
-        differences::take_apart(words, length, apart);
+    for (length, distance) in distances(shape, across) {
+        differences::subtract_at_distance(words, length, distance);
     }
     let mut buffers = Buffers::default();
     for words in words.chunks(BLOCK) {
@@ -156,8 +156,8 @@ fn steps_of<T: Element>(
         let order = steps_order(cursor)?;
         block::read(cursor, order, words, &mut halves)?;
     }
-    for (length, apart) in distances(shape, across).rev() {
-        differences::add_apart(words, length.max(1), apart);
+    for (length, distance) in distances(shape, across).rev() {
+        differences::add_at_distance(words, length.max(1), distance);
     }
     make_values(words, step, out);
     Ok(())

@@ -5,7 +5,7 @@
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks::Region;
-use crate::domain::regions::{Dense, first_rows};
+use crate::domain::regions::{RegionBuffer, first_rows};
 use crate::element::Element;
 
 /// The coded points of a region with holes: the first one, those in blocks, and the faces of holes directly
@@ -39,18 +39,22 @@ const SLACK: f64 = 0.75;
 /// Gives the coded points outside blocks values and a tolerance: the mean of the linear extrapolations from the
 /// blocks before them. These values are padding, so any value within the tolerance serves. Marks these points as
 /// present.
-pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut Dense<T>) {
+pub(crate) fn extrapolate_hole_faces<T: Element>(
+    region: &Region,
+    side: [usize; 3],
+    dense: &mut RegionBuffer<T>,
+) {
     let Some(valid) = &dense.valid else {
         return;
     };
-    dense.slack = vec![T::from_f64(-1.0); dense.values.len()];
+    dense.padding_tolerance = vec![T::from_f64(-1.0); dense.values.len()];
     let strides = [dense.shape[1] * dense.shape[2], dense.shape[2], 1];
     if !valid.get([0; 3])
         && let Some((_, place)) = region.blocks.first()
     {
         let first: usize = (0..3).map(|d| place[d] * side[d] * strides[d]).sum();
         dense.values[0] = finite_or_zero(dense.values[first].to_f64());
-        dense.slack[0] = T::default();
+        dense.padding_tolerance[0] = T::default();
     }
     // How many lines a point lies on, one in each dimension at most.
     let mut counts = vec![0u8; dense.values.len()];
@@ -59,11 +63,11 @@ pub(crate) fn guide<T: Element>(region: &Region, side: [usize; 3], dense: &mut D
             let value = |k: usize| dense.values[at - k.min(side[d]) * strides[d]].to_f64();
             let new = 2.0 * value(1) - value(2);
             let curvature = value(1) - 2.0 * value(2) + value(3);
-            let slack = dense.slack[at]
+            let padding_tolerance = dense.padding_tolerance[at]
                 .to_f64()
                 .max(SLACK * curvature.abs())
                 .max(0.0);
-            dense.slack[at] = finite_or_zero(slack);
+            dense.padding_tolerance[at] = finite_or_zero(padding_tolerance);
             let mean = dense.values[at].to_f64();
             counts[at] += 1;
             dense.values[at] = finite_or_zero(mean + (new - mean) / f64::from(counts[at]));

@@ -76,14 +76,14 @@ impl Layout<'_> {
 }
 
 /// Values of a region, z slowest, and which of them are there.
-pub(crate) struct Dense<T> {
+pub(crate) struct RegionBuffer<T> {
     pub shape: [usize; 3],
     pub values: Vec<T>,
     /// Which values are there; `None` for all.
     pub valid: Option<Bitmap>,
     /// How far what is decoded may be off where there is nobody's value; below 0 elsewhere. Empty where all
     /// values are somebody's.
-    pub slack: Vec<T>,
+    pub padding_tolerance: Vec<T>,
 }
 
 /// The regions of an array, without copying: their shape and number.
@@ -111,7 +111,11 @@ pub(crate) fn volume_of(shape: &[usize]) -> Option<usize> {
 }
 
 /// Copies a region's blocks into their dense places; says which places hold one.
-pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]) -> Dense<T> {
+pub(crate) fn gather<T: Element>(
+    region: &Region,
+    side: [usize; 3],
+    values: &[T],
+) -> RegionBuffer<T> {
     let shape: [usize; 3] = std::array::from_fn(|d| region.places[d] * side[d]);
     let cells: usize = shape.iter().product();
     let mut dense = vec![T::default(); cells];
@@ -119,11 +123,11 @@ pub(crate) fn gather<T: Element>(region: &Region, side: [usize; 3], values: &[T]
         let to = (z * shape[1] + y) * shape[2] + x;
         blocks::copy_row(&values[from..from + n], &mut dense[to..to + n]);
     });
-    Dense {
+    RegionBuffer {
         shape,
         values: dense,
         valid: present(region, side),
-        slack: Vec::new(),
+        padding_tolerance: Vec::new(),
     }
 }
 
@@ -148,17 +152,17 @@ pub(crate) fn first_rows(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
 }
 
 /// Copies the values of a region's cells into their dense places; says which places hold one.
-pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> Dense<T> {
+pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> RegionBuffer<T> {
     let shape = region.shape();
     let mut dense = vec![T::default(); shape.iter().product()];
     region.for_each_cell(|row, [z, y, x]| {
         dense[(z * shape[1] + y) * shape[2] + x] = values[row];
     });
-    Dense {
+    RegionBuffer {
         shape,
         values: dense,
         valid: region.present(),
-        slack: Vec::new(),
+        padding_tolerance: Vec::new(),
     }
 }
 

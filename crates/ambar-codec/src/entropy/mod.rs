@@ -11,4 +11,4 @@ pub(crate) mod token;
 pub(crate) mod token_groups;
 
 /// Contexts of tokens.
-pub(crate) const BINS: usize = 40;
+pub(crate) const CONTEXTS: usize = 40;

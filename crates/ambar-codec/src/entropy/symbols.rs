@@ -14,7 +14,7 @@ pub(crate) fn packet_of_level(level: usize, count: usize) -> usize {
 #[derive(Default)]
 pub(crate) struct Symbols {
     pub tokens: Vec<u8>,
-    pub bins: Vec<u8>,
+    pub contexts: Vec<u8>,
     /// Runs of tokens that are decoded at once, all of one bin: where they begin, and how many they are.
     pub runs: Vec<(usize, usize)>,
     pub raw: BitWriter,
@@ -38,7 +38,7 @@ impl Symbols {
     /// Forgets all, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.tokens.clear();
-        self.bins.clear();
+        self.contexts.clear();
         self.runs.clear();
         self.raw.clear();
         self.sections.clear();
@@ -73,7 +73,7 @@ impl Symbols {
             packet
                 .tokens
                 .extend_from_slice(&self.tokens[tokens.clone()]);
-            packet.bins.extend_from_slice(&self.bins[tokens]);
+            packet.contexts.extend_from_slice(&self.contexts[tokens]);
             let runs = self.runs[section.runs..end.runs].iter();
             packet
                 .runs

@@ -1,6 +1,6 @@
 //! The tables of frequencies: which bins share one, and how the tables are stored.
 
-use crate::entropy::BINS;
+use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::{Frequencies, SLOTS, normalise};
 use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
 use crate::entropy::token::TOKENS;
@@ -16,17 +16,17 @@ const FEW: u32 = 1;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Tables {
     pub frequencies: Vec<Frequencies>,
-    pub of_bin: [u8; BINS],
+    pub table_of_context: [u8; CONTEXTS],
 }
 
 /// How often each token occurs in each bin.
 pub(crate) struct Histogram(Vec<[u32; TOKENS]>);
 
 impl Histogram {
-    pub(crate) fn new(bins: &[u8], tokens: &[u8]) -> Self {
-        let mut counts = vec![[0; TOKENS]; BINS];
-        for (bin, token) in bins.iter().zip(tokens) {
-            counts[usize::from(*bin)][usize::from(*token)] += 1;
+    pub(crate) fn new(contexts: &[u8], tokens: &[u8]) -> Self {
+        let mut counts = vec![[0; TOKENS]; CONTEXTS];
+        for (context, token) in contexts.iter().zip(tokens) {
+            counts[usize::from(*context)][usize::from(*token)] += 1;
         }
         Self(counts)
     }
@@ -35,8 +35,8 @@ impl Histogram {
     /// tokens take the fewest bits, if every token occurs `scale` times as often: the ends of the
     /// runs, and the bits.
     fn divide(&self, scale: f64) -> (Vec<usize>, f64) {
-        let used: Vec<usize> = (0..BINS)
-            .filter(|bin| self.0[*bin].iter().any(|n| *n > 0))
+        let used: Vec<usize> = (0..CONTEXTS)
+            .filter(|context| self.0[*context].iter().any(|n| *n > 0))
             .collect();
         // best[j]: the fewest bits for the first j used bins, and where the last run begins.
         let mut best = vec![(0.0f64, 0usize)];
@@ -58,7 +58,11 @@ impl Histogram {
         let mut ends = Vec::new();
         let mut end = used.len();
         while end > 0 {
-            ends.push(if end == used.len() { BINS } else { used[end] });
+            ends.push(if end == used.len() {
+                CONTEXTS
+            } else {
+                used[end]
+            });
             end = best[end].1;
         }
         ends.reverse();
@@ -72,23 +76,24 @@ impl Histogram {
 
     /// The bits that tokens take under these tables, about; those that have no place there are left out.
     pub(crate) fn bits_under(&self, tables: &Tables) -> f64 {
-        let bins = self.0.iter().zip(tables.of_bin);
-        bins.map(|(counts, table)| {
-            let frequencies = tables
-                .frequencies
-                .get(usize::from(table))
-                .into_iter()
-                .flatten();
-            let some = counts
-                .iter()
-                .zip(frequencies)
-                .filter(|(count, frequency)| **count > 0 && **frequency > 0);
-            some.map(|(count, frequency)| {
-                f64::from(*count) * (SLOTS as f64 / f64::from(*frequency)).log2()
+        let contexts = self.0.iter().zip(tables.table_of_context);
+        contexts
+            .map(|(counts, table)| {
+                let frequencies = tables
+                    .frequencies
+                    .get(usize::from(table))
+                    .into_iter()
+                    .flatten();
+                let some = counts
+                    .iter()
+                    .zip(frequencies)
+                    .filter(|(count, frequency)| **count > 0 && **frequency > 0);
+                some.map(|(count, frequency)| {
+                    f64::from(*count) * (SLOTS as f64 / f64::from(*frequency)).log2()
+                })
+                .sum::<f64>()
             })
-            .sum::<f64>()
-        })
-        .sum()
+            .sum()
     }
 
     /// The tables that take the fewest bits. Tokens that there are few of under a table are counted as the
@@ -97,7 +102,7 @@ impl Histogram {
         let (ends, _) = self.divide(1.0);
         let mut tables = Tables {
             frequencies: Vec::new(),
-            of_bin: [0; BINS],
+            table_of_context: [0; CONTEXTS],
         };
         let mut begin = 0;
         for end in ends {
@@ -110,7 +115,7 @@ impl Histogram {
             if let Some(escape) = escape {
                 leave_out_few(&mut sum, usize::from(escape));
             }
-            tables.of_bin[begin..end].fill(tables.frequencies.len() as u8);
+            tables.table_of_context[begin..end].fill(tables.frequencies.len() as u8);
             tables.frequencies.push(rounded(&normalise(&sum)));
             begin = end;
         }
@@ -214,7 +219,7 @@ impl Tables {
         frequencies[0] = SLOTS as u16;
         Self {
             frequencies: vec![frequencies],
-            of_bin: [0; BINS],
+            table_of_context: [0; CONTEXTS],
         }
     }
 
@@ -222,7 +227,7 @@ impl Tables {
     pub(crate) fn none() -> Self {
         Self {
             frequencies: Vec::new(),
-            of_bin: [0; BINS],
+            table_of_context: [0; CONTEXTS],
         }
     }
 
@@ -232,7 +237,7 @@ impl Tables {
         let mut before: Frequencies = vec![0; TOKENS];
         for (number, frequencies) in self.frequencies.iter().enumerate() {
             let end = self
-                .of_bin
+                .table_of_context
                 .iter()
                 .rposition(|table| usize::from(*table) == number);
             encoder.tree(&mut model.ends, end.unwrap_or(0) as u32 + 1, 6);
@@ -264,7 +269,7 @@ impl Tables {
         let (mut decoder, mut model) = (BinaryDecoder::new(bytes), Model::new());
         let mut tables = Self {
             frequencies: Vec::new(),
-            of_bin: [0; BINS],
+            table_of_context: [0; CONTEXTS],
         };
         let mut before: Frequencies = vec![0; TOKENS];
         let mut begin = 0;
@@ -272,7 +277,7 @@ impl Tables {
             let end = decoder.tree(&mut model.ends, 6) as usize;
             let main = decoder.tree(&mut model.tokens, 8) as usize;
             let last = decoder.tree(&mut model.tokens, 8) as usize;
-            if end <= begin || end > BINS || main >= TOKENS || last >= TOKENS {
+            if end <= begin || end > CONTEXTS || main >= TOKENS || last >= TOKENS {
                 return Err(Corrupt("the tables are not in order"));
             }
             let mut frequencies: Frequencies = vec![0; TOKENS];
@@ -294,12 +299,12 @@ impl Tables {
                 frequencies[token] = frequency as u16;
             }
             frequencies[main] = (SLOTS as u32 - sum) as u16;
-            tables.of_bin[begin..end].fill(number as u8);
+            tables.table_of_context[begin..end].fill(number as u8);
             begin = end;
             before.copy_from_slice(&frequencies);
             tables.frequencies.push(frequencies);
         }
-        if begin == BINS {
+        if begin == CONTEXTS {
             Ok(tables)
         } else {
             Err(Corrupt("a class has no table"))
@@ -319,12 +324,12 @@ mod tests {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 (seed >> 33) as u32 % below
             };
-            let bins: Vec<u8> = (0..20_000).map(|_| random(BINS as u32) as u8).collect();
-            let tokens: Vec<u8> = bins
+            let contexts: Vec<u8> = (0..20_000).map(|_| random(CONTEXTS as u32) as u8).collect();
+            let tokens: Vec<u8> = contexts
                 .iter()
-                .map(|bin| (random(spread) * u32::from(*bin) / 40 + random(2)) as u8)
+                .map(|context| (random(spread) * u32::from(*context) / 40 + random(2)) as u8)
                 .collect();
-            let tables = Histogram::new(&bins, &tokens).tables(None);
+            let tables = Histogram::new(&contexts, &tokens).tables(None);
             for frequencies in &tables.frequencies {
                 assert_eq!(
                     frequencies.iter().map(|f| usize::from(*f)).sum::<usize>(),

@@ -4,7 +4,7 @@
 //! A group of small tokens is a symbol whose digits they are. Any other is an escape: its tokens are
 //! coded one by one behind the run's groups, as is what is left of the run.
 
-use crate::entropy::BINS;
+use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans::{self, EncodeTables};
 use crate::entropy::symbols::Symbols;
@@ -129,13 +129,18 @@ pub(crate) fn encode_singly(symbols: &Symbols, packets: PacketCount) -> Coded {
 
 /// Codes tokens one by one, with a given number of states.
 fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>) -> Coded {
-    let histogram = Histogram::new(&symbols.bins, &symbols.tokens);
+    let histogram = Histogram::new(&symbols.contexts, &symbols.tokens);
     let single = histogram.tables(None);
     let bits = histogram.bits_under(&single);
     let states = states.unwrap_or_else(|| states_for(bits));
     let slots = EncodeTables::new(&single.frequencies);
     let encode = |symbols: &Symbols| {
-        slots.encode_with(states, &single.of_bin, &symbols.bins, &symbols.tokens)
+        slots.encode_with(
+            states,
+            &single.table_of_context,
+            &symbols.contexts,
+            &symbols.tokens,
+        )
     };
     let count = packets.get(bits / 8.0 + symbols.raw.bytes().len() as f64, states);
     Coded {
@@ -165,22 +170,23 @@ fn encode_packets(
 
 /// The bins and symbols of groups. Those that have no place in the tables become escapes.
 fn groups<const SIZE: usize>(symbols: &Symbols, grouped: Option<&Tables>) -> [Vec<u8>; 2] {
-    let (mut bins, mut groups) = (Vec::new(), Vec::new());
+    let (mut contexts, mut groups) = (Vec::new(), Vec::new());
     for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
         let run = &symbols.tokens[*begin..begin + count];
         groups.extend(run.as_chunks::<SIZE>().0.iter().map(symbol));
-        bins.resize(groups.len(), symbols.bins[*begin]);
+        contexts.resize(groups.len(), symbols.contexts[*begin]);
     }
     if let Some(grouped) = grouped {
-        leave_out::<SIZE>(&bins, &mut groups, grouped);
+        leave_out::<SIZE>(&contexts, &mut groups, grouped);
     }
-    [bins, groups]
+    [contexts, groups]
 }
 
 /// Makes groups escapes that have no place in the tables, for there are few of them.
-fn leave_out<const SIZE: usize>(bins: &[u8], groups: &mut [u8], grouped: &Tables) {
-    for (bin, group) in bins.iter().zip(groups) {
-        let table = &grouped.frequencies[usize::from(grouped.of_bin[usize::from(*bin)])];
+fn leave_out<const SIZE: usize>(contexts: &[u8], groups: &mut [u8], grouped: &Tables) {
+    for (context, group) in contexts.iter().zip(groups) {
+        let table =
+            &grouped.frequencies[usize::from(grouped.table_of_context[usize::from(*context)])];
         if table[usize::from(*group)] == 0 {
             *group = escape(SIZE);
         }
@@ -192,19 +198,21 @@ fn encode_groups<const SIZE: usize>(
     packets: PacketCount,
     states: Option<usize>,
 ) -> Coded {
-    let [bins, mut of_all] = groups::<SIZE>(symbols, None);
-    let of_groups = Histogram::new(&bins, &of_all);
+    let [contexts, mut of_all] = groups::<SIZE>(symbols, None);
+    let of_groups = Histogram::new(&contexts, &of_all);
     let grouped = of_groups.tables(Some(escape(SIZE)));
-    leave_out::<SIZE>(&bins, &mut of_all, &grouped);
+    leave_out::<SIZE>(&contexts, &mut of_all, &grouped);
     let ordered = Ordered::new::<SIZE>(symbols, &of_all);
     let [single_bins, single] = &ordered.single;
     let histogram = Histogram::new(single_bins, single);
     let single = histogram.tables(None);
     let bits = of_groups.bits_under(&grouped) + histogram.bits_under(&single);
     let states = states.unwrap_or_else(|| states_for(bits));
-    let (frequencies, of_bin) = together(&single, &grouped);
+    let (frequencies, table_of_context) = concat_tables(&single, &grouped);
     let slots = EncodeTables::new(&frequencies);
-    let encode = |[bins, symbols]: &[Vec<u8>; 2]| slots.encode_with(states, &of_bin, bins, symbols);
+    let encode = |[contexts, symbols]: &[Vec<u8>; 2]| {
+        slots.encode_with(states, &table_of_context, contexts, symbols)
+    };
     let packets = match packets.get(bits / 8.0 + symbols.raw.bytes().len() as f64, states) {
         1 => encode_packets(symbols, 1, |_| encode(&ordered.all)),
         count => encode_packets(symbols, count, |symbols| {
@@ -240,9 +248,9 @@ impl Ordered {
             end = begin + count;
             let (of_run, rest) = left.split_at(count / SIZE);
             left = rest;
-            if let Some(bin) = symbols.bins.get(*begin) {
+            if let Some(context) = symbols.contexts.get(*begin) {
                 let grouped = ordered.all[0].len() + of_run.len();
-                ordered.all[0].resize(grouped, bin + BINS as u8);
+                ordered.all[0].resize(grouped, context + CONTEXTS as u8);
                 ordered.all[1].extend_from_slice(of_run);
             }
             for (k, _) in of_run
@@ -261,7 +269,7 @@ impl Ordered {
     /// Adds tokens that are coded one by one.
     fn add_single(&mut self, symbols: &Symbols, begin: usize, end: usize) {
         for to in [&mut self.all, &mut self.single] {
-            to[0].extend_from_slice(&symbols.bins[begin..end]);
+            to[0].extend_from_slice(&symbols.contexts[begin..end]);
             to[1].extend_from_slice(&symbols.tokens[begin..end]);
         }
     }
@@ -269,16 +277,22 @@ impl Ordered {
 
 /// The tables of single tokens and of groups, and which bin uses which; bins of groups come behind the
 /// others.
-pub(crate) fn together(single: &Tables, grouped: &Tables) -> (Vec<Frequencies>, [u8; 2 * BINS]) {
-    let mut of_bin = [0; 2 * BINS];
-    of_bin[..BINS].copy_from_slice(&single.of_bin);
+pub(crate) fn concat_tables(
+    single: &Tables,
+    grouped: &Tables,
+) -> (Vec<Frequencies>, [u8; 2 * CONTEXTS]) {
+    let mut table_of_context = [0; 2 * CONTEXTS];
+    table_of_context[..CONTEXTS].copy_from_slice(&single.table_of_context);
     if !grouped.frequencies.is_empty() {
-        for (of_bin, table) in of_bin[BINS..].iter_mut().zip(grouped.of_bin) {
-            *of_bin = single.frequencies.len() as u8 + table;
+        for (table_of_context, table) in table_of_context[CONTEXTS..]
+            .iter_mut()
+            .zip(grouped.table_of_context)
+        {
+            *table_of_context = single.frequencies.len() as u8 + table;
         }
     }
     let tables = single.frequencies.iter().chain(&grouped.frequencies);
-    (tables.cloned().collect(), of_bin)
+    (tables.cloned().collect(), table_of_context)
 }
 
 /// Decodes groups, and keeps the memory for it.
@@ -316,15 +330,15 @@ impl Groups {
     pub(crate) fn decode(
         &mut self,
         symbols: &mut rans::Decoder<'_>,
-        bin: u8,
+        context: u8,
         count: usize,
         tokens: &mut [u8],
     ) {
         match self.size {
-            2 => self.run::<2>(symbols, bin, count, tokens),
-            3 => self.run::<3>(symbols, bin, count, tokens),
-            4 => self.run::<4>(symbols, bin, count, tokens),
-            _ => symbols.decode_alike(bin, &mut tokens[..count]),
+            2 => self.run::<2>(symbols, context, count, tokens),
+            3 => self.run::<3>(symbols, context, count, tokens),
+            4 => self.run::<4>(symbols, context, count, tokens),
+            _ => symbols.decode_alike(context, &mut tokens[..count]),
         }
     }
 
@@ -332,7 +346,7 @@ impl Groups {
     fn run<const SIZE: usize>(
         &mut self,
         symbols: &mut rans::Decoder<'_>,
-        bin: u8,
+        context: u8,
         count: usize,
         tokens: &mut [u8],
     ) {
@@ -342,7 +356,7 @@ impl Groups {
             self.escapes.resize(n, 0);
         }
         let groups = &mut self.groups[..n];
-        symbols.decode_alike(bin + BINS as u8, groups);
+        symbols.decode_alike(context + CONTEXTS as u8, groups);
         let escapes = expand::<SIZE>(&self.tokens, groups, tokens, &mut self.escapes);
         let single = SIZE * escapes + count % SIZE;
         if single == 0 {
@@ -352,7 +366,7 @@ impl Groups {
             self.single.resize(single, 0);
         }
         let single = &mut self.single[..single];
-        symbols.decode_alike(bin, single);
+        symbols.decode_alike(context, single);
         let (of_groups, of_rest) = single.as_chunks::<SIZE>();
         let (to, rest) = tokens[..count].as_chunks_mut::<SIZE>();
         for (from, escape) in of_groups.iter().zip(&self.escapes) {
@@ -398,18 +412,18 @@ mod tests {
         let mut symbols = Symbols::default();
         for run in 0..300 {
             if run % 7 == 0 {
-                symbols.bins.push(39);
+                symbols.contexts.push(39);
                 symbols.tokens.push((random.next() % 137) as u8);
             }
             let count = [0, 1, 2, 3, 64, 65, 130, 500][(random.next() % 8) as usize];
-            symbols.runs.push((symbols.bins.len(), count));
+            symbols.runs.push((symbols.contexts.len(), count));
             for _ in 0..count {
                 let most = if random.next() % 100 < few {
                     137
                 } else {
                     below
                 };
-                symbols.bins.push((run % 2) as u8);
+                symbols.contexts.push((run % 2) as u8);
                 symbols.tokens.push((random.next() % most) as u8);
             }
         }
@@ -417,21 +431,26 @@ mod tests {
     }
 
     fn decoded(coded: &Coded, symbols: &Symbols) -> Vec<u8> {
-        let (frequencies, of_bin) = together(&coded.single, &coded.grouped);
+        let (frequencies, table_of_context) = concat_tables(&coded.single, &coded.grouped);
         let mut tables = DecodeTables::default();
         tables.set(&frequencies).unwrap();
-        let of_bins = tables.of_bins(&of_bin);
+        let context_tables = tables.context_tables(&table_of_context);
         let count = symbols.tokens.len();
-        let mut decoder =
-            rans::Decoder::new(&of_bins, &coded.packets[0].symbols, count, coded.states).unwrap();
+        let mut decoder = rans::Decoder::new(
+            &context_tables,
+            &coded.packets[0].symbols,
+            count,
+            coded.states,
+        )
+        .unwrap();
         let mut groups = Groups::new(coded.size);
         let mut tokens = vec![0; count + MOST];
         let mut end = 0;
         for (begin, count) in &symbols.runs {
-            decoder.decode(&symbols.bins[end..*begin], &mut tokens[end..*begin]);
+            decoder.decode(&symbols.contexts[end..*begin], &mut tokens[end..*begin]);
             end = begin + count;
-            let bin = symbols.bins.get(*begin).copied().unwrap_or(0);
-            groups.decode(&mut decoder, bin, *count, &mut tokens[*begin..]);
+            let context = symbols.contexts.get(*begin).copied().unwrap_or(0);
+            groups.decode(&mut decoder, context, *count, &mut tokens[*begin..]);
         }
         decoder.finish().unwrap();
         tokens.truncate(count);

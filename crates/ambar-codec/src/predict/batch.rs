@@ -12,7 +12,7 @@ use crate::predict::interpolate::{self, FEW, Line, Weights};
 use crate::predict::reconstruct;
 use crate::predict::row::{Level, Place, Row, RowCoder};
 use crate::simd::LANES;
-use crate::simd::compact::pack_rows;
+use crate::simd::compact::compact_rows;
 
 /// Buffers of a batch. Points and rows are as far apart as in the phase.
 #[derive(Default)]
@@ -26,9 +26,9 @@ pub(crate) struct RowScratch<T> {
     /// Tokens that were decoded in advance.
     pub(crate) tokens: Vec<u8>,
     /// Contexts of one row, or of all rows.
-    pub(crate) bins: Vec<u8>,
+    pub(crate) contexts: Vec<u8>,
     /// Contexts of the points that are coded, compacted.
-    pub(crate) classes: Vec<u8>,
+    pub(crate) compacted_contexts: Vec<u8>,
     /// Runs of points: offsets from the batch's first point, and lengths in whole groups.
     pub(crate) runs: Vec<(usize, usize)>,
     /// The rows with points to predict.
@@ -45,7 +45,7 @@ impl<T: Element> RowScratch<T> {
         self.near.resize(room, 0);
         self.before.resize(room + 2, 0);
         self.tokens.resize(room, 0);
-        self.bins.resize(room, 0);
+        self.contexts.resize(room, 0);
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum RowContexts {
 pub(crate) struct Decoded<'a, T> {
     pub values: &'a mut [T],
     /// Magnitudes of the residuals; empty with contexts of levels.
-    pub marks: &'a mut [u8],
+    pub magnitudes: &'a mut [u8],
 }
 
 /// The dimensions in which the points of a row have both neighbours, if these are fewer than in other rows.
@@ -82,7 +82,7 @@ pub(crate) struct Pass<'a, T, const N: usize> {
     pub geometry: Geometry<'a, N>,
     pub weights: Weights<T>,
     /// Magnitudes of the residuals of all phases.
-    pub marks: &'a [Vec<u8>; 8],
+    pub magnitudes: &'a [Vec<u8>; 8],
     pub model: ContextModel,
     pub level: Level,
     /// Of the region.
@@ -190,19 +190,19 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     fn row<'a>(
         &'a self,
         BatchRow { place, count, .. }: BatchRow,
-        (predictions, bins): (&'a [T], Option<&'a [u8]>),
-        (values, marks): (&'a mut [T], Option<&'a mut [u8]>),
+        (predictions, contexts): (&'a [T], Option<&'a [u8]>),
+        (values, magnitudes): (&'a mut [T], Option<&'a mut [u8]>),
     ) -> Row<'a, T> {
         Row {
             place: self.place(place),
             level: self.level,
             predictions,
-            bins,
+            contexts,
             points: self.geometry.points,
             there: self.geometry.there(place),
             count,
             values,
-            marks,
+            magnitudes,
         }
     }
 
@@ -211,15 +211,15 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     pub(crate) fn code<C: RowCoder<T>>(
         &self,
         batch: &Batch,
-        contexts: RowContexts,
+        source: RowContexts,
         out: Decoded<'_, T>,
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
         self.geometry.runs(batch, &mut scratch.runs);
         self.geometry.rows(batch, &mut scratch.rows);
-        let is_batched = C::LAYS && self.level.step != 0.0;
-        match contexts {
+        let is_batched = C::BATCHED && self.level.step != 0.0;
+        match source {
             // Values are reconstructed while they are predicted.
             RowContexts::Level if is_batched => {
                 return self.predict_and_reconstruct(batch, out.values, scratch, coder);
@@ -229,13 +229,13 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 self.predict::<true>(batch, scratch);
                 for (from, n) in &scratch.runs {
                     let near = &mut scratch.near[*from..from + n];
-                    self.model.near(self.marks, batch.at + from, near);
+                    self.model.near(self.magnitudes, batch.at + from, near);
                 }
             }
             RowContexts::Plane => {
                 self.predict::<true>(batch, scratch);
-                self.contexts_after_plane(batch, out.marks, scratch);
-                coder.ahead_each(&scratch.classes);
+                self.contexts_after_plane(batch, out.magnitudes, scratch);
+                coder.set_contexts(&scratch.compacted_contexts);
                 if is_batched {
                     return self.reconstruct(batch, out, scratch, coder);
                 }
@@ -244,41 +244,46 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         let room = self.geometry.points.next_multiple_of(LANES);
         for row in &scratch.rows {
             let (from, at) = (row.from, batch.at + row.from);
-            let mut bins = None;
-            if contexts == RowContexts::Row {
-                self.model.bins(
-                    (out.marks, at),
+            let mut contexts = None;
+            if source == RowContexts::Row {
+                self.model.contexts(
+                    (out.magnitudes, at),
                     [row.place[1] > 0, row.place[0] > 0],
                     (&scratch.near[from..], &scratch.variation[from..]),
-                    &mut scratch.bins[..room],
+                    &mut scratch.contexts[..room],
                 );
-                bins = Some(&scratch.bins[..]);
+                contexts = Some(&scratch.contexts[..]);
             }
-            let marks = match contexts {
+            let magnitudes = match source {
                 RowContexts::Level => None,
-                RowContexts::Row | RowContexts::Plane => Some(&mut out.marks[at..at + room]),
+                RowContexts::Row | RowContexts::Plane => Some(&mut out.magnitudes[at..at + room]),
             };
-            let known = (&scratch.predictions[from..], bins);
-            coder.row(self.row(*row, known, (&mut out.values[at..at + room], marks)));
+            let known = (&scratch.predictions[from..], contexts);
+            coder.row(self.row(*row, known, (&mut out.values[at..at + room], magnitudes)));
         }
     }
 
     /// Computes the contexts of a batch's points from earlier phases and the plane before, and compacts them.
-    fn contexts_after_plane(&self, batch: &Batch, marks: &[u8], scratch: &mut RowScratch<T>) {
+    fn contexts_after_plane(&self, batch: &Batch, magnitudes: &[u8], scratch: &mut RowScratch<T>) {
         for (from, n) in &scratch.runs {
             let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
             let near = &mut scratch.near[*from..from + n];
-            self.model.near(self.marks, at, near);
-            self.model.bins_after_plane(
-                (marks, at),
+            self.model.near(self.magnitudes, at, near);
+            self.model.contexts_after_plane(
+                (magnitudes, at),
                 (near, &scratch.variation[*from..from + n]),
                 &mut scratch.before,
-                &mut scratch.bins[*from..from + n],
+                &mut scratch.contexts[*from..from + n],
             );
         }
-        let spots = self.geometry.spots(&scratch.rows);
+        let row_masks = self.geometry.row_masks(&scratch.rows);
         let points = self.geometry.points;
-        pack_rows(spots, points, &scratch.bins, &mut scratch.classes);
+        compact_rows(
+            row_masks,
+            points,
+            &scratch.contexts,
+            &mut scratch.compacted_contexts,
+        );
     }
 
     /// Decodes the rows of a batch without stored predictions.
@@ -289,7 +294,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
-        if !self.lay(batch, scratch, coder) {
+        if !self.scatter_tokens(batch, scratch, coder) {
             return self.add::<false>(batch, own, scratch);
         }
         self.add::<true>(batch, own, scratch);
@@ -310,16 +315,16 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         scratch: &mut RowScratch<T>,
         coder: &mut C,
     ) {
-        let has_raw_bits = self.lay(batch, scratch, coder);
+        let has_raw_bits = self.scatter_tokens(batch, scratch, coder);
         let step = T::from_f64(self.level.step);
         for (from, n) in &scratch.runs {
             let (at, n) = (batch.at + from, n.next_multiple_of(LANES));
-            reconstruct::add_and_mark(
+            reconstruct::add_and_store_magnitudes(
                 &scratch.tokens[*from..from + n],
                 step,
                 &scratch.predictions[*from..from + n],
                 &mut out.values[at..at + n],
-                &mut out.marks[at..at + n],
+                &mut out.magnitudes[at..at + n],
             );
         }
         if !has_raw_bits {
@@ -333,13 +338,13 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 None => prediction,
             };
             let size = residual.map_or(u32::MAX, i32::unsigned_abs);
-            out.marks[at] = size.min(255) as u8;
+            out.magnitudes[at] = size.min(255) as u8;
         });
     }
 
     /// Lays out the tokens of a batch's rows, which are known ahead; 0 where no point is coded. Says
     /// whether there may be some with raw bits.
-    fn lay<C: RowCoder<T>>(
+    fn scatter_tokens<C: RowCoder<T>>(
         &self,
         batch: &Batch,
         scratch: &mut RowScratch<T>,
@@ -348,8 +353,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         if scratch.rows.len() < batch.rows {
             scratch.tokens.fill(0);
         }
-        let spots = self.geometry.spots(&scratch.rows);
-        let raw = coder.lay(spots, self.geometry.points, &mut scratch.tokens);
+        let row_masks = self.geometry.row_masks(&scratch.rows);
+        let raw = coder.scatter_tokens(row_masks, self.geometry.points, &mut scratch.tokens);
         // Runs are gone over in whole lanes, from where they begin: they may end that far behind the last row,
         // where tokens of longer rows would leave marks.
         scratch.tokens[self.geometry.all(batch)..][..2 * LANES].fill(0);

@@ -4,7 +4,7 @@ use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::Phases;
 use crate::predict::interpolate::{self, FEW, NeighbourMask};
 use crate::predict::mask_pyramid;
-use crate::simd::Spots;
+use crate::simd::RowMask;
 
 /// Points of a batch, approximately: their buffers stay in the first-level cache.
 const POINTS: usize = 1152;
@@ -117,11 +117,11 @@ impl<'a, const N: usize> Geometry<'a, N> {
     }
 
     /// Row masks, used to compact per-point bytes.
-    pub(crate) fn spots<'r>(
+    pub(crate) fn row_masks<'r>(
         &'r self,
         rows: &'r [BatchRow],
-    ) -> impl Iterator<Item = Spots<'r>> + Clone {
-        rows.iter().map(|row| Spots {
+    ) -> impl Iterator<Item = RowMask<'r>> + Clone {
+        rows.iter().map(|row| RowMask {
             from: row.from,
             there: self.there(row.place),
             count: row.count,

@@ -1,7 +1,7 @@
 //! Contexts of the entropy coder: the residual magnitude expected from residuals that have been coded.
 
 use crate::domain::lattice::Phases;
-use crate::entropy::BINS;
+use crate::entropy::CONTEXTS;
 use crate::simd::LANES;
 use crate::simd::dispatch::vectorised;
 
@@ -10,7 +10,7 @@ pub(crate) const GROUPS: usize = 3;
 
 /// The weights of the expected magnitude's terms, for one group of passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Mixture {
+pub(crate) struct ContextWeights {
     /// Weight of the mean magnitude of nearby points in earlier phases.
     pub phases: f32,
     /// Weight of the mean magnitude in earlier rows of the phase.
@@ -19,7 +19,7 @@ pub(crate) struct Mixture {
     pub variation: f32,
 }
 
-impl Mixture {
+impl ContextWeights {
     /// What serves most fields.
     pub(crate) const DEFAULT: [Self; GROUPS] = [
         Self {
@@ -45,10 +45,10 @@ const LEAST: f32 = 1.0 / 64.0;
 
 /// The bin of an expectation: half octaves from `LEAST` on.
 #[inline(always)]
-pub(crate) fn bin(expected: f32) -> u8 {
+pub(crate) fn context(expected: f32) -> u8 {
     // The bits of a float ordered by exponent and first bit of the fraction: half octaves.
     let steps = ((expected + LEAST).to_bits() >> 22) as i32 - (LEAST.to_bits() >> 22) as i32;
-    steps.min(BINS as i32 - 1) as u8
+    steps.min(CONTEXTS as i32 - 1) as u8
 }
 
 /// The context of a level; all levels from 2 on share one.
@@ -59,7 +59,7 @@ pub(crate) fn level_bin(level: usize) -> u8 {
 /// The bin of an expected length in bits, 0 to 64.
 #[inline(always)]
 pub(crate) fn linear_bin(bits: f32) -> u8 {
-    ((bits * (BINS as f32 / 65.0)) as i32).clamp(0, BINS as i32 - 1) as u8
+    ((bits * (CONTEXTS as f32 / 65.0)) as i32).clamp(0, CONTEXTS as i32 - 1) as u8
 }
 
 /// Computes the contexts of a phase's rows from the residual magnitudes around them and the local variation.
@@ -78,13 +78,18 @@ pub(crate) struct ContextModel {
 
 impl ContextModel {
     /// For phase `t` of a lattice whose steps are `step`; 0 for lossless coding.
-    pub(crate) fn new(t: usize, phases: &Phases, mixture: &Mixture, step: f64) -> Self {
+    pub(crate) fn new(
+        t: usize,
+        phases: &Phases,
+        context_weights: &ContextWeights,
+        step: f64,
+    ) -> Self {
         let (nearby, nearby_count) = nearest(t, phases);
         let lossless = step == 0.0;
         let mixed = if lossless {
             (0.5, 0.5)
         } else {
-            (mixture.phases, mixture.rows)
+            (context_weights.phases, context_weights.rows)
         };
         let factors = std::array::from_fn(|known: usize| {
             let (mut near, mut rows) = mixed;
@@ -108,36 +113,36 @@ impl ContextModel {
             variation: if lossless {
                 0.0
             } else {
-                mixture.variation * (1.0 / step) as f32
+                context_weights.variation * (1.0 / step) as f32
             },
             strides: [phases.stride[1], phases.stride[0]],
             lossless,
         }
     }
 
-    /// Sums the magnitudes near points from `at` on: of the phases' `marks`.
-    pub(crate) fn near(&self, marks: &[Vec<u8>; 8], at: usize, sums: &mut [u16]) {
+    /// Sums the magnitudes near points from `at` on: of the phases' `magnitudes`.
+    pub(crate) fn near(&self, magnitudes: &[Vec<u8>; 8], at: usize, sums: &mut [u16]) {
         let n = sums.len();
         match self.nearby_count {
-            4 => add(self.nearby::<4>(marks, at, n), sums),
-            6 => add(self.nearby::<6>(marks, at, n), sums),
-            8 => add(self.nearby::<8>(marks, at, n), sums),
+            4 => add(self.nearby::<4>(magnitudes, at, n), sums),
+            6 => add(self.nearby::<6>(magnitudes, at, n), sums),
+            8 => add(self.nearby::<8>(magnitudes, at, n), sums),
             _ => sums.fill(0),
         }
     }
 
     /// Fills the bins of points from `at` on, in whole groups of lanes, that have a plane before them in
-    /// z, of whose `marks` those around the point before count. `sums` has room for two more.
-    pub(crate) fn bins_after_plane(
+    /// z, of whose `magnitudes` those around the point before count. `sums` has room for two more.
+    pub(crate) fn contexts_after_plane(
         &self,
-        (marks, at): (&[u8], usize),
+        (magnitudes, at): (&[u8], usize),
         (near, variation): (&[u16], &[f32]),
         sums: &mut [u16],
         out: &mut [u8],
     ) {
         let n = out.len() + 2;
         let begin = at - self.strides[1] - 1;
-        let row = |from: usize| &marks[from..][..n];
+        let row = |from: usize| &magnitudes[from..][..n];
         let rows = [begin - self.strides[0], begin, begin + self.strides[0]].map(row);
         add_rows(rows, &mut sums[..n]);
         let (near_weight, row_weight) = self.factors[2];
@@ -154,23 +159,23 @@ impl ContextModel {
     #[inline(always)]
     fn nearby<'a, const N: usize>(
         &self,
-        marks: &'a [Vec<u8>; 8],
+        magnitudes: &'a [Vec<u8>; 8],
         at: usize,
         n: usize,
     ) -> [&'a [u8]; N] {
         let mut near: [&[u8]; N] = [&[]; N];
         for (near, (phase, offset)) in near.iter_mut().zip(self.nearby) {
-            *near = &marks[phase][at.wrapping_add_signed(offset)..][..n];
+            *near = &magnitudes[phase][at.wrapping_add_signed(offset)..][..n];
         }
         near
     }
 
-    /// Fills the bins of a row, of as many points as `out` has, in whole groups of lanes: `marks` are
+    /// Fills the bins of a row, of as many points as `out` has, in whole groups of lanes: `magnitudes` are
     /// those of the row's phase, in which its first point is at `at`. `above` says whether there are rows
     /// before it in y and z.
-    pub(crate) fn bins(
+    pub(crate) fn contexts(
         &self,
-        (marks, at): (&[u8], usize),
+        (magnitudes, at): (&[u8], usize),
         above: [bool; 2],
         (near, variation): (&[u16], &[f32]),
         out: &mut [u8],
@@ -179,19 +184,20 @@ impl ContextModel {
         let known = usize::from(above[0]) | usize::from(above[1]) << 1;
         let weights = [self.factors[known].0, self.factors[known].1, self.variation];
         // Of a row that there is not, any stands in the place.
-        let row = |d: usize| &marks[at - if above[d] { self.strides[d] } else { 0 } - 1..][..n + 2];
+        let row =
+            |d: usize| &magnitudes[at - if above[d] { self.strides[d] } else { 0 } - 1..][..n + 2];
         let rows = if above[0] {
             [row(0), row(1)]
         } else {
             [row(1), row(1)]
         };
         match (known.count_ones(), self.lossless) {
-            (0, false) => bins::<0, false>(rows, near, variation, weights, out),
-            (1, false) => bins::<1, false>(rows, near, variation, weights, out),
-            (_, false) => bins::<2, false>(rows, near, variation, weights, out),
-            (0, true) => bins::<0, true>(rows, near, variation, weights, out),
-            (1, true) => bins::<1, true>(rows, near, variation, weights, out),
-            (_, true) => bins::<2, true>(rows, near, variation, weights, out),
+            (0, false) => contexts::<0, false>(rows, near, variation, weights, out),
+            (1, false) => contexts::<1, false>(rows, near, variation, weights, out),
+            (_, false) => contexts::<2, false>(rows, near, variation, weights, out),
+            (0, true) => contexts::<0, true>(rows, near, variation, weights, out),
+            (1, true) => contexts::<1, true>(rows, near, variation, weights, out),
+            (_, true) => contexts::<2, true>(rows, near, variation, weights, out),
         }
     }
 }
@@ -200,7 +206,7 @@ vectorised! {
     /// Fills bins from the sums of magnitudes `near`by, from the magnitudes in the first `ROWS` earlier rows,
     /// which begin one before the row (of these, four times the mean around each point counts), and from
     /// roughness, with the weights of each.
-    fn bins [const ROWS: usize, const LOSSLESS: bool] of [ROWS, LOSSLESS] (
+    fn contexts [const ROWS: usize, const LOSSLESS: bool] of [ROWS, LOSSLESS] (
         rows: [&[u8]; 2],
         near: &[u16],
         variation: &[f32],
@@ -226,7 +232,7 @@ vectorised! {
             out[k] = if LOSSLESS {
                 linear_bin(expected)
             } else {
-                bin(expected + variation[k] * weights[2])
+                context(expected + variation[k] * weights[2])
             };
         }
     }
@@ -259,20 +265,20 @@ vectorised! {
         for k in 0..n {
             let before = left[k] + 2 * mid[k] + right[k];
             let expected = f32::from(near[k]) * weights[0] + f32::from(before) * weights[1];
-            out[k] = bin(expected + variation[k] * weights[2]);
+            out[k] = context(expected + variation[k] * weights[2]);
         }
     }
 }
 
 vectorised! {
     /// Adds magnitudes.
-    fn add [const N: usize] of [N] (marks: [&[u8]; N], sums: &mut [u16]) {
+    fn add [const N: usize] of [N] (magnitudes: [&[u8]; N], sums: &mut [u16]) {
         let n = sums.len();
-        let marks = marks.map(|marks| &marks[..n]);
+        let magnitudes = magnitudes.map(|magnitudes| &magnitudes[..n]);
         for k in 0..n {
             let mut sum = 0;
-            for marks in marks {
-                sum += u16::from(marks[k]);
+            for magnitudes in magnitudes {
+                sum += u16::from(magnitudes[k]);
             }
             sums[k] = sum;
         }

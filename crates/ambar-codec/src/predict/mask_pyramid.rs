@@ -13,12 +13,12 @@ use std::ops::Range;
 pub(crate) struct Validity {
     levels: Vec<[Bitmap; 8]>,
     anchor: bool,
-    bridged: bool,
+    holes_predicted: bool,
 }
 
 impl Validity {
-    /// From the present points of a region. `bridged`: the others are predicted like them.
-    pub(crate) fn new(region: &Bitmap, bridged: bool) -> Self {
+    /// From the present points of a region. `holes_predicted`: the others are predicted like them.
+    pub(crate) fn new(region: &Bitmap, holes_predicted: bool) -> Self {
         let mut levels: Vec<[Bitmap; 8]> = Vec::new();
         loop {
             let lattice = levels.last().map_or(region, |phases| &phases[0]);
@@ -30,13 +30,13 @@ impl Validity {
         Self {
             levels,
             anchor: region.get([0; 3]),
-            bridged,
+            holes_predicted,
         }
     }
 
     /// Whether absent points are predicted like present ones, and others are predicted from them.
-    pub(crate) fn is_bridged(&self) -> bool {
-        self.bridged
+    pub(crate) fn predicts_holes(&self) -> bool {
+        self.holes_predicted
     }
 
     /// Whether the single point of the coarsest lattice is present.

@@ -39,18 +39,18 @@ vectorised! {
 
 vectorised! {
     /// As [`add`], and marks too.
-    pub(crate) fn add_and_mark [T: Element] of [T] (
+    pub(crate) fn add_and_store_magnitudes [T: Element] of [T] (
         tokens: &[u8],
         step: T,
         predictions: &[T],
         values: &mut [T],
-        marks: &mut [u8],
+        magnitudes: &mut [u8],
     ) -> u8 {
         let n = values.len() / LANES * LANES;
         let (tokens, predictions, values) = (&tokens[..n], &predictions[..n], &mut values[..n]);
-        let marks = &mut marks[..n];
+        let magnitudes = &mut magnitudes[..n];
         for k in 0..n {
-            marks[k] = (tokens[k] + 1) >> 1;
+            magnitudes[k] = (tokens[k] + 1) >> 1;
         }
         for k in 0..n {
             values[k] = direct::<T, false>(predictions[k], tokens[k], step);

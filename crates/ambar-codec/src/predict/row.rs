@@ -1,6 +1,6 @@
 //! Rows of points on their way between the walk and a coder.
 
-use crate::simd::Spots;
+use crate::simd::RowMask;
 
 /// What belongs to one level of the walk.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Row<'a, T> {
     /// Predicted values.
     pub predictions: &'a [T],
     /// Classes of the expected magnitudes; `None` where the coder was told ahead.
-    pub bins: Option<&'a [u8]>,
+    pub contexts: Option<&'a [u8]>,
     /// Points of the row.
     pub points: usize,
     /// The bits of the points that are there, and coded.
@@ -61,7 +61,7 @@ pub(crate) struct Row<'a, T> {
     /// The values, as they will be decoded; of points that are not there, the predictions.
     pub values: &'a mut [T],
     /// Magnitudes of the residuals; `None` where they are of no use.
-    pub marks: Option<&'a mut [u8]>,
+    pub magnitudes: Option<&'a mut [u8]>,
 }
 
 /// The level of the anchor point: coarser than all others.
@@ -72,20 +72,20 @@ pub(crate) trait RowCoder<T> {
     /// Begins a level of the walk: all rows until the next call are of level `number`; of the anchor point it is
     /// [`ANCHOR`].
     fn begin_level(&mut self, _number: usize) {}
-    /// Says that the next `count` points that are there are in class `bin`.
-    fn ahead(&mut self, bin: u8, count: usize);
+    /// Says that the next `count` points that are there are in class `context`.
+    fn set_context(&mut self, context: u8, count: usize);
     /// Says in which classes the next points are that are there.
-    fn ahead_each(&mut self, bins: &[u8]);
+    fn set_contexts(&mut self, contexts: &[u8]);
     /// Makes values and marks of a row.
     fn row(&mut self, row: Row<'_, T>);
-    /// Whether it decodes, and lays tokens out: instead of `row` there are then calls of `lay` and `raw`
+    /// Whether it decodes, and lays tokens out: instead of `row` there are then calls of `scatter_tokens` and `raw`
     /// where the class was told ahead and coding is not lossless.
-    const LAYS: bool = false;
+    const BATCHED: bool = false;
     /// Writes the tokens of rows' points that are there, 0 for others and in the lanes behind; says whether
     /// there may be tokens with raw bits.
-    fn lay<'a>(
+    fn scatter_tokens<'a>(
         &mut self,
-        _rows: impl Iterator<Item = Spots<'a>>,
+        _rows: impl Iterator<Item = RowMask<'a>>,
         _points: usize,
         _tokens: &mut [u8],
     ) -> bool {

@@ -7,10 +7,10 @@
 use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::{self, ORDER, Phases};
 use crate::element::Element;
-use crate::entropy::BINS;
+use crate::entropy::CONTEXTS;
 use crate::predict::batch::{Decoded, Pass, RowContexts, RowScratch};
 use crate::predict::batch_geometry::{Batch, Geometry};
-use crate::predict::context::{self, ContextModel, Mixture};
+use crate::predict::context::{self, ContextModel, ContextWeights};
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
@@ -22,14 +22,14 @@ use crate::simd::LANES;
 pub(crate) struct Scratch<T> {
     /// The values of the phases of the lattice; in the end, of the finest.
     pub values: [Vec<T>; 8],
-    marks: [Vec<u8>; 8],
+    magnitudes: [Vec<u8>; 8],
     coarse: Vec<T>,
     row: RowScratch<T>,
 }
 
 /// What the walk does the same on all levels.
-pub(crate) struct Rules<'a> {
-    pub mixture: &'a [Mixture; context::GROUPS],
+pub(crate) struct TraversalParams<'a> {
+    pub context_weights: &'a [ContextWeights; context::GROUPS],
     /// The levels' properties, the finest first; one more than there are refinements.
     pub levels: &'a [Level],
 }
@@ -38,11 +38,11 @@ pub(crate) struct Rules<'a> {
 pub(crate) fn walk<T: Element>(
     shape: [usize; 3],
     validity: Option<&Validity>,
-    rules: &Rules<'_>,
+    params: &TraversalParams<'_>,
     coder: &mut impl RowCoder<T>,
     scratch: &mut Scratch<T>,
 ) {
-    walk_to(0, shape, validity, rules, coder, scratch);
+    walk_to(0, shape, validity, params, coder, scratch);
 }
 
 /// The same down to level `last`; `scratch` gets the phases of that level's lattice, which is returned.
@@ -50,7 +50,7 @@ pub(crate) fn walk_to<T: Element>(
     last: usize,
     shape: [usize; 3],
     validity: Option<&Validity>,
-    rules: &Rules<'_>,
+    params: &TraversalParams<'_>,
     coder: &mut impl RowCoder<T>,
     scratch: &mut Scratch<T>,
 ) -> Phases {
@@ -61,14 +61,14 @@ pub(crate) fn walk_to<T: Element>(
     if validity.is_none_or(Validity::anchor) {
         coder.row(Row {
             place: Place { start: 0, step: 1 },
-            level: rules.levels[top.min(rules.levels.len() - 1)],
+            level: params.levels[top.min(params.levels.len() - 1)],
             predictions: &[T::default(); LANES],
-            bins: Some(&[BINS as u8 - 1; 1 + LANES]),
+            contexts: Some(&[CONTEXTS as u8 - 1; 1 + LANES]),
             points: 1,
             there: &[1],
             count: 1,
             values: &mut anchor,
-            marks: None,
+            magnitudes: None,
         });
     }
     let mut phases = Phases::new(lattices[top]);
@@ -79,7 +79,7 @@ pub(crate) fn walk_to<T: Element>(
         let coarse = std::mem::replace(&mut phases, Phases::new(lattices[number]));
         let level = Level {
             number,
-            ..rules.levels[number.min(rules.levels.len() - 1)]
+            ..params.levels[number.min(params.levels.len() - 1)]
         };
         scratch.coarsen(&coarse, &phases);
         scratch.prepare(&phases, level.expects);
@@ -89,8 +89,8 @@ pub(crate) fn walk_to<T: Element>(
             level,
             weights: Weights::new(level.cubic),
             coded: validity.map(|v| v.phases(number)),
-            bridged: validity.is_some_and(Validity::is_bridged),
-            rules,
+            holes_predicted: validity.is_some_and(Validity::predicts_holes),
+            params,
             scratch,
         };
         walk.pad(0);
@@ -116,7 +116,7 @@ impl<T: Element> Scratch<T> {
     }
 
     /// Makes room for the other phases of a lattice, and for marks where they are of use.
-    fn prepare(&mut self, phases: &Phases, marks: bool) {
+    fn prepare(&mut self, phases: &Phases, magnitudes: bool) {
         let len = phases.len + LANES;
         for t in (1..8).filter(|t| !phases.points(*t).contains(&0)) {
             // Values are written before they are read. Marks of points that are not there are read.
@@ -124,9 +124,9 @@ impl<T: Element> Scratch<T> {
             if cfg!(debug_assertions) {
                 self.values[t].fill(T::from_f64(f64::NAN));
             }
-            if marks {
-                self.marks[t].clear();
-                self.marks[t].resize(len, 0);
+            if magnitudes {
+                self.magnitudes[t].clear();
+                self.magnitudes[t].resize(len, 0);
             }
         }
         self.row.prepare(phases);
@@ -142,15 +142,15 @@ struct LevelWalk<'a, T> {
     /// Which points of each phase are there; `None` for all.
     coded: Option<&'a [Bitmap; 8]>,
     /// Whether the others are gone over as if they were.
-    bridged: bool,
-    rules: &'a Rules<'a>,
+    holes_predicted: bool,
+    params: &'a TraversalParams<'a>,
     scratch: &'a mut Scratch<T>,
 }
 
 impl<'a, T: Element> LevelWalk<'a, T> {
     /// Which points of each phase are gone over; `None` for all.
     fn valid(&self) -> Option<&'a [Bitmap; 8]> {
-        self.coded.filter(|_| !self.bridged)
+        self.coded.filter(|_| !self.holes_predicted)
     }
 
     /// Codes all rows of phase `t`.
@@ -176,7 +176,7 @@ impl<'a, T: Element> LevelWalk<'a, T> {
     ) {
         let [nz, ny, nx] = self.phases.points(t);
         let mut own = std::mem::take(&mut self.scratch.values[t]);
-        let mut own_marks = std::mem::take(&mut self.scratch.marks[t]);
+        let mut own_marks = std::mem::take(&mut self.scratch.magnitudes[t]);
         let mut row = std::mem::take(&mut self.scratch.row);
         let full: Vec<u64> = (0..nx.div_ceil(64))
             .map(|word| first_bits(nx, word))
@@ -189,15 +189,20 @@ impl<'a, T: Element> LevelWalk<'a, T> {
             }),
             geometry: Geometry::new(self.phases, (self.coded, self.valid()), (t, odd), &full),
             weights: self.weights,
-            marks: &self.scratch.marks,
-            model: ContextModel::new(t, self.phases, &self.rules.mixture[N - 1], self.level.step),
+            magnitudes: &self.scratch.magnitudes,
+            model: ContextModel::new(
+                t,
+                self.phases,
+                &self.params.context_weights[N - 1],
+                self.level.step,
+            ),
             level: self.level,
             shape: self.shape,
         };
         for z in 0..nz {
             if !EXPECTS {
                 let count = pass.geometry.count(z, ny);
-                coder.ahead(context::level_bin(self.level.number), count);
+                coder.set_context(context::level_bin(self.level.number), count);
             }
             let most = pass.geometry.most_rows();
             for y in (0..ny).step_by(most) {
@@ -216,13 +221,13 @@ impl<'a, T: Element> LevelWalk<'a, T> {
                 };
                 let out = Decoded {
                     values: &mut own,
-                    marks: &mut own_marks,
+                    magnitudes: &mut own_marks,
                 };
                 pass.code(&batch, contexts, out, &mut row, coder);
             }
         }
         self.scratch.values[t] = own;
-        self.scratch.marks[t] = own_marks;
+        self.scratch.magnitudes[t] = own_marks;
         self.scratch.row = row;
     }
 

@@ -7,12 +7,12 @@ use crate::entropy::symbols::packet_of_level;
 use crate::entropy::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
 use crate::entropy::token_groups::Groups;
 use crate::error::Result;
-use crate::predict::reconstruct::{add, add_and_mark};
+use crate::predict::reconstruct::{add, add_and_store_magnitudes};
 use crate::predict::row::{Row, RowCoder};
 use crate::quantize::float_order::sum;
-use crate::simd::compact::{pack, unpack, unpack_rows};
+use crate::simd::compact::{compact, expand, expand_rows};
 use crate::simd::dispatch::vectorised;
-use crate::simd::{LANES, Spots};
+use crate::simd::{LANES, RowMask};
 
 /// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
 const SELDOM_RAW: usize = 8;
@@ -56,11 +56,11 @@ pub(crate) struct Decoder<'a> {
     pub literals: Vec<(usize, u64)>,
     /// Tokens that are next to each other: of the current row, or decoded ahead, and how many of these
     /// were used.
-    packed: Vec<u8>,
+    compacted: Vec<u8>,
     used: usize,
     /// Whether there are raw bits behind any of the tokens that were decoded ahead.
-    raw_ahead: bool,
-    bins: Vec<u8>,
+    has_raw_bits: bool,
+    contexts: Vec<u8>,
     /// Of the points of the current row; 0 for those that are not there.
     tokens: Vec<u8>,
     residuals: Vec<u64>,
@@ -75,10 +75,10 @@ impl<'a> Decoder<'a> {
             current: 0,
             groups,
             literals: Vec::new(),
-            packed: Vec::new(),
+            compacted: Vec::new(),
             used: 0,
-            raw_ahead: false,
-            bins: Vec::new(),
+            has_raw_bits: false,
+            contexts: Vec::new(),
             tokens: Vec::new(),
             residuals: Vec::new(),
         }
@@ -97,27 +97,27 @@ impl<'a> Decoder<'a> {
             self.tokens.resize(n + LANES, 0);
         }
         let whole = count == n;
-        match row.bins {
-            Some(bins) if whole => {
+        match row.contexts {
+            Some(contexts) if whole => {
                 let tokens = &mut self.tokens[..n];
-                self.packets[self.current].symbols.decode(bins, tokens);
+                self.packets[self.current].symbols.decode(contexts, tokens);
             }
-            Some(bins) => {
-                self.bins.resize(n + LANES, 0);
-                self.packed.resize(n + LANES, 0);
-                pack(row.there, bins, &mut self.bins);
-                let tokens = &mut self.packed[..count];
+            Some(contexts) => {
+                self.contexts.resize(n + LANES, 0);
+                self.compacted.resize(n + LANES, 0);
+                compact(row.there, contexts, &mut self.contexts);
+                let tokens = &mut self.compacted[..count];
                 self.packets[self.current]
                     .symbols
-                    .decode(&self.bins, tokens);
-                unpack(row.there, n, &self.packed, &mut self.tokens);
+                    .decode(&self.contexts, tokens);
+                expand(row.there, n, &self.compacted, &mut self.tokens);
             }
             None => {
-                let packed = &self.packed[self.used..];
+                let compacted = &self.compacted[self.used..];
                 if whole {
-                    self.tokens[..n].copy_from_slice(&packed[..n]);
+                    self.tokens[..n].copy_from_slice(&compacted[..n]);
                 } else {
-                    unpack(row.there, n, packed, &mut self.tokens);
+                    expand(row.there, n, compacted, &mut self.tokens);
                 }
                 self.used += count;
             }
@@ -157,9 +157,9 @@ impl<'a> Decoder<'a> {
                 Some(residual) => row.predictions[k].plus(T::from_i32(residual).times(step)),
                 None => row.predictions[k],
             };
-            if let Some(marks) = &mut row.marks {
+            if let Some(magnitudes) = &mut row.magnitudes {
                 let size = residual.map_or(u32::MAX, i32::unsigned_abs);
-                marks[k] = size.min(255) as u8;
+                magnitudes[k] = size.min(255) as u8;
             }
         });
         self.tokens = tokens;
@@ -215,48 +215,49 @@ impl<'a> Decoder<'a> {
                 .clone()
                 .for_each(|k| row.values[k] = row.predictions[k]);
         }
-        let Some(marks) = row.marks else {
+        let Some(magnitudes) = row.magnitudes else {
             return;
         };
-        mark(&self.residuals[..n], lossless, &mut marks[..n]);
+        mark(&self.residuals[..n], lossless, &mut magnitudes[..n]);
         if largest == LITERAL {
-            literals.for_each(|k| marks[k] = if lossless { 64 } else { u8::MAX });
+            literals.for_each(|k| magnitudes[k] = if lossless { 64 } else { u8::MAX });
         }
     }
 }
 
 impl<T: Element> RowCoder<T> for Decoder<'_> {
-    const LAYS: bool = true;
+    const BATCHED: bool = true;
 
     fn begin_level(&mut self, number: usize) {
         self.current = packet_of_level(number, self.packet_count);
     }
 
-    fn ahead(&mut self, bin: u8, count: usize) {
-        self.packed.resize(count + LANES, 0);
+    fn set_context(&mut self, context: u8, count: usize) {
+        self.compacted.resize(count + LANES, 0);
         self.used = 0;
-        let (packet, packed) = (&mut self.packets[self.current], &mut self.packed);
-        self.groups.decode(&mut packet.symbols, bin, count, packed);
-        let tokens = &self.packed[..count];
-        self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+        let (packet, compacted) = (&mut self.packets[self.current], &mut self.compacted);
+        self.groups
+            .decode(&mut packet.symbols, context, count, compacted);
+        let tokens = &self.compacted[..count];
+        self.has_raw_bits = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 
-    fn ahead_each(&mut self, bins: &[u8]) {
-        self.packed.resize(bins.len() + LANES, 0);
+    fn set_contexts(&mut self, contexts: &[u8]) {
+        self.compacted.resize(contexts.len() + LANES, 0);
         self.used = 0;
-        let tokens = &mut self.packed[..bins.len()];
-        self.packets[self.current].symbols.decode(bins, tokens);
-        self.raw_ahead = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
+        let tokens = &mut self.compacted[..contexts.len()];
+        self.packets[self.current].symbols.decode(contexts, tokens);
+        self.has_raw_bits = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 
-    fn lay<'s>(
+    fn scatter_tokens<'s>(
         &mut self,
-        rows: impl Iterator<Item = Spots<'s>>,
+        rows: impl Iterator<Item = RowMask<'s>>,
         points: usize,
         tokens: &mut [u8],
     ) -> bool {
-        self.used += unpack_rows(rows, points, &self.packed[self.used..], tokens);
-        self.raw_ahead
+        self.used += expand_rows(rows, points, &self.compacted[self.used..], tokens);
+        self.has_raw_bits
     }
 
     fn raw(&mut self, token: u8, at: usize) -> Option<i32> {
@@ -272,8 +273,10 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         // The common case: no raw bits, or few.
         let step = T::from_f64(row.level.step);
         let tokens = &self.tokens[..row.values.len()];
-        let any = match &mut row.marks {
-            Some(marks) => add_and_mark(tokens, step, row.predictions, row.values, marks),
+        let any = match &mut row.magnitudes {
+            Some(magnitudes) => {
+                add_and_store_magnitudes(tokens, step, row.predictions, row.values, magnitudes)
+            }
             None => add(tokens, step, row.predictions, row.values),
         };
         if any >= DIRECT {
@@ -313,8 +316,8 @@ vectorised! {
 
 vectorised! {
     /// Makes magnitudes of folded residuals; their lengths in bits where coding is lossless.
-    fn mark [] of [] (residuals: &[u64], lossless: bool, marks: &mut [u8]) {
-        for (mark, folded) in marks.iter_mut().zip(residuals) {
+    fn mark [] of [] (residuals: &[u64], lossless: bool, magnitudes: &mut [u8]) {
+        for (mark, folded) in magnitudes.iter_mut().zip(residuals) {
             *mark = if lossless {
                 (64 - folded.leading_zeros()) as u8
             } else {

@@ -1,6 +1,6 @@
 //! Rows of values to tokens and raw bits.
 
-use crate::domain::regions::Dense;
+use crate::domain::regions::RegionBuffer;
 use crate::element::Element;
 use crate::entropy::symbols::Symbols;
 use crate::entropy::token::{self, DIRECT, LITERAL};
@@ -41,21 +41,21 @@ fn no_more(a: f64, b: f64, error: f64) -> bool {
 
 /// Encodes rows.
 pub(crate) struct Encoder<'a, T> {
-    source: &'a Dense<T>,
+    source: &'a RegionBuffer<T>,
     /// Errors allowed; 0 for none.
     bound: f64,
     symbols: &'a mut Symbols,
     /// The values of a row, their slack and tokens, with room for whole groups of lanes.
     row: Vec<T>,
-    slack: Vec<T>,
+    padding_tolerance: Vec<T>,
     tokens: Vec<u8>,
 }
 
 /// Up to 64 values of a row, and what they are coded with.
 struct Part<'a, T> {
     x: &'a [T],
-    /// As in [`Dense`]; empty where all values are somebody's.
-    slack: &'a [T],
+    /// As in [`RegionBuffer`]; empty where all values are somebody's.
+    padding_tolerance: &'a [T],
     /// The bits of those that are coded.
     there: u64,
     predictions: &'a [T],
@@ -65,22 +65,24 @@ struct Part<'a, T> {
 impl<T: Element> Part<'_, T> {
     /// Whether a value is nobody's.
     fn is_nobodys(&self, k: usize) -> bool {
-        self.slack
+        self.padding_tolerance
             .get(k)
-            .is_some_and(|slack| *slack >= T::default())
+            .is_some_and(|padding_tolerance| *padding_tolerance >= T::default())
     }
 
     /// Makes values that are nobody's, and their folded residuals: as near to the predictions as their slack
     /// allows, for that takes least; those that are too far away, the predictions.
     fn relax(&self, values: &mut [T], folded: &mut [u32]) {
-        let nobodys = |any, slack: &T| any | (*slack >= T::default());
-        if !self.slack.iter().fold(false, nobodys) {
+        let is_padding = |any, padding_tolerance: &T| any | (*padding_tolerance >= T::default());
+        if !self.padding_tolerance.iter().fold(false, is_padding) {
             return;
         }
         let coded = |k: &usize| self.there >> k & 1 == 1 && self.is_nobodys(*k);
-        for k in (0..self.slack.len()).filter(coded) {
+        for k in (0..self.padding_tolerance.len()).filter(coded) {
             let off = self.x[k].to_f64() - self.predictions[k].to_f64();
-            let off = (off.abs() - self.slack[k].to_f64()).max(0.0).copysign(off);
+            let off = (off.abs() - self.padding_tolerance[k].to_f64())
+                .max(0.0)
+                .copysign(off);
             let steps = rounded(off / self.step);
             let steps = if steps.abs() < MOST_STEPS { steps } else { 0.0 };
             let residual = T::from_f64(steps).times(T::from_f64(self.step));
@@ -92,13 +94,13 @@ impl<T: Element> Part<'_, T> {
 
 impl<'a, T: Element> Encoder<'a, T> {
     /// An encoder of a region's values. What it makes is added to `symbols`.
-    pub(crate) fn new(source: &'a Dense<T>, bound: f64, symbols: &'a mut Symbols) -> Self {
+    pub(crate) fn new(source: &'a RegionBuffer<T>, bound: f64, symbols: &'a mut Symbols) -> Self {
         Self {
             source,
             bound,
             symbols,
             row: Vec::new(),
-            slack: Vec::new(),
+            padding_tolerance: Vec::new(),
             tokens: Vec::new(),
         }
     }
@@ -107,8 +109,13 @@ impl<'a, T: Element> Encoder<'a, T> {
     fn gather(&mut self, place: Place, points: usize) {
         self.tokens.resize(points + LANES, 0);
         gather(&self.source.values, place, points, &mut self.row);
-        if !self.source.slack.is_empty() {
-            gather(&self.source.slack, place, points, &mut self.slack);
+        if !self.source.padding_tolerance.is_empty() {
+            gather(
+                &self.source.padding_tolerance,
+                place,
+                points,
+                &mut self.padding_tolerance,
+            );
         }
     }
 
@@ -145,15 +152,15 @@ impl<'a, T: Element> Encoder<'a, T> {
         &mut self,
         part: &Part<'_, T>,
         values: &mut [T],
-        mut marks: Option<&mut [u8]>,
+        mut magnitudes: Option<&mut [u8]>,
         tokens: &mut [u8],
     ) {
         let mut folded = [0; 64];
         let folded = &mut folded[..values.len()];
         let fine = quantise(part, self.bound, values, folded);
         part.relax(values, folded);
-        if let Some(marks) = &mut marks {
-            for (mark, folded) in marks.iter_mut().zip(&*folded) {
+        if let Some(magnitudes) = &mut magnitudes {
+            for (mark, folded) in magnitudes.iter_mut().zip(&*folded) {
                 *mark = (folded.wrapping_add(1) >> 1).min(255) as u8;
             }
         }
@@ -171,8 +178,8 @@ impl<'a, T: Element> Encoder<'a, T> {
                 let steps = rounded((x.to_f64() - prediction.to_f64()) * inverse);
                 let mark;
                 (values[k], mark, tokens[k]) = self.bounded(x, prediction, steps, step);
-                if let Some(marks) = &mut marks {
-                    marks[k] = mark;
+                if let Some(magnitudes) = &mut magnitudes {
+                    magnitudes[k] = mark;
                 }
             }
             return;
@@ -205,20 +212,20 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
         self.symbols.begin_level(number);
     }
 
-    fn ahead(&mut self, bin: u8, count: usize) {
-        let begin = self.symbols.bins.len();
-        self.symbols.bins.resize(begin + count, bin);
+    fn set_context(&mut self, context: u8, count: usize) {
+        let begin = self.symbols.contexts.len();
+        self.symbols.contexts.resize(begin + count, context);
         self.symbols.runs.push((begin, count));
     }
 
-    fn ahead_each(&mut self, bins: &[u8]) {
-        self.symbols.bins.extend_from_slice(bins);
+    fn set_contexts(&mut self, contexts: &[u8]) {
+        self.symbols.contexts.extend_from_slice(contexts);
     }
 
     fn row(&mut self, mut row: Row<'_, T>) {
         self.gather(row.place, row.points);
         let source = std::mem::take(&mut self.row);
-        let slack = std::mem::take(&mut self.slack);
+        let padding_tolerance = std::mem::take(&mut self.padding_tolerance);
         let mut tokens = std::mem::take(&mut self.tokens);
         let there = |k: usize| row.there[k / 64] >> (k % 64);
         if row.level.step == 0.0 {
@@ -226,8 +233,8 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 let (value, mark, token) =
                     self.lossless(source[k], row.predictions[k], row.level.shift);
                 (row.values[k], tokens[k]) = (value, token);
-                if let Some(marks) = &mut row.marks {
-                    marks[k] = mark;
+                if let Some(magnitudes) = &mut row.magnitudes {
+                    magnitudes[k] = mark;
                 }
             }
         } else {
@@ -235,7 +242,7 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 let (first, end) = (64 * word, row.values.len().min(64 * word + 64));
                 let part = Part {
                     x: &source[first..end],
-                    slack: slack.get(first..end).unwrap_or_default(),
+                    padding_tolerance: padding_tolerance.get(first..end).unwrap_or_default(),
                     there: *there,
                     predictions: &row.predictions[first..end],
                     step: row.level.step,
@@ -243,22 +250,24 @@ impl<T: Element> RowCoder<T> for Encoder<'_, T> {
                 self.bounded_part(
                     &part,
                     &mut row.values[first..end],
-                    row.marks.as_deref_mut().map(|marks| &mut marks[first..end]),
+                    row.magnitudes
+                        .as_deref_mut()
+                        .map(|magnitudes| &mut magnitudes[first..end]),
                     &mut tokens[first..end],
                 );
             }
         }
         let symbols = &mut *self.symbols;
         append(row.there, row.count, &tokens, &mut symbols.tokens);
-        if let Some(bins) = row.bins {
+        if let Some(contexts) = row.contexts {
             append(
                 row.there,
                 row.count,
-                &bins[..row.points + LANES],
-                &mut symbols.bins,
+                &contexts[..row.points + LANES],
+                &mut symbols.contexts,
             );
         }
-        (self.row, self.slack, self.tokens) = (source, slack, tokens);
+        (self.row, self.padding_tolerance, self.tokens) = (source, padding_tolerance, tokens);
     }
 }
 

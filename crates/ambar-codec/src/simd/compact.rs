@@ -4,18 +4,18 @@
 use crate::simd::compact_avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::dispatch::{Level, level};
-use crate::simd::{LANES, Spots};
+use crate::simd::{LANES, RowMask};
 
 /// Room that is needed behind what is written: eight bytes are written at a time.
 pub(crate) const ROOM: usize = 8;
 
 /// Puts the bytes whose bits are set next to each other; gives their number. `from` and `to` have
 /// room behind.
-pub(crate) fn pack(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
+pub(crate) fn compact(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
     if level() >= Level::Avx2 {
         // SAFETY: the processor has these instructions.
-        return unsafe { bmi2::pack(bits, from, to) };
+        return unsafe { bmi2::compact(bits, from, to) };
     }
     pack_by(bits, from, to, plain::gather)
 }
@@ -50,14 +50,14 @@ pub(crate) fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) 
         return;
     }
     to.resize(end + ROOM, 0);
-    pack(there, row, &mut to[end - count..]);
+    compact(there, row, &mut to[end - count..]);
     to.truncate(end);
 }
 
 /// Puts the bytes of rows' points that are there next to each other. Rows have room behind their `points`, whole
 /// lanes.
-pub(crate) fn pack_rows<'a>(
-    rows: impl Iterator<Item = Spots<'a>> + Clone,
+pub(crate) fn compact_rows<'a>(
+    rows: impl Iterator<Item = RowMask<'a>> + Clone,
     points: usize,
     from: &[u8],
     to: &mut Vec<u8>,
@@ -65,7 +65,7 @@ pub(crate) fn pack_rows<'a>(
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
         // SAFETY: the processor has these instructions.
-        return unsafe { compact_avx512::pack_rows(rows, from, to) };
+        return unsafe { compact_avx512::compact_rows(rows, from, to) };
     }
     to.clear();
     for row in rows {
@@ -80,8 +80,8 @@ pub(crate) fn pack_rows<'a>(
 
 /// Puts bytes that are next to each other at the places of rows' points that are there, and 0 at the other
 /// places of these rows and in whole lanes behind; gives their number. Rows come one behind the other.
-pub(crate) fn unpack_rows<'a>(
-    rows: impl Iterator<Item = Spots<'a>>,
+pub(crate) fn expand_rows<'a>(
+    rows: impl Iterator<Item = RowMask<'a>>,
     points: usize,
     from: &[u8],
     to: &mut [u8],
@@ -89,7 +89,7 @@ pub(crate) fn unpack_rows<'a>(
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
         // SAFETY: the processor has these instructions.
-        return unsafe { compact_avx512::unpack_rows(rows, points, from, to) };
+        return unsafe { compact_avx512::expand_rows(rows, points, from, to) };
     }
     let mut used = 0;
     for row in rows {
@@ -101,7 +101,7 @@ pub(crate) fn unpack_rows<'a>(
                 *to = *from;
             }
         } else {
-            unpack(row.there, points, from, to);
+            expand(row.there, points, from, to);
         }
         to[points..][..LANES].fill(0);
         used += row.count;
@@ -111,11 +111,11 @@ pub(crate) fn unpack_rows<'a>(
 
 /// Puts bytes that are next to each other where bits are set, and 0 at the other places, of `length`
 /// in all. `from` and `to` have room behind.
-pub(crate) fn unpack(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
+pub(crate) fn expand(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if level() >= Level::Avx2 {
         // SAFETY: the processor has these instructions.
-        return unsafe { bmi2::unpack(bits, length, from, to) };
+        return unsafe { bmi2::expand(bits, length, from, to) };
     }
     unpack_by(bits, length, from, to, plain::spread);
 }
@@ -147,15 +147,15 @@ fn unpack_by(
 mod bmi2 {
     use core::arch::x86_64::{_pdep_u64, _pext_u64};
 
-    /// As [`pack`](super::pack).
+    /// As [`compact`](super::pack).
     #[target_feature(enable = "bmi2,popcnt")]
-    pub(super) fn pack(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
+    pub(super) fn compact(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
         super::pack_by(bits, from, to, gather)
     }
 
-    /// As [`unpack`](super::unpack).
+    /// As [`expand`](super::unpack).
     #[target_feature(enable = "bmi2,popcnt")]
-    pub(super) fn unpack(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
+    pub(super) fn expand(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
         super::unpack_by(bits, length, from, to, spread);
     }
 
@@ -230,19 +230,19 @@ mod tests {
                 .fold(0, |sum, (from, to): (&u32, u32)| {
                     sum | (bytes >> (8 * from) & 0xff) << (8 * to)
                 });
-            let mut packed = [0; 16];
+            let mut compacted = [0; 16];
             for level in at_each_level(|| {
                 let row = bytes.to_le_bytes();
-                let count = pack(&[u64::from(bits)], &[row, [0; 8]].concat(), &mut packed);
+                let count = compact(&[u64::from(bits)], &[row, [0; 8]].concat(), &mut compacted);
                 let mut spread = [9; 16];
-                unpack(&[u64::from(bits)], 8, &packed, &mut spread);
-                (count, packed, spread)
+                expand(&[u64::from(bits)], 8, &compacted, &mut spread);
+                (count, compacted, spread)
             }) {
-                let (count, packed, spread) = level;
+                let (count, compacted, spread) = level;
                 assert_eq!(count, places.len());
                 let mask = (1u128 << (8 * count)) - 1;
-                let packed = u128::from_le_bytes(packed) & mask;
-                assert_eq!(packed, u128::from(gathered), "{bits}");
+                let compacted = u128::from_le_bytes(compacted) & mask;
+                assert_eq!(compacted, u128::from(gathered), "{bits}");
                 let kept = (0..8).map(|k| {
                     if bits_of(k) {
                         bytes.to_le_bytes()[k as usize]
@@ -261,11 +261,11 @@ mod tests {
     fn what_is_unpacked_stands_at_its_place() {
         let bits = [0x8000_0000_f00f_0102u64, 0x5];
         let row: Vec<u8> = (0..67 + ROOM).map(|k| k as u8 + 1).collect();
-        let mut packed = [0; 80];
-        let count = pack(&bits, &row, &mut packed);
+        let mut compacted = [0; 80];
+        let count = compact(&bits, &row, &mut compacted);
         assert_eq!(count, 13);
         let mut again = [9; 80];
-        unpack(&bits, 67, &packed, &mut again);
+        expand(&bits, 67, &compacted, &mut again);
         for k in 0..67 {
             let there = bits[k / 64] >> (k % 64) & 1 == 1;
             assert_eq!(again[k], if there { row[k] } else { 0 }, "{k}");

@@ -1,6 +1,6 @@
 //! Bytes of rows' points that are there, 64 at once, where the processor has vectors of 512 bits.
 
-use crate::simd::{LANES, Spots};
+use crate::simd::{LANES, RowMask};
 use core::arch::x86_64::*;
 
 /// Bytes of a vector.
@@ -15,10 +15,10 @@ fn first(n: usize) -> u64 {
     }
 }
 
-/// As [`crate::simd::compact::pack_rows`].
+/// As [`crate::simd::compact::compact_rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) fn pack_rows<'a>(
-    rows: impl Iterator<Item = Spots<'a>> + Clone,
+pub(crate) fn compact_rows<'a>(
+    rows: impl Iterator<Item = RowMask<'a>> + Clone,
     from: &[u8],
     to: &mut Vec<u8>,
 ) {
@@ -35,8 +35,8 @@ pub(crate) fn pack_rows<'a>(
             // is within `to`, which has a whole vector of room behind the last byte.
             unsafe {
                 let bytes = _mm512_maskz_loadu_epi8(*there, from.as_ptr().add(at).cast());
-                let packed = _mm512_maskz_compress_epi8(*there, bytes);
-                _mm512_storeu_si512(to.as_mut_ptr().add(used).cast(), packed);
+                let compacted = _mm512_maskz_compress_epi8(*there, bytes);
+                _mm512_storeu_si512(to.as_mut_ptr().add(used).cast(), compacted);
             }
             used += count;
         }
@@ -44,10 +44,10 @@ pub(crate) fn pack_rows<'a>(
     to.truncate(all);
 }
 
-/// As [`crate::simd::compact::unpack_rows`].
+/// As [`crate::simd::compact::expand_rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) fn unpack_rows<'a>(
-    rows: impl Iterator<Item = Spots<'a>>,
+pub(crate) fn expand_rows<'a>(
+    rows: impl Iterator<Item = RowMask<'a>>,
     points: usize,
     from: &[u8],
     to: &mut [u8],

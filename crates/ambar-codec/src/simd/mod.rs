@@ -10,7 +10,7 @@ pub(crate) mod dispatch;
 pub(crate) const LANES: usize = 16;
 
 /// A row of a batch.
-pub(crate) struct Spots<'a> {
+pub(crate) struct RowMask<'a> {
     /// Where its points begin.
     pub from: usize,
     /// The bits of those that are there, and their number.

@@ -10,7 +10,7 @@ use crate::domain::mask;
 use crate::domain::regions::{self, Target};
 use crate::domain::tree::{CellRegion, Coded};
 use crate::element::Element;
-use crate::entropy::BINS;
+use crate::entropy::CONTEXTS;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans;
@@ -18,7 +18,7 @@ use crate::entropy::symbols::{MOST_PACKETS, packet_of_level};
 use crate::entropy::tables::Tables;
 use crate::entropy::token_groups::{self, Groups};
 use crate::error::{Corrupt, Invalid, Result};
-use crate::predict::context::Mixture;
+use crate::predict::context::ContextWeights;
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::row::Level;
 use crate::predict::traversal::{self, Scratch};
@@ -507,16 +507,21 @@ fn decode_levels<T: Element>(
     if out.is_empty() {
         return Ok(());
     }
-    let (frequencies, of_bin) = sections.tables()?;
+    let (frequencies, table_of_context) = sections.tables()?;
     let slots = &mut workspace.slots;
     slots.set(&frequencies)?;
-    let of_bins = slots.of_bins(&of_bin);
+    let context_tables = slots.context_tables(&table_of_context);
     let mut packets = Vec::with_capacity(sections.packets.len());
     for (number, [symbols, raw]) in sections.packets.iter().enumerate() {
         let finest = coding.packets - 1 - number;
         let part = coarser.powi(finest as i32) * if number > 0 { 1.0 - coarser } else { 1.0 };
         let count = (parts.info.values as f64 * part) as usize;
-        let symbols = rans::Decoder::new(&of_bins, symbols, count / sections.size, coding.states)?;
+        let symbols = rans::Decoder::new(
+            &context_tables,
+            symbols,
+            count / sections.size,
+            coding.states,
+        )?;
         packets.push(Packet::new(symbols, raw, count));
     }
     let last = (level as usize).min(coding.packets - 1);
@@ -525,7 +530,7 @@ fn decode_levels<T: Element>(
         levels: parts
             .plan
             .levels::<T>(parts.info.bound, parts.shift, LEVELS),
-        bridged: coding.predicts_holes,
+        holes_predicted: coding.predicts_holes,
         fill,
         masks,
         level,
@@ -588,7 +593,7 @@ impl<'a> Sections<'a> {
     }
 
     /// The frequencies of all tables, and which of these the bins of tokens, and of groups, use.
-    fn tables(&self) -> Result<(Vec<Frequencies>, [u8; 2 * BINS])> {
+    fn tables(&self) -> Result<(Vec<Frequencies>, [u8; 2 * CONTEXTS])> {
         let [single, grouped] = self.tables.map(|(count, bytes)| match count {
             // Without a table, no value is there.
             0 => Ok(Tables::empty()),
@@ -600,7 +605,7 @@ impl<'a> Sections<'a> {
         if grouped.frequencies.iter().any(beyond) {
             return Err(Corrupt("a table has groups of tokens that there are not"));
         }
-        Ok(token_groups::together(&single, &grouped))
+        Ok(token_groups::concat_tables(&single, &grouped))
     }
 }
 
@@ -634,7 +639,7 @@ struct Job<'a, T> {
     decoder: Decoder<'a>,
     levels: Vec<Level>,
     /// Whether points that are not there are gone over.
-    bridged: bool,
+    holes_predicted: bool,
     fill: u64,
     masks: Masks<'a>,
     /// Of which every `2^level`th value in each dimension is wanted.
@@ -649,7 +654,7 @@ impl<T: Element> Job<'_, T> {
     fn blocks(&mut self, regions: &[blocks::Region], side: [usize; 3], out: &mut [T]) {
         for (number, region) in regions.iter().enumerate() {
             let shape = std::array::from_fn(|d| region.places[d] * side[d]);
-            let there = if self.bridged {
+            let there = if self.holes_predicted {
                 holes::coded(region, side)
             } else {
                 regions::present(region, side)
@@ -688,13 +693,13 @@ impl<T: Element> Job<'_, T> {
         });
         let valid = known.as_ref().or(present.as_ref());
         let valid = valid.filter(|valid| !valid.is_full());
-        let validity = valid.map(|valid| Validity::new(valid, self.bridged));
-        let rules = params::rules(&self.levels, &Mixture::DEFAULT);
+        let validity = valid.map(|valid| Validity::new(valid, self.holes_predicted));
+        let params = params::params(&self.levels, &ContextWeights::DEFAULT);
         let phases = traversal::walk_to(
             self.last,
             shape,
             validity.as_ref(),
-            &rules,
+            &params,
             &mut self.decoder,
             self.scratch,
         );

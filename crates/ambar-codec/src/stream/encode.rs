@@ -5,8 +5,8 @@ use crate::domain::bitmap::Bitmap;
 use crate::domain::blocks;
 use crate::domain::holes;
 use crate::domain::mask;
-use crate::domain::regions::{self, Dense, Layout};
-use crate::domain::tree::{Cells, Kept};
+use crate::domain::regions::{self, Layout, RegionBuffer};
+use crate::domain::tree::{Cells, RegionCache};
 use crate::element::Element;
 use crate::entropy::bitio::write_number;
 use crate::entropy::rans::decode_table::DecodeTables;
@@ -14,7 +14,7 @@ use crate::entropy::symbols::{MOST_PACKETS, Symbols};
 use crate::entropy::tables::{Histogram, Tables};
 use crate::entropy::token_groups::{self, CodedPacket, PacketCount};
 use crate::error::Result;
-use crate::predict::context::Mixture;
+use crate::predict::context::ContextWeights;
 use crate::predict::mask_pyramid::Validity;
 use crate::predict::traversal::{self, Scratch};
 use crate::quantize::row_encoder::Encoder;
@@ -32,7 +32,7 @@ pub struct Workspace<T> {
     pub(crate) walk: Scratch<T>,
     symbols: Symbols,
     pub(crate) slots: DecodeTables,
-    pub(crate) cells: Kept,
+    pub(crate) cells: RegionCache,
     pub(crate) packed: bitpack::Memory,
     /// Decoded values, to verify bounds that the coded values do not guarantee.
     pub(crate) decoded: Vec<T>,
@@ -141,7 +141,7 @@ pub(crate) fn estimate<T: Element>(
 }
 
 fn bits(symbols: &Symbols, scale: f64) -> f64 {
-    let tokens = Histogram::new(&symbols.bins, &symbols.tokens).bits(scale);
+    let tokens = Histogram::new(&symbols.contexts, &symbols.tokens).bits(scale);
     tokens + scale * symbols.raw.bits() as f64
 }
 
@@ -153,16 +153,16 @@ fn make_symbols<T: Element>(
     workspace: &mut Workspace<T>,
 ) {
     let levels = plan.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, LEVELS);
-    let rules = params::rules(&levels, &Mixture::DEFAULT);
+    let params = params::params(&levels, &ContextWeights::DEFAULT);
     workspace.symbols.clear();
     for region in &input.regions {
         let valid = region.valid.as_ref();
-        let validity = valid.map(|valid| Validity::new(valid, input.bridged));
+        let validity = valid.map(|valid| Validity::new(valid, input.holes_predicted));
         let mut encoder = Encoder::new(region, bound, &mut workspace.symbols);
         traversal::walk(
             region.shape,
             validity.as_ref(),
-            &rules,
+            &params,
             &mut encoder,
             &mut workspace.walk,
         );
@@ -174,7 +174,7 @@ pub(crate) struct Input<T> {
     arrangement: Arrangement,
     /// The number of values, and the shape or the places.
     layout: Vec<u8>,
-    regions: Vec<Dense<T>>,
+    regions: Vec<RegionBuffer<T>>,
     /// The number of values.
     pub(crate) count: usize,
     /// Lowest bits that are 0 in all values.
@@ -182,7 +182,7 @@ pub(crate) struct Input<T> {
     /// The bits of the values that are not there, and the masks.
     masks: Option<(u64, Vec<u8>)>,
     /// Whether there are holes between blocks that are gone over.
-    bridged: bool,
+    holes_predicted: bool,
 }
 
 impl<T: Element> Input<T> {
@@ -191,7 +191,7 @@ impl<T: Element> Input<T> {
         layout.check(values.len())?;
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
-        let (mut all, mut bridged) = (Vec::new(), false);
+        let (mut all, mut holes_predicted) = (Vec::new(), false);
         let fill = commonest_nan(values);
         let arrangement = match layout {
             Layout::Array(shape) => {
@@ -202,11 +202,11 @@ impl<T: Element> Input<T> {
                     .iter()
                     .for_each(|n| write_number(*n as u64, &mut header));
                 let parts = values.chunks_exact(size.max(1));
-                all.extend(parts.map(|part| Dense {
+                all.extend(parts.map(|part| RegionBuffer {
                     shape: inner,
                     values: part.to_vec(),
                     valid: None,
-                    slack: Vec::new(),
+                    padding_tolerance: Vec::new(),
                 }));
                 Arrangement::Array
             }
@@ -224,10 +224,10 @@ impl<T: Element> Input<T> {
                         .map(|region| regions::gather(region, *side, values)),
                 );
                 let has_holes = all.iter().any(|dense| dense.valid.is_some());
-                bridged = has_holes && well && bound > 0.0 && fill.is_none();
-                if bridged {
+                holes_predicted = has_holes && well && bound > 0.0 && fill.is_none();
+                if holes_predicted {
                     for (region, dense) in regions.iter().zip(&mut all) {
-                        holes::guide(region, *side, dense);
+                        holes::extrapolate_hole_faces(region, *side, dense);
                     }
                 }
                 Arrangement::Blocks
@@ -242,11 +242,11 @@ impl<T: Element> Input<T> {
                 let regions = cells.regions.iter();
                 all.extend(regions.map(|region| regions::gather_cells(region, values)));
                 let behind = &values[levels.len()..];
-                all.extend((!behind.is_empty()).then(|| Dense {
+                all.extend((!behind.is_empty()).then(|| RegionBuffer {
                     shape: [1, 1, behind.len()],
                     values: behind.to_vec(),
                     valid: None,
-                    slack: Vec::new(),
+                    padding_tolerance: Vec::new(),
                 }));
                 Arrangement::Cells
             }
@@ -259,7 +259,7 @@ impl<T: Element> Input<T> {
             count: values.len(),
             shift: shift(values),
             masks,
-            bridged,
+            holes_predicted,
         })
     }
 
@@ -284,7 +284,7 @@ impl<T: Element> Input<T> {
             is_clamped: prelude.minimum.is_some(),
             mode: Mode::EntropyCoded(Coding {
                 contexts: plan.contexts(),
-                predicts_holes: self.bridged,
+                predicts_holes: self.holes_predicted,
                 group_size: coded.size,
                 states: coded.states,
                 packets: coded.packets.len(),
@@ -372,7 +372,7 @@ fn commonest_nan<T: Element>(values: &[T]) -> Option<u64> {
 }
 
 /// Takes out of the regions what has the bits `fill`; gives the masks.
-fn masks<T: Element>(fill: u64, regions: &mut [Dense<T>]) -> Vec<u8> {
+fn masks<T: Element>(fill: u64, regions: &mut [RegionBuffer<T>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for region in regions {
         let [_, ny, nx] = region.shape;
@@ -466,7 +466,7 @@ mod tests {
                 let mut out = vec![0.0; values.len()];
                 crate::decode(&stream, &mut out, &mut workspace).unwrap();
                 assert!(out.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-3));
-                input.regions[0].slack.clear();
+                input.regions[0].padding_tolerance.clear();
             }
         }
     }

@@ -2,16 +2,16 @@
 
 use crate::element::Element;
 use crate::entropy::symbols::MOST_PACKETS;
-use crate::predict::context::Mixture;
+use crate::predict::context::ContextWeights;
 use crate::predict::row::Level;
-use crate::predict::traversal::Rules;
+use crate::predict::traversal::TraversalParams;
 use crate::stream::header::Contexts;
 
 /// How much tighter the bounds of coarser levels are: a factor for each level, and its limit.
 ///
 /// Source: X. Liu et al., "Dynamic quality metric oriented error bounded lossy compression" (QoZ,
 /// SC22), alpha and beta.
-const TIGHTENINGS: [(f64, f64); 4] = [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0)];
+const LEVEL_BOUND_RATIOS: [(f64, f64); 4] = [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0)];
 /// Levels that choose their interpolation on their own; coarser ones do as the last of them.
 const LEVELS: usize = 4;
 
@@ -114,7 +114,7 @@ impl Plan {
 
     /// The properties of `count` levels, the finest first.
     pub(crate) fn levels<T: Element>(self, bound: f64, shift: u32, count: usize) -> Vec<Level> {
-        let (factor, limit) = TIGHTENINGS[usize::from(self.tightening & 3)];
+        let (factor, limit) = LEVEL_BOUND_RATIOS[usize::from(self.tightening & 3)];
         let mut tighter = 1.0f64;
         (0..count)
             .map(|number| {
@@ -136,8 +136,14 @@ impl Plan {
 }
 
 /// Rules of the walk.
-pub(crate) fn rules<'a>(levels: &'a [Level], mixture: &'a [Mixture; 3]) -> Rules<'a> {
-    Rules { mixture, levels }
+pub(crate) fn params<'a>(
+    levels: &'a [Level],
+    context_weights: &'a [ContextWeights; 3],
+) -> TraversalParams<'a> {
+    TraversalParams {
+        context_weights,
+        levels,
+    }
 }
 
 #[cfg(test)]

@@ -93,13 +93,13 @@ impl<'a> Coded<'a> {
 
 /// The regions of the stream decoded last: those of a chunk's next field are most often the same.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct RegionCache {
     tree: Option<(Tree, usize)>,
     bytes: Vec<u8>,
     regions: Vec<CellRegion>,
 }
 
-impl Kept {
+impl RegionCache {
     /// The regions of a stream's cells.
     pub(crate) fn regions(&mut self, coded: &Coded<'_>) -> Result<&[CellRegion]> {
         let tree = Some((coded.tree, coded.count));

@@ -21,8 +21,8 @@ const PLACES: &str = "cells lie at indices from 0 to 2^42 of the finest level";
 struct Model {
     depth: u32,
     around: Around,
-    once: Vec<Probability>,
-    twice: Vec<Probability>,
+    is_refined: Vec<Probability>,
+    has_refined_child: Vec<Probability>,
 }
 
 impl Model {
@@ -31,8 +31,8 @@ impl Model {
         Self {
             depth: tree.depth,
             around: Around::new(tree, cells),
-            once: probabilities.clone(),
-            twice: probabilities,
+            is_refined: probabilities.clone(),
+            has_refined_child: probabilities,
         }
     }
 
@@ -46,9 +46,10 @@ impl Model {
 /// What tells of nodes, and is told of them on the other side.
 trait Bits {
     /// Whether the node that begins at a row is refined.
-    fn once(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool;
+    fn is_refined(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool;
     /// Whether any of the children of the node that begins at a row is refined.
-    fn twice(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool;
+    fn has_refined_child(&mut self, probability: &mut Probability, node: &Node, row: usize)
+    -> bool;
 }
 
 /// Walks from the cell `first`, along the curve, over cells of as many rows; gives the node that begins
@@ -74,14 +75,14 @@ fn walk(
             } else {
                 0
             };
-            if at.level == tree.depth || !bits.once(&mut model.once[number], &at, row) {
+            if at.level == tree.depth || !bits.is_refined(&mut model.is_refined[number], &at, row) {
                 model.around.met(at.child(), false);
                 to.add(&at, row);
                 row += 1;
                 break at.next(tree);
             }
             let finest = at.level + 1 == tree.depth;
-            if !finest && bits.twice(&mut model.twice[number], &at, row) {
+            if !finest && bits.has_refined_child(&mut model.has_refined_child[number], &at, row) {
                 model.around.enter(at.child());
                 at = at.child_of(0);
                 continue;
@@ -114,13 +115,18 @@ struct Writer<'a> {
 }
 
 impl Bits for Writer<'_> {
-    fn once(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool {
+    fn is_refined(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool {
         let bit = self.cells[row].level > node.level;
         self.encoder.bit(probability, bit);
         bit
     }
 
-    fn twice(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool {
+    fn has_refined_child(
+        &mut self,
+        probability: &mut Probability,
+        node: &Node,
+        row: usize,
+    ) -> bool {
         let left = &self.cells[row..self.end];
         let children = left.iter().take(self.children);
         let leaves = children.filter(|cell| cell.level == node.level + 1);
@@ -131,11 +137,11 @@ impl Bits for Writer<'_> {
 }
 
 impl Bits for BinaryDecoder<'_> {
-    fn once(&mut self, probability: &mut Probability, _: &Node, _: usize) -> bool {
+    fn is_refined(&mut self, probability: &mut Probability, _: &Node, _: usize) -> bool {
         self.bit(probability)
     }
 
-    fn twice(&mut self, probability: &mut Probability, _: &Node, _: usize) -> bool {
+    fn has_refined_child(&mut self, probability: &mut Probability, _: &Node, _: usize) -> bool {
         self.bit(probability)
     }
 }

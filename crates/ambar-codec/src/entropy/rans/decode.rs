@@ -3,32 +3,32 @@
 use crate::entropy::frequencies::{BITS, SLOTS};
 #[cfg(target_arch = "x86_64")]
 use crate::entropy::rans::decode_avx2::{self, Words};
-use crate::entropy::rans::decode_table::{OfBins, Slots};
+use crate::entropy::rans::decode_table::{ContextTables, Slots};
 use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
 use crate::error::{Corrupt, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::dispatch::{Level, level};
 
 /// Words are read seldom where there is less than a byte of them for so many symbols.
-const SELDOM: usize = 6;
+const RARE_REFILL_RATIO: usize = 6;
 
 /// The states and what is left of the words.
 pub(crate) struct Decoder<'a> {
-    of_bins: &'a OfBins<'a>,
+    context_tables: &'a ContextTables<'a>,
     states: [u32; WIDE_STATES],
     /// How many of the states there are.
     lanes: usize,
     words: &'a [u8],
     position: usize,
     /// Whether words are read seldom.
-    seldom: bool,
+    refills_are_rare: bool,
 }
 
 impl<'a> Decoder<'a> {
     /// A decoder of what [`EncodeTables::encode`](crate::entropy::rans::EncodeTables::encode) wrote, about `count` symbols, with `STATES` or
     /// `WIDE_STATES` states.
     pub(crate) fn new(
-        of_bins: &'a OfBins<'a>,
+        context_tables: &'a ContextTables<'a>,
         bytes: &'a [u8],
         count: usize,
         lanes: usize,
@@ -41,42 +41,44 @@ impl<'a> Decoder<'a> {
             *state = u32::from_le_bytes(*head);
         }
         Ok(Self {
-            of_bins,
+            context_tables,
             states,
             lanes,
             words,
             position: 0,
-            seldom: words.len() < count / SELDOM,
+            refills_are_rare: words.len() < count / RARE_REFILL_RATIO,
         })
     }
 
-    /// Decodes one symbol for each of the first of `bins`.
+    /// Decodes one symbol for each of the first of `contexts`.
     ///
     /// Where no words are left, states stay as they are: `finish` finds out whether they should.
-    pub(crate) fn decode(&mut self, bins: &[u8], symbols: &mut [u8]) {
+    pub(crate) fn decode(&mut self, contexts: &[u8], symbols: &mut [u8]) {
         match self.lanes {
-            WIDE_STATES => self.decode_wide(bins, symbols),
-            _ => self.decode_with::<STATES>(bins, symbols),
+            WIDE_STATES => self.decode_wide(contexts, symbols),
+            _ => self.decode_with::<STATES>(contexts, symbols),
         }
     }
 
     /// Decodes symbols that are all of one bin.
-    pub(crate) fn decode_alike(&mut self, bin: u8, symbols: &mut [u8]) {
+    pub(crate) fn decode_alike(&mut self, context: u8, symbols: &mut [u8]) {
         match self.lanes {
-            WIDE_STATES => self.decode_alike_wide(bin, symbols),
-            _ => self.decode_alike_with::<STATES>(bin, symbols),
+            WIDE_STATES => self.decode_alike_wide(context, symbols),
+            _ => self.decode_alike_with::<STATES>(context, symbols),
         }
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        let (of_bins, level, mut words) = (self.of_bins, level(), self.words());
-        let (coded, states) = ((bins, symbols), &mut self.states);
+    fn decode_wide(&mut self, contexts: &[u8], symbols: &mut [u8]) {
+        let (context_tables, level, mut words) = (self.context_tables, level(), self.words());
+        let (coded, states) = ((contexts, symbols), &mut self.states);
         // SAFETY: the processor has the instructions of its level.
         unsafe {
             match level {
-                Level::Avx512 => decode_avx2::decode_by_512(of_bins, coded, states, &mut words),
-                Level::Avx2 => decode_avx2::decode(of_bins, coded, states, &mut words),
+                Level::Avx512 => {
+                    decode_avx2::decode_by_512(context_tables, coded, states, &mut words)
+                }
+                Level::Avx2 => decode_avx2::decode(context_tables, coded, states, &mut words),
                 Level::Baseline => return self.decode_with::<WIDE_STATES>(coded.0, coded.1),
             }
         }
@@ -84,16 +86,16 @@ impl<'a> Decoder<'a> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
-        let (of_bins, level, mut words) = (self.of_bins, level(), self.words());
-        let (coded, states) = ((bin, symbols), &mut self.states);
+    fn decode_alike_wide(&mut self, context: u8, symbols: &mut [u8]) {
+        let (context_tables, level, mut words) = (self.context_tables, level(), self.words());
+        let (coded, states) = ((context, symbols), &mut self.states);
         // SAFETY: the processor has the instructions of its level.
         unsafe {
             match level {
                 Level::Avx512 => {
-                    decode_avx2::decode_alike_by_512(of_bins, coded, states, &mut words);
+                    decode_avx2::decode_alike_by_512(context_tables, coded, states, &mut words);
                 }
-                Level::Avx2 => decode_avx2::decode_alike(of_bins, coded, states, &mut words),
+                Level::Avx2 => decode_avx2::decode_alike(context_tables, coded, states, &mut words),
                 Level::Baseline => return self.decode_alike_with::<WIDE_STATES>(coded.0, coded.1),
             }
         }
@@ -109,47 +111,50 @@ impl<'a> Decoder<'a> {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn decode_wide(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        self.decode_with::<WIDE_STATES>(bins, symbols);
+    fn decode_wide(&mut self, contexts: &[u8], symbols: &mut [u8]) {
+        self.decode_with::<WIDE_STATES>(contexts, symbols);
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn decode_alike_wide(&mut self, bin: u8, symbols: &mut [u8]) {
-        self.decode_alike_with::<WIDE_STATES>(bin, symbols);
+    fn decode_alike_wide(&mut self, context: u8, symbols: &mut [u8]) {
+        self.decode_alike_with::<WIDE_STATES>(context, symbols);
     }
 
     #[inline(always)]
-    fn decode_with<const N: usize>(&mut self, bins: &[u8], symbols: &mut [u8]) {
-        let (bins, last) = bins[..symbols.len()].as_chunks::<N>();
+    fn decode_with<const N: usize>(&mut self, contexts: &[u8], symbols: &mut [u8]) {
+        let (contexts, last) = contexts[..symbols.len()].as_chunks::<N>();
         let (groups, rest) = symbols.as_chunks_mut();
         let mut done = 0;
         loop {
-            let sure = self.sure::<N>().min(groups.len() - done);
-            if sure == 0 {
+            let guaranteed = self.guaranteed::<N>().min(groups.len() - done);
+            if guaranteed == 0 {
                 break;
             }
-            self.often(&bins[done..][..sure], &mut groups[done..][..sure]);
-            done += sure;
+            self.decode_branchless(
+                &contexts[done..][..guaranteed],
+                &mut groups[done..][..guaranteed],
+            );
+            done += guaranteed;
         }
-        self.seldom(&bins[done..], &mut groups[done..]);
-        let of_bins = self.of_bins;
-        self.rest::<N>(rest, |k| of_bins.table(last[k]));
+        self.decode_branching(&contexts[done..], &mut groups[done..]);
+        let context_tables = self.context_tables;
+        self.rest::<N>(rest, |k| context_tables.table(last[k]));
     }
 
     #[inline(always)]
-    fn decode_alike_with<const N: usize>(&mut self, bin: u8, symbols: &mut [u8]) {
-        let table = self.of_bins.table(bin);
+    fn decode_alike_with<const N: usize>(&mut self, context: u8, symbols: &mut [u8]) {
+        let table = self.context_tables.table(context);
         let (groups, rest) = symbols.as_chunks_mut::<N>();
         let mut done = 0;
         loop {
-            let sure = self.sure::<N>().min(groups.len() - done);
-            if sure == 0 {
+            let guaranteed = self.guaranteed::<N>().min(groups.len() - done);
+            if guaranteed == 0 {
                 break;
             }
-            self.often_alike(table, &mut groups[done..][..sure]);
-            done += sure;
+            self.decode_branchless_alike(table, &mut groups[done..][..guaranteed]);
+            done += guaranteed;
         }
-        self.seldom_alike(table, &mut groups[done..]);
+        self.decode_branching_alike(table, &mut groups[done..]);
         self.rest::<N>(rest, |_| table);
     }
 
@@ -169,33 +174,33 @@ impl<'a> Decoder<'a> {
     /// Groups that are best decoded without a branch: those there are words for in any case, at most one
     /// a state, where words are read often.
     #[inline(always)]
-    fn sure<const N: usize>(&self) -> usize {
-        if self.seldom {
+    fn guaranteed<const N: usize>(&self) -> usize {
+        if self.refills_are_rare {
             return 0;
         }
         self.words.len().saturating_sub(self.position) / (2 * N)
     }
 
     #[inline(never)]
-    fn seldom<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (of_bins, bins) = (self.of_bins, &bins[..groups.len()]);
-        self.with_branch(groups, |group, k| of_bins.table(bins[group][k]));
+    fn decode_branching<const N: usize>(&mut self, contexts: &[[u8; N]], groups: &mut [[u8; N]]) {
+        let (context_tables, contexts) = (self.context_tables, &contexts[..groups.len()]);
+        self.decode_groups_branching(groups, |group, k| context_tables.table(contexts[group][k]));
     }
 
     #[inline(never)]
-    fn seldom_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
-        self.with_branch(groups, |_, _| table);
+    fn decode_branching_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
+        self.decode_groups_branching(groups, |_, _| table);
     }
 
     #[inline(never)]
-    fn often<const N: usize>(&mut self, bins: &[[u8; N]], groups: &mut [[u8; N]]) {
-        let (of_bins, bins) = (self.of_bins, &bins[..groups.len()]);
-        self.without_branch(groups, |group, k| of_bins.table(bins[group][k]));
+    fn decode_branchless<const N: usize>(&mut self, contexts: &[[u8; N]], groups: &mut [[u8; N]]) {
+        let (context_tables, contexts) = (self.context_tables, &contexts[..groups.len()]);
+        self.decode_groups_branchless(groups, |group, k| context_tables.table(contexts[group][k]));
     }
 
     #[inline(never)]
-    fn often_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
-        self.without_branch(groups, |_, _| table);
+    fn decode_branchless_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
+        self.decode_groups_branchless(groups, |_, _| table);
     }
 
     /// The first states.
@@ -207,7 +212,7 @@ impl<'a> Decoder<'a> {
     /// Decodes groups where words are read seldom: the branch is mostly foreseen. `table` gives the
     /// table of a group's symbol.
     #[inline(always)]
-    fn with_branch<'t, const N: usize>(
+    fn decode_groups_branching<'t, const N: usize>(
         &mut self,
         groups: &mut [[u8; N]],
         table: impl Fn(usize, usize) -> &'t Slots,
@@ -224,12 +229,12 @@ impl<'a> Decoder<'a> {
 
     /// Decodes groups that there are words for in any case.
     #[inline(always)]
-    fn without_branch<'t, const N: usize>(
+    fn decode_groups_branchless<'t, const N: usize>(
         &mut self,
         groups: &mut [[u8; N]],
         table: impl Fn(usize, usize) -> &'t Slots,
     ) {
-        assert!(groups.len() <= self.sure::<N>());
+        assert!(groups.len() <= self.guaranteed::<N>());
         let mut states = self.first_states::<N>();
         // SAFETY: the position is within the words, or at their end.
         let mut position = unsafe { self.words.as_ptr().add(self.position) };
@@ -247,7 +252,7 @@ impl<'a> Decoder<'a> {
                     out[k] = symbol;
                     let short = state < LOWEST;
                     let wide = state << 16 | u32::from(words as u16);
-                    states[k] = apart(if short { wide } else { state });
+                    states[k] = optimization_barrier(if short { wide } else { state });
                     words >>= 16 * u32::from(short);
                     used += usize::from(short);
                 }
@@ -297,7 +302,7 @@ fn next(slots: &Slots, state: u32, words: &[u8], position: &mut usize) -> (u8, u
 /// vector, and looking entries up for a vector is slower by half.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn apart(mut state: u32) -> u32 {
+fn optimization_barrier(mut state: u32) -> u32 {
     // SAFETY: there is no instruction.
     unsafe {
         core::arch::asm!("/* {0:e} */", inout(reg) state, options(pure, nomem, nostack, preserves_flags));
@@ -308,7 +313,7 @@ fn apart(mut state: u32) -> u32 {
 /// The state.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn apart(state: u32) -> u32 {
+fn optimization_barrier(state: u32) -> u32 {
     state
 }
 
@@ -338,40 +343,49 @@ mod tests {
         for ((spread, alike), length) in cases {
             let mut random = Random(spread);
             let mut draw = |below: u64| random.next() % below;
-            let bins: Vec<u8> = (0..length)
+            let contexts: Vec<u8> = (0..length)
                 .map(|_| if alike { 1 } else { draw(3) as u8 })
                 .collect();
-            let symbol = |bin: u8, draw: &mut dyn FnMut(u64) -> u64| {
-                let seldom = draw(20) == 0 || spread > 1;
-                (if seldom { draw(spread + 1) } else { 0 }) as u8 + bin
+            let symbol = |context: u8, draw: &mut dyn FnMut(u64) -> u64| {
+                let refills_are_rare = draw(20) == 0 || spread > 1;
+                (if refills_are_rare {
+                    draw(spread + 1)
+                } else {
+                    0
+                }) as u8
+                    + context
             };
-            let symbols: Vec<u8> = bins.iter().map(|bin| symbol(*bin, &mut draw)).collect();
+            let symbols: Vec<u8> = contexts
+                .iter()
+                .map(|context| symbol(*context, &mut draw))
+                .collect();
             let mut counts = vec![vec![0; 64]; 2];
-            let of_bin = [0, 1, 1];
-            for (bin, symbol) in bins.iter().zip(&symbols) {
-                counts[usize::from(of_bin[usize::from(*bin)])][usize::from(*symbol)] += 1;
+            let table_of_context = [0, 1, 1];
+            for (context, symbol) in contexts.iter().zip(&symbols) {
+                counts[usize::from(table_of_context[usize::from(*context)])]
+                    [usize::from(*symbol)] += 1;
             }
-            let contexts: Vec<Frequencies> = counts
+            let frequencies: Vec<Frequencies> = counts
                 .iter()
                 .map(|counts| match counts.iter().sum::<u32>() {
                     0 => normalise(&[1]),
                     _ => normalise(counts),
                 })
                 .collect();
-            let encoder = EncodeTables::new(&contexts);
-            let bytes = encoder.encode::<N>(&of_bin, &bins, &symbols);
+            let encoder = EncodeTables::new(&frequencies);
+            let bytes = encoder.encode::<N>(&table_of_context, &contexts, &symbols);
             let mut tables = DecodeTables::default();
-            tables.set(&contexts).unwrap();
-            let of_bins = tables.of_bins(&of_bin);
-            let mut decoder = Decoder::new(&of_bins, &bytes, symbols.len(), N).unwrap();
-            assert!(length < 5000 || decoder.seldom == (spread == 1));
+            tables.set(&frequencies).unwrap();
+            let context_tables = tables.context_tables(&table_of_context);
+            let mut decoder = Decoder::new(&context_tables, &bytes, symbols.len(), N).unwrap();
+            assert!(length < 5000 || decoder.refills_are_rare == (spread == 1));
             let (mut out, mut at) = (vec![0; symbols.len()], 0);
             while at < out.len() {
                 let end = (at + 1 + (draw(70) as usize)).min(out.len());
                 if alike {
                     decoder.decode_alike(1, &mut out[at..end]);
                 } else {
-                    decoder.decode(&bins[at..end], &mut out[at..end]);
+                    decoder.decode(&contexts[at..end], &mut out[at..end]);
                 }
                 at = end;
             }

@@ -5,7 +5,7 @@
 
 use crate::entropy::frequencies::{BITS, SLOTS};
 use crate::entropy::rans::decode_avx512;
-use crate::entropy::rans::decode_table::{NUMBERS, OfBins, Slots};
+use crate::entropy::rans::decode_table::{ContextTables, NUMBERS, Slots};
 use crate::entropy::rans::{WIDE_STATES, first_of};
 use core::arch::x86_64::*;
 
@@ -48,49 +48,49 @@ impl<'a> Words<'a> {
 /// Decodes symbols, each by the table of its bin.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode(
-    of_bins: &OfBins<'_>,
+    context_tables: &ContextTables<'_>,
     coded: (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
     // SAFETY: this function has the instructions.
-    unsafe { decode_each::<false>(of_bins, coded, states, from) }
+    unsafe { decode_each::<false>(context_tables, coded, states, from) }
 }
 
 /// As [`decode`], by vectors of 512 bits.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode_by_512(
-    of_bins: &OfBins<'_>,
+    context_tables: &ContextTables<'_>,
     coded: (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
     // SAFETY: this function has the instructions.
-    unsafe { decode_each::<true>(of_bins, coded, states, from) }
+    unsafe { decode_each::<true>(context_tables, coded, states, from) }
 }
 
 /// Decodes symbols, all by the table of one bin.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode_alike(
-    of_bins: &OfBins<'_>,
+    context_tables: &ContextTables<'_>,
     coded: (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
     // SAFETY: this function has the instructions.
-    unsafe { decode_all_alike::<false>(of_bins, coded, states, from) }
+    unsafe { decode_all_alike::<false>(context_tables, coded, states, from) }
 }
 
 /// As [`decode_alike`], by vectors of 512 bits.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode_alike_by_512(
-    of_bins: &OfBins<'_>,
+    context_tables: &ContextTables<'_>,
     coded: (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
     // SAFETY: this function has the instructions.
-    unsafe { decode_all_alike::<true>(of_bins, coded, states, from) }
+    unsafe { decode_all_alike::<true>(context_tables, coded, states, from) }
 }
 
 /// As [`decode`]; where `WIDE`, by vectors of 512 bits.
@@ -99,22 +99,22 @@ pub(crate) fn decode_alike_by_512(
 /// The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
 #[inline(always)]
 unsafe fn decode_each<const WIDE: bool>(
-    of_bins: &OfBins<'_>,
-    (bins, symbols): (&[u8], &mut [u8]),
+    context_tables: &ContextTables<'_>,
+    (contexts, symbols): (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
-    let (bins, last) = bins[..symbols.len()].as_chunks();
+    let (contexts, last) = contexts[..symbols.len()].as_chunks();
     let mut rest = [0; WIDE_STATES];
     rest[..last.len()].copy_from_slice(last);
-    let numbers = Numbers::new(of_bins);
+    let numbers = Numbers::new(context_tables);
     // Inlined, closures are part of the function that has the instructions.
     // SAFETY: there are tables of the bins' numbers, and the instructions.
     unsafe {
         decode_by::<WIDE>(
-            of_bins.slots(),
+            context_tables.slots(),
             #[inline(always)]
-            |group| numbers.of(bins.get(group).unwrap_or(&rest)),
+            |group| numbers.of(contexts.get(group).unwrap_or(&rest)),
             symbols,
             states,
             from,
@@ -128,14 +128,14 @@ unsafe fn decode_each<const WIDE: bool>(
 /// The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
 #[inline(always)]
 unsafe fn decode_all_alike<const WIDE: bool>(
-    of_bins: &OfBins<'_>,
-    (bin, symbols): (u8, &mut [u8]),
+    context_tables: &ContextTables<'_>,
+    (context, symbols): (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
     from: &mut Words<'_>,
 ) {
-    let number = Numbers::new(of_bins).of(&[bin; WIDE_STATES]);
+    let number = Numbers::new(context_tables).of(&[context; WIDE_STATES]);
     // SAFETY: there are tables of the bins' numbers, and the instructions.
-    unsafe { decode_by::<WIDE>(of_bins.slots(), |_| number, symbols, states, from) }
+    unsafe { decode_by::<WIDE>(context_tables.slots(), |_| number, symbols, states, from) }
 }
 
 /// Bytes of which a vector's half can look one up.
@@ -146,9 +146,9 @@ struct Numbers([__m256i; NUMBERS / HALF]);
 
 impl Numbers {
     #[inline(always)]
-    fn new(of_bins: &OfBins<'_>) -> Self {
+    fn new(context_tables: &ContextTables<'_>) -> Self {
         const { assert!(NUMBERS.is_multiple_of(HALF)) };
-        let parts = of_bins.numbers().as_chunks::<HALF>().0;
+        let parts = context_tables.numbers().as_chunks::<HALF>().0;
         // SAFETY: the numbers have as many bytes as are read. Vectors of integers need AVX2 only, which callers have.
         Self(std::array::from_fn(|part| unsafe {
             _mm256_broadcastsi128_si256(_mm_loadu_si128(parts[part].as_ptr().cast()))
@@ -157,15 +157,15 @@ impl Numbers {
 
     /// The numbers of the tables of bins; 0 of those beyond all.
     #[inline(always)]
-    fn of(&self, bins: &[u8; WIDE_STATES]) -> [u8; WIDE_STATES] {
+    fn of(&self, contexts: &[u8; WIDE_STATES]) -> [u8; WIDE_STATES] {
         let mut numbers = [0; WIDE_STATES];
         // SAFETY: as many bytes are read and written as there are. Vectors of integers need AVX2 only, which callers have.
         unsafe {
-            let bins = _mm256_loadu_si256(bins.as_ptr().cast());
+            let contexts = _mm256_loadu_si256(contexts.as_ptr().cast());
             let mut found = _mm256_setzero_si256();
             for (part, table) in self.0.iter().enumerate() {
                 // Of bytes with the highest bit set nothing is looked up: here, of bins of other parts.
-                let place = _mm256_sub_epi8(bins, _mm256_set1_epi8((HALF * part) as i8));
+                let place = _mm256_sub_epi8(contexts, _mm256_set1_epi8((HALF * part) as i8));
                 let place = _mm256_adds_epu8(place, _mm256_set1_epi8((0x80 - HALF) as i8));
                 found = _mm256_or_si256(found, _mm256_shuffle_epi8(*table, place));
             }
@@ -191,15 +191,16 @@ unsafe fn decode_by<const WIDE: bool>(
     let mut done = 0;
     while done < groups.len() {
         let left = from.left();
-        let sure = (left.len() / MOST).min(groups.len() - done);
-        if sure == 0 {
+        let guaranteed = (left.len() / MOST).min(groups.len() - done);
+        if guaranteed == 0 {
             // SAFETY: there are tables of these numbers.
-            from.position +=
-                unsafe { some::<WIDE>(slots, tables(done), &mut groups[done], states, left) };
+            from.position += unsafe {
+                decode_tail::<WIDE>(slots, tables(done), &mut groups[done], states, left)
+            };
             done += 1;
             continue;
         }
-        let groups = &mut groups[done..][..sure];
+        let groups = &mut groups[done..][..guaranteed];
         // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
         from.position += unsafe {
             if WIDE {
@@ -222,11 +223,12 @@ unsafe fn decode_by<const WIDE: bool>(
                 )
             }
         };
-        done += sure;
+        done += guaranteed;
     }
     if !rest.is_empty() {
         // SAFETY: there are tables of these numbers.
-        from.position += unsafe { some::<WIDE>(slots, tables(done), rest, states, from.left()) };
+        from.position +=
+            unsafe { decode_tail::<WIDE>(slots, tables(done), rest, states, from.left()) };
     }
 }
 
@@ -236,7 +238,7 @@ unsafe fn decode_by<const WIDE: bool>(
 /// # Safety
 /// As of [`decode_by`].
 #[inline(always)]
-unsafe fn some<const WIDE: bool>(
+unsafe fn decode_tail<const WIDE: bool>(
     slots: &[Slots],
     tables: [u8; WIDE_STATES],
     out: &mut [u8],
@@ -252,19 +254,19 @@ unsafe fn some<const WIDE: bool>(
     // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
     unsafe {
         if WIDE {
-            decode_avx512::some(slots, tables, out, all, words)
+            decode_avx512::decode_tail(slots, tables, out, all, words)
         } else {
-            some_by_eight(slots, tables, out, all, words)
+            decode_tail_by_eight(slots, tables, out, all, words)
         }
     }
 }
 
-/// As [`some`]: of the words, there are `count`, and zeros behind them.
+/// As [`decode_tail`]: of the words, there are `count`, and zeros behind them.
 ///
 /// # Safety
 /// There must be tables of these numbers.
 #[inline(always)]
-unsafe fn some_by_eight(
+unsafe fn decode_tail_by_eight(
     slots: &[Slots],
     tables: [u8; WIDE_STATES],
     out: &mut [u8],
@@ -280,16 +282,16 @@ unsafe fn some_by_eight(
             let old = _mm256_loadu_si256(states.as_ptr().cast());
             let table = _mm_loadl_epi64(tables.as_ptr().cast());
             let entries = look_up(slots, _mm256_cvtepu8_epi32(table), old);
-            let next = stepped(entries, old);
+            let next = advance(entries, old);
             let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
             let lanes = |mask: u32| {
                 _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(mask as i32), bits), bits)
             };
             let ours = (1u32 << out.len()) - 1;
-            let mask = _mm256_movemask_ps(_mm256_castsi256_ps(short(next))) as u32;
+            let mask = _mm256_movemask_ps(_mm256_castsi256_ps(needs_refill(next))) as u32;
             let mask = first_of(mask & ours, count - taken);
             let from = _mm_loadu_si128(words.as_ptr().add(2 * taken).cast());
-            let new = filled(next, (lanes(mask), mask as usize), from);
+            let new = refill(next, (lanes(mask), mask as usize), from);
             _mm256_storeu_si256(
                 states.as_mut_ptr().cast(),
                 _mm256_blendv_epi8(old, new, lanes(ours)),
@@ -331,10 +333,10 @@ unsafe fn vectors(
                 let entries = look_up(slots, _mm256_cvtepu8_epi32(table), *state);
                 _mm_storel_epi64(group.as_mut_ptr().add(LANES * v).cast(), symbols(entries));
                 let from = _mm_loadu_si128(words.as_ptr().add(position).cast());
-                let next = stepped(entries, *state);
-                let short = short(next);
+                let next = advance(entries, *state);
+                let short = needs_refill(next);
                 let mask = _mm256_movemask_ps(_mm256_castsi256_ps(short)) as usize;
-                *state = filled(next, (short, mask), from);
+                *state = refill(next, (short, mask), from);
                 position += 2 * mask.count_ones() as usize;
             }
         }
@@ -373,7 +375,7 @@ fn symbols(entries: __m256i) -> __m128i {
 
 /// The next states, which may lack a word.
 #[inline(always)]
-fn stepped(entries: __m256i, states: __m256i) -> __m256i {
+fn advance(entries: __m256i, states: __m256i) -> __m256i {
     // SAFETY: vectors of integers need AVX2 only, which callers have.
     unsafe {
         let frequency = _mm256_srli_epi32::<20>(entries);
@@ -385,14 +387,14 @@ fn stepped(entries: __m256i, states: __m256i) -> __m256i {
 
 /// Which of the states lack a word.
 #[inline(always)]
-fn short(states: __m256i) -> __m256i {
+fn needs_refill(states: __m256i) -> __m256i {
     // SAFETY: vectors of integers need AVX2 only, which callers have.
     unsafe { _mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(states), _mm256_setzero_si256()) }
 }
 
 /// The states with words behind those that `lack` one: lanes, and eight bits for them.
 #[inline(always)]
-fn filled(states: __m256i, (lack, mask): (__m256i, usize), words: __m128i) -> __m256i {
+fn refill(states: __m256i, (lack, mask): (__m256i, usize), words: __m128i) -> __m256i {
     // SAFETY: vectors of integers need AVX2 only, which callers have; a vector of places has eight bytes.
     unsafe {
         let places = _mm_loadl_epi64(PLACES[mask].as_ptr().cast());

@@ -53,7 +53,7 @@ pub(crate) unsafe fn vectors(
 /// # Safety
 /// There must be tables of these numbers.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) unsafe fn some(
+pub(crate) unsafe fn decode_tail(
     slots: &[Slots],
     tables: [u8; WIDE_STATES],
     out: &mut [u8],

@@ -1,6 +1,6 @@
 //! Tables of slots: which symbol a state stands for, and what the next state is made of.
 
-use crate::entropy::BINS;
+use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::{Frequencies, SLOTS};
 use crate::error::{Corrupt, Result};
 
@@ -40,38 +40,38 @@ impl DecodeTables {
         Ok(())
     }
 
-    /// The tables of bins, of which `of_bin` says their numbers; 0 stands for those that there are not.
-    pub(crate) fn of_bins(&self, of_bin: &[u8]) -> OfBins<'_> {
-        let number = |bin: usize| of_bin.get(bin).map_or(0, |number| *number);
-        OfBins {
+    /// The tables of bins, of which `table_of_context` says their numbers; 0 stands for those that there are not.
+    pub(crate) fn context_tables(&self, table_of_context: &[u8]) -> ContextTables<'_> {
+        let number = |context: usize| table_of_context.get(context).map_or(0, |number| *number);
+        ContextTables {
             slots: &self.tables,
             numbers: std::array::from_fn(number),
-            tables: std::array::from_fn(|bin| &self.tables[usize::from(number(bin))]),
+            tables: std::array::from_fn(|context| &self.tables[usize::from(number(context))]),
         }
     }
 }
 
 /// Bins of tokens and of groups; those beyond have the table of number 0.
-pub(crate) const NUMBERS: usize = 2 * BINS;
+pub(crate) const NUMBERS: usize = 2 * CONTEXTS;
 
 /// The tables of bins.
-pub(crate) struct OfBins<'a> {
+pub(crate) struct ContextTables<'a> {
     /// All tables, and the bins' numbers of these: below their count, for each has got its table.
     slots: &'a [Slots],
     numbers: [u8; NUMBERS],
     tables: [&'a Slots; 256],
 }
 
-impl<'a> OfBins<'a> {
+impl<'a> ContextTables<'a> {
     /// The table of a bin.
     #[inline(always)]
-    pub(crate) fn table(&self, bin: u8) -> &'a Slots {
-        self.tables[usize::from(bin)]
+    pub(crate) fn table(&self, context: u8) -> &'a Slots {
+        self.tables[usize::from(context)]
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<'a> OfBins<'a> {
+impl<'a> ContextTables<'a> {
     /// All tables.
     pub(crate) fn slots(&self) -> &'a [Slots] {
         self.slots

@@ -83,38 +83,38 @@ impl EncodeTables {
     pub(crate) fn encode_with(
         &self,
         states: usize,
-        of_bin: &[u8],
-        bins: &[u8],
+        table_of_context: &[u8],
+        contexts: &[u8],
         symbols: &[u8],
     ) -> Vec<u8> {
         match states {
-            WIDE_STATES => self.encode::<WIDE_STATES>(of_bin, bins, symbols),
-            _ => self.encode::<STATES>(of_bin, bins, symbols),
+            WIDE_STATES => self.encode::<WIDE_STATES>(table_of_context, contexts, symbols),
+            _ => self.encode::<STATES>(table_of_context, contexts, symbols),
         }
     }
 
     /// What encoding a symbol of a bin takes.
     #[inline(always)]
-    fn step(&self, of_bin: &[u8], bin: u8, symbol: u8) -> &Step {
-        &self.steps[usize::from(of_bin[usize::from(bin)])][usize::from(symbol)]
+    fn step(&self, table_of_context: &[u8], context: u8, symbol: u8) -> &Step {
+        &self.steps[usize::from(table_of_context[usize::from(context)])][usize::from(symbol)]
     }
 
-    /// Encodes `symbols` under the contexts of their `bins`, the last first, with `N` states. Symbols of
+    /// Encodes `symbols` under the contexts of their `contexts`, the last first, with `N` states. Symbols of
     /// frequency 0 must not occur.
     pub(super) fn encode<const N: usize>(
         &self,
-        of_bin: &[u8],
-        bins: &[u8],
+        table_of_context: &[u8],
+        contexts: &[u8],
         symbols: &[u8],
     ) -> Vec<u8> {
-        let pairs = bins.iter().zip(symbols);
-        let step = |i: usize| self.step(of_bin, bins[i], symbols[i]);
+        let pairs = contexts.iter().zip(symbols);
+        let step = |i: usize| self.step(table_of_context, contexts[i], symbols[i]);
         let mut states = first_states(step, symbols.len()).unwrap_or([LOWEST; N]);
         // Filled from the end. Every symbol gives one word away at most.
         let mut words = vec![[0u8; 2]; symbols.len()];
         let mut free = words.len();
-        for (i, (bin, symbol)) in pairs.enumerate().rev() {
-            let step = self.step(of_bin, *bin, *symbol);
+        for (i, (context, symbol)) in pairs.enumerate().rev() {
+            let step = self.step(table_of_context, *context, *symbol);
             let state = states[i % N];
             let full = step.is_full(state);
             if let Some(word) = words.get_mut(free.wrapping_sub(1)) {

@@ -33,22 +33,22 @@ pub struct BoxOfCells {
 /// and over, or the type or the bound is none.
 pub fn encode(
     bytes: &[u8],
-    of: Type,
+    dtype: Type,
     boxes: &[BoxOfCells],
     bound: impl Into<ErrorBound>,
     workspaces: &mut Workspaces,
 ) -> Result<Option<Vec<u8>>> {
     let bound = bound.into();
-    match of {
-        Type::Float32 => encode_values::<f32>(bytes, of, boxes, bound, workspaces),
-        Type::Float64 => encode_values::<f64>(bytes, of, boxes, bound, workspaces),
+    match dtype {
+        Type::Float32 => encode_values::<f32>(bytes, dtype, boxes, bound, workspaces),
+        Type::Float64 => encode_values::<f64>(bytes, dtype, boxes, bound, workspaces),
         Type::Other(_) => Err(Invalid("boxes hold float32 or float64")),
     }
 }
 
 fn encode_values<T: Value>(
     bytes: &[u8],
-    of: Type,
+    dtype: Type,
     boxes: &[BoxOfCells],
     bound: ErrorBound,
     workspaces: &mut Workspaces,
@@ -92,7 +92,7 @@ fn encode_values<T: Value>(
         }
         let head = Head {
             form: BOXES,
-            of,
+            dtype,
             big_endian,
             length: bytes.len(),
         };

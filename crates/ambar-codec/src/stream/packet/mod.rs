@@ -67,7 +67,7 @@ impl Type {
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
     /// The type of its values.
-    pub of: Type,
+    pub dtype: Type,
     /// Whether the values have their highest byte first.
     pub big_endian: bool,
     /// Its length in each dimension, the last varying quickest.
@@ -111,7 +111,7 @@ pub fn encode(
     workspaces: &mut Workspaces,
 ) -> Result<Option<Vec<u8>>> {
     chunk.bound.check()?;
-    let expected = volume_of(chunk.shape).and_then(|count| count.checked_mul(chunk.of.size()));
+    let expected = volume_of(chunk.shape).and_then(|count| count.checked_mul(chunk.dtype.size()));
     if expected != Some(bytes.len()) {
         return Err(Invalid(
             "the chunk has not as many bytes as its shape and type say",
@@ -120,7 +120,7 @@ pub fn encode(
     if bytes.is_empty() {
         return Ok(None);
     }
-    let packet = match chunk.of {
+    let packet = match chunk.dtype {
         Type::Float32 => array::<f32>(bytes, chunk, workspaces)?,
         Type::Float64 => array::<f64>(bytes, chunk, workspaces)?,
         Type::Other(size) => {
@@ -128,7 +128,7 @@ pub fn encode(
             bytes::encode(bytes, size, &mut content)?;
             let head = Head {
                 form: BYTES,
-                of: chunk.of,
+                dtype: chunk.dtype,
                 big_endian: false,
                 length: bytes.len(),
             };
@@ -143,7 +143,7 @@ pub fn encode(
 pub fn store(bytes: &[u8]) -> Vec<u8> {
     let head = Head {
         form: RAW,
-        of: Type::Other(1),
+        dtype: Type::Other(1),
         big_endian: false,
         length: bytes.len(),
     };
@@ -153,7 +153,7 @@ pub fn store(bytes: &[u8]) -> Vec<u8> {
 /// What all packets begin with.
 struct Head {
     form: u8,
-    of: Type,
+    dtype: Type,
     big_endian: bool,
     /// Bytes of the chunk.
     length: usize,
@@ -164,7 +164,7 @@ impl Head {
     fn packet(&self, content: &[u8], stream: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(content.len() + stream.len() + 32);
         let flags = if self.big_endian { BIG_ENDIAN } else { 0 };
-        packet.extend([VERSION, self.form, self.of.code(), flags]);
+        packet.extend([VERSION, self.form, self.dtype.code(), flags]);
         write_number(self.length as u64, &mut packet);
         write_number(stream.len() as u64, &mut packet);
         packet.extend_from_slice(content);
@@ -183,7 +183,7 @@ fn array<T: Value>(
 ) -> Result<Vec<u8>> {
     let head = Head {
         form: ARRAY,
-        of: chunk.of,
+        dtype: chunk.dtype,
         big_endian: chunk.big_endian,
         length: bytes.len(),
     };

@@ -23,9 +23,9 @@ fn doubles(count: usize) -> Vec<f64> {
     (0..count).map(wave).collect()
 }
 
-fn chunk(of: Type, shape: &[usize], bound: f64) -> Chunk<'_> {
+fn chunk(dtype: Type, shape: &[usize], bound: f64) -> Chunk<'_> {
     Chunk {
-        of,
+        dtype,
         big_endian: false,
         shape,
         bound: bound.into(),
@@ -174,11 +174,11 @@ fn bytes_of_integers_are_shuffled() {
 fn what_does_not_shrink_is_stored() {
     let mut random = Random(1);
     let noise: Vec<u8> = (0..4096).map(|_| random.below(256) as u8).collect();
-    for of in [Type::Float64, Type::Float32, Type::Other(2)] {
-        let shape = [noise.len() / of.size()];
-        let about = chunk(of, &shape, 0.0);
+    for dtype in [Type::Float64, Type::Float32, Type::Other(2)] {
+        let shape = [noise.len() / dtype.size()];
+        let about = chunk(dtype, &shape, 0.0);
         let found = encode(&noise, &about, &mut Workspaces::default()).unwrap();
-        assert!(found.is_none(), "{of:?}");
+        assert!(found.is_none(), "{dtype:?}");
     }
     let stored = store(&noise);
     assert!(stored.len() < noise.len() + 16);
