@@ -161,7 +161,7 @@ fn read_head<W: Word>(cursor: &mut Cursor<'_>) -> Result<W> {
     }
     match cursor.number()? {
         bits if bits >> W::BITS == 0 => Ok(W::from_bits(bits).unfolded()),
-        _ => Err(Corrupt("a block begins with a number that is too large")),
+        _ => Err(Corrupt("the first value of a block exceeds 32 bits")),
     }
 }
 
@@ -174,7 +174,9 @@ pub(super) fn read<W: Word>(
 ) -> Result<()> {
     let count = words.len();
     if order > differences::ORDERS || order >= count {
-        return Err(Corrupt("differences are taken more often than they can be"));
+        return Err(Corrupt(
+            "the order of differences in a block exceeds its maximum",
+        ));
     }
     let widths = cursor.bytes(groups(count))?;
     let mut heads = [W::default(); differences::ORDERS];
@@ -203,7 +205,7 @@ vectorised! {
         halves: &mut Halves,
     ) -> Result<()> {
         if width > W::BITS {
-            return Err(Corrupt("numbers have more bits than there are"));
+            return Err(Corrupt("the bit width in a block exceeds that of its values"));
         }
         let Halves { low, high, packed } = halves;
         match width {

@@ -131,7 +131,7 @@ pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result
                 let exponent = [cursor.byte()?, cursor.byte()?];
                 let exponent = i32::from(i16::from_le_bytes(exponent));
                 if !fixed_point::is_exponent(exponent) {
-                    return Err(Corrupt("a block has an exponent that there is not"));
+                    return Err(Corrupt("the exponent of a block is out of range"));
                 }
                 block::read(cursor, order, words, &mut halves)?;
                 fixed_point::unfix(words, exponent, values);
@@ -140,7 +140,7 @@ pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result
                 block::read(cursor, order, words, &mut halves)?;
                 unorder_bits(words, values);
             }
-            _ => return Err(Corrupt("a block is of no kind that there is")),
+            _ => return Err(Corrupt("unknown block type")),
         }
     }
     Ok(())

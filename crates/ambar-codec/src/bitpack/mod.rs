@@ -123,7 +123,7 @@ pub(crate) fn decode<T: Element>(
     if cursor.0.is_empty() {
         Ok(())
     } else {
-        Err(Corrupt("the stream goes on where it should end"))
+        Err(Corrupt("expected the end of the stream; found more bytes"))
     }
 }
 
@@ -137,7 +137,9 @@ fn steps_of<T: Element>(
 ) -> Result<()> {
     let across = cursor.byte()?;
     if across >> (shape.len() - 1) != 0 {
-        return Err(Corrupt("differences are taken along no dimension"));
+        return Err(Corrupt(
+            "the mask of difference dimensions names a dimension that the array lacks",
+        ));
     }
     let (step, mut halves) = (steps::step(bound), Halves::default());
     if across == 0 {
@@ -169,7 +171,7 @@ fn steps_order(cursor: &mut Cursor<'_>) -> Result<usize> {
     if byte >> 4 == STEPS {
         Ok(usize::from(byte & 15))
     } else {
-        Err(Corrupt("a block is of no kind that there is"))
+        Err(Corrupt("unknown block type"))
     }
 }
 

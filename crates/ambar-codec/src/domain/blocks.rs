@@ -98,7 +98,7 @@ pub(crate) fn decode_keys(bytes: &[u8], count: usize) -> Result<Vec<u64>> {
         };
         keys.push(
             key.filter(|key| key >> 63 == 0)
-                .ok_or(Corrupt("blocks lie in no order"))?,
+                .ok_or(Corrupt("the block keys are not strictly increasing"))?,
         );
     }
     Ok(keys)

@@ -51,13 +51,17 @@ impl Layout<'_> {
             Self::Array(shape) => {
                 let (inner, outer) = of_array(shape)?;
                 if volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
-                    return Err(Invalid("the shape holds another number of values"));
+                    return Err(Invalid(
+                        "the product of the shape differs from the number of values",
+                    ));
                 }
             }
             Self::Blocks { side, origins } => {
                 let cells = volume(*side).unwrap_or(0);
                 if cells == 0 || cells.checked_mul(origins.len()) != Some(values) {
-                    return Err(Invalid("the blocks hold another number of values"));
+                    return Err(Invalid(
+                        "the cells of the blocks differ in number from the values",
+                    ));
                 }
             }
             Self::Cells {
@@ -67,7 +71,9 @@ impl Layout<'_> {
                     || levels.len() > values
                     || u32::try_from(values).is_err()
                 {
-                    return Err(Invalid("the cells are more than the values"));
+                    return Err(Invalid(
+                        "expected an origin for each level, and at most as many cells as values",
+                    ));
                 }
             }
         }
@@ -93,7 +99,7 @@ pub(crate) fn of_array(shape: &[usize]) -> Result<([usize; 3], usize)> {
         [a, b] => (1, [1, *a, *b]),
         [a, b, c] => (1, [*a, *b, *c]),
         [n, a, b, c] => (*n, [*a, *b, *c]),
-        _ => return Err(Invalid("arrays have 1 to 4 dimensions")),
+        _ => return Err(Invalid("invalid shape; expected 1 to 4 dimensions")),
     };
     Ok((inner, outer))
 }

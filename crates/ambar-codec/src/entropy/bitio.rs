@@ -133,7 +133,9 @@ impl<'a> BitReader<'a> {
         if self.position.div_ceil(8) == self.bytes.len() {
             Ok(())
         } else {
-            Err(Corrupt("the raw bits end where they should not"))
+            Err(Corrupt(
+                "the raw bits do not end at the end of their section",
+            ))
         }
     }
 }
@@ -155,7 +157,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn verified(stream: &'a [u8]) -> Result<Self> {
         let (body, checksum) = stream
             .split_last_chunk::<4>()
-            .ok_or(Corrupt("the stream is cut short"))?;
+            .ok_or(Corrupt("the stream is truncated"))?;
         if crc32c(body) != u32::from_le_bytes(*checksum) {
             return Err(Corrupt("the stream's checksum differs"));
         }
@@ -167,7 +169,7 @@ impl<'a> Cursor<'a> {
         let (bytes, rest) = self
             .0
             .split_at_checked(count)
-            .ok_or(Corrupt("the stream is cut short"))?;
+            .ok_or(Corrupt("the stream is truncated"))?;
         self.0 = rest;
         Ok(bytes)
     }
@@ -187,14 +189,14 @@ impl<'a> Cursor<'a> {
                 return Ok(value);
             }
         }
-        Err(Corrupt("a number is too long"))
+        Err(Corrupt("a variable-length integer exceeds 9 bytes"))
     }
 
     /// The next whole number, which is at most `most`.
     pub(crate) fn number_to(&mut self, most: usize) -> Result<usize> {
         match usize::try_from(self.number()?) {
             Ok(number) if number <= most => Ok(number),
-            _ => Err(Corrupt("a number is larger than it can be")),
+            _ => Err(Corrupt("a length or count exceeds its maximum")),
         }
     }
 

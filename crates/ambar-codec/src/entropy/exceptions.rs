@@ -46,7 +46,7 @@ pub(crate) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result
         let mut word = [0; 8];
         word[..T::SIZE].copy_from_slice(cursor.bytes(T::SIZE)?);
         let place = out.get_mut(at);
-        *place.ok_or(Corrupt("a value lies outside of the array"))? =
+        *place.ok_or(Corrupt("the index of an exception exceeds the array"))? =
             T::from_word(u64::from_le_bytes(word));
         next = at + 1;
     }

@@ -278,7 +278,9 @@ impl Tables {
             let main = decoder.tree(&mut model.tokens, 8) as usize;
             let last = decoder.tree(&mut model.tokens, 8) as usize;
             if end <= begin || end > CONTEXTS || main >= TOKENS || last >= TOKENS {
-                return Err(Corrupt("the tables are not in order"));
+                return Err(Corrupt(
+                    "the contexts of frequency tables are out of order or out of range",
+                ));
             }
             let mut frequencies: Frequencies = vec![0; TOKENS];
             let mut sum = 0u32;
@@ -294,7 +296,9 @@ impl Tables {
                 }
                 sum += frequency;
                 if sum >= SLOTS as u32 {
-                    return Err(Corrupt("a table of frequencies has another sum"));
+                    return Err(Corrupt(
+                        "the frequencies of a table do not sum to their total",
+                    ));
                 }
                 frequencies[token] = frequency as u16;
             }
@@ -307,7 +311,7 @@ impl Tables {
         if begin == CONTEXTS {
             Ok(tables)
         } else {
-            Err(Corrupt("a class has no table"))
+            Err(Corrupt("a context has no frequency table"))
         }
     }
 }

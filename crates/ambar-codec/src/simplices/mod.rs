@@ -69,10 +69,12 @@ fn encode_rows<T: Corner>(
     workspace: &mut Workspace,
 ) -> Result<Vec<u8>> {
     if !WIDTHS.contains(&width) || !corners.len().is_multiple_of(width) {
-        return Err(Invalid("cells are rows of 2, 3 or 4 corners"));
+        return Err(Invalid("expected cells of 2, 3 or 4 corners"));
     }
     if corners.len() / width > MOST_ROWS {
-        return Err(Invalid("a stream has 2^27 cells at most"));
+        return Err(Invalid(
+            "more than 2^27 cells; encode the cells in several streams",
+        ));
     }
     let (values, ranks) = values::ranked(corners);
     let mut coder = BinaryEncoder::new();
@@ -144,10 +146,10 @@ fn parse(stream: &[u8]) -> Result<Parts<'_>> {
     }
     let (value_size, width) = (usize::from(size), usize::from(width));
     if !matches!(value_size, 4 | 8) || !WIDTHS.contains(&width) {
-        return Err(Corrupt("the stream holds corners of no kind that there is"));
+        return Err(Corrupt("unknown kind of corners"));
     }
     if flags & !(CELLS_SCATTERED | POINTS_SCATTERED) != 0 {
-        return Err(Corrupt("the stream has flags that there are not"));
+        return Err(Corrupt("reserved bits are set in the stream's flags"));
     }
     let cells = cursor.number_to(MOST_ROWS)?;
     let extent = Extent {
@@ -157,7 +159,7 @@ fn parse(stream: &[u8]) -> Result<Parts<'_>> {
         points_scattered: flags & POINTS_SCATTERED != 0,
     };
     if cursor.number_to(cursor.0.len())? != cursor.0.len() {
-        return Err(Corrupt("the stream goes on where it should end"));
+        return Err(Corrupt("expected the end of the stream; found more bytes"));
     }
     Ok(Parts {
         value_size,

@@ -83,7 +83,7 @@ impl Places {
         let away = unfolded(distances.blocks.code(coder, folded(away)));
         let block = from.wrapping_add_signed(away as isize);
         let Some(free) = self.free.get_mut(block).filter(|free| **free != 0) else {
-            return Err(Corrupt("a corner or a cell has no place that is free"));
+            return Err(Corrupt("a corner or cell has no free index"));
         };
         let count = free.count_ones();
         let below = |place: usize| (*free & ((1 << (place % BLOCK)) - 1)).count_ones();
@@ -103,7 +103,7 @@ impl Places {
             _ => coder.uniform(number, count),
         };
         if number >= count {
-            return Err(Corrupt("a corner or a cell has no place that is free"));
+            return Err(Corrupt("a corner or cell has no free index"));
         }
         let bit = nth(*free, number);
         *free &= !(1 << bit);

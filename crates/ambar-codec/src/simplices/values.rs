@@ -112,11 +112,11 @@ pub(super) fn code<T: Corner, C: Coder>(
     let mut least = Some(0u64);
     found.clear();
     for number in 0..count {
-        let lowest = least.ok_or(Corrupt("the values of corners are too large"))?;
+        let lowest = least.ok_or(Corrupt("the indices of corners overflow"))?;
         let gap = values.get(number).map_or(0, |value| value - lowest);
         let value = lowest.checked_add(gaps.code(coder, gap));
         let corner = value.and_then(T::from_word);
-        found.push(corner.ok_or(Corrupt("the values of corners are too large"))?);
+        found.push(corner.ok_or(Corrupt("the indices of corners overflow"))?);
         least = value.and_then(|value| value.checked_add(1));
     }
     Ok(())

@@ -108,7 +108,9 @@ impl<const F: usize> Walk<F> {
             }
         }
         if self.ranks.len() < extent.points {
-            return Err(Corrupt("a point belongs to no cell"));
+            return Err(Corrupt(
+                "a point belongs to no cell; expected every point in a cell",
+            ));
         }
         Ok(())
     }
@@ -282,7 +284,9 @@ impl<const F: usize> Walk<F> {
         let met = self.ranks.len();
         match usize::try_from(since) {
             Ok(since) if since < met => Ok((met - 1 - since) as u32),
-            _ => Err(Corrupt("a corner is a point that was not met")),
+            _ => Err(Corrupt(
+                "a corner refers to a point that has not been decoded",
+            )),
         }
     }
 

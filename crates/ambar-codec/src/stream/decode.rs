@@ -108,10 +108,13 @@ fn parse<'a>(
         false => 0,
     };
     if shift >= 8 * header.value_size as u32 {
-        return Err(Corrupt("values have more bits that are 0 than there are"));
+        return Err(Corrupt(
+            "the number of zero bits exceeds the bits of a value",
+        ));
     }
-    let plan = Plan::from_byte(cursor.byte()?, coding.contexts)
-        .ok_or(Corrupt("reserved bits are set in the stream's plan"))?;
+    let plan = Plan::from_byte(cursor.byte()?, coding.contexts).ok_or(Corrupt(
+        "reserved bits are set in the stream's encoder parameters",
+    ))?;
     Ok(Parts {
         info: Content {
             value_size: header.value_size,
@@ -151,10 +154,14 @@ fn shape(cursor: &mut Cursor<'_>, values: usize) -> Result<Vec<usize>> {
         shape.push(cursor.number_to(usize::MAX)?);
     }
     if shape.is_empty() {
-        return Err(Corrupt("the array has no dimensions"));
+        return Err(Corrupt(
+            "the array's shape is empty; expected 1 to 4 dimensions",
+        ));
     }
     if regions::volume_of(&shape) != Some(values) {
-        return Err(Corrupt("the shape holds another number of values"));
+        return Err(Corrupt(
+            "the product of the shape differs from the number of values",
+        ));
     }
     Ok(shape)
 }
@@ -163,7 +170,9 @@ fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed<'a>> {
     let shape = shape(cursor, values)?;
     let (inner, outer) = regions::of_array(&shape)?;
     if regions::volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
-        return Err(Corrupt("the shape holds another number of values"));
+        return Err(Corrupt(
+            "the product of the shape differs from the number of values",
+        ));
     }
     Ok(Parsed::Array { inner, outer })
 }
@@ -204,7 +213,9 @@ fn decode_bit_packed<T: Element>(
 ) -> Result<()> {
     let BitPacked { info, shape, rest } = parse_bit_packed(header, cursor, out.len())?;
     if info.values != out.len() || info.value_size != T::SIZE {
-        return Err(Corrupt("the stream holds another number or type of values"));
+        return Err(Corrupt(
+            "the stream differs from the output in the number or type of values; inspect the stream first",
+        ));
     }
     bitpack::decode(rest, &shape, info.bound, out, &mut workspace.packed)?;
     info.prelude.apply(out)
@@ -217,7 +228,9 @@ fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a
     }
     let cells = regions::volume(side).unwrap_or(0);
     if cells == 0 || !values.is_multiple_of(cells) {
-        return Err(Corrupt("the blocks hold another number of values"));
+        return Err(Corrupt(
+            "the cells of the blocks differ in number from the values",
+        ));
     }
     let length = cursor.number_to(cursor.0.len())?;
     Ok(Parsed::Blocks {
@@ -266,14 +279,16 @@ pub fn decode<T: Element>(
         count => {
             let lengths = Lengths::parse(body, &mut cursor, count)?;
             if lengths.ends.last() != Some(&body.len()) {
-                return Err(Corrupt("the stream goes on where it should end"));
+                return Err(Corrupt("expected the end of the stream; found more bytes"));
             }
             (lengths.head(body)?, lengths.packets(body, count)?)
         }
     };
     let parts = parse(&header, head, coding, out.len())?;
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
-        return Err(Corrupt("the stream holds another number or type of values"));
+        return Err(Corrupt(
+            "the stream differs from the output in the number or type of values; inspect the stream first",
+        ));
     }
     let prelude = parts.info.prelude;
     decode_levels(parts, packets, 0, out, workspace)?;
@@ -300,14 +315,20 @@ pub fn decode_prefix<T: Element>(
     let header = Header::parse(&mut cursor)?;
     let coding = match header.mode {
         Mode::EntropyCoded(coding) if coding.packets > 1 => coding,
-        _ => return Err(Invalid("the stream has no level packets; decode all of it")),
+        _ => {
+            return Err(Invalid(
+                "the stream has no level packets; decode the whole stream",
+            ));
+        }
     };
     let lengths = Lengths::parse(prefix, &mut cursor, coding.packets)?;
     let head = lengths.head(prefix)?;
     let packets = lengths.packets(prefix, packets_of(level, coding.packets))?;
     let parts = parse(&header, head, coding, usize::MAX)?;
     if parts.info.value_size != T::SIZE || parts.values_at(level)? != out.len() {
-        return Err(Corrupt("the stream holds another number or type of values"));
+        return Err(Corrupt(
+            "the stream differs from the output in the number or type of values; inspect the stream first",
+        ));
     }
     let prelude = parts.info.prelude;
     if !prelude.exceptions.is_empty() {
@@ -381,7 +402,7 @@ impl Lengths {
         let begin = stream.len() - cursor.0.len();
         let plus = |a: usize, b: usize| {
             a.checked_add(b)
-                .ok_or(Corrupt("a number is larger than it can be"))
+                .ok_or(Corrupt("a length or count exceeds its maximum"))
         };
         let head = begin..plus(begin, head)?;
         let mut end = plus(head.end, CHECKSUM)?;
@@ -401,7 +422,7 @@ impl Lengths {
     /// The rest of the head. Its checksum is verified.
     fn head<'a>(&self, stream: &'a [u8]) -> Result<Cursor<'a>> {
         let head = stream.get(..self.head.end + CHECKSUM);
-        let head = Cursor::verified(head.ok_or(Corrupt("the stream is cut short"))?)?;
+        let head = Cursor::verified(head.ok_or(Corrupt("the stream is truncated"))?)?;
         Ok(Cursor(&head.0[self.head.start..]))
     }
 
@@ -411,7 +432,7 @@ impl Lengths {
         let mut packets = Vec::with_capacity(count);
         for (end, symbols) in self.ends.iter().zip(&self.symbols).take(count) {
             let packet = stream.get(begin..*end);
-            let packet = Cursor::verified(packet.ok_or(Corrupt("the stream is cut short"))?)?;
+            let packet = Cursor::verified(packet.ok_or(Corrupt("the stream is truncated"))?)?;
             packets.push(packet.0.split_at(*symbols).into());
             begin = *end;
         }
@@ -430,11 +451,15 @@ impl Parts<'_> {
             Parsed::Blocks { side, count, .. } => {
                 let even = |n: usize| n == 1 || n == coarse(n) << level.min(usize::BITS - 1);
                 if !side.iter().all(|n| even(*n)) {
-                    return Err(Invalid("the sides of blocks are no multiples of the step"));
+                    return Err(Invalid(
+                        "the sides of blocks are not multiples of the step; choose fewer levels to skip",
+                    ));
                 }
                 Ok(side.map(coarse).iter().product::<usize>() * count)
             }
-            Parsed::Cells(_) => Err(Invalid("cells of trees are not downsampled")),
+            Parsed::Cells(_) => Err(Invalid(
+                "streams of cells have no downsampled values; decode the whole stream",
+            )),
         }
     }
 
@@ -496,7 +521,9 @@ fn decode_levels<T: Element>(
             .iter()
             .any(|region| (0..3).any(|d| side[d] == 1 && region.places[d] > 1))
     {
-        return Err(Invalid("the sides of blocks are no multiples of the step"));
+        return Err(Invalid(
+            "the sides of blocks are not multiples of the step; choose fewer levels to skip",
+        ));
     }
     let (fill, masks) = if parts.is_masked {
         masks::<T>(&mut parts.rest, number)?
@@ -588,7 +615,7 @@ impl<'a> Sections<'a> {
         if cursor.0.is_empty() {
             Ok(sections)
         } else {
-            Err(Corrupt("the stream goes on where it should end"))
+            Err(Corrupt("expected the end of the stream; found more bytes"))
         }
     }
 
@@ -603,7 +630,7 @@ impl<'a> Sections<'a> {
         let most = usize::from(token_groups::escape(self.size));
         let beyond = |table: &Frequencies| table[most + 1..].iter().any(|n| *n > 0);
         if grouped.frequencies.iter().any(beyond) {
-            return Err(Corrupt("a table has groups of tokens that there are not"));
+            return Err(Corrupt("a frequency table has token groups out of range"));
         }
         Ok(token_groups::concat_tables(&single, &grouped))
     }
@@ -627,7 +654,7 @@ fn masks<'a, T: Element>(cursor: &mut Cursor<'a>, regions: usize) -> Result<(u64
         let side = cursor.byte()?;
         let length = cursor.number_to(cursor.0.len())?;
         if !mask::is_side(side) {
-            return Err(Corrupt("a mask is coded in no way that there is"));
+            return Err(Corrupt("unknown encoding of a mask"));
         }
         masks.push((usize::from(side), cursor.bytes(length)?));
     }

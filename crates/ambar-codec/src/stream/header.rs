@@ -125,7 +125,11 @@ impl Header {
         let value_size = match cursor.byte()? {
             1 => 4,
             2 => 8,
-            _ => return Err(Corrupt("the stream's value type is not 1 or 2")),
+            _ => {
+                return Err(Corrupt(
+                    "unknown value type; expected 1 (float32) or 2 (float64)",
+                ));
+            }
         };
         let content = cursor.byte()?;
         if content >> 6 != 0 {
@@ -137,7 +141,11 @@ impl Header {
                 0 => Arrangement::Array,
                 1 => Arrangement::Blocks,
                 2 => Arrangement::Cells,
-                _ => return Err(Corrupt("the stream's layout is not 0, 1 or 2")),
+                _ => {
+                    return Err(Corrupt(
+                        "unknown arrangement; expected 0 (array), 1 (blocks) or 2 (cells)",
+                    ));
+                }
             },
             bound: match content >> BOUND_SHIFT & 3 {
                 0 => BoundKind::Lossless,
@@ -166,16 +174,18 @@ impl Header {
             if self.arrangement == Arrangement::Array && !self.is_masked {
                 return Ok(());
             }
-            return Err(Corrupt("a bit-packed stream is an array without masks"));
+            return Err(Corrupt(
+                "a bit-packed stream must be an array without a mask",
+            ));
         };
         if coding.contexts == Contexts::Plane && self.is_lossless() {
-            return Err(Corrupt("a lossless stream has no contexts of planes"));
+            return Err(Corrupt("plane contexts do not apply to a lossless stream"));
         }
         if coding.contexts != Contexts::Level && coding.group_size > 1 {
-            return Err(Corrupt("tokens are grouped with contexts of levels only"));
+            return Err(Corrupt("token groups require level contexts"));
         }
         if self.arrangement == Arrangement::Cells && coding.packets > 1 {
-            return Err(Corrupt("a stream of cells has one packet"));
+            return Err(Corrupt("a stream of cells must have one packet"));
         }
         if coding.predicts_holes
             && (self.arrangement != Arrangement::Blocks
@@ -183,7 +193,9 @@ impl Header {
                 || self.is_masked
                 || coding.contexts == Contexts::Row)
         {
-            return Err(Corrupt("holes of such a stream are not predicted"));
+            return Err(Corrupt(
+                "hole prediction applies only to lossy streams of unmasked blocks with level or plane contexts",
+            ));
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ impl Cells {
         let depth = u32::from(levels.iter().copied().max().unwrap_or(0) - coarsest);
         if !(1..=3).contains(&dimensions) || depth > DEPTH {
             return Err(Invalid(
-                "trees have 1 to 3 dimensions and at most 43 levels",
+                "invalid tree; expected 1 to 3 dimensions and at most 43 levels",
             ));
         }
         let tree = Tree { dimensions, depth };
@@ -72,7 +72,9 @@ impl<'a> Coded<'a> {
     pub(crate) fn parse(cursor: &mut Cursor<'a>, values: usize) -> Result<Self> {
         let (dimensions, depth) = (usize::from(cursor.byte()?), u32::from(cursor.byte()?));
         if !(1..=3).contains(&dimensions) || depth > DEPTH {
-            return Err(Corrupt("the cells are of no tree that there is"));
+            return Err(Corrupt(
+                "invalid tree; expected 1 to 3 dimensions and at most 43 levels",
+            ));
         }
         let count = cursor.number_to(values)?;
         let length = cursor.number_to(cursor.0.len())?;

@@ -67,7 +67,7 @@ fn walk(
     to.add(&first, rows.start);
     let (all, mut next) = (1 << tree.dimensions, first.next(tree));
     while row < end {
-        let mut at = next.ok_or(Corrupt("the cells go on behind the end"))?;
+        let mut at = next.ok_or(Corrupt("the tree topology continues after its last cell"))?;
         model.around.follow(&at);
         next = loop {
             let number = if at.level < tree.depth {
@@ -90,7 +90,7 @@ fn walk(
             model.around.met(at.child(), true);
             let count = all.min(end - row);
             if count < all && !finest {
-                return Err(Corrupt("the cells are others than there are"));
+                return Err(Corrupt("the tree topology disagrees with the cell count"));
             }
             to.add_children(&at, count, row);
             row += count;
@@ -207,11 +207,13 @@ pub(super) fn decode(tree: &Tree, bytes: &[u8], count: usize, to: &mut Collector
     while row < count {
         let run = usize::try_from(numbers.read(&mut decoder)).ok();
         let run = run.filter(|run| (1..=count - row).contains(run));
-        let end = row + run.ok_or(Corrupt("the cells are others than there are"))?;
+        let end = row + run.ok_or(Corrupt("the tree topology disagrees with the cell count"))?;
         let first = first_of_run(tree, &mut decoder, &mut numbers);
         let follows = |next: Option<Node>| next.is_some_and(|next| tree.precedes(&next, &first));
         if !tree.holds(first) || !(row == 0 || follows(next)) {
-            return Err(Corrupt("the cells lie in no order"));
+            return Err(Corrupt(
+                "the cells are not sorted along the space-filling curve",
+            ));
         }
         next = walk((tree, &mut model), first, row..end, &mut decoder, to)?;
         row = end;

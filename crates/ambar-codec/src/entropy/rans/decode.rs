@@ -35,7 +35,7 @@ impl<'a> Decoder<'a> {
     ) -> Result<Self> {
         let (heads, words) = bytes
             .split_at_checked(4 * lanes)
-            .ok_or(Corrupt("the coded symbols are cut short"))?;
+            .ok_or(Corrupt("the entropy-coded symbols are truncated"))?;
         let mut states = [LOWEST; WIDE_STATES];
         for (state, head) in states.iter_mut().zip(heads.as_chunks::<4>().0) {
             *state = u32::from_le_bytes(*head);
@@ -269,7 +269,9 @@ impl<'a> Decoder<'a> {
         if self.position == self.words.len() && self.states.iter().all(|state| *state <= LOWEST) {
             Ok(())
         } else {
-            Err(Corrupt("the coded symbols end where they should not"))
+            Err(Corrupt(
+                "the entropy decoder does not end in its initial states",
+            ))
         }
     }
 }

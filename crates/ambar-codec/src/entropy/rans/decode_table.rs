@@ -25,16 +25,20 @@ impl DecodeTables {
             let mut rest = &mut slots[..];
             for (symbol, frequency) in frequencies.iter().enumerate() {
                 let entry = symbol as u32 | u32::from(*frequency) << 20;
-                let (own, others) = rest
-                    .split_at_mut_checked(usize::from(*frequency))
-                    .ok_or(Corrupt("a table of frequencies has another sum"))?;
+                let (own, others) =
+                    rest.split_at_mut_checked(usize::from(*frequency))
+                        .ok_or(Corrupt(
+                            "the frequencies of a table do not sum to their total",
+                        ))?;
                 for (slot, number) in own.iter_mut().zip(0..) {
                     *slot = entry | number << 8;
                 }
                 rest = others;
             }
             if !rest.is_empty() {
-                return Err(Corrupt("a table of frequencies has another sum"));
+                return Err(Corrupt(
+                    "the frequencies of a table do not sum to their total",
+                ));
             }
         }
         Ok(())

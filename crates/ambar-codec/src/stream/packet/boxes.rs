@@ -42,7 +42,7 @@ pub fn encode(
     match dtype {
         Type::Float32 => encode_values::<f32>(bytes, dtype, boxes, bound, workspaces),
         Type::Float64 => encode_values::<f64>(bytes, dtype, boxes, bound, workspaces),
-        Type::Other(_) => Err(Invalid("boxes hold float32 or float64")),
+        Type::Other(_) => Err(Invalid("expected boxes of float32 or float64 values")),
     }
 }
 
@@ -59,11 +59,13 @@ fn encode_values<T: Value>(
             sum.checked_add(volume(one.lengths).filter(|n| *n > 0)?)
         });
         let Some((cells, rest)) = cells.and_then(|n| Some((n, values.get(n..)?))) else {
-            return Err(Invalid("the chunk has fewer values than its boxes"));
+            return Err(Invalid(
+                "the chunk has fewer values than its boxes have cells",
+            ));
         };
         let pad = rest.last().map_or(0, |value| value.to_word());
         if rest.iter().any(|value| value.to_word() != pad) {
-            return Err(Invalid("behind its boxes, a chunk has one value alone"));
+            return Err(Invalid("the padding after the boxes must repeat one value"));
         }
         let Some((side, boxes)) = in_blocks(boxes) else {
             return Ok(None);
@@ -158,7 +160,8 @@ impl Places {
             for block in 0..nz * ny * nx {
                 let at = [block / nx / ny, block / nx % ny, block % nx];
                 let origin = std::array::from_fn(|d| ((one.first[d] + at[d]) * side[d]) as i64);
-                let key = key_of(&origin, side).map_err(|_| Corrupt("a box is too far out"))?;
+                let key = key_of(&origin, side)
+                    .map_err(|_| Corrupt("the origin of a box is out of range"))?;
                 let row = begin + at[0] * side[0] * steps[0] + at[1] * side[1] * steps[1];
                 blocks.push((key, origin, [row + at[2] * side[2], steps[0], steps[1]]));
             }
@@ -166,7 +169,7 @@ impl Places {
         }
         blocks.sort_unstable_by_key(|block| block.0);
         if blocks.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Err(Corrupt("a cell is in two boxes"));
+            return Err(Corrupt("boxes overlap; expected every cell in one box"));
         }
         Ok(Self {
             side,
@@ -200,7 +203,7 @@ pub(super) fn decode<T: Value>(
     let side = three(&mut rest, out.len())?;
     // As encoders have it: so the tables of blocks are smaller than what they hold.
     if volume(side).is_none_or(|cells| cells < CELLS) {
-        return Err(Corrupt("unit blocks are too small"));
+        return Err(Corrupt("the side of unit blocks is below its minimum"));
     }
     let count = rest.number_to(out.len())?;
     let most = (REACH - 1) as usize;
@@ -212,11 +215,13 @@ pub(super) fn decode<T: Value>(
         cells = more
             .and_then(|more| cells.checked_add(more))
             .filter(|cells| *cells <= out.len())
-            .ok_or(Corrupt("boxes have another number of cells"))?;
+            .ok_or(Corrupt(
+                "the cells of the boxes differ in number from the values",
+            ))?;
         boxes.push(Counted { first, lengths });
     }
     if !rest.0.is_empty() {
-        return Err(Corrupt("the chunk goes on where it should end"));
+        return Err(Corrupt("expected the end of the chunk; found more bytes"));
     }
     let places = Places::new(&boxes, side)?;
     let mut sorted = vec![T::default(); cells];

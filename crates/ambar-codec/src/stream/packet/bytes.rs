@@ -14,7 +14,7 @@ pub(super) fn encode(bytes: &[u8], size: usize, packet: &mut Vec<u8>) -> Result<
     let mut shuffled = bytes.to_vec();
     transpose(bytes, size, &mut shuffled);
     let frame = zstd::bulk::compress(&shuffled, LEVEL)
-        .map_err(|_| Invalid("zstd has no memory for the chunk"))?;
+        .map_err(|_| Invalid("zstd failed to allocate memory for the chunk"))?;
     packet.extend_from_slice(&frame);
     Ok(())
 }
@@ -22,12 +22,14 @@ pub(super) fn encode(bytes: &[u8], size: usize, packet: &mut Vec<u8>) -> Result<
 pub(super) fn decode(mut rest: Cursor<'_>, out: &mut [u8]) -> Result<()> {
     let size = rest.number_to(WIDEST)?;
     if size == 0 || !out.len().is_multiple_of(size) {
-        return Err(Corrupt("the chunk is no whole number of values"));
+        return Err(Corrupt(
+            "the chunk's size is not a multiple of the value size",
+        ));
     }
     let mut shuffled = vec![0; out.len()];
     match zstd::bulk::decompress_to_buffer(rest.0, &mut shuffled[..]) {
         Ok(length) if length == out.len() => {}
-        _ => return Err(Corrupt("the chunk is no whole zstd frame")),
+        _ => return Err(Corrupt("the chunk is not one complete zstd frame")),
     }
     transpose(&shuffled, out.len() / size, out);
     Ok(())

@@ -262,7 +262,7 @@ struct Parts<'a> {
 fn parse(packet: &[u8]) -> Result<Parts<'_>> {
     let (body, checksum) = packet
         .split_last_chunk::<4>()
-        .ok_or(Corrupt("the chunk is cut short"))?;
+        .ok_or(Corrupt("the chunk is truncated"))?;
     let mut rest = Cursor(body);
     let [version, form, code, flags] = [rest.byte()?, rest.byte()?, rest.byte()?, rest.byte()?];
     if version != VERSION || form > BYTES {
@@ -272,15 +272,15 @@ fn parse(packet: &[u8]) -> Result<Parts<'_>> {
         });
     }
     if flags & !BIG_ENDIAN != 0 {
-        return Err(Corrupt("the chunk has flags that there are not"));
+        return Err(Corrupt("reserved bits are set in the chunk's flags"));
     }
     let length = rest.number_to(usize::MAX)?;
     let of_stream = rest.number_to(body.len())?;
     let content = rest.0.len().checked_sub(of_stream);
-    let content = content.ok_or(Corrupt("the chunk is cut short"))?;
+    let content = content.ok_or(Corrupt("the chunk is truncated"))?;
     let (checked, stream) = body.split_at(body.len() - of_stream);
     if crc32c(checked) != u32::from_le_bytes(*checksum) {
-        return Err(Corrupt("the chunk's checksum differs"));
+        return Err(Corrupt("the chunk's checksum does not match its bytes"));
     }
     Ok(Parts {
         form,
@@ -309,15 +309,19 @@ pub fn decoded_length(packet: &[u8]) -> Result<usize> {
 pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Result<()> {
     let parts = parse(packet)?;
     if parts.length != out.len() {
-        return Err(Corrupt("the chunk holds another number of bytes"));
+        return Err(Corrupt(
+            "the decoded size differs from the size in the chunk's header",
+        ));
     }
     if parts.form != ARRAY && parts.form != BOXES && !parts.stream.is_empty() {
-        return Err(Corrupt("the chunk has a stream that nothing needs"));
+        return Err(Corrupt("only chunks of arrays and boxes may have a stream"));
     }
     match (parts.form, parts.code) {
         (RAW, 0) => {
             if parts.content.0.len() != out.len() {
-                return Err(Corrupt("the chunk holds another number of bytes"));
+                return Err(Corrupt(
+                    "the decoded size differs from the size in the chunk's header",
+                ));
             }
             out.copy_from_slice(parts.content.0);
             Ok(())
@@ -325,7 +329,7 @@ pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Res
         (BYTES, 0) => bytes::decode(parts.content, out),
         (ARRAY | BOXES, f32::CODE) => decode_values::<f32>(parts, out, workspaces),
         (ARRAY | BOXES, f64::CODE) => decode_values::<f64>(parts, out, workspaces),
-        _ => Err(Corrupt("the chunk holds values of no type that there is")),
+        _ => Err(Corrupt("unknown value type in the chunk's header")),
     }
 }
 
@@ -335,7 +339,9 @@ fn decode_values<T: Value>(
     workspaces: &mut Workspaces,
 ) -> Result<()> {
     if !out.len().is_multiple_of(T::SIZE) {
-        return Err(Corrupt("the chunk is no whole number of values"));
+        return Err(Corrupt(
+            "the chunk's size is not a multiple of the value size",
+        ));
     }
     let Parts {
         form,

@@ -106,14 +106,16 @@ pub(super) fn decode<T: Value>(
         || kept.len() != shape.len()
         || shape.iter().zip(&kept).any(|(n, kept)| kept > n)
     {
-        return Err(Corrupt("the chunk's shape holds another number of values"));
+        return Err(Corrupt(
+            "the product of the chunk's shape differs from the number of values",
+        ));
     }
     if kept != shape {
         out.fill(pad(&mut rest)?);
     }
     let count: usize = kept.iter().product();
     if !rest.0.is_empty() || count == 0 && !stream.is_empty() {
-        return Err(Corrupt("the chunk goes on where it should end"));
+        return Err(Corrupt("expected the end of the chunk; found more bytes"));
     }
     if count == 0 {
         return Ok(());
@@ -139,7 +141,9 @@ pub(super) fn pad<T: Element>(rest: &mut Cursor<'_>) -> Result<T> {
 fn lengths(rest: &mut Cursor<'_>) -> Result<Vec<usize>> {
     let count = rest.number_to(RANK)?;
     if count == 0 {
-        return Err(Corrupt("the chunk has no dimensions"));
+        return Err(Corrupt(
+            "the chunk's shape is empty; expected at least one dimension",
+        ));
     }
     (0..count).map(|_| rest.number_to(usize::MAX)).collect()
 }
