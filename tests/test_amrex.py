@@ -329,7 +329,7 @@ def test_what_is_left_out_is_told(
     shutil.copytree(small, path)
     (path / "notes").mkdir()
     (path / "picture.png").write_bytes(b"\x89PNG")
-    left = {"notes": "a folder that holds no particles", "picture.png": "a file that is not a text"}
+    left = {"notes": "a folder without particles", "picture.png": "a file that is not UTF-8 text"}
     assert ambar.convert(path, tmp_path / "x.ambar").left_out == left
     code, out, _ = run(capsys, "convert", path, tmp_path / "y.ambar")
     assert code == 0

@@ -79,7 +79,7 @@ fn check_free(path: &Path) -> Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::io(e, path, "looking for the plotfile")),
         Ok(_) => Err(Error::busy(
-            "expected no entry of this name, found one; choose another name, or remove it",
+            "expected a new name, found one that exists; choose another name, or remove it",
         )
         .in_file(path.display())),
     }
