@@ -20,7 +20,7 @@ pub(super) fn take<W: Word>(words: &mut [W], other: &mut [W], order: usize) {
 }
 
 vectorised! {
-    /// The differences of words that lie behind each other.
+    /// The differences of consecutive words.
     fn once [W: Word] of [W] (from: &[W], to: &mut [W]) {
         let Some(first) = from.first() else {
             return;

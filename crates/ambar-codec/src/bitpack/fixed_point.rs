@@ -67,7 +67,7 @@ pub(super) fn is_exponent(exponent: i32) -> bool {
 }
 
 vectorised! {
-    /// Undoes [`fix`], for exponents that there are.
+    /// Undoes [`fix`], for valid exponents.
     pub(super) fn unfix [T: Element] of [T] (words: &[u64], exponent: i32, values: &mut [T]) {
         let scale = f64::from_bits(((exponent + BIAS) as u64) << MANTISSA);
         for (word, value) in words.iter().zip(values) {

@@ -54,7 +54,7 @@ pub(crate) struct Encoder<'a, T> {
 /// Up to 64 values of a row, and what they are coded with.
 struct Part<'a, T> {
     x: &'a [T],
-    /// As in [`RegionBuffer`]; empty where all values are somebody's.
+    /// As in [`RegionBuffer`]; empty where no value is padding.
     padding_tolerance: &'a [T],
     /// The bits of those that are coded.
     there: u64,

@@ -12,7 +12,7 @@ use crate::simd::dispatch::{Level, level};
 /// Words are read seldom where there is less than a byte of them for so many symbols.
 const RARE_REFILL_RATIO: usize = 6;
 
-/// The states and what is left of the words.
+/// The states and the remaining words.
 pub(crate) struct Decoder<'a> {
     context_tables: &'a ContextTables<'a>,
     states: [u32; WIDE_STATES],
@@ -227,7 +227,7 @@ impl<'a> Decoder<'a> {
         self.position = position;
     }
 
-    /// Decodes groups that there are words for in any case.
+    /// Decodes groups for which enough words remain.
     #[inline(always)]
     fn decode_groups_branchless<'t, const N: usize>(
         &mut self,

@@ -306,7 +306,7 @@ unsafe fn decode_tail_by_eight(
     2 * taken
 }
 
-/// Decodes groups that there are words for in any case; says how many bytes of these they took.
+/// Decodes groups for which enough words remain; returns the number of bytes read.
 ///
 /// # Safety
 /// There must be tables of the numbers that `tables` gives.

@@ -10,7 +10,7 @@ const LANES: usize = 16;
 /// Bytes of words that a group of symbols takes at most.
 const MOST: usize = 2 * WIDE_STATES;
 
-/// Decodes groups that there are words for in any case; says how many bytes of these they took.
+/// Decodes groups for which enough words remain; returns the number of bytes read.
 ///
 /// # Safety
 /// There must be tables of the numbers that `tables` gives.
