@@ -43,8 +43,8 @@ impl Place {
 }
 
 /// A row on its way: predictions and bins are given, values and marks are made. All slices have room
-/// for a group of lanes behind the last point, and what comes there is of no meaning, but for marks:
-/// those are 0 where no point is.
+/// for a group of lanes after the last point. The content there is ignored, except that magnitudes
+/// are 0 where there is no point.
 pub(crate) struct Row<'a, T> {
     pub place: Place,
     pub level: Level,

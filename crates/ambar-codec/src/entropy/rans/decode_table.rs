@@ -44,7 +44,7 @@ impl DecodeTables {
         Ok(())
     }
 
-    /// The tables of contexts; `table_of_context` has their numbers. Missing tables have the number 0.
+    /// The tables of contexts; `table_of_context` has their numbers. Contexts without an entry use table 0.
     pub(crate) fn context_tables(&self, table_of_context: &[u8]) -> ContextTables<'_> {
         let number = |context: usize| table_of_context.get(context).map_or(0, |number| *number);
         ContextTables {
