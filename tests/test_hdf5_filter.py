@@ -300,7 +300,7 @@ def test_h5dump_and_h5repack(path: Path) -> None:
 
 
 def test_a_bound_of_0_is_lossless_as_in_c() -> None:
-    """ambar_h5z_options takes 0 as lossless; Python refused it."""
+    """C takes 0 as lossless; Python refused it."""
     for zero in (0, 0.0, "0", "lossless"):
         assert hdf5.options(zero) == hdf5.options(None)
 
@@ -334,10 +334,10 @@ def test_a_serial_program(path: Path) -> None:
         assert abs(file["wave"][10, 20, 30] - (np.sin(1) * np.cos(1.4) + 0.3)) <= 1e-4
 
 
-def set_filter(program: Path, bound: str, plugins: str = hdf5.PLUGIN_PATH) -> str:
+def set_filter(program: Path, *arguments: object, plugins: str = hdf5.PLUGIN_PATH) -> str:
     """Run set.c; return what HDF5's error stack says, nothing where the filter was set."""
     done = subprocess.run(
-        [program, bound],
+        [program, *map(str, arguments)],
         env=os.environ | {"HDF5_PLUGIN_PATH": plugins},
         capture_output=True,
         text=True,
@@ -353,9 +353,30 @@ def test_setting_the_filter_fails_where_it_could_not_be_used(path: Path) -> None
     program = compiled("set.c", "gcc", "serial", path.parent)
     assert not set_filter(program, "1e-3")
     assert not set_filter(program, "0")
-    assert "set HDF5_PLUGIN_PATH to its folder" in set_filter(program, "0", "/nowhere")
+    assert "set HDF5_PLUGIN_PATH to its folder" in set_filter(program, "0", plugins="/nowhere")
     assert "invalid error bound" in set_filter(program, "-1")
     assert "invalid error bound" in set_filter(program, "nan")
+    for wrong in ("", "1e-3 of rnage", "12 bit", "2 relative", "x" * 60):
+        assert f'ambar: invalid error bound: "{wrong}"; ' in set_filter(program, wrong)
+    assert "a string of at most 104 bytes" in set_filter(program, "x" * 105)
+    assert "pass value_range" in set_filter(program, "80 dB")
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        *("NULL", "0", "lossless", "1e-3", "1e-3 relative", "1e-3 relative above 1e-10"),
+        *("12 bits", "0.01 rms", "1e-3 of range", "80 dB"),
+    ],
+)
+def test_c_writes_the_options_that_python_does(path: Path, bound: str) -> None:
+    program = compiled("set.c", "gcc", "serial", path.parent)
+    assert not set_filter(program, bound, path, 1, 2)
+    with h5py.File(path) as file:
+        found = file["x"].id.get_create_plist().get_filter(0)[2]
+        given = None if bound == "NULL" else bound
+        assert found[:4] == hdf5.options(given, value_range=(1, 2))
+        np.testing.assert_allclose(file["x"][()], 1 + np.arange(1000) / 999, rtol=0, atol=0.05)
 
 
 def test_a_program_with_a_static_hdf5(path: Path) -> None:

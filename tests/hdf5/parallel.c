@@ -24,13 +24,15 @@
 static void round_trip(hid_t file, const char *name, const double *values, int rank, int ranks,
                        double bound)
 {
+    char text[32];
+    snprintf(text, sizeof text, "%.17g", bound);
     double *found = malloc(PART * sizeof *found);
     hsize_t total = (hsize_t)(PART * ranks - FEWER(ranks)), chunk = PART;
     hsize_t start = (hsize_t)(PART * rank), mine = (hsize_t)(rank == ranks - 1 ? PART - FEWER(ranks) : PART);
     hid_t list = H5Pcreate(H5P_DATASET_CREATE), transfer = H5Pcreate(H5P_DATASET_XFER);
     hid_t space = H5Screate_simple(1, &total, NULL), memory = H5Screate_simple(1, &mine, NULL);
     CHECK(H5Pset_chunk(list, 1, &chunk) >= 0);
-    CHECK(ambar_h5z_set(list, bound) >= 0);
+    CHECK(ambar_h5z_set(list, text, NULL) >= 0);
     CHECK(H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE) >= 0);
     CHECK(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &mine, NULL) >= 0);
     hid_t set = H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);

@@ -1,6 +1,5 @@
 //! The filter callback: converts chunks in HDF5's buffer to packets, and packets to chunks.
 
-use std::borrow::Cow;
 use std::ffi::{c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -9,7 +8,7 @@ use ambar_codec::Error;
 use ambar_codec::packet::{self, Chunk, Workspaces};
 
 use super::library::Hdf5;
-use super::options::Options;
+use super::options::{Message, Options};
 
 /// Flags of HDF5: decode a packet; the filter is optional, so that a chunk may stay unfiltered.
 const REVERSE: c_uint = 0x0100;
@@ -69,9 +68,6 @@ pub(super) unsafe extern "C" fn filter(
     // The buffer is replaced last, so a panic leaves it unchanged.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(0)
 }
-
-/// A message for HDF5's error stack.
-type Message = Cow<'static, str>;
 
 /// The buffer of HDF5.
 struct Memory<'a> {
@@ -133,7 +129,7 @@ impl Memory<'_> {
             .and_then(|options| options.local?.bytes());
         if known.map_or(length > MAX_CHUNK, |known| known != length) {
             return Err(
-                "expected the size dtype the dataset's chunks, found a chunk dtype another size; the file is \
+                "expected the size of the dataset's chunks, found a chunk of another size; the file is \
                         damaged: restore it from a copy"
                     .into(),
             );

@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use ambar_codec::packet::Type;
 
 use super::library::Hdf5;
-use super::options::{ALL, Local, Options, RANK};
+use super::options::{ALL, Local, Message, Options, RANK, given_part};
 use super::{FILTER_ID, Hid};
 
 const FAIL: c_int = -1;
@@ -29,7 +29,7 @@ pub(super) unsafe extern "C" fn set_local(list: Hid, dtype: Hid, _space: Hid) ->
         match complete(&hdf5, list, dtype) {
             Ok(()) => OK,
             Err(message) => {
-                hdf5.report(message);
+                hdf5.report(&message);
                 FAIL
             }
         }
@@ -38,7 +38,7 @@ pub(super) unsafe extern "C" fn set_local(list: Hid, dtype: Hid, _space: Hid) ->
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(FAIL)
 }
 
-fn complete(hdf5: &Hdf5, list: Hid, dtype: Hid) -> Result<(), &'static str> {
+fn complete(hdf5: &Hdf5, list: Hid, dtype: Hid) -> Result<(), Message> {
     // After another filter, which shuffles or packs bytes, the filter would not get values.
     let (mut flags, mut count) = (0, 0);
     // SAFETY: `list` is a property list (the contract of `set_local`). `count` is 0, so no options are written, and the name may be
@@ -57,8 +57,9 @@ fn complete(hdf5: &Hdf5, list: Hid, dtype: Hid) -> Result<(), &'static str> {
     };
     if first != FILTER_ID {
         return Err(
-            "the filter must be the first one dtype the dataset, found another filter before it; remove shuffle, and \
-                    add other filters after it",
+            "the filter must be the first one of the dataset, found another filter before it; remove shuffle, and \
+                    add other filters after it"
+                .into(),
         );
     }
     let mut values = [0; ALL];
@@ -81,15 +82,14 @@ fn complete(hdf5: &Hdf5, list: Hid, dtype: Hid) -> Result<(), &'static str> {
     let given = values.get(..count).filter(|_| found >= 0);
     let given = given.ok_or("HDF5 does not return the filter's options")?;
     // An earlier dataset with the same property list added its options, which are replaced.
-    let given = &given[..given.len().min(super::options::GIVEN)];
-    let mut options = Options::parse(given)?;
+    let mut options = Options::parse(given_part(given))?;
     options.local = Some(local(hdf5, list, dtype)?);
     let values = options.to_values()?;
     // SAFETY: `list` is a property list with this filter, and `values` has the number of options that is passed.
     let kept =
         unsafe { (hdf5.modify_filter)(list, FILTER_ID, flags, values.len(), values.as_ptr()) };
     if kept < 0 {
-        return Err("HDF5 does not accept the filter's options");
+        return Err("HDF5 does not accept the filter's options".into());
     }
     Ok(())
 }

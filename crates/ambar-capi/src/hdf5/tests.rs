@@ -98,6 +98,25 @@ fn noise(count: usize) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
+/// The bound that an application gives as a string, as `ambar_h5z_options` passes it on.
+fn given(text: &str, range: Option<[f64; 2]>) -> Result<ErrorBound, String> {
+    let ends = range.unwrap_or([f64::NAN; 2]).map(f64::to_bits);
+    let ends = ends.map(|bits| [bits as c_uint, (bits >> 32) as c_uint]);
+    let words = text.as_bytes().chunks(4).map(|bytes| {
+        let mut word = [0; 4];
+        word[..bytes.len()].copy_from_slice(bytes);
+        c_uint::from_le_bytes(word)
+    });
+    let values: Vec<c_uint> = [1, 6]
+        .into_iter()
+        .chain(ends.concat())
+        .chain(words)
+        .collect();
+    let options = Options::parse(&values).map_err(|message| message.into_owned())?;
+    assert_eq!(options.local, None);
+    Ok(options.bound)
+}
+
 #[test]
 fn options_come_back() {
     for (dtype, bound) in [
@@ -134,6 +153,17 @@ fn options_come_back() {
         }
     );
     let nan = f64::NAN.to_bits();
+    assert_eq!(given("1e-3 relative", None), Ok(ErrorBound::Relative(1e-3)));
+    assert_eq!(
+        given("0.25 of range", Some([-1.0, 3.0])),
+        Ok(ErrorBound::Absolute(1.0))
+    );
+    assert!(given("80 dB", None).unwrap_err().contains("value_range"));
+    assert!(
+        given("1 bit", None)
+            .unwrap_err()
+            .starts_with("invalid error bound: \"1 bit\"")
+    );
     for wrong in [
         &[2, 0, 0, 0][..],
         &[1],
