@@ -3,8 +3,9 @@
 #   make demo       environment, build, convert a RAMSES output, compare load times, draw it
 #   make test       all tests
 #   make lint       formatting, lints, types, layers of the Rust modules
+#   make bench-env  the benchmarks and what they measure ambar against, into .venv: see benchmarks/README.md
 #   make bench      the RAMSES study: make bench RAMSES=path/to/output_00300
-#   make peers      what `ambar bench parallel` measures ambar against: by apt-get (root) and pip
+#   make peers      what `ambar-bench parallel` measures ambar against, by apt-get (root) and from sources
 #   make campaign   the long tests: crashes, damage, random inputs: make campaign SECONDS=600 SEED=7
 #   make memcheck   unit tests and C programs under valgrind: make memcheck SECONDS=600
 #   make deny       licences, sources and advisories of the Rust crates, by cargo-deny
@@ -23,19 +24,19 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export MPLCONFIGDIR := $(CURDIR)/target/matplotlib
 
-.PHONY: demo test lint bench peers campaign memcheck deny install clean
+.PHONY: demo test lint bench-env bench peers campaign memcheck deny install clean
 .DELETE_ON_ERROR:
 
-demo: EXTRAS := plot
+demo: NEEDS := --extras cli,plot
 demo: build
 	$(BIN)/python examples/demo.py
 
-test: EXTRAS := test
+test: NEEDS := --group test
 test: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store
 	$(BIN)/python -m pytest
 
-lint: EXTRAS := test,dev
+lint: NEEDS := --group dev
 lint: build
 	$(BIN)/python .ci/imports.py
 	cargo fmt --all --check
@@ -44,17 +45,19 @@ lint: build
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: EXTRAS := bench
-bench: build
-	$(BIN)/ambar bench ramses $(RAMSES)
+bench-env: NEEDS := --extras cli
+bench-env: build
+	$(BIN)/python -m pip install --quiet --editable benchmarks
+
+bench: bench-env
+	$(BIN)/ambar-bench ramses $(RAMSES)
 
 PEERS := libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libnetcdf-mpi-dev libpnetcdf-dev pkg-config cmake
 # ADIOS2 with MPI and BP5, and without what needs other libraries.
 ADIOS2_WITHOUT := Python Fortran SST HDF5 DataMan BZip2 ZFP SZ MGARD PNG Blosc2 ZeroMQ Campaign \
 	Derived_Variable XRootD AWSSDK
 
-peers: target/peers/adios2/bin/adios2-config
-	$(BIN)/python -m pip install --quiet mpi4py hdf5plugin
+peers: bench-env target/peers/adios2/bin/adios2-config
 
 target/peers/adios2/bin/adios2-config: | $(BIN)/maturin
 	apt-get install -qy --no-install-recommends $(PEERS)
@@ -70,7 +73,7 @@ target/peers/adios2/bin/adios2-config: | $(BIN)/maturin
 SECONDS ?= 60
 SEED ?= 1
 
-campaign: EXTRAS := test
+campaign: NEEDS := --group test
 campaign: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store -- --include-ignored
 	PROPTEST_CASES=20000 cargo test --release --locked -p ambar-codec --lib properties
@@ -78,7 +81,7 @@ campaign: build
 	$(BIN)/python -m campaigns --all --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
 
 # Where a nightly toolchain is installed, ambar-codec's unit tests run with AddressSanitizer in the Rust code, too.
-memcheck: EXTRAS := test
+memcheck: NEEDS := --group test
 memcheck: build
 	$(BIN)/python -m campaigns memcheck --seconds $(SECONDS) --seed $(SEED) --keep out/campaigns
 	if rustup run nightly cargo --version 2>/dev/null; then \
@@ -96,13 +99,13 @@ deny:
 
 .PHONY: build
 build: $(BIN)/maturin plugin
-	$(BIN)/maturin develop --release --locked --extras $(EXTRAS)
+	$(BIN)/maturin develop --release --locked $(NEEDS)
 
 $(BIN)/maturin: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
 	@$(PYTHON) -c 'import ensurepip' || { echo "Python lacks venv: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet maturin
+	$(BIN)/python -m pip install --quiet 'pip>=25.1' maturin # whose groups of dependencies need this pip
 	@touch $@
 
 # The filter for HDF5: a library of its own, which exports no more than HDF5 looks for.

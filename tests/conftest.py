@@ -12,6 +12,10 @@ import pytest
 
 import ambar
 
+# Processes that studies start import the benchmarks, too, which need not be installed.
+_PATHS = [str(Path(__file__).parents[1] / "benchmarks" / "src"), os.environ.get("PYTHONPATH", "")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
+
 DATA = Path(__file__).parent / "data" / "ramses"
 CASES = {"sedov": "sedov3d_small", "gravpart": "gravpart_small"}
 # The truth files call gravity's fields by other names.

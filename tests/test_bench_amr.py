@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import ambar
 from ambar import measures
-from ambar.bench.amr import amric, cutting, peers, report, study
-from ambar.bench.amr.hierarchy import Box, load_levels
-from ambar.cli import app
+from ambar_bench.amr import amric, cutting, peers, report, study
+from ambar_bench.amr.hierarchy import Box, load_levels
+from ambar_bench.cli import app
 from amrex_plotfiles import smooth, steep, write_plotfile
 from conftest import amrex_sample
 
@@ -235,7 +235,7 @@ def test_what_is_not_there_is_told(plotfile: Path, tmp_path: Path) -> None:
 def test_the_command_prints_tables_and_writes_results(plotfile: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     options = ["--bounds", "1e-2,1e-3", "--rounds", "1", "--methods", "amric-lr,ambar"]
-    call = ["bench", "amr", str(plotfile), *options]
+    call = ["amr", str(plotfile), *options]
     told = CliRunner().invoke(app, [*call, "-o", str(tmp_path)])
     assert told.exit_code == 0, told.output
     assert told.output.count("AMRIC SZ_L/R, unit SLE (own)") == 2
@@ -247,5 +247,5 @@ def test_the_command_prints_tables_and_writes_results(plotfile: Path, tmp_path: 
         assert (tmp_path / f"plt00001_{name}.png").read_bytes()[:4] == b"\x89PNG"
     printed = CliRunner().invoke(app, [*call, "--json"])
     assert json.loads(printed.stdout)["rows"][0]["worst"] <= 1
-    wrong = CliRunner().invoke(app, ["bench", "amr", str(plotfile), "--bounds", "2"])
+    wrong = CliRunner().invoke(app, ["amr", str(plotfile), "--bounds", "2"])
     assert wrong.exit_code == 2

@@ -14,15 +14,15 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
-from ambar.bench.collection import report, scale_report, study
-from ambar.bench.collection.cases import CASES, Case, dataset_name
-from ambar.bench.collection.layouts import Layout, lacking, stacked
-from ambar.bench.collection.rows import LAYOUTS, READERS
-from ambar.bench.collection.scale import Scale, run_scale
-from ambar.bench.collection.turns import Plan, take_turns
-from ambar.bench.collection.worker import digest, expected
-from ambar.bench.process import Worker
-from ambar.cli import app
+from ambar_bench.cli import app
+from ambar_bench.collection import report, scale_report, study
+from ambar_bench.collection.cases import CASES, Case, dataset_name
+from ambar_bench.collection.layouts import Layout, lacking, stacked
+from ambar_bench.collection.rows import LAYOUTS, READERS
+from ambar_bench.collection.scale import Scale, run_scale
+from ambar_bench.collection.turns import Plan, take_turns
+from ambar_bench.collection.worker import digest, expected
+from ambar_bench.process import Worker
 
 xr = pytest.importorskip("xarray")
 SENSORS = CASES["sensors"]
@@ -89,7 +89,7 @@ def test_the_slice_fits_whatever_its_offset() -> None:
 
 
 def test_batches_hold_every_dataset_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ambar.bench.collection.cases.BATCH_BYTES", 2 * SENSORS.dataset_bytes)
+    monkeypatch.setattr("ambar_bench.collection.cases.BATCH_BYTES", 2 * SENSORS.dataset_bytes)
     batches = list(SENSORS.batches(5))
     assert [len(batch) for batch in batches] == [2, 2, 1]
     assert [name for batch in batches for name, _ in batch] == [dataset_name(n) for n in range(5)]
@@ -203,7 +203,7 @@ def test_a_process_that_crashes_begins_anew(
 
 
 def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ambar.bench.process.TURN_LIMIT", 0.05)
+    monkeypatch.setattr("ambar_bench.process.TURN_LIMIT", 0.05)
     with Scripted({"script": "import time; input(); time.sleep(60)"}, "") as worker:
         worker.turn()
     assert worker.failed == "it crashed 3 times in a row, by signal 9"
@@ -332,7 +332,7 @@ def test_single_datasets_are_measured_at_scale(scaled: Scale, tmp_path: Path) ->
 
 
 def test_the_command_measures_and_prints(tmp_path: Path) -> None:
-    command = ["bench", "collection", "--case", "sensors", "--datasets", "3,2", "--rounds", "1"]
+    command = ["collection", "--case", "sensors", "--datasets", "3,2", "--rounds", "1"]
     command += ["--rows", "ambar-bulk", "--scratch", str(tmp_path / "new"), "--n-vars", "1"]
     done = CliRunner().invoke(app, [*command, "--json"])
     assert done.exit_code == 0, done.output
@@ -346,7 +346,7 @@ def test_the_command_measures_and_prints(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert "sensors.md" in done.stdout.replace("\n", "")
-    scale = ["bench", "collection", "--case", "sensors", "--scale", "3", "--rounds", "1"]
+    scale = ["collection", "--case", "sensors", "--scale", "3", "--rounds", "1"]
     done = CliRunner().invoke(app, scale)
     assert done.exit_code == 0, done.output
     assert "by name ms" in done.stdout
@@ -354,5 +354,5 @@ def test_the_command_measures_and_prints(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["0", "ten", "", "1,-2"])
 def test_the_command_refuses_what_is_no_number_of_datasets(wrong: str) -> None:
-    done = CliRunner().invoke(app, ["bench", "collection", "--datasets", wrong])
+    done = CliRunner().invoke(app, ["collection", "--datasets", wrong])
     assert done.exit_code == 2

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import ambar
 from ambar import hdf5
-from ambar.bench.hdf5.study import Direction, run_study
-from ambar.cli import app
+from ambar_bench.cli import app
+from ambar_bench.hdf5.study import Direction, run_study
 
 pytestmark = pytest.mark.skipif(
     not hdf5.is_available(), reason="no plugin beside the package: `make build` makes it"
@@ -26,7 +26,7 @@ def test_overheads_are_over_the_codec() -> None:
 
 def test_the_study_writes_its_tables(tmp_path: Path) -> None:
     options = ["--side", "32", "--chunks", "16,32", "--rounds", "2", "--output", str(tmp_path)]
-    done = CliRunner().invoke(app, ["bench", "hdf5", *options])
+    done = CliRunner().invoke(app, ["hdf5", *options])
     assert done.exit_code == 0, done.output
     found = json.loads((tmp_path / "results.json").read_text())
     rows = found["rows"]

@@ -12,14 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
-from ambar.bench.mesh import charts, meshes, report, study
-from ambar.bench.mesh.contents import contents, differences, raw_bytes, retyped
-from ambar.bench.mesh.plan import Plan, Setting, thread_counts
-from ambar.bench.mesh.results import Row, Study
-from ambar.bench.mesh.rows import WAYS
-from ambar.bench.mesh.ways import Way
-from ambar.bench.mesh.worker import Server
-from ambar.cli import app
+from ambar_bench.cli import app
+from ambar_bench.mesh import charts, meshes, report, study
+from ambar_bench.mesh.contents import contents, differences, raw_bytes, retyped
+from ambar_bench.mesh.plan import Plan, Setting, thread_counts
+from ambar_bench.mesh.results import Row, Study
+from ambar_bench.mesh.rows import WAYS
+from ambar_bench.mesh.ways import Way
+from ambar_bench.mesh.worker import Server
 
 pv = pytest.importorskip("pyvista")
 KEYS = ["vtk-zlib", "pv-shuffle", "ambar", "ambar-reorder"]
@@ -209,7 +209,7 @@ def test_large_meshes_are_measured_library_by_library(
 ) -> None:
     turns: list[list[str]] = []
     monkeypatch.setattr(
-        "ambar.bench.mesh.plan.take_turns", lambda group, *_: turns.append(list(group))
+        "ambar_bench.mesh.plan.take_turns", lambda group, *_: turns.append(list(group))
     )
     ways = [WAYS[key] for key in ("pv", "pv-shuffle", "ambar")]
     made = replace(found, parts=["formats"], rows=[], left_out={})
@@ -304,7 +304,7 @@ def test_four_charts_are_drawn(found: Study, tmp_path: Path) -> None:
 
 
 def test_the_command_measures_and_prints(tmp_path: Path) -> None:
-    command = ["bench", "mesh", "--n", "4", "--parts", "formats", "--data", "smooth"]
+    command = ["mesh", "--n", "4", "--parts", "formats", "--data", "smooth"]
     command += ["--rows", "ambar", "--rounds", "1", "--scratch", str(tmp_path / "new")]
     done = CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
@@ -318,7 +318,7 @@ def test_the_command_measures_and_prints(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "high", "3,x", "5:1"])
 def test_the_command_refuses_what_is_no_list_of_levels(wrong: str) -> None:
-    done = CliRunner().invoke(app, ["bench", "mesh", "--levels", wrong])
+    done = CliRunner().invoke(app, ["mesh", "--levels", wrong])
     assert done.exit_code == 2
 
 
@@ -330,5 +330,5 @@ def test_the_command_takes_ranges_of_levels(monkeypatch: pytest.MonkeyPatch) -> 
         raise ambar.NotFoundError("enough")
 
     monkeypatch.setattr(study, "run_study", run)
-    CliRunner().invoke(app, ["bench", "mesh", "--levels", "-3:-1,7"])
+    CliRunner().invoke(app, ["mesh", "--levels", "-3:-1,7"])
     assert given["levels"] == [-3, -2, -1, 7]

@@ -15,15 +15,15 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
-from ambar.bench.files import size_on_disk
-from ambar.bench.parallel import asked, model, report, study
-from ambar.bench.parallel import build as building
-from ambar.bench.parallel.launch import Launcher, Task, launcher
-from ambar.bench.parallel.plan import Job, require
-from ambar.bench.parallel.results import Back, Row, Study
-from ambar.bench.parallel.versions import VERSIONS
-from ambar.bench.process import Failure
-from ambar.cli import app
+from ambar_bench.cli import app
+from ambar_bench.files import size_on_disk
+from ambar_bench.parallel import asked, model, report, study
+from ambar_bench.parallel import build as building
+from ambar_bench.parallel.launch import Launcher, Task, launcher
+from ambar_bench.parallel.plan import Job, require
+from ambar_bench.parallel.results import Back, Row, Study
+from ambar_bench.parallel.versions import VERSIONS
+from ambar_bench.process import Failure
 
 for program in ("mpicc", "mpirun"):
     if shutil.which(program) is None:
@@ -287,7 +287,7 @@ def test_reports_hold_tables_notes_and_charts(fabricated: Study, tmp_path: Path)
 
 
 def test_the_command_measures_and_prints(tmp_path: Path) -> None:
-    command = ["bench", "parallel", "--doubles", "100", "--versions", "binary-multifile"]
+    command = ["parallel", "--doubles", "100", "--versions", "binary-multifile"]
     command += ["--ranks", "2", "--readers", "", "--bandwidth", "", "--rounds", "1"]
     command += ["--data", "smooth", "--scratch", str(tmp_path / "new")]
     done = CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "out")])
@@ -301,4 +301,4 @@ def test_the_command_measures_and_prints(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [["--ranks", "two"], ["--bandwidth", "fast"]])
 def test_the_command_refuses_what_is_no_list(wrong: list[str]) -> None:
-    assert CliRunner().invoke(app, ["bench", "parallel", *wrong]).exit_code == 2
+    assert CliRunner().invoke(app, ["parallel", *wrong]).exit_code == 2

@@ -1,11 +1,13 @@
-"""The licences and the sources of all Rust crates are those that deny.toml allows."""
+"""What ambar needs: NumPy, extras by name, and Rust crates that deny.toml allows."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,56 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 RULES = tomllib.loads((ROOT / "deny.toml").read_text())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+BENCHMARKS = tomllib.loads((ROOT / "benchmarks" / "pyproject.toml").read_text())["project"]
+
+
+def names(requirements: list[str]) -> set[str]:
+    """Return the names of packages without their versions."""
+    return {re.split(r"[\[<>=!~ ]", requirement)[0].lower() for requirement in requirements}
+
+
+def test_numpy_alone_is_required() -> None:
+    assert names(PROJECT["dependencies"]) == {"numpy"}
+
+
+def test_the_extra_all_has_what_the_others_have() -> None:
+    extras = PROJECT["optional-dependencies"]
+    others = [extra for name, extra in extras.items() if name not in ("all", "virtualizarr")]
+    assert names(extras["all"]) == names([package for extra in others for package in extra])
+
+
+def test_peers_are_requirements_of_the_benchmarks_alone() -> None:
+    extras = PROJECT["optional-dependencies"].values()
+    named = names([package for extra in extras for package in extra])
+    peers = {"atlas-python", "osyris", "pynbody", "pysz", "tensorstore", "zfpy", "zvtk"}
+    assert peers <= names(BENCHMARKS["dependencies"])
+    assert not peers & named
+
+
+@pytest.mark.parametrize("project", [PROJECT, BENCHMARKS], ids=["ambar", "ambar-bench"])
+def test_programs_are_where_the_metadata_names_them(project: dict[str, Any]) -> None:
+    for program in project["scripts"].values():
+        module, _, function = program.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_cli_the_program_names_it(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from ambar.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr == f"error: the command line needs {missing}: pip install 'ambar[cli]'\n"
+
+
+def test_the_package_has_no_benchmark_and_no_test() -> None:
+    package = ROOT / "python" / "ambar"
+    modules = [file.relative_to(package) for file in package.rglob("*.py")]
+    assert len(modules) > 50
+    wrong = re.compile(r"(^|/)(bench\w*|tests?|test_\w+|\w+_test|conftest|asv)(/|\.py$)")
+    assert [str(module) for module in modules if wrong.search(module.as_posix())] == []
+    kinds = {file.suffix for file in package.rglob("*") if file.is_file()}
+    assert kinds <= {".py", ".pyi", ".pyc", ".so", ".typed"}, "files that are no part of it"
 
 
 def packages() -> list[dict[str, Any]]:

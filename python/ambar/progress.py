@@ -14,9 +14,18 @@ def bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Give a function to be called with `(done, total)`; draws on stderr, and only on a terminal.
 
     The bar appears when the work has gone on for a second, so that short work leaves no trace.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If rich is not installed.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    except ModuleNotFoundError as error:
+        message = f"a progress bar needs {error.name}: pip install 'ambar[cli]'"
+        raise ModuleNotFoundError(message, name=error.name) from None
 
     console = Console(stderr=True)
     shown = Progress(

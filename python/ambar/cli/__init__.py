@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ambar.cli import bench, care, compare, convert, look, paraview, plot, references
+from ambar.cli import care, compare, convert, look, paraview, plot, references
 from ambar.cli.common import EXIT_CODES, Exit, State, console, errors
 
 ADVICE = {
@@ -38,7 +38,6 @@ app.command("compact")(care.compact)
 app.command("repair")(care.repair)
 app.command("references")(references.references)
 app.command("paraview-plugin")(paraview.paraview_plugin)
-app.add_typer(bench.app, name="bench")
 
 
 def _version(asked: bool) -> None:
@@ -59,7 +58,12 @@ def _main(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit. Errors become one line, but under --debug."""
+    """Run the command line and exit."""
+    run(app, arguments)
+
+
+def run(app: typer.Typer, arguments: list[str] | None = None) -> None:
+    """Run the commands of `app` and exit. Errors become one line, except under --debug."""
     State.debug = False
     State.interrupted = "interrupted"
     try:

@@ -1,4 +1,4 @@
-//! AMRIC's and AMReX's compression schemes behind a C interface, for `ambar bench amr`.
+//! AMRIC's and AMReX's compression schemes behind a C interface, for `ambar-bench amr`.
 //!
 //! The study loads the library with `ctypes` (`python/ambar/bench/amr/amric.py`). A call returns null,
 //! or a message without a line break where it fails.

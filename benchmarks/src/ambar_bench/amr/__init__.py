@@ -1,0 +1,1 @@
+"""The study of error-bounded compression of AMReX plotfiles: `ambar-bench amr`."""

@@ -1,0 +1,1 @@
+"""The study of one array written by many ranks: `ambar-bench parallel`."""

@@ -1,0 +1,1 @@
+"""The study of loading RAMSES outputs: `ambar-bench ramses`."""

@@ -1,1 +1,0 @@
-"""Studies that measure ambar against its peers: `ambar bench ramses`."""

@@ -1,1 +1,0 @@
-"""The study of error-bounded compression of AMReX plotfiles: `ambar bench amr`."""

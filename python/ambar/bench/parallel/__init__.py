@@ -1,1 +1,0 @@
-"""The study of one array written by many ranks: `ambar bench parallel`."""
