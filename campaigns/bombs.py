@@ -297,7 +297,7 @@ def open_store(path: str) -> None:
 
 def info(path: str) -> None:
     """Describe a store."""
-    from ambar.overview import overview
+    from ambar.io.summary import overview
 
     overview(path)
 
@@ -337,7 +337,7 @@ def measured(action: str, path: str) -> tuple[float, str]:
 
 def prepare() -> None:
     """Import modules, so that their import is not counted in the first task."""
-    for module in ("xarray", "ambar.collection", "ambar.mesh", "ambar.overview"):
+    for module in ("xarray", "ambar.collection", "ambar.mesh", "ambar.io.summary"):
         importlib.import_module(module)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import ambar
-from ambar.collection.exporting import Format, export_collection
+from ambar.collection.files.export import Format, export_collection
 from campaigns.campaign import Run, removed
 from campaigns.writings import listing
 

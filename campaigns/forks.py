@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import ambar
-import ambar.array
-import ambar.store  # imported before any fork, because a child inherits import locks
+import ambar.store.array
+import ambar.store.store  # imported before any fork, because a child inherits import locks
 from campaigns import samples
 from campaigns.campaign import Run, removed
 from campaigns.worker import Worker

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ambar.mesh import packs
+from ambar.mesh.storage import packs
 from campaigns import seal
 
 MESH_DICTIONARY = packs._USUAL

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import ambar
 from ambar.cli import app
-from ambar.overview import overview
+from ambar.io.summary import overview
 from campaigns.samples import digest
 
 LARGEST = 1 << 26

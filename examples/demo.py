@@ -19,7 +19,7 @@ from rich.table import Table
 import ambar
 import plain_ramses
 from ambar.cli import app
-from ambar.plotting import paint
+from ambar.snapshot.plotting import paint
 
 HERE = Path(__file__).resolve().parent.parent
 DATA = HERE / "tests" / "data" / "ramses"

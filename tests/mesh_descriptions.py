@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import ambar
-from ambar.mesh.packs import joined, parted
+from ambar.mesh.storage.packs import joined, parted
 
 
 def plain(store: ambar.Store, group: str = "") -> tuple[dict[str, Any], list[bytes]]:

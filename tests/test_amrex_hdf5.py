@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.amrex_hdf5 import Hdf5Plotfile, is_hdf5_plotfile, read_hdf5
+from ambar.formats.amrex.hdf5 import Hdf5Plotfile, is_hdf5_plotfile, read_hdf5
 from conftest import amrex_sample
 
 NAMES = ["phi", "phi2", "gradx", "grady", "gradz", "phi32"]

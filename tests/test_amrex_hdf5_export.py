@@ -14,9 +14,10 @@ import pytest
 
 import ambar
 import plotfile_writer
-from ambar import _core, amrex_hdf5_export, hdf5
-from ambar.amrex_hdf5 import read_hdf5
+from ambar import _core, hdf5
 from ambar.cli import main
+from ambar.formats.amrex import hdf5_export as amrex_hdf5_export
+from ambar.formats.amrex.hdf5 import read_hdf5
 from amrex_plotfiles import BOXES_3D, smooth, write_plotfile
 from conftest import amrex_sample
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
-from ambar import measures
+from ambar.comparison import error_metrics as measures
 from ambar_bench.amr import amric, cutting, peers, report, study
 from ambar_bench.amr.hierarchy import Box, load_levels
 from ambar_bench.cli import app

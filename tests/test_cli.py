@@ -89,7 +89,7 @@ def test_ctrl_c_says_what_the_store_has(
             converting(paths, *arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ambar.conversion.convert", interrupted)
+    monkeypatch.setattr("ambar.io.convert.convert", interrupted)
     code, _, err = run(capsys, "convert", DATA / CASES["sedov"], target)
     assert code == 130
     assert "interrupted: " in err
@@ -103,7 +103,7 @@ def test_ctrl_c_of_any_command_is_reported(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ambar.store.Store.verify", interrupted)
+    monkeypatch.setattr("ambar.store.store.Store.verify", interrupted)
     assert run(capsys, "verify", store)[::2] == (130, "interrupted\n")
 
 

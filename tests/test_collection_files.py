@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.collection.exporting import file_name
+from ambar.collection.files.export import file_name
 from netcdf_files import QUICK, needs_netcdf4, profile, same, write
 from range_server import RangeServer
 from test_cli import run

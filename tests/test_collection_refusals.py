@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.collection.writing import FamilyWriter
+from ambar.collection.write.family_writer import FamilyWriter
 
 
 def good(number: int) -> xr.Dataset:

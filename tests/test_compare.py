@@ -14,9 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
-from ambar import measures, row_comparison
 from ambar.cli import app, main
 from ambar.cli.compare import bars_of
+from ambar.comparison import error_metrics as measures
+from ambar.comparison import rows as row_comparison
 from amrex_plotfiles import BOXES_3D, FIELDS, smooth, steep, write_plotfile
 from conftest import amrex_sample, output
 from ramses_outputs import write_output
@@ -412,7 +413,7 @@ def test_the_command_prints_draws_and_exits(pair: tuple[Path, Path], tmp_path: P
 
 def test_cells_in_two_dimensions_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from ambar.comparison_plot import draw_comparison
+    from ambar.comparison.plot import draw_comparison
 
     boxes = [[((0, 0), (31, 15))], [((8, 8), (23, 23))]]
     plotfile = write_plotfile(tmp_path / "plt", boxes, FIELDS, domain=(32, 16))

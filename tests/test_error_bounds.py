@@ -10,8 +10,8 @@ import pytest
 
 import ambar
 from ambar import _core
-from ambar.bounds import is_kept, resolved
 from ambar.codecs import checked_bound
+from ambar.store.error_bounds import is_kept, resolved
 
 BOUNDS = [
     "1e-3 relative",

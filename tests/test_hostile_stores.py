@@ -13,11 +13,11 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.amrex_info import AmrexInfo
 from ambar.cli.look import ls
-from ambar.info import Info
-from ambar.mesh.reading import blocks_of
-from ambar.overview import overview
+from ambar.io.summary import overview
+from ambar.mesh.storage.description import blocks_of
+from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.run_info import Info
 
 sys.path.append(str(Path(__file__).parents[1]))
 

@@ -17,8 +17,8 @@ import pytest
 import xarray as xr
 
 import ambar
-from ambar.collection.sources import find_sources, is_source, named
-from ambar.workers import Failure, Workers
+from ambar.collection.files.sources import find_sources, is_source, named
+from ambar.parallel.workers import Failure, Workers
 from conftest import output
 from netcdf_files import QUICK, needs_netcdf4, profile, same, write
 from test_cli import run
@@ -176,7 +176,7 @@ def test_errors_of_sources_have_the_types_that_reading_them_has(tmp_path: Path) 
 
 
 def test_what_is_committed_before_an_error_stays(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
-    monkeypatch.setattr("ambar.collection.ingest.COMMIT_DATASETS", 2)
+    monkeypatch.setattr("ambar.collection.files.ingest.COMMIT_DATASETS", 2)
     _bad(zarrs, "p3a.nc")
     target = tmp_path / "x.ambar"
     with pytest.raises(ambar.UnsupportedError, match=r"p3a.*4 datasets are committed .*resume"):
@@ -451,7 +451,7 @@ def test_exit_codes(arguments, code, message, zarrs, capsys, monkeypatch) -> Non
 
 
 def test_what_is_missing_is_named(tmp_path: Path, zarrs: Path, monkeypatch) -> None:
-    monkeypatch.setattr("ambar.collection.sources.find_spec", {"xarray": 1}.get)
+    monkeypatch.setattr("ambar.collection.files.sources.find_spec", {"xarray": 1}.get)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'ambar\[zarr\]'"):
         ambar.ingest(zarrs, tmp_path / "x.ambar")
     (tmp_path / "x.nc").write_bytes(b"CDF\x01")

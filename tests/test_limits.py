@@ -18,7 +18,7 @@ from independent_reader import crc32c
 
 BUDGET = """
 import resource, sys, time
-import ambar.cli, ambar.store
+import ambar.cli, ambar.store.store
 
 def used():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh.changing import expected, numbers, restored
+from ambar.mesh.storage.temporal_deltas import expected, numbers, restored
 
 pv = pytest.importorskip("pyvista")
 

@@ -189,7 +189,7 @@ def test_readers_that_others_registered_come_first() -> None:
 
 def test_without_meshio(monkeypatch: pytest.MonkeyPatch) -> None:
     meshio.write("x.off", TRIANGLES)
-    monkeypatch.setattr("ambar.mesh.files.by_meshio.find_spec", lambda _: None)
+    monkeypatch.setattr("ambar.mesh.files.meshio_readers.find_spec", lambda _: None)
     with pytest.raises(ambar.UnsupportedError, match=r"x\.off: .*pip install meshio"):
         ambar.convert("x.off", "x.ambar")
 
@@ -238,7 +238,7 @@ end_header
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_lists_of_many_lengths_in_ply(order: str) -> None:
-    from ambar.mesh.files.ply import check_ply
+    from ambar.mesh.files.ply_check import check_ply
 
     form = "binary_little_endian" if order == "<" else "binary_big_endian"
     whole = MIXED.format(form).encode() + RANDOM.random((4, 3)).astype("<f4").tobytes()

@@ -13,10 +13,10 @@ pytest.importorskip("vtkmodules")
 
 from vtkmodules.vtkCommonCore import vtkDoubleArray, vtkLongLongArray
 
-from ambar.mesh import arrays
-from ambar.mesh.arrays import array_of
-from ambar.mesh.cells import cell_array
-from ambar.mesh.ragged import Ragged
+from ambar.interop import vtk_arrays as arrays
+from ambar.interop.vtk_arrays import array_of
+from ambar.mesh.storage.ragged_cells import Ragged
+from ambar.mesh.vtk.cells import cell_array
 
 COUNT = 100_000
 

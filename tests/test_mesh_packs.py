@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh import packs
-from ambar.mesh.packs import encoded_pack, joined, pack_values, parted
-from ambar.mesh.references import references_in
+from ambar.mesh.storage import packs
+from ambar.mesh.storage.packs import encoded_pack, joined, pack_values, parted
+from ambar.mesh.storage.references import references_in
 
 pv = pytest.importorskip("pyvista")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.array import Array
 from ambar.mesh import get_mesh
+from ambar.store.array import Array
 from test_cli import run
 
 pv = pytest.importorskip("pyvista")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.mesh.files.foreign import MeshFile
+from ambar.mesh.files.pyvista_readers import MeshFile
 from test_cli import run
 
 pv = pytest.importorskip("pyvista")

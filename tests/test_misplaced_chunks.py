@@ -18,7 +18,7 @@ import pytest
 import ambar
 import independent_reader
 from ambar import _core
-from ambar.dtypes import describe
+from ambar.store.dtypes import describe
 from range_server import RangeServer
 
 SHAPE = (128, 30)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.overview import overview
+from ambar.io.summary import overview
 from mpi_programs import PROGRAMS, ROOT, Mpi, each_mpi, python_run, variables
 
 PROGRAM = PROGRAMS / "blocks.py"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar.cached import place_of
+from ambar.store.cache import place_of
 from range_server import RangeServer
 
 boto3 = pytest.importorskip("boto3")

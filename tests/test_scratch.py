@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ambar.scratch import publish, publish_all, scratch_folder
+from ambar._util.scratch import publish, publish_all, scratch_folder
 
 
 @pytest.fixture(params=["links", "no links"])

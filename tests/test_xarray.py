@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ambar
-from ambar import cached
+from ambar.store import cache as cached
 
 xr = pytest.importorskip("xarray")
 

@@ -29,10 +29,10 @@ from xarray.tests.test_backends_datatree import (  # noqa: E402, F401
     unaligned_datatree_zarr_factory,
 )
 
-from ambar.cached import OpenedStore, open_last  # noqa: E402
-from ambar.xarray_engine import GroupStore  # noqa: E402
-from ambar.xarray_group import WritableGroup  # noqa: E402
-from ambar.xarray_writing import Options, Session  # noqa: E402
+from ambar.interop.xarray.dataset_writer import Options, Session  # noqa: E402
+from ambar.interop.xarray.group_reader import GroupStore  # noqa: E402
+from ambar.interop.xarray.group_writer import WritableGroup  # noqa: E402
+from ambar.store.cache import OpenedStore, open_last  # noqa: E402
 
 _CODECS = "ambar chooses the codecs by a profile; compressors are no encoding of it"
 _MERGED = "ambar's one writer merges chunks that overlap: none need be refused, none corrupts"

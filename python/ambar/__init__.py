@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ambar.accessors import register
+from ambar.interop.xarray.register import register
 
 if TYPE_CHECKING:
     from ambar._core import (
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
         NotFoundError,
         UnsupportedError,
     )
-    from ambar.amr import Amr
-    from ambar.amrex_info import AmrexInfo
-    from ambar.array import Array
-    from ambar.chunk_references import references
     from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
-    from ambar.collection.exporting import Export
-    from ambar.collection.ingest import Ingest, ingest
-    from ambar.comparison import Comparison, compare
-    from ambar.conversion import convert, export, read_amrex, read_ramses
-    from ambar.converted import Conversion
-    from ambar.info import Info
-    from ambar.maintenance import compact, repair
-    from ambar.memory_limits import get_limits, limits
+    from ambar.collection.files.export import Export
+    from ambar.collection.files.ingest import Ingest, ingest
+    from ambar.comparison.compare import Comparison, compare
+    from ambar.io.convert import convert, export, read_amrex, read_ramses
+    from ambar.io.openers import open  # noqa: A004
+    from ambar.kinds.request import Conversion
     from ambar.mesh import ArrayInfo, Frame, Mesh, MeshSeries, frames, read_mesh, write_mesh
-    from ambar.opening import open  # noqa: A004
-    from ambar.regions import Box, Shell, Sphere
-    from ambar.rows import Particles
-    from ambar.series import Series
-    from ambar.snapshot import Snapshot
-    from ambar.store import Store
-    from ambar.table import Table
-    from ambar.units import Units
-    from ambar.writer import Writer, append, create
+    from ambar.snapshot.amr import Amr
+    from ambar.snapshot.amrex_info import AmrexInfo
+    from ambar.snapshot.particles import Particles
+    from ambar.snapshot.regions import Box, Shell, Sphere
+    from ambar.snapshot.run_info import Info
+    from ambar.snapshot.series import Series
+    from ambar.snapshot.snapshot import Snapshot
+    from ambar.snapshot.table import Table
+    from ambar.snapshot.units import Units
+    from ambar.store.array import Array
+    from ambar.store.chunk_references import references
+    from ambar.store.maintenance import compact, repair
+    from ambar.store.memory_limits import get_limits, limits
+    from ambar.store.store import Store
+    from ambar.store.writer import Writer, append, create
 
     __version__: str
 
@@ -105,49 +105,49 @@ __all__ = [
 
 # Where a name comes from; all others come from the extension module.
 _HOMES = {
-    "Amr": "ambar.amr",
-    "AmrexInfo": "ambar.amrex_info",
-    "Array": "ambar.array",
+    "Amr": "ambar.snapshot.amr",
+    "AmrexInfo": "ambar.snapshot.amrex_info",
+    "Array": "ambar.store.array",
     "ArrayInfo": "ambar.mesh",
-    "Box": "ambar.regions",
+    "Box": "ambar.snapshot.regions",
     "Bulk": "ambar.collection",
     "Collection": "ambar.collection",
-    "Comparison": "ambar.comparison",
-    "Conversion": "ambar.converted",
-    "Export": "ambar.collection.exporting",
+    "Comparison": "ambar.comparison.compare",
+    "Conversion": "ambar.kinds.request",
+    "Export": "ambar.collection.files.export",
     "Frame": "ambar.mesh",
-    "Info": "ambar.info",
-    "Ingest": "ambar.collection.ingest",
+    "Info": "ambar.snapshot.run_info",
+    "Ingest": "ambar.collection.files.ingest",
     "Mesh": "ambar.mesh",
     "MeshSeries": "ambar.mesh",
-    "Particles": "ambar.rows",
+    "Particles": "ambar.snapshot.particles",
     "Ragged": "ambar.collection",
     "Schema": "ambar.collection",
-    "Series": "ambar.series",
-    "Shell": "ambar.regions",
-    "Snapshot": "ambar.snapshot",
-    "Sphere": "ambar.regions",
-    "Store": "ambar.store",
-    "Table": "ambar.table",
-    "Units": "ambar.units",
-    "Writer": "ambar.writer",
-    "append": "ambar.writer",
-    "compact": "ambar.maintenance",
-    "compare": "ambar.comparison",
-    "convert": "ambar.conversion",
-    "create": "ambar.writer",
+    "Series": "ambar.snapshot.series",
+    "Shell": "ambar.snapshot.regions",
+    "Snapshot": "ambar.snapshot.snapshot",
+    "Sphere": "ambar.snapshot.regions",
+    "Store": "ambar.store.store",
+    "Table": "ambar.snapshot.table",
+    "Units": "ambar.snapshot.units",
+    "Writer": "ambar.store.writer",
+    "append": "ambar.store.writer",
+    "compact": "ambar.store.maintenance",
+    "compare": "ambar.comparison.compare",
+    "convert": "ambar.io.convert",
+    "create": "ambar.store.writer",
     "frames": "ambar.mesh",
-    "get_limits": "ambar.memory_limits",
-    "ingest": "ambar.collection.ingest",
-    "limits": "ambar.memory_limits",
-    "open": "ambar.opening",
+    "get_limits": "ambar.store.memory_limits",
+    "ingest": "ambar.collection.files.ingest",
+    "limits": "ambar.store.memory_limits",
+    "open": "ambar.io.openers",
     "open_collection": "ambar.collection",
-    "export": "ambar.conversion",
-    "read_amrex": "ambar.conversion",
+    "export": "ambar.io.convert",
+    "read_amrex": "ambar.io.convert",
     "read_mesh": "ambar.mesh",
-    "read_ramses": "ambar.conversion",
-    "references": "ambar.chunk_references",
-    "repair": "ambar.maintenance",
+    "read_ramses": "ambar.io.convert",
+    "references": "ambar.store.chunk_references",
+    "repair": "ambar.store.maintenance",
     "write_mesh": "ambar.mesh",
 }
 

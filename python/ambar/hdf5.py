@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.bounds import resolved
+from ambar.store.error_bounds import resolved
 
 __all__ = ["FILTER_ID", "PLUGIN_PATH", "chunk_bound", "filter", "is_available", "options"]
 

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ambar import _core
-from ambar.bounds import resolved
-from ambar.closing import Closing
-from ambar.dtypes import describe, to_bytes, to_zarr
-from ambar.launched import check_launched
-from ambar.nodes import absolute, to_json
-from ambar.ranks import Ranks
-from ambar.urls import refuse_url
-from ambar.writer import Durability
+from ambar.parallel.collectives import Ranks
+from ambar.parallel.launch_check import check_launched
+from ambar.store.commit_context import Closing
+from ambar.store.dtypes import describe, to_bytes, to_zarr
+from ambar.store.error_bounds import resolved
+from ambar.store.node_paths import absolute, to_json
+from ambar.store.urls import refuse_url
+from ambar.store.writer import Durability
 
 Profile: TypeAlias = Literal["fast", "balanced", "small", "raw"]
 Placement: TypeAlias = Literal["counter", "reserved"]

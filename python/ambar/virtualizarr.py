@@ -16,7 +16,7 @@ from virtualizarr.manifests import ChunkManifest, ManifestArray, ManifestGroup, 
 from zarr.core.metadata import ArrayV3Metadata
 
 from ambar import _core
-from ambar.chunk_references import Referenced
+from ambar.store.chunk_references import Referenced
 
 
 class AmbarParser:

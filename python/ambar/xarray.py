@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 if TYPE_CHECKING:
-    from ambar.writer import Durability, Profile
-    from ambar.xarray_writing import Mode, RegionLike
+    from ambar.interop.xarray.dataset_writer import Mode, RegionLike
+    from ambar.store.writer import Durability, Profile
 
 # Where xarray looks for the name of an array that is not a variable's.
 _ARRAY_NAME = "__xarray_dataarray_name__"
@@ -108,7 +108,7 @@ class DatasetAccessor:
         BusyError
             If another writer is at the store.
         """
-        from ambar.xarray_writing import Node, Options, write_nodes
+        from ambar.interop.xarray.dataset_writer import Node, Options, write_nodes
 
         _check(of_zarr)
         base = (group or "").strip("/")
@@ -181,7 +181,7 @@ class DataTreeAccessor:
         ValueError
             If `encoding` is for groups that the tree does not have.
         """
-        from ambar.xarray_writing import Options, nodes_of_tree, write_nodes
+        from ambar.interop.xarray.dataset_writer import Options, nodes_of_tree, write_nodes
 
         _check(of_zarr)
         base = (group or "").strip("/")

@@ -12,9 +12,9 @@ from mpi4py import MPI
 
 import ambar
 import ambar.mpi
-import ambar.ranks
+import ambar.parallel.collectives
 
-ambar.ranks._PIECE = 1000  # as messages of more than 2 GiB would be: in pieces
+ambar.parallel.collectives._PIECE = 1000  # as messages of more than 2 GiB would be: in pieces
 
 SHAPE = (60, 41, 7)
 

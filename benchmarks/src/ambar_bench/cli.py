@@ -14,7 +14,7 @@ from ambar.cli import run
 from ambar.cli.common import Debug, Json, Threads, console, errors, parse_list, print_json
 
 if TYPE_CHECKING:
-    from ambar.writer import Profile
+    from ambar.store.writer import Profile
 
 app = typer.Typer(
     help="Measure ambar against its peers.",

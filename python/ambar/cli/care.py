@@ -29,8 +29,8 @@ def verify(
     ambar verify run.ambar --json --threads 1
     """
     from ambar import _core
-    from ambar.progress import bar
-    from ambar.store import Store
+    from ambar._util.progress import bar
+    from ambar.store.store import Store
 
     store = Store(_core.Store(path))
     with bar(f"verifying {Path(path).name}") if progress else nullcontext(None) as report:
@@ -56,8 +56,9 @@ def compact(
 
     ambar compact run.ambar
     """
-    from ambar import _core, maintenance
-    from ambar.urls import refuse_url
+    from ambar import _core
+    from ambar.store import maintenance
+    from ambar.store.urls import refuse_url
 
     refuse_url(path)
     before = _core.Store(str(path)).usage
@@ -79,7 +80,7 @@ def repair(
 
     ambar repair run.ambar
     """
-    from ambar import maintenance
+    from ambar.store import maintenance
 
     before = path.stat().st_size if path.is_file() else 0
     maintenance.repair(path)

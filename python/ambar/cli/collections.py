@@ -13,8 +13,8 @@ from rich.markup import escape
 from ambar.cli.common import Exit, console, errors, plain_table, print_json, ratio, size
 
 if TYPE_CHECKING:
-    from ambar.collection.exporting import Export
-    from ambar.collection.ingest import Ingest
+    from ambar.collection.files.export import Export
+    from ambar.collection.files.ingest import Ingest
 
 LISTED = 20
 """Lines of a list that are shown of many."""
@@ -49,7 +49,7 @@ def show_export(done: Export, *, as_json: bool) -> None:
 
 
 def show_collection(found: Mapping[str, Any]) -> None:
-    """Tell what `ambar.overview` found of a collection."""
+    """Tell what `ambar.io.summary` found of a collection."""
     usage = found["usage"]
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     families = len(found["families"])
@@ -72,7 +72,7 @@ def show_collection(found: Mapping[str, Any]) -> None:
 def list_collection(path: str, *, every: bool, as_json: bool) -> None:
     """List datasets: their names, families and sizes."""
     from ambar.collection import open_collection
-    from ambar.collection.overview import listed
+    from ambar.collection.summary import listed
 
     fleet = open_collection(path)
     rows = listed(fleet)

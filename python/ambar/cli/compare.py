@@ -20,8 +20,8 @@ from ambar.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from ambar.comparison import Comparison, FieldComparison, Measures, Spectrum
-    from ambar.row_comparison import ColumnComparison, RowComparison
+    from ambar.comparison.compare import Comparison, FieldComparison, Measures, Spectrum
+    from ambar.comparison.rows import ColumnComparison, RowComparison
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -73,8 +73,8 @@ def compare(
 
     ambar compare run.ambar other.ambar --fields density --bound '1e-3 of range'
     """
-    from ambar.bounds import parse_bounds
-    from ambar.comparison import compare as compare_both
+    from ambar.comparison.compare import compare as compare_both
+    from ambar.store.error_bounds import parse_bounds
 
     found = compare_both(
         original,
@@ -86,7 +86,7 @@ def compare(
         threads=threads,
     )
     if plot is not None:
-        from ambar.comparison_plot import draw_comparison
+        from ambar.comparison.plot import draw_comparison
 
         figure = draw_comparison(
             found, original, other, axis=axis, at=slice_at, output=output, threads=threads

@@ -27,7 +27,7 @@ from ambar.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from ambar.converted import Conversion
+    from ambar.kinds.request import Conversion
 
 
 class Profile(StrEnum):
@@ -225,9 +225,9 @@ def convert(
 
     ambar convert step_*.vtu flow.ambar --resume
     """
-    from ambar import conversion
-    from ambar.bounds import parse_bounds
-    from ambar.source_kinds import COLLECTION, MESH, MESH_STEPS, check_recognised, kind_of
+    from ambar.io import convert as conversion
+    from ambar.io.source_kinds import COLLECTION, MESH, MESH_STEPS, check_recognised, kind_of
+    from ambar.store.error_bounds import parse_bounds
 
     common: dict[str, Any] = {
         "profile": profile.value,
@@ -256,7 +256,7 @@ def convert(
     if kind is COLLECTION:
         outputs |= {"covered": None if covered == "auto" else covered, "reorder": reorder or None}
         _refuse(COLLECTION.name, outputs)
-        from ambar.collection.ingest import ingest
+        from ambar.collection.files.ingest import ingest
 
         if engine is None:
             check_recognised(paths)
@@ -302,8 +302,8 @@ def _show(done: Conversion) -> None:
 def _after_interrupt(target: Path) -> str:
     """Return what is said after Ctrl-C: the state of the store at `target`."""
     from ambar import _core
-    from ambar.opening import open as open_store
-    from ambar.series import Series
+    from ambar.io.openers import open as open_store
+    from ambar.snapshot.series import Series
 
     if not target.exists():
         return f"interrupted: {target} was not written"
@@ -391,8 +391,8 @@ def export(
 
     ambar export plt.ambar plt.vtkhdf
     """
-    from ambar import conversion
-    from ambar.bounds import parse_bounds
+    from ambar.io import convert as conversion
+    from ambar.store.error_bounds import parse_bounds
 
     done = conversion.export(
         store,

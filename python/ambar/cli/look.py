@@ -37,7 +37,7 @@ def info(
     ambar info s3://bucket/run.ambar
     """
     from ambar._core import CorruptError
-    from ambar.overview import overview
+    from ambar.io.summary import overview
 
     found = overview(path)
     if json:
@@ -81,7 +81,7 @@ def ls(
     ambar ls fleet.ambar --all
     """
     from ambar import _core
-    from ambar.store import Store
+    from ambar.store.store import Store
 
     store = Store(_core.Store(path))
     if not group and store.ambar_attributes().get("kind") == "collection":
@@ -107,7 +107,7 @@ def _below(node: str, base: str) -> bool:
 
 
 def _row(store: Any, node: str) -> dict[str, Any]:
-    from ambar.description import Description
+    from ambar.store.group_description import Description
 
     if node not in store:
         about = Description(store.ambar_attributes(node), f"{store.location}: /{node}")
@@ -126,7 +126,7 @@ def _head(found: dict[str, Any], text: str) -> None:
 
 
 def _show_output(found: dict[str, Any]) -> None:
-    from ambar.info import info_of
+    from ambar.snapshot.run_info import info_of
 
     files = sum(entry["files"] for entry in found["files"].values())
     _head(found, f"{_CODES[found['kind']]}, {size(found['bytes'])} in {files:,} files")
@@ -172,7 +172,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
         _show_steps(snapshots)
         return
     for snapshot in snapshots:
-        from ambar.info import info_of
+        from ambar.snapshot.run_info import info_of
 
         _show_run(info_of(snapshot.get("source"), snapshot["info"]))
         _show_components(snapshot.get("components", {}), snapshot.get("missing", {}))

@@ -13,7 +13,7 @@ _LISTED = 20
 
 
 def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
-    """Tell what `ambar.overview` found of a mesh; `every`: all arrays, and those of the store."""
+    """Tell what `ambar.io.summary` found of a mesh; `every`: all arrays, and those of the store."""
     usage = found["usage"]
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     blocks = f" of {len(found['blocks']):,} blocks" if found["blocks"] else ""
@@ -45,7 +45,7 @@ def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
 
 
 def show_mesh_series(found: Mapping[str, Any], *, every: bool) -> None:
-    """Tell what `ambar.overview` found of a series; `every`: all steps, and the store's arrays."""
+    """Print the summary of a series of meshes; `every`: of all steps, and of all arrays."""
     usage, steps = found["usage"], found["steps"]
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     console.print(

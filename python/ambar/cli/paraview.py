@@ -31,7 +31,7 @@ def paraview_plugin(
 
     ambar paraview-plugin --install --folder ~/paraview-plugins
     """
-    from ambar.mesh.paraview_install import install_plugin, plugin
+    from ambar.mesh.viewers.paraview_install import install_plugin, plugin
 
     path = install_plugin(folder) if install or folder is not None else plugin()
     console.print(str(path), markup=False, soft_wrap=True)

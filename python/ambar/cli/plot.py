@@ -70,7 +70,7 @@ def plot(
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
     import ambar
-    from ambar.plotting import draw
+    from ambar.snapshot.plotting import draw
 
     opened = ambar.open(path)
     if isinstance(opened, ambar.Series):

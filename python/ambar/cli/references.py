@@ -26,7 +26,7 @@ def references(
 
     ambar references run.ambar --url https://example.org/run.ambar > run.json
     """
-    from ambar.chunk_references import references as find
+    from ambar.store.chunk_references import references as find
 
     json.dump(find(path, url or None, group), sys.stdout)
     sys.stdout.write("\n")

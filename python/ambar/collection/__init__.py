@@ -6,9 +6,9 @@ the store.
 """
 
 from ambar.collection.collection import Collection
-from ambar.collection.opening import open_collection
-from ambar.collection.ragged import Ragged
-from ambar.collection.reading import Bulk
+from ambar.collection.openers import open_collection
+from ambar.collection.read.bulk_read import Bulk
 from ambar.collection.schema import Schema
+from ambar.collection.storage.ragged import Ragged
 
 __all__ = ["Bulk", "Collection", "Ragged", "Schema", "open_collection"]

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ambar import _core
-from ambar.cached import Kept, OpenedStore, Remote, open_last, place_of
-from ambar.closing import Closing
-from ambar.collection.attributes import texts_of
-from ambar.collection.blocks import blocks_of
-from ambar.collection.catalogue import Catalogue
-from ambar.collection.changing import Changes, checked_settings
-from ambar.collection.choosing import Chooser
-from ambar.collection.families import Families
-from ambar.collection.family import Family, load
-from ambar.collection.ragged import Ragged
-from ambar.collection.reading import Bulk, Reader, decoded, isel_dims
-from ambar.collection.records import Input, Record, as_record, grown, record_of, variable_of
+from ambar._util.locking import WriterLock, locked
+from ambar._util.properties import cached_property
+from ambar.collection.read.bulk_read import Bulk, Reader, decoded, isel_dims
+from ambar.collection.read.dataset_selector import Chooser
+from ambar.collection.read.indexing import Piece, by_family, split_by_labels
+from ambar.collection.read.row_cache import blocks_of
 from ambar.collection.schema import Schema
-from ambar.collection.selecting import Piece, by_family, split_by_labels
-from ambar.collection.tables import Columns, arrow_column
-from ambar.description import Description
-from ambar.locking import WriterLock, locked
-from ambar.properties import cached_property
-from ambar.store import Store
-from ambar.table import Table
-from ambar.writer import Durability, Profile, Writer, create
+from ambar.collection.storage.attributes import texts_of
+from ambar.collection.storage.catalogue import Catalogue
+from ambar.collection.storage.families import Families
+from ambar.collection.storage.family import Family, load
+from ambar.collection.storage.metadata_columns import Columns, arrow_column
+from ambar.collection.storage.ragged import Ragged
+from ambar.collection.storage.records import Input, Record, as_record, grown, record_of, variable_of
+from ambar.collection.write.pending_changes import Changes, checked_settings
+from ambar.snapshot.table import Table
+from ambar.store.cache import Kept, OpenedStore, Remote, open_last, place_of
+from ambar.store.commit_context import Closing
+from ambar.store.group_description import Description
+from ambar.store.store import Store
+from ambar.store.writer import Durability, Profile, Writer, create
 
 if TYPE_CHECKING:
     import pandas as pd

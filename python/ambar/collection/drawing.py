@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ambar import _core
 from ambar.collection.collection import Collection
-from ambar.collection.statistics import has_range
+from ambar.collection.storage.statistics import has_range
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

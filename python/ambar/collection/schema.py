@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ambar.collection.families import Families
-from ambar.collection.family import Family
+from ambar.collection.storage.families import Families
+from ambar.collection.storage.family import Family
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from ambar import _core
-from ambar.cached import OpenedStore
-from ambar.collection.blocks import blocks_of
-from ambar.collection.family import Column, Family
-from ambar.collection.reading import decoded, dtype_of
-from ambar.collection.records import ROW
-from ambar.collection.selecting import Piece, with_leading
-from ambar.collection.tables import common_attributes
+from ambar.collection.read.bulk_read import decoded, dtype_of
+from ambar.collection.read.indexing import Piece, with_leading
+from ambar.collection.read.row_cache import blocks_of
+from ambar.collection.storage.family import Column, Family
+from ambar.collection.storage.metadata_columns import common_attributes
+from ambar.collection.storage.records import ROW
+from ambar.store.cache import OpenedStore
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ambar.mesh.frame import Frame, frames
+from ambar.mesh.array_storage import Frame, frames
+from ambar.mesh.get import get_mesh
 from ambar.mesh.mesh import ArrayInfo, Mesh
-from ambar.mesh.reading import get_mesh, read_mesh
+from ambar.mesh.read import read_mesh
 from ambar.mesh.series import MeshSeries
-from ambar.mesh.writing import put_mesh, write_mesh
+from ambar.mesh.write import put_mesh, write_mesh
 
 __all__ = [
     "ArrayInfo",

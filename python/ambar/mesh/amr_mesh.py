@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ambar import _core
-from ambar.amr import Amr
 from ambar.mesh.mesh import ArrayInfo
-from ambar.mesh.reading import Block, Names
-from ambar.regions import Bounds, Box, as_box
-from ambar.snapshot import Snapshot
+from ambar.mesh.storage.description import Block, Names
+from ambar.snapshot.amr import Amr
+from ambar.snapshot.regions import Bounds, Box, as_box
+from ambar.snapshot.snapshot import Snapshot
 
 
 class AmrMesh:
@@ -57,7 +57,7 @@ class AmrMesh:
         CorruptError
             If a checksum differs.
         """
-        from ambar.mesh.hierarchy import overlapping_amr
+        from ambar.snapshot.vtk_amr import overlapping_amr
 
         if original_ids:
             raise _core.InvalidError(
@@ -83,7 +83,7 @@ class AmrMesh:
 
     def _block(self, mesh: Any, block: Block) -> Any:
         """Return the grid of (level, block); raises NotFoundError if there is none."""
-        from ambar.mesh.hierarchy import blocks_of
+        from ambar.snapshot.vtk_amr import blocks_of
 
         steps = [block] if isinstance(block, (int, str)) else list(block)
         if len(steps) == 2 and steps[0] in range(mesh.GetNumberOfLevels()):

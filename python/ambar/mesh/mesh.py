@@ -8,13 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ambar import _core
-from ambar.mesh.array_rows import ASSOCIATIONS, Association, Rows, rows_of_array
-from ambar.mesh.extents import counts_of
-from ambar.mesh.reading import Block, Names, blocks_of, chosen_block, description_of, get_mesh
-from ambar.mesh.source import Source
-from ambar.properties import cached_property
-from ambar.regions import Bounds, Box
-from ambar.store import Store
+from ambar._util.properties import cached_property
+from ambar.mesh.get import get_mesh
+from ambar.mesh.select.array_rows import ASSOCIATIONS, Association, Rows, rows_of_array
+from ambar.mesh.storage.description import (
+    Block,
+    Names,
+    blocks_of,
+    chosen_block,
+    description_of,
+)
+from ambar.mesh.storage.extents import counts_of
+from ambar.mesh.storage.source import Source
+from ambar.snapshot.regions import Bounds, Box
+from ambar.store.store import Store
 
 
 class ArrayInfo(NamedTuple):

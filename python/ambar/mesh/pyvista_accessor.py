@@ -7,7 +7,7 @@ from typing import Any
 
 import pyvista
 
-from ambar.mesh.writing import write_mesh
+from ambar.mesh.write import write_mesh
 
 
 @pyvista.register_dataset_accessor("ambar", pyvista.DataObject)

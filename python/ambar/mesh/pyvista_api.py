@@ -14,11 +14,11 @@ from pyvista.core.utilities.reader import (
 )
 
 from ambar import _core
-from ambar.mesh.reading import Block
 from ambar.mesh.steps import AnyMesh, Steps, steps_of
+from ambar.mesh.storage.description import Block
 from ambar.mesh.times import step_at
-from ambar.mesh.writing import write_mesh
-from ambar.regions import Bounds, Box
+from ambar.mesh.write import write_mesh
+from ambar.snapshot.regions import Bounds, Box
 
 _ASSOCIATIONS = ("point", "cell", "field")
 

@@ -11,16 +11,16 @@ from typing import Any, overload
 import numpy as np
 
 from ambar import _core
-from ambar.bounds import ErrorBound
-from ambar.closing import Closing
-from ambar.locking import WriterLock, locked
-from ambar.mesh.changing import GROUP
+from ambar._util.locking import WriterLock, locked
 from ambar.mesh.mesh import Mesh
-from ambar.mesh.shared import Shared
+from ambar.mesh.storage.deduplication import Shared
+from ambar.mesh.storage.temporal_deltas import GROUP
 from ambar.mesh.times import is_near
-from ambar.mesh.writing import check_target, put_mesh
-from ambar.store import Store
-from ambar.writer import Durability, Profile, Writer, append, create
+from ambar.mesh.write import check_target, put_mesh
+from ambar.store.commit_context import Closing
+from ambar.store.error_bounds import ErrorBound
+from ambar.store.store import Store
+from ambar.store.writer import Durability, Profile, Writer, append, create
 
 VERSION = 1
 

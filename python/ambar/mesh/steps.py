@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ambar import _core
+from ambar.io.openers import open as open_store
 from ambar.mesh.amr_mesh import AmrMesh
 from ambar.mesh.mesh import Mesh
 from ambar.mesh.series import MeshSeries
-from ambar.opening import open as open_store
-from ambar.series import Series
-from ambar.snapshot import Snapshot
+from ambar.snapshot.series import Series
+from ambar.snapshot.snapshot import Snapshot
 
 AnyMesh: TypeAlias = Mesh | AmrMesh
 

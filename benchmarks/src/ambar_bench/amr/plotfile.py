@@ -52,7 +52,7 @@ def read_hdf5_plotfile(path: Path) -> Hierarchy:
     InvalidError
         If it is no such plotfile.
     """
-    from ambar.amrex_hdf5 import is_hdf5_plotfile, read_hdf5
+    from ambar.formats.amrex.hdf5 import is_hdf5_plotfile, read_hdf5
 
     if not is_hdf5_plotfile(path):
         raise _core.InvalidError(f"{path} is no AMReX plotfile")

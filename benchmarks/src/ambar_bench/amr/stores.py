@@ -68,7 +68,7 @@ class StoreAuto(Method):
     def _prepare_reading(self, piece: Piece) -> None:
         """Keep what does not change from round to round: the order of cells, the size."""
         from ambar import _core
-        from ambar.store import Store
+        from ambar.store.store import Store
 
         name = piece.state["name"]
         store = Store(_core.Store(str(self._target)))

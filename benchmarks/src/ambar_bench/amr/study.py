@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.measures import errors, psnr
+from ambar.comparison.error_metrics import errors, psnr
 from ambar_bench.amr import methods, peers, stores
 from ambar_bench.amr.hierarchy import Hierarchy, load_levels
 from ambar_bench.amr.methods import Method, Variant

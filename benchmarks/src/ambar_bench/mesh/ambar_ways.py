@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import ambar
-from ambar.writer import Profile
+from ambar.store.writer import Profile
 from ambar_bench.mesh.ways import NAMES, Way
 
 FILE = "mesh.ambar"

@@ -15,9 +15,9 @@ from typing import Any, Self
 
 import ambar
 from ambar import _core
-from ambar.overview import ramses_files
-from ambar.store import Store
-from ambar.writer import Profile
+from ambar.io.summary import ramses_files
+from ambar.store.store import Store
+from ambar.store.writer import Profile
 from ambar_bench.machine import machine
 from ambar_bench.ramses.readers import CELL_COMPONENTS, PEERS, READERS, parts_of
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ambar import _core
-from ambar.mesh.arrays import values_of
+from ambar.interop.vtk_arrays import values_of
 
 
 def columns_of(table: Any) -> dict[str, np.ndarray]:

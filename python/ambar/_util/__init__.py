@@ -1,0 +1,1 @@
+"""What several parts of the package use, none of it about stores."""

@@ -1,0 +1,1 @@
+"""Collections from NetCDF files and Zarr stores, and back."""

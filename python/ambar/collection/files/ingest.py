@@ -1,0 +1,298 @@
+"""From files of NetCDF and Zarr stores to a collection: read in processes, added in this one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ambar import _core
+from ambar.collection.collection import Collection
+from ambar.collection.files.sources import (
+    Paths,
+    Reading,
+    check_readable,
+    find_sources,
+    named,
+    size_of,
+)
+from ambar.collection.openers import open_collection
+from ambar.collection.storage.records import Record
+from ambar.kinds.request import Conversion, OnError, Progress, shown
+from ambar.parallel.workers import Failure, Workers, processes_for
+from ambar.store.error_bounds import ErrorBound
+from ambar.store.store import Store
+from ambar.store.writer import Durability, Profile
+
+COMMIT_DATASETS = 1000
+COMMIT_BYTES = 256 << 20
+COMMIT_SECONDS = 30.0
+"""How much is read at most, and for how long, until it is committed: what a kill may cost."""
+
+OnMismatch = Literal["family", "cast", "raise"]
+
+
+@dataclass(frozen=True)
+class Ingest(Conversion):
+    """What became of files that were to become a collection; `failed` is by their paths."""
+
+
+def ingest(
+    paths: Paths,
+    target: str | os.PathLike[str],
+    *,
+    variables: Iterable[str] | None = None,
+    ragged: Iterable[str] | None = None,
+    error_bound: ErrorBound | None = None,
+    on_mismatch: OnMismatch | None = None,
+    engine: str | None = None,
+    processes: int | None = None,
+    profile: Profile = "balanced",
+    threads: int | None = None,
+    progress: Progress | Literal[True] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    on_error: OnError = "stop",
+    decode_times: bool = True,
+    durability: Durability = "full",
+) -> Ingest:
+    """Make a collection of NetCDF files and Zarr stores, each of which becomes a dataset.
+
+    Datasets are committed every 1000 files, 256 MiB or 30 seconds, and at the end. After an
+    interruption continue with `resume`.
+
+    Parameters
+    ----------
+    paths
+        Files, folders (with all below them), globs, or several of these.
+    target
+        The store to write.
+    variables
+        Data variables to keep, of those that a file has; with their coordinates; by
+        default all.
+    ragged, on_mismatch
+        As for `Collection.create`.
+    error_bound
+        How far values may be off: a dict by variable, of numbers in the variable's own unit.
+    engine
+        xarray's engine for all files; by default each file's own.
+    processes
+        Processes to read in; by default one a core.
+    profile, threads, durability
+        As for `ambar.create`.
+    progress
+        A function called with the number of files done and of all, or True for a bar on the
+        terminal.
+    overwrite
+        Replace a store of that name; by default that is an error.
+    resume
+        Add to the collection at `target`, if there is one, the files that it lacks by their names.
+    on_error
+        What happens if a file cannot be read, or not be held by a collection. "stop" raises its
+        error; nothing more is committed, so that a new store appears only if it was committed to
+        before. "skip" takes in the others and lists the failed ones in `Ingest.failed`; it raises
+        the first error if all files failed, and then no store is made or replaced.
+    decode_times
+        Whether numbers with units such as "days since 2000-01-01" become times, as in
+        `xarray.open_dataset`. Without it they stay numbers, with their units as attributes.
+
+    Returns
+    -------
+    Ingest
+        What was taken in (`converted`), was there already (`skipped`), and failed (`failed`).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at a path.
+    NotFoundError
+        If there are no such files in a folder.
+    InvalidError
+        If an option is invalid, or differs from that of the collection that is continued; if no
+        file has a dimension of `ragged`.
+    CorruptError, UnsupportedError, InvalidError, NotFoundError, OSError
+        If a file cannot be taken in (see `on_error`); the message names it.
+    BusyError
+        If there is a store at `target`, without `overwrite` or `resume`, or a writer is at it.
+    ModuleNotFoundError
+        If the library that reads such files is missing.
+    """
+    begun = time.monotonic()
+    if on_error not in ("stop", "skip"):
+        raise _core.InvalidError(f"on_error={on_error!r} is invalid; must be 'stop' or 'skip'")
+    sources = named(find_sources(paths))
+    check_readable(sources.values(), engine)
+    settings = {
+        "ragged": None if ragged is None else list(ragged),
+        "encoding": _encoding(error_bound),
+        "on_mismatch": on_mismatch,
+    }
+    options = {"durability": durability, "profile": profile, "threads": threads}
+    reading = Reading(None if variables is None else list(variables), engine, decode_times)
+    with _opened(target, settings, options, overwrite, resume) as fleet:
+        run = _Run(fleet, sources, on_error)
+        with (
+            shown(progress, f"taking in {len(run.wanted):,} files") as report,
+            Workers(processes_for(len(run.wanted), processes)) as workers,
+        ):
+            run.take_in(workers, reading, report)
+        run.check()
+        if not run.taken:
+            # Nothing is committed, so that no empty store is left, and none grows for nothing.
+            fleet.close()
+    stored = Store(_core.Store(os.fspath(target))).usage()["total"] if Path(target).exists() else 0
+    seconds = time.monotonic() - begun
+    return Ingest(
+        os.fspath(target),
+        run.bytes,
+        stored,
+        seconds,
+        run.taken,
+        run.skipped,
+        failed=run.failed,
+    )
+
+
+class _Run:
+    """One go at the files that a collection lacks."""
+
+    def __init__(self, fleet: Collection, sources: Mapping[str, Path], on_error: OnError) -> None:
+        _check_names(fleet, sources)
+        self._fleet = fleet
+        self._on_error = on_error
+        self._count = len(sources)
+        self.skipped = [name for name in sources if name in fleet]
+        self.wanted = {name: path for name, path in sources.items() if name not in fleet}
+        self.taken: list[str] = []
+        self.failed: dict[str, str] = {}
+        self.bytes = 0
+        self._first_error: Exception | None = None
+        self._committed = 0
+        self._waiting_bytes = 0
+        self._last = time.monotonic()
+
+    def take_in(self, workers: Workers, reading: Reading, report: Progress | None) -> None:
+        """Read the files in processes, and add what they hold."""
+        from ambar.collection.files.source_reader import read_source
+
+        sizes: dict[Path, int] = {}
+
+        def weigh(task: tuple[Any, ...]) -> int:
+            path = task[1]
+            try:
+                sizes[path] = size_of(path)
+            except OSError:
+                sizes[path] = 0  # reading it says what is wrong
+            return sizes[path]
+
+        tasks = ((name, path, reading) for name, path in self.wanted.items())
+        for done, (task, record) in enumerate(workers.map(read_source, tasks, weigh), 1):
+            self._take(task[0], task[1], record, sizes.pop(task[1]))
+            if report is not None:
+                report(done, len(self.wanted))
+
+    def check(self) -> None:
+        """Raise the first error if all files failed, InvalidError for a dimension of no file."""
+        if self._first_error is not None and len(self.failed) == self._count:
+            raise self._first_error
+        families = self._fleet.families
+        known = {dim for f in families for column in f.columns.values() for dim in column.dims}
+        for dim in self._fleet.settings["ragged"] if self.taken else ():
+            if dim not in known:
+                raise _core.InvalidError(
+                    f"ragged: no file has a dimension {dim!r}; available: "
+                    f"{', '.join(sorted(known))}{self._kept()}"
+                )
+
+    def _take(self, name: str, path: Path, record: Record | Failure, size: int) -> None:
+        if isinstance(record, Failure):
+            self._fail(path, record)
+            return
+        try:
+            self._fleet.add(name, record)
+        except (_core.InvalidError, _core.UnsupportedError) as error:
+            self._fleet.check()
+            self._fail(path, Failure.of(error))
+            return
+        self.taken.append(name)
+        self.bytes += size
+        self._waiting_bytes += record.nbytes
+        if (
+            len(self.taken) - self._committed >= COMMIT_DATASETS
+            or self._waiting_bytes >= COMMIT_BYTES
+            or time.monotonic() - self._last >= COMMIT_SECONDS
+        ):
+            self._fleet.commit()
+            self._committed, self._waiting_bytes = len(self.taken), 0
+            self._last = time.monotonic()
+
+    def _fail(self, path: Path, failure: Failure) -> None:
+        """Raise the error of a file, or note it and go on."""
+        if self._on_error == "stop":
+            advice = "; take in the other files with on_error='skip' (--on-error skip)"
+            raise failure.raised_for(str(path), advice * (self._count > 1) + self._kept())
+        self.failed[str(path)] = failure.why
+        if self._first_error is None:
+            more = f"; none of the {self._count} files can be read" if self._count > 1 else ""
+            self._first_error = failure.raised_for(str(path), more)
+
+    def _kept(self) -> str:
+        """Return what an error says of datasets that are committed."""
+        if not self._committed:
+            return ""
+        return (
+            f"; {self._committed} datasets are committed to {self._fleet.path}: continue with "
+            "resume=True (--resume)"
+        )
+
+
+def _opened(
+    target: str | os.PathLike[str],
+    settings: Mapping[str, Any],
+    options: Mapping[str, Any],
+    overwrite: bool,
+    resume: bool,
+) -> Collection:
+    given = {key: value for key, value in settings.items() if value is not None}
+    if not (resume and Path(target).exists()):
+        return Collection.create(target, overwrite=overwrite and not resume, **given, **options)
+    fleet = open_collection(target, "a", **options)
+    for key, value in given.items():
+        if value != fleet.settings[key]:
+            fleet.close()
+            raise _core.InvalidError(
+                f"{os.fspath(target)} was begun with {key}={fleet.settings[key]!r}; it cannot be "
+                f"continued with {value!r}"
+            )
+    return fleet
+
+
+def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
+    """Raise InvalidError where a dataset may be a file that has another name by now."""
+    for name, path in sources.items():
+        stem = path.stem
+        if name != stem and stem in fleet and stem not in sources:
+            raise _core.InvalidError(
+                f"{fleet.path} has a dataset {stem!r}, but of {path} and another file of that name "
+                "it is not known which that was: take in folders one by one, or rename the file"
+            )
+
+
+def _encoding(bounds: ErrorBound | None) -> dict[str, dict[str, float]] | None:
+    if bounds is None:
+        return None
+    encoding = {}
+    for name, bound in bounds.items() if isinstance(bounds, Mapping) else [("", bounds)]:
+        try:
+            encoding[str(name)] = {"error_bound": float(bound)}
+        except ValueError:
+            encoding.clear()
+        if not encoding or not name:
+            raise _core.InvalidError(
+                f"error bounds of collections are absolute and by variable, such as "
+                f"{{'temperature': 0.01}}, not {bounds!r}"
+            )
+    return encoding

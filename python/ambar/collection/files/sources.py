@@ -1,0 +1,150 @@
+"""Finding the NetCDF files and Zarr stores that make up a collection, and naming them."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeAlias
+
+from ambar import _core
+from ambar.store.locations import refuse_store
+
+Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+
+SUFFIXES = (".nc", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf5", ".he5", ".zarr")
+"""What files in a folder are taken by; files named one by one may be called anything."""
+_ZARR = ("zarr.json", ".zgroup", ".zmetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read."""
+
+    variables: list[str] | None = None
+    """Data variables to keep, with their coordinates, of those that a file has; None for all."""
+    engine: str | None = None
+    """xarray's engine; by default chosen by what a file begins with."""
+    decode_times: bool = True
+    """Whether numbers with units of times become times."""
+
+
+def find_sources(paths: Paths) -> list[Path]:
+    """Return the files and Zarr stores that paths, folders and globs stand for, each once.
+
+    Folders are searched with all that is in them, but for what is hidden; in the order of names.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at a path, or nothing that a glob matches.
+    NotFoundError
+        If there is none in any of the folders.
+    InvalidError
+        If one of them is a store of ambar.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found: dict[Path, None] = {}
+    for path in given:
+        found.update(dict.fromkeys(_of(os.fspath(path))))
+    for source in found:
+        refuse_store(source)
+    if not found:
+        raise _core.NotFoundError(
+            f"{', '.join(map(str, given)) or 'no paths'}: no NetCDF files and no Zarr stores "
+            f"({', '.join(SUFFIXES)})"
+        )
+    return list(found)
+
+
+def is_source(path: str | os.PathLike[str]) -> bool:
+    """Whether there are NetCDF files or Zarr stores at a path, in a folder, or by a glob."""
+    try:
+        return next(_of(os.fspath(path)), None) is not None
+    except FileNotFoundError:
+        return False
+
+
+def named(sources: list[Path]) -> dict[str, Path]:
+    """Return the sources by the names that their datasets get.
+
+    A name is the file's without its suffix; where several files have the same, their paths from the
+    folder that holds all sources, with the suffix where they differ in nothing else.
+    """
+    base = Path(os.path.commonpath([source.parent.absolute() for source in sources]))
+    stems = Counter(source.stem for source in sources)
+    inside = {source: source.absolute().relative_to(base) for source in sources}
+    paths = Counter(path.with_suffix("") for path in inside.values())
+    names: dict[str, Path] = {}
+    for source in sources:
+        path = inside[source]
+        if stems[source.stem] == 1:
+            name = source.stem
+        elif paths[path.with_suffix("")] == 1:
+            name = path.with_suffix("").as_posix()
+        else:
+            name = path.as_posix()
+        if name in names:
+            # "a.nc" and "a.nc.nc" with an "a.h5" beside them: nothing shorter tells them apart.
+            name = path.as_posix()
+        names[name] = source
+    return names
+
+
+def check_readable(sources: Iterable[Path], engine: str | None) -> None:
+    """Raise ModuleNotFoundError if what reads such files is not installed."""
+    if find_spec("xarray") is None:
+        raise ModuleNotFoundError("xarray is missing: pip install 'ambar[netcdf]'")
+    if engine is not None:
+        return
+    libraries = ("netCDF4", "h5netcdf", "scipy")
+    if any(not path.is_dir() for path in sources) and not any(map(find_spec, libraries)):
+        raise ModuleNotFoundError("netCDF4 is missing: pip install 'ambar[netcdf]'")
+    if any(path.is_dir() for path in sources) and find_spec("zarr") is None:
+        raise ModuleNotFoundError("zarr is missing: pip install 'ambar[zarr]'")
+
+
+def size_of(source: Path) -> int:
+    """Return the bytes of a file, or of all files of a Zarr store."""
+    if not source.is_dir():
+        return source.stat().st_size
+    return sum(
+        Path(folder, name).stat().st_size for folder, _, names in os.walk(source) for name in names
+    )
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a folder is a Zarr store."""
+    return path.suffix == ".zarr" or any((path / name).exists() for name in _ZARR)
+
+
+def _of(path: str) -> Iterator[Path]:
+    place = Path(path)
+    if place.is_dir():
+        yield from [place] if is_zarr(place) else _inside(place)
+    elif place.exists():
+        yield place
+    elif glob.has_magic(path):
+        matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - of any root
+        if not matches:
+            raise FileNotFoundError(errno.ENOENT, "nothing matches", path)
+        for match in matches:
+            yield from _of(match)
+    else:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        at = Path(place)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        stores = [name for name in folders if is_zarr(at / name)]
+        folders[:] = [name for name in folders if name not in stores]
+        taken = [name for name in files if Path(name).suffix.lower() in SUFFIXES]
+        for name in sorted([*stores, *(name for name in taken if not name.startswith("."))]):
+            yield at / name

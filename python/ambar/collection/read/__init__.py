@@ -1,0 +1,1 @@
+"""Selecting and reading datasets of a collection."""

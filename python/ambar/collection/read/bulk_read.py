@@ -1,0 +1,259 @@
+"""Reading a variable of many datasets at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.collection.read.indexing import Isel, Piece, row_ranges, with_leading
+from ambar.collection.storage.family import Column, Family, open_array
+from ambar.collection.storage.ragged import Ragged
+from ambar.collection.storage.texts import MISSING, decode_texts
+from ambar.collection.storage.times import decoded_dtype
+from ambar.store.array import Array
+from ambar.store.dtypes import common_dtype
+from ambar.store.store import Store
+
+
+@dataclass(frozen=True)
+class Bulk(Mapping[str, "np.ndarray | Ragged"]):
+    """What was read of many datasets: an array (datasets, ...) a variable, or a `Ragged`."""
+
+    names: list[str]
+    """The datasets, in the order of the arrays' first dimension."""
+    missing: dict[str, np.ndarray]
+    """bool (datasets,) a variable: which lack it; the arrays have NaN, NaT, 0 or "" there."""
+    _arrays: dict[str, np.ndarray | Ragged] = field(repr=False)
+
+    def __getitem__(self, variable: str) -> np.ndarray | Ragged:
+        return self._arrays[variable]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        """Return the number of variables."""
+        return len(self._arrays)
+
+
+class Reader:
+    """Reads from the families of one commit."""
+
+    def __init__(self, store: Store, threads: int | None = None) -> None:
+        self._store = store
+        self._threads = threads
+        self._offsets: dict[tuple[int, str], np.ndarray] = {}
+        self._arrays: dict[tuple[int, str], Array] = {}
+
+    def array(self, family: Family, variable: str) -> Array:
+        """Return the array of a variable; raises CorruptError where it does not fit the family."""
+        found = self._arrays.get((family.number, variable))
+        if found is None:
+            column = family.columns[variable]
+            shape: tuple[int, ...] = family.shape(variable)
+            dim = family.ragged_dim(variable)
+            if dim is not None:
+                shape = (int(self.offsets(family, dim)[-1]), *shape)
+            elif not column.shared:
+                shape = (family.rows, *shape)
+            found = open_array(self._store, family.path(variable), shape, column.type_name)
+            self._arrays[family.number, variable] = found
+        return found
+
+    def offsets(self, family: Family, dim: str) -> np.ndarray:
+        """Return where the rows of a family begin along a ragged dimension: int64 (rows + 1)."""
+        key = family.number, dim
+        if key not in self._offsets:
+            path = family.counts(dim)
+            counts = open_array(self._store, path, (family.rows,), "int64").read()
+            starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+            if len(counts) != family.rows or (counts < 0).any() or (starts < 0).any():
+                raise _core.CorruptError(
+                    f"{self._store.location}: /{path} does not count {family.rows} rows; "
+                    "restore the store from a copy"
+                )
+            self._offsets[key] = starts
+        return self._offsets[key]
+
+    def read(
+        self,
+        variable: str,
+        pieces: list[Piece],
+        count: int,
+        out: np.ndarray | None,
+        stack: bool,
+    ) -> tuple[np.ndarray | Ragged, np.ndarray]:
+        """Read a variable of `count` datasets; return its values and which datasets lack it."""
+        having = [piece for piece in pieces if variable in piece.family.columns]
+        missing = np.ones(count, bool)
+        for piece in having:
+            missing[piece.at] = False
+        dtype = common_dtype(
+            variable, {dtype_of(piece.family.columns[variable]) for piece in having}
+        )
+        if len(having) == 1 and having[0].is_all(count):
+            values = self._piece(variable, having[0], out, stack)
+            if out is not None and values is not out:
+                _check_out(out, values)
+                out[...] = values
+            return (values if out is None else out), missing
+        found = [self._piece(variable, piece, None, stack) for piece in having]
+        shapes = {values.shape[1:] for values in found if isinstance(values, np.ndarray)}
+        if len(shapes) == 1 and all(isinstance(values, np.ndarray) for values in found):
+            stacked = _nulls((count, *shapes.pop()), dtype)
+            if out is not None:
+                _check_out(out, stacked)
+                out[...] = stacked
+                stacked = out
+            for piece, values in zip(having, found, strict=True):
+                stacked[piece.at] = values
+            return stacked, missing
+        if out is not None:
+            raise _core.InvalidError(f"out=: the shapes of {variable} differ between datasets")
+        return _in_order(having, found, count, dtype), missing
+
+    def _piece(
+        self, variable: str, piece: Piece, out: np.ndarray | None, stack: bool
+    ) -> np.ndarray | Ragged:
+        """Read the rows of one family."""
+        family, column = piece.family, piece.family.columns[variable]
+        if family.ragged_dim(variable) is not None:
+            return self._ragged_piece(variable, piece, stack)
+        keys = tuple(piece.isel.get(dim, slice(None)) for dim in column.dims)
+        array = self.array(family, variable)
+        if column.shared:
+            values = decoded(column, array.read(keys, threads=self._threads))
+            return np.broadcast_to(values, (len(piece.at), *values.shape)).copy()
+        key = (piece.row_key, *keys)
+        if out is not None and out.dtype == array.dtype and array.dtype.kind != "O":
+            return array.read(key, out=out, threads=self._threads)
+        return decoded(column, array.read(key, threads=self._threads))
+
+    def _ragged_piece(self, variable: str, piece: Piece, stack: bool) -> np.ndarray | Ragged:
+        dims = piece.family.columns[variable].dims
+        leading = piece.family.leading(variable)
+        keys = tuple(piece.isel.get(dim, slice(None)) for dim in dims[:leading])
+        values, counts = self.end_to_end(variable, piece)
+        # What indices leave of the dimensions before the ragged one, each of length 1.
+        before = with_leading(np.empty(()), keys).shape
+        if isinstance(piece.isel.get(dims[leading]), (int, np.integer)):
+            shape = (len(values), *(1,) * len(before), *values.shape[1:])
+            wide = np.broadcast_to(values.reshape(shape), (len(values), *before, *values.shape[1:]))
+            return wide.copy() if before else values
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        found = Ragged(values, offsets)
+        if not before:
+            if stack and counts.size and (counts == counts[0]).all():
+                return values.reshape(len(counts), int(counts[0]), *values.shape[1:])
+            return found
+        parts = [np.broadcast_to(part, (*before, *part.shape)) for part in found]
+        if stack and counts.size and (counts == counts[0]).all():
+            return np.stack(parts)
+        shapes = np.array([part.shape for part in parts], np.int64)
+        if set(before) == {1}:
+            return Ragged(values.reshape(-1), offsets * math.prod(values.shape[1:]), shapes)
+        return Ragged.of(parts)
+
+    def end_to_end(self, variable: str, piece: Piece) -> tuple[np.ndarray, np.ndarray]:
+        """Read a ragged variable, without the dimensions before the ragged one.
+
+        Returns the values of all rows, and how many there are of each.
+        """
+        family, column = piece.family, piece.family.columns[variable]
+        dim, *after = column.dims[family.leading(variable) :]
+        array = self.array(family, variable)  # the offsets lie in it
+        starts = self.offsets(family, dim)
+        rows = piece.rows
+        wanted = piece.isel.get(dim, slice(None))
+        indices, counts = row_ranges(starts[rows], starts[rows + 1], wanted, dim)
+        inner = tuple(piece.isel.get(dim, slice(None)) for dim in after)
+        key: Any = indices
+        if indices.size and indices[-1] - indices[0] + 1 == indices.size and _ascending(indices):
+            key = slice(int(indices[0]), int(indices[-1]) + 1)
+        values = array.read((key, *inner), threads=self._threads)
+        return decoded(column, values), counts
+
+    def coordinate(self, family: Family, dim: str, rows: np.ndarray) -> np.ndarray:
+        """Return a coordinate: (length,) where all rows share it, else (rows, length)."""
+        column = family.columns[dim]
+        array = self.array(family, dim)
+        return decoded(column, array.read(... if column.shared else (rows,)))
+
+
+def dtype_of(column: Column) -> np.dtype[Any]:
+    """Return the dtype of a variable as it is read."""
+    if column.times:
+        return decoded_dtype(column.times)
+    return np.dtype(object if column.type_name in MISSING else column.type_name)
+
+
+def decoded(column: Column, values: np.ndarray) -> np.ndarray:
+    """Return values of a variable as they were before they were stored."""
+    if column.times:
+        return values.view(decoded_dtype(column.times))
+    return decode_texts(values, column.type_name) if column.escaped else values
+
+
+def isel_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
+    """Check that each dimension of a selection is one of a variable's."""
+    known = {
+        dim
+        for family in families
+        for variable in variables
+        if variable in family.columns
+        for dim in family.columns[variable].dims
+    }
+    for dim in isel:
+        if dim not in known:
+            raise _core.InvalidError(
+                f"no variable read has a dimension {dim!r}; there are: {', '.join(sorted(known))}"
+            )
+
+
+def _ascending(indices: np.ndarray) -> bool:
+    return bool((np.diff(indices) == 1).all())
+
+
+def _nulls(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Return an array of what stands for missing values."""
+    kind = dtype.kind
+    if kind == "O":
+        return np.full(shape, "", object)
+    if kind in "fcmM":
+        return np.full(shape, np.array("NaT" if kind in "mM" else np.nan, dtype))
+    return np.zeros(shape, dtype)
+
+
+def _check_out(out: np.ndarray, values: np.ndarray | Ragged) -> None:
+    if isinstance(values, Ragged) or out.shape != values.shape or out.dtype != values.dtype:
+        found = "ragged" if isinstance(values, Ragged) else f"{values.dtype}{values.shape}"
+        raise _core.InvalidError(
+            f"out= is {out.dtype}{out.shape}, but the selection is {found}; give one that fits"
+        )
+
+
+def _in_order(
+    pieces: list[Piece],
+    found: list[np.ndarray | Ragged],
+    count: int,
+    dtype: np.dtype[Any],
+) -> Ragged:
+    """Return the parts of all datasets in their order; those that lack the variable have none."""
+    example = found[0][0] if len(found[0]) else np.empty((0,), dtype)
+    empty = np.empty((0,) * max(example.ndim, 1), dtype)
+    if example.ndim > 1:
+        empty = np.empty((0, *example.shape[1:]), dtype)
+    if len({values.ndim for part in found for values in part[:1]}) > 1:
+        raise _core.InvalidError(
+            "datasets have the variable with different numbers of dimensions; read those of one"
+        )
+    parts = [empty] * count
+    for piece, values in zip(pieces, found, strict=True):
+        for at, part in zip(piece.at, values, strict=True):
+            parts[at] = part
+    return Ragged.of(parts)

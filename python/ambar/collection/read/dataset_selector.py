@@ -1,0 +1,118 @@
+"""Which datasets a read wants: by name, position, mask, or what is known of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.collection.read.indexing import by_family
+from ambar.collection.read.predicate import matching
+from ambar.collection.storage.catalogue import Catalogue
+from ambar.collection.storage.families import Families
+from ambar.collection.storage.metadata_columns import STATISTICS, Columns, as_column
+from ambar.store.dtypes import common_dtype
+
+
+class Chooser:
+    """What is known of all datasets of one commit, in the catalogue's order."""
+
+    def __init__(self, catalogue: Catalogue, families: Families, columns: Columns) -> None:
+        self._catalogue = catalogue
+        self._families = families
+        self._columns = columns
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """The names of all datasets' own attributes."""
+        found: dict[str, None] = {}
+        for family in self._families:
+            found.update(dict.fromkeys(family.attributes))
+            found.update(dict.fromkeys(key for scope, key in family.varying if scope is None))
+        return list(found)
+
+    def attribute(self, key: str) -> np.ndarray:
+        """Return an attribute of every dataset; None where one lacks it."""
+        if key not in self.attribute_names:
+            raise _core.NotFoundError(
+                f"no dataset has an attribute {key!r}; there are: {', '.join(self.attribute_names)}"
+            )
+        values: list[Any] = [None] * len(self._catalogue)
+        for piece in by_family(list(self._families), self._catalogue.places, {}):
+            found = self._columns.column(piece.family, key, piece.rows)
+            for at, value in zip(piece.at.tolist(), found, strict=True):
+                values[at] = value
+        return as_column(values)
+
+    def statistics(self, variable: str) -> dict[str, np.ndarray]:
+        """Return the statistics of a variable in every dataset, and `having`: which have it."""
+        count = len(self._catalogue)
+        having = np.zeros(count, bool)
+        columns: dict[str, np.ndarray] = {}
+        for piece in by_family(list(self._families), self._catalogue.places, {}):
+            if variable not in piece.family.columns:
+                continue
+            having[piece.at] = True
+            for key, values in self._columns.statistics(piece.family, variable, piece.rows).items():
+                whole = columns.get(key)
+                if whole is None:
+                    whole = np.zeros(count, values.dtype)
+                dtype = common_dtype(variable, {whole.dtype, values.dtype})
+                columns[key] = whole = whole.astype(dtype, copy=False)
+                whole[piece.at] = values
+        if not having.any():
+            raise _core.NotFoundError(f"no dataset has a variable {variable!r}")
+        ordered = {key: columns[key] for key in STATISTICS if key in columns}
+        return {**ordered, "having": having}
+
+    def positions(self, datasets: Any) -> np.ndarray:
+        """Return the positions of the datasets wanted: int64.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no dataset of a name.
+        IndexError
+            If a position is outside.
+        InvalidError
+            If `datasets` is nothing of what may be given.
+        """
+        count = len(self._catalogue)
+        if datasets is None:
+            return np.arange(count)
+        if isinstance(datasets, slice):
+            return np.arange(count)[datasets]
+        if isinstance(datasets, str):
+            return np.flatnonzero(matching(datasets, count, self._lookup))
+        listed = list(datasets) if not isinstance(datasets, np.ndarray) else datasets
+        if len(listed) == 0:
+            return np.empty(0, np.int64)
+        if isinstance(listed[0], str):
+            return np.array([self._catalogue.position(str(name)) for name in listed], np.int64)
+        numbers = np.asarray(listed)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "biu":
+            raise _core.InvalidError(
+                "datasets are chosen by names, positions, a slice, a mask or a condition, not by "
+                f"{datasets!r}"
+            )
+        if numbers.dtype == bool and len(numbers) != count:
+            raise IndexError(f"a mask of {len(numbers)} values for {count} datasets")
+        chosen: np.ndarray = np.arange(count)[numbers]
+        return chosen
+
+    def _lookup(self, name: str, statistic: str | None) -> np.ndarray:
+        if statistic is None:
+            return self.attribute(name)
+        columns = self.statistics(name)
+        having = columns.pop("having")
+        if statistic not in columns:
+            raise _core.NotFoundError(
+                f"there is no statistic {statistic!r} of {name}; there are: {', '.join(columns)}"
+            )
+        values = columns[statistic]
+        if having.all():
+            return values
+        known = values.astype(object)
+        known[~having] = None
+        return known

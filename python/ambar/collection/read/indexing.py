@@ -1,0 +1,172 @@
+"""What a bulk read wants: which datasets, and which part of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.properties import cached_property
+from ambar.collection.storage.family import Family
+
+Isel: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of one family, and which part of each is wanted."""
+
+    family: Family
+    rows: np.ndarray
+    """Rows of the family: int64."""
+    at: np.ndarray
+    """Their places in the result: int64."""
+    isel: Isel
+
+    def is_all(self, count: int) -> bool:
+        """Whether the rows are the whole result, in its order."""
+        return len(self.at) == count and bool((self.at == np.arange(count)).all())
+
+    @cached_property
+    def row_key(self) -> slice | np.ndarray:
+        """The rows as an index: a slice where their distances are equal."""
+        rows = self.rows
+        if len(rows) == 0:
+            return slice(0, 0)
+        step = int(rows[1] - rows[0]) if len(rows) > 1 else 1
+        if step > 0 and (np.diff(rows) == step).all():
+            return slice(int(rows[0]), int(rows[-1]) + 1, step)
+        return rows
+
+
+def by_family(families: list[Family], places: np.ndarray, isel: Isel) -> list[Piece]:
+    """Return the datasets at `places`, (datasets, 2) of family and row, by family."""
+    numbers = places[:, 0]
+    if not len(places):
+        # Of each family nothing, which has its shapes and types nevertheless.
+        return [Piece(family, np.empty(0, int), np.empty(0, int), isel) for family in families]
+    pieces = []
+    for number in np.unique(numbers):
+        at = np.flatnonzero(numbers == number)
+        pieces.append(Piece(families[number], places[at, 1].astype(np.int64), at, isel))
+    return pieces
+
+
+def row_ranges(
+    starts: np.ndarray, stops: np.ndarray, wanted: Any, dim: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices that `wanted` means in each of the ranges, and how many each has."""
+    lengths = stops - starts
+    if isinstance(wanted, slice):
+        step = 1 if wanted.step is None else int(wanted.step)
+        if step < 1:
+            raise _core.InvalidError(
+                f"{dim} is ragged: steps must be positive, not {step}; turn round what was read"
+            )
+        first = _bound(wanted.start, lengths, 0)
+        last = _bound(wanted.stop, lengths, lengths)
+        counts = np.maximum(-(-(last - first) // step), 0)
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
+        return np.repeat(starts + first, counts) + within * step, counts
+    listed = np.atleast_1d(np.asarray(wanted))
+    if listed.dtype.kind not in "iu" or listed.ndim != 1:
+        raise _core.InvalidError(
+            f"{dim} is ragged: it takes integers, lists of them and slices, not {wanted!r}"
+        )
+    signed = listed.astype(np.int64)[np.newaxis, :]
+    indices = np.where(signed < 0, signed + lengths[:, np.newaxis], signed)
+    outside = (indices < 0) | (indices >= lengths[:, np.newaxis])
+    if outside.any():
+        raise IndexError(
+            f"index {listed[outside.any(axis=0)][0]} is outside dimension {dim!r} of "
+            f"{np.count_nonzero(outside.any(axis=1))} datasets"
+        )
+    counts = np.full(len(lengths), len(listed))
+    return (indices + starts[:, np.newaxis]).ravel(), counts
+
+
+def _bound(value: Any, lengths: np.ndarray, default: Any) -> np.ndarray:
+    if value is None:
+        return np.broadcast_to(default, lengths.shape)
+    at = lengths + value if value < 0 else np.full_like(lengths, value)
+    clipped: np.ndarray = np.clip(at, 0, lengths)
+    return clipped
+
+
+def with_leading(values: np.ndarray, keys: tuple[Any, ...]) -> np.ndarray:
+    """Return values with a dimension of length 1 before them for each key, indexed by it."""
+    for key in reversed(keys):
+        values = values[np.newaxis][key]
+    return values
+
+
+def split_by_labels(
+    piece: Piece,
+    sel: Mapping[str, Any],
+    coordinate: Callable[[Family, str, np.ndarray], np.ndarray],
+) -> list[Piece]:
+    """Turn labels into indices; rows whose coordinates differ become pieces of their own."""
+    pieces = [piece]
+    for dim, label in sel.items():
+        new = []
+        for part in pieces:
+            family = part.family
+            if dim not in family.columns or family.columns[dim].dims != (dim,):
+                raise _core.InvalidError(
+                    f"sel=: {dim!r} is no coordinate with labels of its own in /{family.group}; "
+                    "use isel="
+                )
+            if dim in family.ragged:
+                raise _core.InvalidError(f"sel=: {dim!r} is ragged; use isel=")
+            values = coordinate(family, dim, part.rows)
+            if values.ndim == 1:
+                new.append(_with(part, dim, find_labels(values, label, dim), slice(None)))
+                continue
+            different, which = np.unique(values, axis=0, return_inverse=True)
+            for number, labels in enumerate(different):
+                found = find_labels(labels, label, dim)
+                new.append(_with(part, dim, found, which.ravel() == number))
+        pieces = new
+    return pieces
+
+
+def _with(piece: Piece, dim: str, index: Any, rows: Any) -> Piece:
+    return Piece(piece.family, piece.rows[rows], piece.at[rows], {**piece.isel, dim: index})
+
+
+def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
+    """Return the index that a label, a list of them, or a slice from label to label means.
+
+    Slices hold both ends, as pandas' and xarray's. Raises NotFoundError for a label that is not
+    there, InvalidError for a slice of labels in no order.
+    """
+    if isinstance(label, slice):
+        steps = values[1:] >= values[:-1]
+        if steps.all():
+            first = 0 if label.start is None else np.searchsorted(values, _as(values, label.start))
+            last = (
+                len(values)
+                if label.stop is None
+                else np.searchsorted(values, _as(values, label.stop), "right")
+            )
+            return slice(int(first), int(max(last, first)), label.step)
+        if not steps.any():
+            backwards = find_labels(values[::-1], slice(label.stop, label.start), dim)
+            size = len(values)
+            return slice(size - backwards.stop, size - backwards.start, label.step)
+        raise _core.InvalidError(f"sel=: the labels of {dim!r} are in no order; use isel=")
+    if isinstance(label, (list, tuple, np.ndarray)):
+        return [find_labels(values, one, dim) for one in label]
+    found = np.flatnonzero(values == _as(values, label))
+    if not found.size:
+        raise _core.NotFoundError(f"sel=: {dim!r} has no label {label!r}")
+    return int(found[0])
+
+
+def _as(values: np.ndarray, label: Any) -> Any:
+    """Return a label as a value of the coordinate: texts stand for times."""
+    return np.array(label, values.dtype) if values.dtype.kind in "mM" else label

@@ -1,0 +1,82 @@
+"""Rows of families, decoded a chunk of rows at a time and kept: the next dataset is often near."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from threading import Lock
+from typing import TypeAlias
+
+import numpy as np
+
+from ambar.store.array import Array
+from ambar.store.store import Store
+
+Part: TypeAlias = slice | int
+Key: TypeAlias = tuple[str, int, str]
+
+AHEAD = 2 << 20
+"""Bytes of values that are decoded together where rows are read one after the other."""
+
+KEPT = 64 << 20
+"""Bytes of decoded values that are kept."""
+
+
+def blocks_of(store: Store) -> Blocks:
+    """Return the blocks that this process keeps of a store: a child inherits locked locks."""
+    blocks: Blocks = store.kept.setdefault(f"blocks {os.getpid()}", Blocks(store))
+    return blocks
+
+
+class Blocks:
+    """Decoded rows of the arrays of one commit; the least recently used are dropped."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = Lock()
+        self._blocks: OrderedDict[Key, np.ndarray] = OrderedDict()
+        self._bytes = 0
+
+    def row(self, path: str, row: int, part: tuple[Part, ...] = ()) -> np.ndarray:
+        """Return a copy of a row of an array, or of the part of it that slices and integers say."""
+        array = self._store[path]
+        length = array.chunks[0]
+        if length == 1:
+            values: np.ndarray = array.read((row, *part))
+            return values
+        number = row // length
+        # Slices cannot be hashed before Python 3.12.
+        key = (path, number, repr(part))
+        with self._lock:
+            block = self._blocks.get(key)
+            if block is not None:
+                self._blocks.move_to_end(key)
+        if block is None:
+            block = self._read(array, key, part)
+        found: np.ndarray = np.array(block[row - number * length])
+        return found
+
+    def _read(self, array: Array, key: Key, part: tuple[Part, ...]) -> np.ndarray:
+        """Read the rows of a chunk; of several, where those before them are at hand."""
+        path, number, text = key
+        length = array.chunks[0]
+        count = 1
+        if (path, number - 1, text) in self._blocks:
+            row = array.nbytes // max(len(array), 1)
+            count = max(AHEAD // max(length * row, 1), 1)
+        rows = array.read((slice(number * length, (number + count) * length), *part))
+        for ahead in range(1, count):
+            following = rows[ahead * length : (ahead + 1) * length]
+            if len(following):
+                self._keep((path, number + ahead, text), following)
+        block: np.ndarray = rows[:length]
+        self._keep(key, block)
+        return block
+
+    def _keep(self, key: Key, block: np.ndarray) -> None:
+        with self._lock:
+            self._blocks[key] = block
+            self._bytes = sum(kept.nbytes for kept in self._blocks.values())
+            while self._bytes > KEPT and len(self._blocks) > 1:
+                _, dropped = self._blocks.popitem(last=False)
+                self._bytes -= dropped.nbytes

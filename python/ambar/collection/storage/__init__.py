@@ -1,0 +1,1 @@
+"""How the datasets of a collection are stored: families, columns, the catalogue."""

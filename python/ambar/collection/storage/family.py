@@ -1,0 +1,291 @@
+"""Families: datasets of one schema, whose variables lie side by side in one array each.
+
+A family is regular, all its datasets of one shape and each variable an array (datasets, ...); or
+ragged along some dimensions, of which a variable has at most one: its values lie end to end, and a
+count says how much of it is whose (CF conventions 1.11, section 9.3.3: contiguous ragged arrays).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ambar import _core
+from ambar.collection.storage.records import ROW, Record, Variable
+from ambar.collection.storage.times import attributes_of, decoded_dtype
+from ambar.store.array import Array
+from ambar.store.group_description import Description
+from ambar.store.store import Store
+
+Schema: TypeAlias = tuple[tuple[str, tuple[str, ...], str, str | None, bool], ...]
+Sizes: TypeAlias = tuple[tuple[str, int], ...]
+
+VERSION = 1
+_VARIABLE_LENGTH = ("string", "bytes")
+_DTYPE = re.compile(r"[<>|=]?[biufcSU][0-9]{1,9}")
+
+
+@dataclass
+class Column:
+    """What a family knows of one variable."""
+
+    dims: tuple[str, ...]
+    type_name: str
+    """NumPy's name of the dtype stored; "string" or "bytes"."""
+    times: str | None
+    coordinate: bool
+    shared: bool = False
+    """Whether all datasets have the same values, which are stored once."""
+    escaped: bool = False
+    """Whether some strings are stored as `ambar.collection.storage.texts` encodes them."""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    """Attributes that all datasets have in common."""
+
+    @classmethod
+    def of(cls, variable: Variable) -> Column:
+        """Return what a variable says of its column."""
+        return cls(variable.dims, variable.type_name, variable.times, variable.coordinate)
+
+
+@dataclass
+class Family:
+    """A family: its schema and how much there is of it."""
+
+    number: int
+    sizes: dict[str, int]
+    """Lengths of the dimensions that are not ragged."""
+    ragged: tuple[str, ...]
+    """The dimensions whose lengths differ between datasets."""
+    columns: dict[str, Column]
+    rows: int = 0
+    attributes: dict[str, Any] = field(default_factory=dict)
+    """Attributes that all datasets have in common."""
+    varying: list[tuple[str | None, str]] = field(default_factory=list)
+    """Attributes that differ, by variable (None: the dataset's own) and key: columns of texts."""
+
+    @property
+    def group(self) -> str:
+        """The path of the group."""
+        return f"f{self.number}"
+
+    def counts(self, dim: str) -> str:
+        """Return the path of the counts of a ragged dimension, which is no variable's."""
+        name = f"{dim}_count"
+        while name in self.columns:
+            name += "_"
+        return f"{self.group}/{name}"
+
+    def path(self, variable: str) -> str:
+        """Return the path of a variable's array."""
+        return f"{self.group}/{variable}"
+
+    def ragged_dim(self, variable: str) -> str | None:
+        """Return the dimension along which a variable's values lie end to end, if there is one."""
+        return next((dim for dim in self.columns[variable].dims if dim in self.ragged), None)
+
+    def leading(self, variable: str) -> int:
+        """Return how many dimensions a variable has before its ragged one: all of length 1."""
+        dim = self.ragged_dim(variable)
+        return 0 if dim is None else self.columns[variable].dims.index(dim)
+
+    def shape(self, variable: str) -> tuple[int, ...]:
+        """Return the shape of a row of the variable's array.
+
+        It is a dataset's; if values lie end to end, that of the dimensions after the ragged one.
+        """
+        dims = self.columns[variable].dims
+        start = 0 if self.ragged_dim(variable) is None else self.leading(variable) + 1
+        return tuple(self.sizes[dim] for dim in dims[start:])
+
+    def dims(self, variable: str) -> tuple[str, ...]:
+        """Return the names of the array's dimensions."""
+        column = self.columns[variable]
+        if column.shared:
+            return column.dims
+        if self.ragged_dim(variable) is not None:
+            return column.dims[self.leading(variable) :]
+        return (ROW, *column.dims)
+
+    def array_attributes(self, variable: str) -> dict[str, Any]:
+        """Return the attributes of a variable's array."""
+        column = self.columns[variable]
+        attributes = dict(column.attributes)
+        if column.times:
+            attributes.update(attributes_of(column.times))
+        return attributes
+
+    def group_attributes(self) -> dict[str, Any]:
+        """Return the attributes of the group, from which `load` makes the family again."""
+        columns = {
+            name: {
+                "dims": list(column.dims),
+                "dtype": column.type_name,
+                "times": column.times,
+                "coordinate": column.coordinate,
+                "shared": column.shared,
+                "escaped": column.escaped,
+            }
+            for name, column in self.columns.items()
+        }
+        about = {
+            "kind": "family",
+            "version": VERSION,
+            "rows": self.rows,
+            "sizes": self.sizes,
+            "ragged": list(self.ragged),
+            "variables": columns,
+            "attributes": [list(pair) for pair in self.varying],
+        }
+        return {**self.attributes, "ambar": about}
+
+
+def schema_of(record: Record) -> Schema:
+    """Return what datasets of one family have in common, lengths and order apart."""
+    return tuple(
+        (name, v.dims, v.type_name, v.times, v.coordinate)
+        for name, v in sorted(record.variables.items())
+    )
+
+
+def schema_of_family(family: Family) -> Schema:
+    """Return what `schema_of` says of the family's datasets."""
+    return tuple(
+        (name, c.dims, c.type_name, c.times, c.coordinate)
+        for name, c in sorted(family.columns.items())
+    )
+
+
+def why_not_ragged(schema: Schema, sizes: Mapping[str, int], ragged: Container[str]) -> str | None:
+    """Return why these dimensions cannot be ragged together; None if they can.
+
+    A variable has at most one of them, and before it only dimensions of length 1: then the values
+    of all datasets can lie end to end.
+    """
+    for name, dims, *_ in schema:
+        at = [axis for axis, dim in enumerate(dims) if dim in ragged]
+        if not at:
+            continue
+        dim = dims[at[0]]
+        if len(at) > 1:
+            return f"{dim!r} and {dims[at[1]]!r} are both dimensions of {name}, {dims}"
+        for before in dims[: at[0]]:
+            if sizes[before] != 1:
+                return (
+                    f"{name} has the dimension {before!r} of length {sizes[before]} before "
+                    f"{dim!r}, and only length 1 may come before"
+                )
+    return None
+
+
+def load(store: Store, number: int) -> Family:
+    """Return a family as a store has it.
+
+    Raises
+    ------
+    CorruptError
+        If the group does not say what a family is.
+    UnsupportedError
+        If a newer version wrote it.
+    """
+    path = f"f{number}"
+    attributes = store.attributes(path)
+    about = Description(attributes.pop("ambar", {}), f"{store.location}: /{path}")
+    about.check_version(VERSION, "families")
+    sizes = about.object("sizes")
+    variables = about.object("variables")
+    family = Family(
+        number,
+        {dim: sizes.integer(dim) for dim in sizes},
+        about.texts("ragged"),
+        {name: _column(variables.object(name)) for name in variables},
+        about.integer("rows"),
+        attributes,
+        [_pair(pair, about) for pair in about.items("attributes")],
+    )
+    _check(family, about)
+    for name, column in family.columns.items():
+        own = store.attributes(family.path(name))
+        made = attributes_of(column.times) if column.times else {}
+        column.attributes = {key: value for key, value in own.items() if key not in made}
+    return family
+
+
+def _column(about: Description) -> Column:
+    dims, times = about.texts("dims"), about.optional_text("times")
+    type_name = about.text("dtype")
+    if len(set(dims)) != len(dims):
+        raise about.damaged(f"a dimension stands twice in {dims!r:.80}")
+    if not _is_type(type_name):
+        raise about.damaged(f"'dtype' is {type_name!r:.80}, which is not a type of a collection")
+    if times is not None:
+        try:
+            decoded_dtype(times)
+        except _core.CorruptError as error:
+            raise about.damaged(str(error)) from None
+        if type_name in _VARIABLE_LENGTH or np.dtype(type_name) != np.int64:
+            raise about.damaged(f"times must be int64, found {type_name!r}")
+    escaped = about.truth("escaped")
+    if escaped and type_name not in _VARIABLE_LENGTH:
+        raise about.damaged(f"'escaped' is true of values of {type_name!r}, expected strings")
+    return Column(dims, type_name, times, about.truth("coordinate"), about.truth("shared"), escaped)
+
+
+def _is_type(name: str) -> bool:
+    if name in _VARIABLE_LENGTH:
+        return True
+    try:
+        return bool(_DTYPE.fullmatch(name)) and np.dtype(name) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _pair(pair: Any, about: Description) -> tuple[str | None, str]:
+    match pair:
+        case [None | str() as variable, str(key)]:
+            return variable, key
+    raise about.damaged(f"'attributes' has {pair!r:.80}, expected a pair of variable and key")
+
+
+def _check(family: Family, about: Description) -> None:
+    """Check that a family's dimensions and attributes are those of its variables."""
+    for name, column in family.columns.items():
+        for dim in column.dims:
+            if dim not in family.sizes and dim not in family.ragged:
+                raise about.damaged(
+                    f"'sizes' has no dimension {dim!r:.80} of the variable {name!r}"
+                )
+        if column.shared and family.ragged_dim(name) is not None:
+            raise about.damaged(f"the variable {name!r:.80} is shared and ragged")
+    if repeated := {*family.sizes}.intersection(family.ragged):
+        raise about.damaged(f"'sizes' has the ragged dimensions {sorted(repeated)!r:.80}")
+    if why := why_not_ragged(schema_of_family(family), family.sizes, family.ragged):
+        raise about.damaged(f"'ragged' is {list(family.ragged)!r:.80}, but {why:.200}")
+    for variable, key in family.varying:
+        if variable is not None and variable not in family.columns:
+            raise about.damaged(f"'attributes' has {key!r:.80} of {variable!r:.80}, no variable")
+
+
+def open_array(store: Store, path: str, shape: tuple[int, ...], type_name: str) -> Array:
+    """Return an array of a collection, which must have this type and shape, or more rows.
+
+    Raises CorruptError where it has not.
+    """
+    array = store[path]
+    found = array.shape
+    fits = len(found) == len(shape) and found[1:] == shape[1:] and found[:1] >= shape[:1]
+    if not fits or not _has_type(array, type_name):
+        raise _core.CorruptError(
+            f"{store.location}: /{path} is {array.type_name}{found}, expected {type_name}{shape}; "
+            "restore the store from a copy"
+        )
+    return array
+
+
+def _has_type(array: Array, name: str) -> bool:
+    if name in _VARIABLE_LENGTH or array.type_name in _VARIABLE_LENGTH:
+        return array.type_name == name
+    return array.dtype == np.dtype(name)

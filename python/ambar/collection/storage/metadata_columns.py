@@ -1,0 +1,105 @@
+"""What a collection knows of its datasets, as columns: attributes and statistics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from ambar.collection.storage.attributes import parse, plain, restored
+from ambar.collection.storage.family import Family, open_array
+from ambar.collection.storage.statistics import has_range
+from ambar.collection.storage.times import decoded_dtype
+from ambar.store.store import Store
+
+STATISTICS = ("min", "max", "count", "nulls")
+
+
+class Columns:
+    """The columns of the families of one commit; read a chunk of rows at a time, and kept."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parts: dict[tuple[str, int], np.ndarray] = {}
+        self._asked: set[tuple[str, int]] = set()
+
+    def attributes(self, family: Family, scope: str | None, row: int) -> dict[str, Any]:
+        """Return all attributes of a row: of one variable, or (None) of the dataset."""
+        found = common_attributes(family, scope)
+        for index, (variable, key) in enumerate(family.varying):
+            if variable == scope:
+                value = self._attribute(family, index, row)
+                if value is not None:
+                    found[key] = value
+        return found
+
+    def _attribute(self, family: Family, index: int, row: int) -> Any:
+        """Return an attribute of one row; None where the dataset lacks it."""
+        path = _path(family, index)
+        array = open_array(self._store, path, (family.rows,), "string")
+        length = array.chunks[0]
+        part = row // length
+        if (path, part) in self._parts:
+            return parse([self._parts[path, part][row % length]], path)[0]
+        if (path, part) in self._asked:
+            # Asked for the second time: others of the chunk are likely to follow.
+            self._parts[path, part] = array.read(slice(part * length, (part + 1) * length))
+        self._asked.add((path, part))
+        return parse(array.read([row]), path)[0]
+
+    def column(self, family: Family, key: str, rows: np.ndarray) -> list[Any]:
+        """Return an attribute of some rows."""
+        if (None, key) in family.varying:
+            path = _path(family, family.varying.index((None, key)))
+            array = open_array(self._store, path, (family.rows,), "string")
+            return parse(array.read(rows), path)
+        return [restored(family.attributes.get(key))] * len(rows)
+
+    def statistics(self, family: Family, variable: str, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return min, max, count and nulls of some rows."""
+        column = family.columns[variable]
+        path = f"{family.group}/statistics/{variable}"
+        counted = open_array(self._store, f"{path}_counts", (family.rows, 2), "int64")
+        counts = counted.read((rows, slice(None)))
+        found = {"count": counts[:, 0], "nulls": counts[:, 1]}
+        if has_range(column.type_name):
+            ranged = open_array(self._store, f"{path}_range", (family.rows, 2), column.type_name)
+            ranges = ranged.read((rows, slice(None)))
+            if column.times:
+                ranges = ranges.view(decoded_dtype(column.times))
+            found |= {"min": ranges[:, 0], "max": ranges[:, 1]}
+        return found
+
+
+def common_attributes(family: Family, scope: str | None) -> dict[str, Any]:
+    """Return the attributes that all rows have: of one variable, or (None) of the dataset."""
+    common = family.attributes if scope is None else family.columns[scope].attributes
+    return {key: restored(value) for key, value in common.items()}
+
+
+def _path(family: Family, index: int) -> str:
+    return f"{family.group}/attributes/{index}"
+
+
+def as_column(values: list[Any]) -> np.ndarray:
+    """Return values as an array of their own dtype where they have one, else of objects."""
+    kinds = {type(value) for value in values}
+    if kinds <= {str} or kinds <= {bool} or kinds <= {int} or kinds <= {int, float}:
+        try:
+            return np.array(values) if values else np.array(values, object)
+        except OverflowError:
+            pass
+    if kinds == {np.datetime64}:
+        return np.array(values)
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def arrow_column(values: np.ndarray) -> np.ndarray:
+    """Return a column as Arrow takes it: objects as JSON texts."""
+    if values.dtype.kind != "O":
+        return values
+    texts = ["" if v is None else v if isinstance(v, str) else json.dumps(plain(v)) for v in values]
+    return np.array(texts, dtype=str)

@@ -1,0 +1,264 @@
+"""A dataset as a collection takes it: its variables as NumPy arrays of types that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from ambar import _core
+from ambar.collection.storage.attributes import texts_of
+from ambar.collection.storage.texts import MISSING, all_missing, count_missing, encode_texts
+from ambar.collection.storage.times import encode_times
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Input: TypeAlias = "xr.Dataset | Mapping[str, Any] | Record"
+
+ROW = "dataset"
+"""The name of the dimension that counts datasets."""
+
+_TAKEN = {"attributes", "statistics", "zarr.json", "", ".", ".."}
+"""What no variable can be named: a family's own groups, and what is no name of a Zarr node."""
+
+
+class Variable(NamedTuple):
+    """A variable of one dataset."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    attributes: dict[str, str]
+    """JSON texts."""
+    coordinate: bool
+    times: str | None
+    """CF units where the values count time; see `times`."""
+    type_name: str
+    """NumPy's name of the dtype; "string" or "bytes" where values are of any length."""
+    escaped: bool = False
+    """Whether some strings are encoded; see `texts`."""
+
+
+class Record(NamedTuple):
+    """One dataset."""
+
+    name: str
+    variables: dict[str, Variable]
+    attributes: dict[str, str]
+    """JSON texts."""
+    sizes: dict[str, int]
+    """The lengths of the dimensions."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values in memory."""
+        return sum(variable.values.nbytes for variable in self.variables.values())
+
+
+def as_record(name: str, dataset: Input) -> Record:
+    """Return a dataset of xarray, or a mapping from names to arrays, as a record that is checked.
+
+    Nothing of it is shared: the caller may go on changing the dataset while it is written. What can
+    be found wrong with a dataset is found here: an error while records are written would be one of
+    all that were added with it.
+
+    A mapping's values are arrays, `(dims, array)` or `(dims, array, attributes)`, as
+    ``xarray.Dataset`` takes them; without `dims` the dimensions are named ``dim_0``, ``dim_1``, ...
+
+    Raises
+    ------
+    InvalidError
+        If the name is no text or empty, a dimension has two lengths, or is named "dataset"; if a
+        variable is named as no array can be, or an attribute cannot be stored.
+    UnsupportedError
+        If values are of a type that cannot be stored.
+    """
+    if isinstance(dataset, Record):
+        return dataset if dataset.name == name else dataset._replace(name=name)
+    if not isinstance(name, str) or not name or not _is_unicode(name):
+        raise _core.InvalidError(f"a dataset's name is a text of at least one letter, not {name!r}")
+    attributes: Mapping[Any, Any] = {}
+    if not hasattr(dataset, "coords"):
+        variables = {str(key): _of_mapping(name, str(key), v) for key, v in dataset.items()}
+    else:
+        # `variables` of a Dataset makes no DataArrays, which would take most of the time.
+        dataset = cast("xr.Dataset", dataset)
+        coords = dataset.coords
+        variables = {
+            str(key): variable_of(
+                (name, str(key)),
+                tuple(map(str, v.dims)),
+                v.values,
+                v.attrs,
+                key in coords,
+                _text_type(v.encoding.get("dtype")),
+            )
+            for key, v in dataset.variables.items()
+        }
+        attributes = dataset.attrs
+    return record_of(name, variables, texts_of((name,), attributes))
+
+
+def record_of(name: str, variables: dict[str, Variable], attributes: dict[str, str]) -> Record:
+    """Return a record that is checked; raises as `as_record` does."""
+    for key, variable in variables.items():
+        _check(name, key, variable)
+    return Record(name, variables, attributes, _sizes(name, variables))
+
+
+def _of_mapping(name: str, key: str, value: Any) -> Variable:
+    attributes: dict[str, Any] = {}
+    if isinstance(value, tuple):
+        dims, values, *rest = value
+        dims = (dims,) if isinstance(dims, str) else tuple(map(str, dims))
+        attributes = dict(rest[0]) if rest else {}
+        values = np.asarray(values)
+    else:
+        values = np.asarray(value)
+        dims = tuple(f"dim_{axis}" for axis in range(values.ndim))
+    return variable_of((name, key), dims, values, attributes, dims == (key,))
+
+
+def variable_of(
+    owner: tuple[str, str],
+    dims: tuple[str, ...],
+    values: np.ndarray,
+    attributes: Mapping[Any, Any],
+    coordinate: bool,
+    text_type: str = "string",
+) -> Variable:
+    """Return a copy of values as a variable; times as integers, texts as objects, in C order.
+
+    `owner` is named in errors: the dataset, and the variable. `text_type` is what objects are, of
+    which none says so: all are missing, or there are none. Raises InvalidError for attributes that
+    cannot be stored, UnsupportedError for objects that are no texts.
+    """
+    times = None
+    escaped = False
+    kind = values.dtype.kind
+    if kind in "mM":
+        values, times = encode_times(values)
+    elif kind in "UST":
+        text_type = "bytes" if kind == "S" else "string"
+        values = values.astype(object)
+    native = values.dtype.newbyteorder("=")
+    values = np.array(values, native, order="C")
+    if values.dtype.kind == "O":
+        what = f"dataset {owner[0]!r}: {owner[1]}"
+        values, type_name, escaped = encode_texts(what, values, text_type)
+    else:
+        type_name = _type_name(values.dtype)
+    texts = texts_of(owner, attributes) if attributes else {}
+    return Variable(dims, values, texts, coordinate, times, type_name, escaped)
+
+
+def retyped(variable: Variable, type_name: str) -> Variable:
+    """Return texts of which none is present as texts of another type; all else unchanged.
+
+    Whether such texts are strings or bytes is known from other datasets alone.
+    """
+    if variable.type_name == type_name or not {variable.type_name, type_name} <= MISSING.keys():
+        return variable
+    if count_missing(variable.values, variable.type_name) < variable.values.size:
+        return variable
+    values = all_missing(variable.values, type_name)
+    return variable._replace(values=values, type_name=type_name)
+
+
+def _type_name(dtype: np.dtype[Any]) -> str:
+    name = _TYPE_NAMES.get(dtype)
+    if name is None:
+        name = _TYPE_NAMES[dtype] = dtype.str
+    return name
+
+
+def _text_type(encoded: Any) -> str:
+    """Return the type of objects that a file has as values of this dtype."""
+    return "bytes" if isinstance(encoded, np.dtype) and encoded.kind == "S" else "string"
+
+
+_OF_TIMES = frozenset({"units", "calendar", "dtype", "_FillValue"})
+
+# NumPy makes the text anew each time it is asked for.
+_TYPE_NAMES: dict[np.dtype[Any], str] = {}
+
+
+def _sizes(name: str, variables: dict[str, Variable]) -> dict[str, int]:
+    """Return the lengths of the dimensions, which must agree."""
+    sizes: dict[str, int] = {}
+    for key, (dims, values, *_) in variables.items():
+        shape = values.shape
+        if len(dims) != len(shape):
+            raise _core.InvalidError(
+                f"dataset {name!r}: {key} has {len(shape)} dimensions, named {dims}; name each"
+            )
+        for dim, size in zip(dims, shape, strict=True):
+            if sizes.setdefault(dim, size) != size:
+                raise _core.InvalidError(
+                    f"dataset {name!r}: dimension {dim!r} has length {sizes[dim]}, but {size} in "
+                    f"{key}"
+                )
+    if ROW in sizes:
+        raise _core.InvalidError(
+            f"dataset {name!r}: no dimension may be named {ROW!r}, along which collections count "
+            "their datasets; rename it"
+        )
+    return sizes
+
+
+def _check(dataset: str, name: str, variable: Variable) -> None:
+    """Check the name and the type of a variable."""
+    if name in _TAKEN or "/" in name or not _is_unicode(name):
+        raise _core.InvalidError(
+            f"dataset {dataset!r}: no variable may be named {name!r}, as arrays of a collection "
+            "are not; rename it"
+        )
+    if variable.values.dtype.kind not in "biufcO":
+        raise _core.UnsupportedError(
+            f"dataset {dataset!r}: {name} is of dtype {variable.values.dtype}; numbers, bools, "
+            "datetimes, strings and bytes can be stored"
+        )
+    if variable.times and (found := _OF_TIMES.intersection(variable.attributes)):
+        raise _core.InvalidError(
+            f"dataset {dataset!r}: {name} is of times, and says in {sorted(found)} how they are "
+            "stored, which the store does itself: remove these attributes"
+        )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def grown(old: Record, new: Record, dim: str) -> Record:
+    """Return a dataset with another behind it along `dim`; the rest must be as it was.
+
+    Raises InvalidError where the two have other variables, `dim` is none of theirs, or what lacks
+    it has changed.
+    """
+    if old.variables.keys() != new.variables.keys() or dim not in old.sizes:
+        raise _core.InvalidError(
+            f"dataset {old.name!r} has variables {list(old.variables)} and dimensions "
+            f"{list(old.sizes)}; it cannot grow along {dim!r} by {list(new.variables)}"
+        )
+    variables = {}
+    for key, was in old.variables.items():
+        more = retyped(new.variables[key], was.type_name)
+        if (more.type_name, more.times) != (was.type_name, was.times):
+            raise _core.InvalidError(
+                f"dataset {old.name!r}: {key} is of dtype {was.times or was.type_name}; it cannot "
+                f"grow by {more.times or more.type_name}: convert it"
+            )
+        if dim in was.dims:
+            values = np.concatenate([was.values, more.values], was.dims.index(dim))
+            escaped = was.escaped or more.escaped
+            variables[key] = was._replace(values=values, escaped=escaped)
+        elif np.array_equal(was.values, more.values):
+            variables[key] = was
+        else:
+            raise _core.InvalidError(f"dataset {old.name!r}: {key} lacks {dim!r}, but has changed")
+    return record_of(old.name, variables, old.attributes)

@@ -1,0 +1,1 @@
+"""Adding datasets to a collection."""

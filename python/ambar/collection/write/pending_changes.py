@@ -1,0 +1,193 @@
+"""Adding datasets to a collection and committing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.collection.storage.catalogue import Catalogue
+from ambar.collection.storage.families import Families
+from ambar.collection.storage.family import Column, Family
+from ambar.collection.storage.records import Record, Variable, retyped
+from ambar.collection.write.background import Background
+from ambar.collection.write.family_writer import FamilyWriter
+from ambar.store.store import Store
+from ambar.store.writer import Writer
+
+VERSION = 1
+MISMATCHES = ("family", "cast", "raise")
+
+
+def checked_settings(
+    ragged: Sequence[str],
+    encoding: Mapping[str, Mapping[str, Any]] | None,
+    on_mismatch: str,
+) -> dict[str, Any]:
+    """Return the settings of a new collection; raises InvalidError for unknown ones."""
+    if on_mismatch not in MISMATCHES:
+        raise _core.InvalidError(f"on_mismatch is one of {MISMATCHES}, not {on_mismatch!r}")
+    encoding = {name: dict(options) for name, options in (encoding or {}).items()}
+    for name, options in encoding.items():
+        if unknown := set(options) - {"chunks", "profile", "error_bound"}:
+            raise _core.InvalidError(
+                f"encoding of {name}: {sorted(unknown)} is unknown; there are chunks, profile "
+                "and error_bound"
+            )
+    return {"ragged": list(ragged), "encoding": encoding, "on_mismatch": on_mismatch}
+
+
+class Changes:
+    """What is done to a collection until the next commit."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        catalogue: Catalogue,
+        families: Families,
+        settings: Mapping[str, Any],
+        store: Store | None,
+    ) -> None:
+        self._writer = writer
+        self._catalogue = catalogue
+        self._families = families
+        self._settings = settings
+        self._store = store
+        self._writers: dict[int, FamilyWriter] = {}
+        self._background = Background()
+        self._first: dict[str, Column] = {}
+        for family in families:
+            for name, column in family.columns.items():
+                self._first.setdefault(name, column)
+        self.pending = False
+
+    def check(self) -> None:
+        """Raise the error that writing met, if any: what is not committed is lost then.
+
+        In a forked child, raise InvalidError: it must not use what its parent writes with.
+        """
+        self._background.check()
+        self._writer.core.check()
+
+    def add(self, record: Record) -> None:
+        """Add a dataset of a new name."""
+        if record.name in self._catalogue:
+            raise _core.InvalidError(
+                f"there is a dataset {record.name!r} already; replace it, or choose another name"
+            )
+        number, row = self._put(record)
+        self._catalogue.add(record.name, number, row)
+
+    def replace(self, record: Record) -> None:
+        """Put a dataset in the place of the one of its name."""
+        self._catalogue.position(record.name)
+        self._catalogue.move(record.name, *self._put(record))
+
+    def touch(self) -> None:
+        """Note that the catalogue has changed."""
+        self.pending = True
+
+    def commit(self) -> None:
+        """Write everything, visible at once."""
+        self.check()
+        for writer in self._writers.values():
+            writer.finish()
+        self._background.wait()
+        self._catalogue.write(self._writer.core, self._writer.declare)
+        about = {
+            "kind": "collection",
+            "version": VERSION,
+            "datasets": len(self._catalogue),
+            "families": len(self._families),
+            **self._settings,
+        }
+        self._writer.group("/", {"ambar": about})
+        self._writer.commit()
+        self.pending = False
+
+    def close(self) -> None:
+        """Let go of the file; what was not committed is lost."""
+        self._background.close()
+        self._writer.close()
+
+    def _put(self, record: Record) -> tuple[int, int]:
+        record = self._matched(record)
+        _check_encoding(record, self._settings["encoding"])
+        family = self._families.place(record, self._can_change)
+        for name, variable in record.variables.items():
+            if name not in self._first:
+                self._first[name] = Column.of(variable)
+        if family.number not in self._writers:
+            writer = FamilyWriter(
+                self._writer, family, self._settings["encoding"], self._background
+            )
+            for name, column in family.columns.items():
+                if column.shared and self._store is not None:
+                    writer.share(name, self._store[family.path(name)].read())
+            self._writers[family.number] = writer
+        writer = self._writers[family.number]
+        self.pending = True
+        return family.number, writer.add(record)
+
+    def _can_change(self, family: Family) -> bool:
+        writer = self._writers.get(family.number)
+        return writer is not None and writer.can_change
+
+    def _matched(self, record: Record) -> Record:
+        """Return the dataset with the dtypes of the first that had its variables, as was asked."""
+        policy = self._settings["on_mismatch"]
+        changed: dict[str, Variable] = {}
+        for name, given in record.variables.items():
+            first = self._first.get(name)
+            if first is None or _same_type(first, given):
+                continue
+            variable = retyped(given, first.type_name)
+            if variable is not given:
+                changed[name] = variable
+                continue
+            if policy == "raise" or (policy == "cast" and not _castable(variable, first)):
+                raise _core.InvalidError(
+                    f"dataset {record.name!r}: {name} is of dtype "
+                    f"{variable.times or variable.type_name}, where others have "
+                    f"{first.times or first.type_name}; convert it, or let it be by "
+                    "on_mismatch='family'"
+                )
+            if policy == "cast":
+                values = variable.values.astype(first.type_name)
+                changed[name] = variable._replace(values=values, type_name=first.type_name)
+        if not changed:
+            return record
+        return record._replace(variables={**record.variables, **changed})
+
+
+def _check_encoding(record: Record, encoding: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check that what is asked for variables can be done to those that the dataset has."""
+    for name, options in encoding.items():
+        variable = record.variables.get(name)
+        if variable is None:
+            continue
+        what = f"dataset {record.name!r}: encoding of {name}"
+        if options.get("error_bound") is not None and variable.type_name not in ("<f4", "<f8"):
+            raise _core.InvalidError(
+                f"{what}: an error bound is for float32 and float64, not for "
+                f"{variable.times or variable.type_name}; leave it out"
+            )
+        chunks = options.get("chunks")
+        if chunks is not None and len(chunks) != variable.values.ndim:
+            raise _core.InvalidError(
+                f"{what}: chunks {tuple(chunks)} of {len(chunks)} dimensions, where it has "
+                f"{variable.dims}"
+            )
+
+
+def _same_type(first: Column, variable: Variable) -> bool:
+    return (first.type_name, first.times) == (variable.type_name, variable.times)
+
+
+def _castable(variable: Variable, first: Column) -> bool:
+    texts = ("string", "bytes")
+    if variable.times or first.times or first.type_name in texts or variable.type_name in texts:
+        return False
+    return np.can_cast(variable.values.dtype, first.type_name, "same_kind")

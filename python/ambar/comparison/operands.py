@@ -1,0 +1,459 @@
+"""The sides of a comparison: cells of a snapshot, or arrays of a store, read field by field."""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.properties import cached_property
+from ambar.collection import Collection
+from ambar.comparison.error_metrics import windows
+from ambar.comparison.rows import RowComparison, compare_rows, table_components
+from ambar.io.openers import open as open_path
+from ambar.mesh.mesh import Mesh, entries_of
+from ambar.mesh.series import MeshSeries
+from ambar.mesh.storage.description import blocks_of, description_of
+from ambar.mesh.storage.extents import lattice_points
+from ambar.mesh.storage.references import components_of, references_in
+from ambar.mesh.storage.source import Source
+from ambar.snapshot.amr import AXES, Amr
+from ambar.snapshot.series import Series
+from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
+from ambar.store.store import Store
+
+Rows = slice | np.ndarray
+
+
+class Side(ABC):
+    """What is compared with another: fields, as flat arrays of cells."""
+
+    location: str
+    ndim: int
+    fields: list[str]
+    tables: Sequence[str] = ()
+    """Components of rows: particles, sinks, clumps."""
+
+    def compare_rows(
+        self,
+        other: Side,  # noqa: ARG002 - for sides that have rows
+        component: str,
+        bounds: Mapping[str, float | str],  # noqa: ARG002
+    ) -> RowComparison:
+        """Compare a component of rows that both have."""
+        raise _core.InvalidError(f"{self.location} has no {component}")
+
+    def named(self, name: str) -> list[str]:
+        """Return the fields that a user means by a name."""
+        return [name] if name in self.fields else []
+
+    @abstractmethod
+    def values(self, name: str) -> np.ndarray:
+        """Return a field's values, flat."""
+
+    @abstractmethod
+    def bound(self, name: str) -> float | str | None:
+        """Return the absolute bound a field was written with: 0 for none, None if nobody says."""
+
+    @abstractmethod
+    def bytes(self, name: str) -> int:
+        """Return the bytes a field takes."""
+
+    @abstractmethod
+    def levels(self) -> Iterator[tuple[int | None, Rows]]:
+        """Yield each level and the rows of its cells."""
+
+    @abstractmethod
+    def windows(self, level: int | None) -> np.ndarray | None:
+        """Return the windows of a level's cells, as `error_metrics.windows` counts them."""
+
+    @abstractmethod
+    def match(self, other: Side) -> np.ndarray | None:
+        """Return the order that puts the other's values as these are; None if they are.
+
+        Raises InvalidError where the two cannot be compared.
+        """
+
+    @abstractmethod
+    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:
+        """Return a level whose covering grid has at most `side` cells a side, the grid, a cell."""
+
+
+def side_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Side:
+    """Open a side."""
+    opened = open_path(path)
+    if isinstance(opened, Collection):
+        raise _core.InvalidError(
+            f"{path} is a collection: compare what open_collection reads of it, as arrays"
+        )
+    if isinstance(opened, MeshSeries):
+        if output is None or output not in range(len(opened)):
+            raise _core.InvalidError(
+                f"{path} is a series of {len(opened)} meshes: say which step, by its number"
+            )
+        opened = opened[output]
+    if isinstance(opened, Series):
+        if output is None and len(opened) != 1:
+            raise _core.InvalidError(
+                f"{path} is a series of {len(opened)} outputs: say which one, by its number"
+            )
+        opened = opened[0] if output is None else opened.output(output)
+    if isinstance(opened, Snapshot):
+        return Cells(opened, threads)
+    return MeshArrays(opened, threads) if isinstance(opened, Mesh) else Arrays(opened, threads)
+
+
+class Cells(Side):
+    """The leaf cells of a snapshot, in the order they are read in, and its particles."""
+
+    def __init__(self, snapshot: Snapshot, threads: int | None) -> None:
+        self._snapshot = snapshot
+        self.tables = table_components(snapshot)
+        self._has_cells = any(name in snapshot.components for name in AMR_COMPONENTS)
+        self._threads = threads
+        self._info = snapshot.info
+        self._stored_at = snapshot.stored_at
+        self.location = snapshot.location
+        self.ndim = snapshot.info.ndim
+        self.fields = list(self._amr.fields) if self._has_cells else []
+
+    @cached_property
+    def _amr(self) -> Amr:
+        return self._snapshot.amr
+
+    def compare_rows(
+        self, other: Side, component: str, bounds: Mapping[str, float | str]
+    ) -> RowComparison:
+        """Compare a component of rows that both have."""
+        if not isinstance(other, Cells):
+            return super().compare_rows(other, component, bounds)
+        return compare_rows(self._snapshot, other._snapshot, component, bounds, self._threads)
+
+    @cached_property
+    def places(self) -> list[np.ndarray]:
+        """Each cell's level, and its indices at that level."""
+        names = ["level", *(f"i{axis}" for axis in AXES[: self.ndim])]
+        cells = self._amr.cells(names, threads=self._threads)
+        return [cells[name] for name in names]
+
+    def values(self, name: str) -> np.ndarray:
+        """Return a field's values."""
+        values: np.ndarray = self._amr.cells([name], threads=self._threads)[name]
+        return values
+
+    def bound(self, name: str) -> float | str | None:
+        """Return what the store says; nothing differs where it says nothing."""
+        if self._stored_at is None:
+            return None
+        store, path = self._stored_at
+        own = store.ambar_attributes(f"{path.rstrip('/')}/amr")
+        bound: float | str = own.get("error_bounds", {}).get(name, 0.0)
+        return bound
+
+    def bytes(self, name: str) -> int:
+        """Return the bytes of a store's arrays of the field; else of all cells' values."""
+        if self._stored_at is not None:
+            store, path = self._stored_at
+            start = f"{path.strip('/')}/amr/".lstrip("/")
+            arrays = [one for one in store if _is_field(one, start, name)]
+            if arrays:
+                return sum(store[one].stored_bytes for one in arrays)
+        return self._cells * self._amr.dtype(name).itemsize
+
+    @cached_property
+    def _cells(self) -> int:
+        """All cells; of patches the covered ones too, for a plotfile holds them."""
+        if self._amr.layout != "patches":
+            return len(self._amr)
+        total, level = 0, 0
+        while level <= self._amr.levels[1]:
+            boxes = self._amr.boxes(level)
+            total += int((boxes[:, 1] - boxes[:, 0] + 1).prod(axis=1).sum())
+            level += 1
+        return total
+
+    @cached_property
+    def _rows(self) -> dict[int, np.ndarray]:
+        level = self.places[0]
+        return {int(one): np.flatnonzero(level == one) for one in np.unique(level)}
+
+    def levels(self) -> Iterator[tuple[int | None, Rows]]:
+        """Yield each level that has leaf cells."""
+        yield from self._rows.items()
+
+    @cached_property
+    def _windows(self) -> dict[int, np.ndarray]:
+        return {
+            level: windows([place[rows] for place in self.places[1:]])
+            for level, rows in self._rows.items()
+        }
+
+    def windows(self, level: int | None) -> np.ndarray | None:
+        """Return the windows of a level's cells."""
+        return None if level is None else self._windows[level]
+
+    def match(self, other: Side) -> np.ndarray | None:
+        """Match cells by level and place."""
+        if not isinstance(other, Cells) or other.ndim != self.ndim:
+            raise _core.InvalidError(
+                f"{self.location} and {other.location} are not of the same kind: one has no cells, "
+                "or in other dimensions"
+            )
+        if not (self._has_cells and other._has_cells):
+            return None
+        mine, theirs = self.places, other.places
+        same_count = len(mine[0]) == len(theirs[0])
+        if same_count and all(map(np.array_equal, mine, theirs)):
+            return None
+        order, their_order = np.lexsort(mine[::-1]), np.lexsort(theirs[::-1])
+        if not same_count or not all(
+            np.array_equal(a[order], b[their_order]) for a, b in zip(mine, theirs, strict=True)
+        ):
+            raise _core.InvalidError(
+                f"{self.location} and {other.location} have other cells ({len(mine[0]):,} and "
+                f"{len(theirs[0]):,} leaf cells): these are not two versions of the same data"
+            )
+        matched = np.empty_like(order)
+        matched[order] = their_order
+        return matched
+
+    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:
+        """Return the finest grid that fits, from the box's whole extent."""
+        level = self._amr.levels[1]
+        while level > 0 and any(
+            length / cell > side * (1 + 1e-9)
+            for length, cell in zip(self._info.box_size, self._amr.cell_size(level), strict=False)
+        ):
+            level -= 1
+        grid = self._amr.grid(name, level, threads=self._threads).to_numpy()
+        return level, grid, list(self._amr.cell_size(level)[: self.ndim])
+
+
+class Arrays(Side):
+    """The arrays of numbers in a store that has no cells."""
+
+    def __init__(self, store: Store, threads: int | None) -> None:
+        self._store = store
+        self._threads = threads
+        self.location = store.location
+        self.ndim = 1
+        self.fields = [path for path in store if store[path].dtype.kind in "fiu"]
+
+    def values(self, name: str) -> np.ndarray:
+        """Return an array's values, flat."""
+        return self._store[name].read(threads=self._threads).reshape(-1)
+
+    def bound(self, name: str) -> float | str | None:
+        """Return the bound that the array's codec says."""
+        return self._store[name].error_bound or 0.0
+
+    def bytes(self, name: str) -> int:
+        """Return an array's stored bytes."""
+        return self._store[name].stored_bytes
+
+    def levels(self) -> Iterator[tuple[int | None, Rows]]:
+        """Yield everything: arrays have no levels."""
+        yield None, slice(None)
+
+    def windows(self, level: int | None) -> np.ndarray | None:  # noqa: ARG002
+        """Return nothing: similarity is a matter of places."""
+        return None
+
+    def match(self, other: Side) -> np.ndarray | None:
+        """Check that the other side has arrays, of the same shapes."""
+        if not isinstance(other, Arrays):
+            raise _core.InvalidError(
+                f"{self.location} and {other.location} are not of the same kind: one has no cells"
+            )
+        for name in self.fields:
+            shape = self.shape(name)
+            if name in other.fields and other.shape(name) != shape:
+                raise _core.InvalidError(
+                    f"{name} has the shape {shape} in {self.location} and {other.shape(name)} in "
+                    f"{other.location}: these are not two versions of the same data"
+                )
+        return None
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return an array's shape."""
+        return self._store[name].shape
+
+    def grid(self, name: str, side: int) -> tuple[int, np.ndarray, list[float]]:  # noqa: ARG002
+        """Raise: only cells make a covering grid."""
+        raise _core.InvalidError(f"{self.location} has no cells: {name} has no covering grid")
+
+
+_POINT_KEYS = ("points", "x", "y", "z")
+_CELL_KEYS = (
+    *("cells", "verts", "lines", "polygons", "strips", "faces", "cell_faces"),
+    *("types", "trees", "mask"),
+)
+_FRAME_KEYS = ("type", "extent", "origin", "spacing", "direction")
+
+
+class MeshArrays(Arrays):
+    """The arrays of a mesh by their names, its points, and the corners and types of its cells.
+
+    An array whose name is not unique is also called by its block and by what it is on, as far as
+    needed: ``inlet/point_data/T``. Values are in the order of the mesh that was written. Sorting
+    changed the corners of cells: these are left out then.
+    """
+
+    def __init__(self, mesh: Mesh, threads: int | None) -> None:
+        super().__init__(mesh.store, threads)
+        about = description_of(mesh.store, mesh.path)
+        self._source = Source(mesh.store, mesh.path, about.get("packed"), threads)
+        self._parts = dict(_parts_of(about))
+        self._entries: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {}
+        self._named: dict[str, list[str]] = {}
+        found = [
+            one
+            for one in entries_of(about)
+            if self._source.dtype_of(one[1]) not in ("string", "bytes", "bool")
+        ]
+        names = [_names_of(about, *one) for one in found]
+        counts = Counter(name for each in names for name in dict.fromkeys(each))
+        for each, one in zip(names, found, strict=True):
+            full = next((name for name in each if counts[name] == 1), each[-1])
+            self._entries[full] = one
+            for name in dict.fromkeys(each):
+                self._named.setdefault(name, []).append(full)
+        keys = {"points": _POINT_KEYS, "cells": _CELL_KEYS}
+        if any("order" in part for part in self._parts.values()):
+            del keys["cells"]
+        self._geometry = {
+            name: each
+            for name, each in keys.items()
+            if name not in self._entries
+            and any(key in part for key in each for part in self._parts.values())
+        }
+        self.fields = [*self._geometry, *self._entries]
+
+    def named(self, name: str) -> list[str]:
+        """Return the array of a full name, or those of a name in all blocks."""
+        return [name] if name in self.fields else self._named.get(name, [])
+
+    def values(self, name: str) -> np.ndarray:
+        """Return the values of an array, flat; of points their coordinates."""
+        if name in self._geometry:
+            return self._geometry_of(name)
+        key, entry, block = self._entries[name]
+        values = self._source.get(entry, name, ndim=(1, 2, 3, 4))
+        return self._unsorted(values, key.removesuffix("_data"), block).reshape(-1)
+
+    def bound(self, name: str) -> float | str | None:
+        """Return the bound that the array's codec says; geometry and small arrays are exact."""
+        if name in self._geometry:
+            return 0.0
+        entry = self._entries[name][1]
+        # Of components with bounds of their own the largest one.
+        bounds = [self._bound_of(part) for part in components_of(entry) or [entry]]
+        numbers = [bound for bound in bounds if not isinstance(bound, str)]
+        others = {bound for bound in bounds if isinstance(bound, str)}
+        if not others:
+            return max(numbers)
+        return others.pop() if len(others) == 1 and not any(numbers) else None
+
+    def bytes(self, name: str) -> int:
+        """Return an array's stored bytes; of a small array those of its values."""
+        if name not in self._geometry:
+            return self._bytes(self._entries[name][1])
+        keys = self._geometry[name]
+        parts = self._parts.values()
+        return sum(
+            self._bytes(each)
+            for part in parts
+            for key in keys
+            for each in references_in(part.get(key))
+        )
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return an array's shape; () of geometry, whose values are counted."""
+        return () if name in self._geometry else self._source.shape_of(self._entries[name][1])
+
+    def match(self, other: Side) -> np.ndarray | None:
+        """Check that the other side has a mesh of the same blocks, types, grids and shapes."""
+        if isinstance(other, MeshArrays):
+            mine, theirs = (
+                {at: [part.get(key) for key in _FRAME_KEYS] for at, part in side._parts.items()}
+                for side in (self, other)
+            )
+            if mine != theirs:
+                raise _core.InvalidError(
+                    f"{self.location} and {other.location} have other blocks, types or grids: "
+                    "these are not two versions of the same mesh"
+                )
+        return super().match(other)
+
+    def _bound_of(self, reference: dict[str, Any]) -> float | str:
+        at = self._source.stored_at(reference)
+        bound = self._store[self._source.path_of(at)].error_bound if isinstance(at, str) else None
+        return bound or 0.0
+
+    def _bytes(self, reference: dict[str, Any]) -> int:
+        if (parts := components_of(reference)) is not None:
+            return sum(map(self._bytes, parts))
+        at = self._source.stored_at(reference)
+        if not isinstance(at, str):
+            return math.prod(at[2:]) * np.dtype(self._source.dtype_of(reference)).itemsize
+        array = self._store[self._source.path_of(at)]
+        rows = 1 if reference.get("row") is None else max(array.shape[0], 1)
+        return array.stored_bytes // rows
+
+    def _geometry_of(self, name: str) -> np.ndarray:
+        found = [np.zeros(0)]
+        for block, part in self._parts.items():
+            for key in self._geometry[name]:
+                each = [
+                    self._source.get(reference, f"{name} {key}", ndim=(1, 2, 4))
+                    for reference in references_in(part.get(key))
+                ]
+                if key == "points" and len(each) == 3:
+                    each = [lattice_points(*each)]
+                if key == "points" and each and each[0].ndim == 2:
+                    each = [self._unsorted(each[0], "point", block)]
+                found += [values.reshape(-1) for values in each]
+        return np.concatenate(found)
+
+    def _unsorted(self, values: np.ndarray, of: str, block: tuple[int, ...]) -> np.ndarray:
+        """Return values on points or cells in the order before the mesh was sorted."""
+        reference = (self._parts[block].get("order") or {}).get(f"{of}s")
+        if reference is None:
+            return values
+        order = self._source.get(reference, "order", ndim=(1,), kinds="i")
+        found = np.empty_like(values)
+        found[order] = values
+        return found
+
+
+def _parts_of(
+    described: Any, block: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
+    """Yield the place and the description of a mesh and of all blocks in it."""
+    if isinstance(described, dict):
+        yield block, described
+        for number, (_, inner) in enumerate(blocks_of(described)):
+            yield from _parts_of(inner, (*block, number))
+
+
+def _names_of(
+    about: dict[str, Any], key: str, entry: dict[str, Any], block: tuple[int, ...]
+) -> list[str]:
+    """Return what an array may be called, the shortest name first."""
+    name, described, where = str(entry.get("name")), about, ""
+    for number in block:
+        known, described = blocks_of(described)[number]
+        where += f"{number if known is None else known}/"
+    return [name, f"{key}/{name}", f"{where}{name}", f"{where}{key}/{name}"]
+
+
+def _is_field(path: str, start: str, name: str) -> bool:
+    """Whether `path` is an array of the field below `start`, of a tree or a level of patches."""
+    own = path.removeprefix(start).split("/")
+    return path.startswith(start) and own[-1] == name and "index" not in own[:-1]

@@ -1,0 +1,180 @@
+"""Comparisons as pictures: slices of both versions and of the error, histograms, power spectra."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ambar import _core
+from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
+from ambar.io.openers import open as open_path
+from ambar.snapshot.series import Series
+from ambar.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Extent: TypeAlias = tuple[float, float, float, float]
+MOST_FIELDS = 8
+"""Rows of a picture: more fields than this are not drawn."""
+
+
+def draw_comparison(
+    found: Comparison,
+    original: str | os.PathLike[str],
+    other: str | os.PathLike[str],
+    *,
+    axis: str = "z",
+    at: float = 0.5,
+    output: int | None = None,
+    threads: int | None = None,
+) -> Figure:
+    """Return a figure with a row a field: slices of both and of the error, and its histogram.
+
+    Lines in the slices are where levels meet. Below them stand the power spectra, if they were
+    asked for.
+
+    Parameters
+    ----------
+    found
+        What `compare` returned for the two.
+    original, other, output, threads
+        As for `compare`.
+    axis, at
+        The slices cut `axis` at this fraction of the box.
+
+    Raises
+    ------
+    InvalidError
+        If there are no cells, or only of one dimension.
+    """
+    from matplotlib.figure import Figure
+
+    a, b = (_cells(path, output) for path in (original, other))
+    if a.amr.ndim == 1:
+        raise _core.InvalidError("a slice needs cells in two or three dimensions")
+    fields = found.fields[:MOST_FIELDS]
+    rows = len(fields) + (found.spectrum is not None)
+    figure = Figure(figsize=(15, 3.4 * rows), dpi=110, layout="constrained")
+    grid = figure.add_gridspec(rows, 4)
+    slices = _Slices(a, b, axis, at, threads)
+    for row, one in enumerate(fields):
+        slices.paint([figure.add_subplot(grid[row, column]) for column in range(3)], one)
+        _paint_histogram(figure.add_subplot(grid[row, 3]), one)
+    if found.spectrum is not None:
+        _paint_spectrum(
+            figure.add_subplot(grid[rows - 1, :2]),
+            figure.add_subplot(grid[rows - 1, 2:]),
+            found.spectrum,
+        )
+    return figure
+
+
+def _cells(path: str | os.PathLike[str], output: int | None) -> Snapshot:
+    opened = open_path(path)
+    if isinstance(opened, Series):
+        opened = opened[0] if output is None else opened.output(output)
+    if not isinstance(opened, Snapshot):
+        raise _core.InvalidError(f"{path} has no cells to draw slices of")
+    return opened
+
+
+class _Slices:
+    """Slices of two snapshots at one place, and the levels there."""
+
+    def __init__(self, a: Snapshot, b: Snapshot, axis: str, at: float, threads: int | None) -> None:
+        self._sides = (a, b)
+        # Cells in two dimensions are one slice: everything there is.
+        self._cut: dict[str, Any] = {"axis": axis, "at": at, "threads": threads}
+        self._threads = threads
+        self._levels = self._slice(a, "level")
+
+    def _slice(self, snapshot: Snapshot, field: str) -> Any:
+        amr = snapshot.amr
+        if amr.ndim == 2:
+            return amr.grid(field, amr.levels[1], threads=self._threads)
+        return amr.slice(field, **self._cut)
+
+    def paint(self, panels: list[Axes], one: FieldComparison) -> None:
+        """Draw original, other and error."""
+        original, other = (self._slice(side, one.field) for side in self._sides)
+        values = [original.to_numpy().T, other.to_numpy().T]
+        finite = values[0][np.isfinite(values[0])]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        norm = _norm(low, high)
+        scale = one.scale or 1.0
+        pictures = [
+            (values[0], f"{one.field}: original", {"norm": norm, "cmap": "viridis"}),
+            (values[1], f"other, {one.ratio:.3g} times smaller", {"norm": norm, "cmap": "viridis"}),
+            (
+                values[1] - values[0],
+                f"error, at most {one.all.max_error:.3g}",
+                {"vmin": -scale, "vmax": scale, "cmap": "RdBu_r"},
+            ),
+        ]
+        dims = [str(dim) for dim in original.dims]
+        extent = (*_ends(original[dims[0]].to_numpy()), *_ends(original[dims[1]].to_numpy()))
+        for axes, (image, title, options) in zip(panels, pictures, strict=True):
+            shown = axes.imshow(
+                np.ma.masked_invalid(image),
+                origin="lower",
+                extent=extent,
+                interpolation="nearest",
+                **options,
+            )
+            self._paint_boundaries(axes, extent)
+            axes.set_title(title, fontsize=10)
+            axes.set_xlabel(f"{dims[0]} [code length]", fontsize=8)
+            axes.set_ylabel(f"{dims[1]} [code length]", fontsize=8)
+            axes.tick_params(labelsize=8)
+            axes.figure.colorbar(shown, ax=axes, shrink=0.9)
+
+    def _paint_boundaries(self, axes: Axes, extent: Extent) -> None:
+        levels = np.nan_to_num(self._levels.to_numpy().T, nan=-1.0)
+        between = [level + 0.5 for level in np.unique(levels)[:-1]]
+        if between and min(levels.shape) > 1:
+            axes.contour(
+                levels, between, colors="white", linewidths=0.5, origin="lower", extent=extent
+            )
+
+
+def _norm(low: float, high: float) -> Any:
+    """Return colours by the logarithm where values are above 0 and span two decades."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    return LogNorm(low, high) if low > 0 and high / low > 100 else Normalize(low, high)
+
+
+def _ends(places: np.ndarray) -> tuple[float, float]:
+    half = (places[1] - places[0]) / 2 if len(places) > 1 else 0.5
+    return float(places[0] - half), float(places[-1] + half)
+
+
+def _paint_histogram(axes: Axes, one: FieldComparison) -> None:
+    edges = np.linspace(-one.scale, one.scale, len(one.histogram) + 1)
+    axes.stairs(one.histogram, edges, fill=True, color="#c77f12")
+    if one.bound:
+        for side in (-one.bound, one.bound):
+            axes.axvline(side, color="0.3", linestyle="--", linewidth=1)
+    axes.set_ylim(bottom=0)
+    axes.set_title(f"PSNR {one.all.psnr:.1f} dB, SSIM {one.all.ssim:.5f}", fontsize=10)
+    axes.set_xlabel("error, dashed: the bound" if one.bound else "error", fontsize=8)
+    axes.set_ylabel("cells", fontsize=8)
+    axes.tick_params(labelsize=8)
+
+
+def _paint_spectrum(left: Axes, right: Axes, spectrum: Spectrum) -> None:
+    left.loglog(spectrum.k, spectrum.original, label="original", color="0.4")
+    left.loglog(spectrum.k, spectrum.other, label="other", color="#c77f12", linestyle="--")
+    left.set_title(f"power spectrum of {spectrum.field}, level {spectrum.level}", fontsize=10)
+    left.legend(fontsize=8)
+    right.semilogx(spectrum.k, spectrum.ratio, color="#c77f12")
+    right.axhline(1, color="0.4", linewidth=0.8)
+    right.axhspan(0.99, 1.01, color="0.9")
+    right.set_title("other / original; grey: 1 %", fontsize=10)
+    for axes in (left, right):
+        axes.set_xlabel("k [2 pi / code length]", fontsize=8)
+        axes.tick_params(labelsize=8)

@@ -1,0 +1,206 @@
+"""Row-by-row comparison of particles, sinks and clumps in two versions of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from ambar.comparison.error_metrics import errors
+from ambar.snapshot.field_names import resolve
+from ambar.snapshot.particles import Particles
+from ambar.snapshot.snapshot import TABLE_COMPONENTS, Snapshot
+from ambar.store.error_bounds import is_kept, joined_bounds, resolved
+
+_IDENTITIES = (("identity",), ("id", "cpu"), ("id",))
+"""Columns that identify particles, if no two rows have equal values in all of them."""
+
+
+@dataclass
+class ColumnComparison:
+    """A column of matched rows."""
+
+    column: str
+    bound: float | None
+    """The absolute error bound: 0 if values must be equal, None if no bound is known."""
+    max_error: float
+    """The largest absolute error; infinite where NaN, an infinity or a string differs."""
+    kept: bool | None = None
+    """Whether a bound that is not absolute held; None where there is none."""
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the bound held; None if no bound is known."""
+        if self.kept is not None:
+            return self.kept
+        return None if self.bound is None else self.max_error <= self.bound
+
+
+@dataclass
+class RowComparison:
+    """The rows of a component: particles of a species, sinks or clumps."""
+
+    component: str
+    rows: int
+    """The number of rows of the original."""
+    matched_by: str
+    """The columns that identify rows, "order", or "position"."""
+    missing: int
+    """The number of rows that only the original has."""
+    extra: int
+    """The number of rows that only the other version has."""
+    columns: list[ColumnComparison]
+    only_in_original: list[str] = field(default_factory=list)
+    only_in_other: list[str] = field(default_factory=list)
+
+    @property
+    def held(self) -> bool:
+        """Whether both have the same rows, and all known bounds held."""
+        same_rows = not self.missing and not self.extra
+        return same_rows and all(one.held is not False for one in self.columns)
+
+
+def table_components(snapshot: Snapshot) -> list[str]:
+    """Return the components of a snapshot that are tables of rows."""
+    return [
+        name
+        for name in snapshot.components
+        if name in TABLE_COMPONENTS or name.startswith("particles/")
+    ]
+
+
+def compare_rows(
+    a: Snapshot, b: Snapshot, component: str, bounds: Mapping[str, float | str], threads: int | None
+) -> RowComparison:
+    """Compare a component that both snapshots have.
+
+    `bounds` maps columns to bounds. A column without one must keep the sum of the bounds
+    that the stores of both versions record.
+    """
+    mine, theirs = _rows(a, component), _rows(b, component)
+    tables = mine.read(threads=threads), theirs.read(threads=threads)
+    common = [name for name in tables[0] if name in tables[1]]
+    first, second = ({name: table[name] for name in common} for table in tables)
+    matched = _match(first, second)
+    known = [_stored_bounds(snapshot, component) for snapshot in (a, b)]
+    columns = []
+    for name in common:
+        found = [one.get(name, 0.0) for one in known if one is not None]
+        stated = bounds.get(name, joined_bounds(found))
+        mine_of, theirs_of = first[name][matched.rows], second[name][matched.other_rows]
+        error = _largest_error(mine_of, theirs_of)
+        bound = stated if isinstance(stated, float) else None
+        kept = (
+            is_kept(stated, mine_of, errors(mine_of, theirs_of))
+            if isinstance(stated, str)
+            else None
+        )
+        columns.append(ColumnComparison(name, bound, error, kept))
+    return RowComparison(
+        component,
+        tables[0].rows,
+        matched.by,
+        tables[0].rows - len(matched.rows),
+        tables[1].rows - len(matched.other_rows),
+        columns,
+        [name for name in tables[0] if name not in common],
+        [name for name in tables[1] if name not in common],
+    )
+
+
+def _rows(snapshot: Snapshot, component: str) -> Particles:
+    if component in TABLE_COMPONENTS:
+        rows: Particles = getattr(snapshot, component)
+        return rows
+    return snapshot.species[component.removeprefix("particles/")]
+
+
+def _stored_bounds(snapshot: Snapshot, component: str) -> dict[str, float | str] | None:
+    """Return the bounds that columns were written with; None if the snapshot has no store."""
+    if snapshot.stored_at is None:
+        return None
+    store, path = snapshot.stored_at
+    own = store.ambar_attributes(f"{path.rstrip('/')}/{component}")
+    return dict(own.get("error_bounds", {}))
+
+
+Columns: TypeAlias = Mapping[str, np.ndarray]
+
+
+class Matched(NamedTuple):
+    """Pairs of matching rows of two tables."""
+
+    by: str
+    """How they were matched."""
+    rows: np.ndarray
+    other_rows: np.ndarray
+
+
+def _match(a: Columns, b: Columns) -> Matched:
+    for names in _IDENTITIES:
+        known = [resolve(name, a) for name in names]
+        if all(name in a for name in known):
+            keys, others = (_keys([table[name] for name in known]) for table in (a, b))
+            if all(len(np.unique(key)) == len(key) for key in (keys, others)):
+                return _of_keys(", ".join(known), keys, others)
+    count, other_count = (len(next(iter(table.values()), ())) for table in (a, b))
+    positions = [name for name in _positions(a) if name in b]
+    shared = min(count, other_count)
+    in_order = Matched("order", np.arange(shared), np.arange(shared))
+    if not positions:
+        return in_order
+    if count == other_count:
+        sorted_rows = (np.lexsort([table[name] for name in positions[::-1]]) for table in (a, b))
+        candidates = (in_order, Matched("position", *sorted_rows))
+        return min(candidates, key=lambda one: _distance(a, b, positions, one))
+    keys, others = (_keys([table[name] for name in positions]) for table in (a, b))
+    return _of_keys("position", keys, others)
+
+
+def _of_keys(by: str, keys: np.ndarray, others: np.ndarray) -> Matched:
+    """Match rows of equal keys."""
+    _, rows, other_rows = np.intersect1d(keys, others, return_indices=True)
+    return Matched(by, rows, other_rows)
+
+
+def _positions(table: Columns) -> list[str]:
+    names = [(f"position_{axis}", axis) for axis in "xyz"]
+    return [next(name for name in pair if name in table) for pair in names if {*pair} & {*table}]
+
+
+def _keys(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Return one sortable array: the values of a single column, or records of several."""
+    if len(columns) == 1:
+        return columns[0]
+    return np.rec.fromarrays(columns)
+
+
+def _distance(a: Columns, b: Columns, names: list[str], matched: Matched) -> float:
+    """Return the largest distance between matched rows along any dimension."""
+    pairs = ((a[name][matched.rows], b[name][matched.other_rows]) for name in names)
+    return max(_largest_error(*pair) for pair in pairs)
+
+
+def _largest_error(values: np.ndarray, found: np.ndarray) -> float:
+    if values.dtype.kind not in "fiub" or found.dtype.kind not in "fiub":
+        return 0.0 if np.array_equal(values, found) else np.inf
+    with np.errstate(over="ignore"):
+        largest = float(np.abs(errors(values, found)).max(initial=0.0))
+    if largest == 0.0 and values.dtype.kind in "iu" and not np.array_equal(values, found):
+        return 1.0  # different integers that are equal as float64
+    return largest
+
+
+def bounds_of_columns(bounds: Mapping[str, str], component: str) -> dict[str, float | str]:
+    """Return the bounds given as ``component/column`` for columns of a component.
+
+    Raises InvalidError for a bound that is invalid or depends on the value range.
+    """
+    chosen = {}
+    for name, text in bounds.items():
+        owner, _, column = name.rpartition("/")
+        if owner and owner in (component, component.removeprefix("particles/")):
+            chosen[column] = resolved(text)
+    return chosen

@@ -1,0 +1,1 @@
+"""Output of simulation codes, read without conversion."""

@@ -1,0 +1,1 @@
+"""AMReX plotfiles, native and in HDF5."""

@@ -1,0 +1,359 @@
+"""Stores of plotfiles as AMReX's plotfiles in HDF5, compressed by ambar's filter.
+
+The layout is that of ``WriteMultiLevelPlotfileHDF5MultiDset``: a 1-D dataset a field and level, the
+boxes in it one behind the other. Its chunks are large, and no box lies in two of them, so that a
+box is read by decoding one chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ambar import _core, hdf5
+from ambar._util.scratch import already_there, publish, scratch_folder
+from ambar.store.error_bounds import ErrorBound, listed_bounds
+
+if TYPE_CHECKING:
+    from ambar.snapshot.amrex_info import AmrexInfo
+    from ambar.store.store import Store
+
+__all__ = ["export_hdf5"]
+
+CHUNK_BYTES = 64 << 20
+"""Bytes of a chunk at most, unless a single box has more."""
+
+_COORDINATES = {"cartesian": 0, "cylindrical": 1, "spherical": 2}
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """The boxes of a level, and where they lie in its datasets."""
+
+    boxes: np.ndarray
+    """(n, 2, ndim) int64: first cell, and behind the last, x first; in the order of the file."""
+    numbers: np.ndarray
+    """(n,) the boxes' numbers in the store."""
+    cells: np.ndarray
+    """(n,) int64."""
+    starts: np.ndarray
+    """(n,) int64: where each begins in the datasets."""
+    chunk: int
+    """Values of a chunk."""
+    length: int
+    """Values of a dataset."""
+
+    def chunks(self) -> Iterator[tuple[int, slice]]:
+        """Yield where each chunk begins, and its boxes."""
+        firsts = np.flatnonzero(np.diff(self.starts // self.chunk, prepend=-1))
+        for first, end in zip(firsts, [*firsts[1:], len(self.starts)], strict=True):
+            yield int(self.starts[first]), slice(int(first), int(end))
+
+
+def export_hdf5(
+    store: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    error_bound: ErrorBound | None = None,
+    without_particles: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write the cells of a store of a plotfile as a plotfile of AMReX in HDF5.
+
+    Any program whose HDF5 finds the plugin (HDF5_PLUGIN_PATH) reads the file. It has no particles:
+    AMReX writes those into files of their own.
+
+    Parameters
+    ----------
+    store
+        The store.
+    target
+        The file to write.
+    error_bound
+        As for `ambar.convert`: a number, ``"1e-3 of range"`` (of the field's finite values on all
+        cells), or a dict of these by field. None: no loss.
+    without_particles
+        Leave out particles; by default a store with particles is refused.
+    threads
+        Threads that encode; all cores by default.
+    progress
+        A function called with the bytes done and all bytes.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something at `target`.
+    UnsupportedError
+        If the store has no cells of patches, or they are neither all float32 nor all float64; if
+        it has particles, and `without_particles` is not set.
+    NotFoundError
+        If a bound is for a field there is not, or this installation has no plugin.
+    CorruptError
+        If a checksum differs.
+    """
+    from ambar.io.openers import open as open_store
+    from ambar.snapshot.snapshot import Snapshot
+
+    hdf5.filter()
+    target = Path(target)
+    if target.exists():
+        raise already_there(target)
+    opened = open_store(store)
+    if not isinstance(opened, Snapshot) or opened.amr.layout != "patches":
+        raise _core.UnsupportedError(
+            f"{os.fspath(store)}: only the cells of a plotfile become a plotfile in HDF5"
+        )
+    if opened.species and not without_particles:
+        raise _core.UnsupportedError(
+            f"{os.fspath(store)}: a plotfile in HDF5 holds no particles, and the store has "
+            f"{', '.join(opened.species)}; leave them out with without_particles=True "
+            "(--without-particles), or export a native plotfile"
+        )
+    work = _Export(opened, os.fspath(store), listed_bounds(error_bound))
+    with _complete(target) as file:
+        work.write(file, threads or _core.default_threads(), progress)
+
+
+@contextmanager
+def _complete(target: Path) -> Iterator[Any]:
+    """Yield a file of HDF5 that gets its name when it is complete."""
+    import h5py
+
+    with scratch_folder(target.parent) as folder:
+        with h5py.File(folder / target.name, "w") as file:
+            yield file
+        publish(folder / target.name, target)
+
+
+class _Export:
+    """What is written: cells, their geometry, and how far they may be off."""
+
+    def __init__(self, snapshot: Any, location: str, bounds: Sequence[tuple[str, str]]) -> None:
+        self._core: _core.Amr = snapshot.amr._core
+        self._info: AmrexInfo = snapshot.info
+        self._fields = list(self._core.fields)
+        dtypes = {np.dtype(self._core.dtype(field)) for field in self._fields}
+        if len(dtypes) != 1 or not dtypes <= {np.dtype("f4"), np.dtype("f8")}:
+            raise _core.UnsupportedError(
+                f"{location}: a plotfile in HDF5 has float32 or float64 everywhere, not "
+                f"{', '.join(sorted(map(str, dtypes)))}"
+            )
+        self._dtype = dtypes.pop()
+        self._bounds = dict(bounds)
+        for name in self._bounds:
+            if name != "*" and name not in self._fields:
+                raise _core.NotFoundError(
+                    f"{location}: an error bound is given for {name!r}, but there is no such "
+                    f"field; there are: {', '.join(self._fields)}"
+                )
+        source = getattr(snapshot._source, "store", None)
+        files, renamed = _files(source), _renamed(source)
+        self._names = [renamed.get(field, field) for field in self._fields]
+        self._levels = [
+            _place(self._core.boxes(level), files.get(level), CHUNK_BYTES // self._dtype.itemsize)
+            for level in range(len(self._info.levels))
+        ]
+
+    def write(self, file: Any, threads: int, progress: Callable[[int, int], None] | None) -> None:
+        """Write everything into an empty file."""
+        self._write_run(file)
+        size = self._dtype.itemsize * len(self._fields)
+        total = size * int(sum(level.cells.sum() for level in self._levels))
+        done = 0
+        with ThreadPoolExecutor(threads) as pool:
+            groups = [self._write_level(file, number) for number in range(len(self._levels))]
+            for component, field in enumerate(self._fields):
+                bound = self._bound(field)
+                for number, group in enumerate(groups):
+                    encode = partial(self._encode, number, field, bound)
+                    dataset = self._dataset(group, component, number, bound)
+                    for cells in self._write_values(dataset, number, encode, pool, threads):
+                        done += cells * self._dtype.itemsize
+                        if progress is not None:
+                            progress(done, total)
+
+    def _write_run(self, file: Any) -> None:
+        names = {f"component_{i}": np.bytes_(name) for i, name in enumerate(self._names)}
+        info = self._info
+        numbers = {
+            "coordinate_system": _COORDINATES.get(info.coordinates, 0),
+            "dim": info.ndim,
+            "finest_level": len(self._levels) - 1,
+            "num_components": len(self._fields),
+            "num_levels": len(self._levels),
+        }
+        file.attrs.update(names | {name: _integer(n) for name, n in numbers.items()})
+        file.attrs["plotfile_type"] = np.bytes_("VanillaHDF5")
+        file.attrs["time"] = [float(info.time)]
+        file.attrs["version_name"] = np.bytes_(info.format or "HyperCLaw-V1.1")
+        file.create_group("Chombo_global").attrs["SpaceDim"] = _integer(info.ndim)
+
+    def _write_level(self, file: Any, number: int) -> Any:
+        info, placed = self._info, self._levels[number]
+        level, axes = info.levels[number], "ijk"[: info.ndim]
+        corner = np.dtype([(f"{end}_{axis}", "<i4") for end in ("lo", "hi") for axis in axes])
+        corners = placed.boxes.copy()
+        corners[:, 1] -= 1
+        group = file.create_group(f"level_{number}")
+        step = info.steps[number] if number < len(info.steps) else 0
+        numbers = {
+            "ngrid": len(corners),
+            "ref_ratio": level.ratio[0] if level.ratio else 1,
+            "steps": step,
+        }
+        group.attrs.update({name: _integer(n) for name, n in numbers.items()})
+        group.attrs["ngrow"] = _integer(0)
+        group.attrs["domain_type"] = np.zeros(info.ndim, np.int32)
+        group.attrs["Vec_dx"] = np.array(level.cell_size)
+        group.attrs["dx"] = np.array(level.cell_size[:1])
+        group.attrs["prob_lo"], group.attrs["prob_hi"] = np.array([info.lower, info.upper])
+        group.attrs["time"] = [float(info.time)]
+        group.attrs["prob_domain"] = np.array((*level.lo, *level.hi), corner)
+        rows = [tuple(row) for row in corners.reshape(len(corners), -1).tolist()]
+        group["boxes"] = np.array(rows, corner)
+        centring = np.dtype([(axis, "<i4") for axis in axes])
+        group["boxcenter"] = np.zeros(len(corners), centring)
+        group["data:offsets=0"] = np.append(placed.starts, placed.length).astype("<i8")
+        return group
+
+    def _dataset(self, group: Any, component: int, number: int, bound: float | str) -> Any:
+        placed = self._levels[number]
+        return group.create_dataset(
+            f"data:datatype={component}",
+            (placed.length,),
+            self._dtype.newbyteorder("<"),
+            chunks=(placed.chunk,),
+            **hdf5.filter(bound or None),
+        )
+
+    def _write_values(
+        self,
+        dataset: Any,
+        number: int,
+        encode: Callable[[slice], tuple[np.ndarray, bytes | None]],
+        pool: ThreadPoolExecutor,
+        threads: int,
+    ) -> Iterator[int]:
+        """Write the chunks of a field on a level, as many at once as there are threads."""
+        placed = self._levels[number]
+        chunks = list(placed.chunks())
+        for first in range(0, len(chunks), threads):
+            batch = chunks[first : first + threads]
+            encoded = pool.map(encode, [boxes for _, boxes in batch])
+            for (start, boxes), (values, packet) in zip(batch, encoded, strict=True):
+                if packet is not None and len(packet) < values.nbytes:
+                    dataset.id.write_direct_chunk((start,), packet)
+                else:
+                    dataset[start : start + len(values)] = values[: placed.length - start]
+                yield int(placed.cells[boxes].sum())
+
+    def _encode(
+        self, number: int, field: str, bound: float | str, boxes: slice
+    ) -> tuple[np.ndarray, bytes | None]:
+        """Return the values of a chunk, and what the filter would store, with boxes in place."""
+        placed = self._levels[number]
+        values = np.zeros(placed.chunk, self._dtype)
+        begin = 0
+        for box in placed.numbers[boxes]:
+            found = self._core.read_box(number, int(box), field)
+            values[begin : begin + len(found)] = found
+            begin += len(found)
+        corners = placed.boxes[boxes]
+        missing = 3 - self._info.ndim
+        described = np.zeros((len(corners), 2, 3), np.int64)
+        described[:, 1] = 1
+        described[:, 0, missing:] = corners[:, 0, ::-1]
+        described[:, 1, missing:] = (corners[:, 1] - corners[:, 0])[:, ::-1]
+        return values, _core.hdf5_boxes(values, described, bound)
+
+    def _bound(self, field: str) -> float | str:
+        """Return the bound of a field's chunks; 0: lossless."""
+        bound = self._bounds.get(field, self._bounds.get("*"))
+        if bound is None:
+            return 0.0
+        low, high = np.inf, -np.inf
+        if _core.bound_needs_range(bound):
+            for number, placed in enumerate(self._levels):
+                for box in placed.numbers:
+                    values = self._core.read_box(number, int(box), field)
+                    finite = values[np.isfinite(values)]
+                    low = min(low, float(finite.min(initial=np.inf)))
+                    high = max(high, float(finite.max(initial=-np.inf)))
+        return hdf5.chunk_bound(bound, (low, high) if low <= high else (0.0, 0.0))
+
+
+def _integer(number: int) -> np.ndarray:
+    """Return a number as AMReX writes attributes."""
+    return np.array([number], np.int32)
+
+
+def _renamed(store: Store | None) -> dict[str, str]:
+    """Return the names in the plotfile of fields that are stored under another, by that."""
+    for path in ("source/layout", "source/run"):
+        if store is not None and path in store:
+            try:
+                found = json.loads(store[path][...].ravel()[0])
+                return dict(found.get("run", found).get("renamed", {}))
+            except (AttributeError, TypeError, ValueError) as error:
+                raise _core.CorruptError(
+                    f"{store.location}: {path}: not what is stored of a plotfile: {error!r}; "
+                    "restore the file from a copy"
+                ) from error
+    return {}
+
+
+def _files(store: Store | None) -> dict[int, list[int]]:
+    """Return which file each box of a level was in, where a store tells: a file a writing rank."""
+    if store is None or "source/layout" not in store:
+        return {}
+    text = store["source/layout"][...].ravel()[0]
+    try:
+        levels = json.loads(text)["levels"]
+        return {
+            number: [int(file) for file in level["file"]] for number, level in enumerate(levels)
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise _core.CorruptError(
+            f"{store.location}: source/layout: not the layout of a plotfile: {error!r}: restore "
+            "the file from a copy"
+        ) from error
+
+
+def _place(boxes: np.ndarray, files: Sequence[int] | None, most: int) -> _Placed:
+    """Put the boxes of a level into chunks: a chunk holds what one rank wrote, or part of it.
+
+    Ranks that wrote little share chunks, so that no more than half of a chunk is padding but for
+    what does not fit.
+    """
+    owners = np.zeros(len(boxes), np.int64)
+    if files is not None and len(files) == len(boxes):
+        owners = np.asarray(files, np.int64)
+    numbers = np.argsort(owners, kind="stable")
+    boxes, owners = boxes[numbers], owners[numbers]
+    cells = np.prod(boxes[:, 1] - boxes[:, 0], axis=1, dtype=np.int64)
+    of_ranks = np.bincount(owners, weights=cells) if len(cells) else np.zeros(1)
+    room = int(max(cells.max(initial=1), min(most, of_ranks.max(initial=1))))
+    chunk_of = np.zeros(len(cells), np.int64)
+    used = [0]
+    for place, count in enumerate(cells):
+        other = place > 0 and owners[place] != owners[place - 1]
+        if used[-1] + count > room or (other and 2 * used[-1] >= room):
+            used.append(0)
+        chunk_of[place] = len(used) - 1
+        used[-1] += int(count)
+    chunk = max(used)
+    inside = np.concatenate([np.cumsum(cells[chunk_of == n]) for n in range(len(used))])
+    starts = chunk_of * chunk + inside - cells
+    length = (len(used) - 1) * chunk + used[-1]
+    # HDF5 takes no chunk that is larger than the dataset.
+    return _Placed(boxes, numbers, cells, starts, chunk, max(length, chunk))

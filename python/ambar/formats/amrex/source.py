@@ -1,0 +1,209 @@
+"""AMReX plotfiles, native and in HDF5, as snapshots; and stores as plotfiles again."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ambar import _core
+from ambar.snapshot.amrex_info import AmrexInfo
+
+if TYPE_CHECKING:
+    from ambar.formats.amrex.hdf5 import Hdf5Plotfile
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+class Plotfile(NamedTuple):
+    """A plotfile that is open: what reads it, and what it has."""
+
+    core: _core.Amrex | _core.Patches
+    info: AmrexInfo
+    fields: list[str]
+    species: dict[str, list[str]]
+    """Species that can be read, and their columns."""
+    missing: dict[str, str]
+    """What cannot be read, and why."""
+
+
+def is_amrex(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` is a plotfile of AMReX: a folder with its Header, or one in HDF5."""
+    place = Path(path)
+    if place.is_dir():
+        return _core.is_plotfile(os.fspath(place))
+    if not place.is_file():
+        return False
+    with place.open("rb") as file:
+        if file.read(len(_HDF5)) != _HDF5:
+            return False
+    from ambar.formats.amrex.hdf5 import is_hdf5_plotfile
+
+    return is_hdf5_plotfile(place)
+
+
+def open_plotfile(path: str | os.PathLike[str]) -> Plotfile:
+    """Open a plotfile: its texts are read and checked, no values yet."""
+    if Path(path).is_file():
+        from ambar.formats.amrex.hdf5 import read_hdf5
+
+        return _of_hdf5(read_hdf5(path))
+    core = _core.Amrex(os.fspath(path))
+    values = json.loads(core.info)
+    species = json.loads(core.species)
+    missing = {f"particles/{one['name']}": str(one["why"]) for one in species if not one["present"]}
+    return Plotfile(
+        core,
+        AmrexInfo.from_dict(values),
+        list(values["fields"]),
+        {one["name"]: list(one["fields"]) for one in species if one["present"]},
+        missing | dict(values["left_out"]),
+    )
+
+
+def _of_hdf5(file: Hdf5Plotfile) -> Plotfile:
+    """Describe an HDF5 plotfile the way a native one's texts do; its boxes are read by h5py."""
+    import numpy as np
+
+    # The domains tell the ratio in each dimension, the attribute only one.
+    shapes = [level.domain[1] - level.domain[0] + 1 for level in file.levels]
+    ratios = [(fine // np.maximum(coarse, 1)).tolist() for coarse, fine in pairwise(shapes)]
+    ratios.append([1] * file.ndim)
+    coordinates = ("cartesian", "cylindrical", "spherical")
+    geometry = [
+        {"cell_size": level.cell_size.tolist(), "ratio": ratio}
+        for level, ratio in zip(file.levels, ratios, strict=True)
+    ]
+    cells = [
+        int((level.boxes[:, 1] - level.boxes[:, 0] + 1).prod(1).sum()) for level in file.levels
+    ]
+    info = {
+        "format": "HDF5",
+        "ndim": file.ndim,
+        "time": _json_number(file.time),
+        "steps": [level.step for level in file.levels],
+        "coordinates": dict(enumerate(coordinates)).get(file.coordinates, "cartesian"),
+        "lower": file.lower.tolist(),
+        "upper": file.upper.tolist(),
+        "fields": file.names,
+        "levels": [
+            part
+            | {
+                "domain": {"lo": level.domain[0].tolist(), "hi": level.domain[1].tolist()},
+                "boxes": len(level.boxes),
+                "cells": count,
+            }
+            for part, level, count in zip(geometry, file.levels, cells, strict=True)
+        ],
+    }
+    steps = [
+        {"step": level.step, "own_step": level.step, "time": _json_number(level.time)}
+        for level in file.levels
+    ]
+    run: dict[str, Any] = {
+        "version": "HyperCLaw-V1.1",
+        "time": _json_number(file.time),
+        "coordinates": file.coordinates,
+        "boundary": 0,
+        "levels": steps,
+        "rest": "",
+        "texts": {},
+    }
+    behind = [0, 1]  # corners are inclusive in the file, exclusive here
+    description = {
+        "ndim": file.ndim,
+        "lower": info["lower"],
+        "upper": info["upper"],
+        "fields": file.names,
+        "dtype": str(file.dtype),
+        "levels": [
+            part
+            | {
+                "domain": (level.domain + np.array(behind)[:, None]).tolist(),
+                "boxes": (level.boxes + np.array(behind)[:, None]).tolist(),
+            }
+            for part, level in zip(geometry, file.levels, strict=True)
+        ],
+        "name": file.path.name,
+        "files": 1,
+        "bytes": file.path.stat().st_size,
+        "info": info,
+        "run": run,
+    }
+
+    def read(level: int, box: int, name: str) -> np.ndarray:
+        return np.ascontiguousarray(file.read(level, box, name).T)
+
+    core = _core.Patches(json.dumps(description), read)
+    return Plotfile(core, AmrexInfo.from_dict(info), core.fields, {}, {})
+
+
+def _json_number(value: float) -> float | str:
+    """Return a number as JSON has it: those that are not finite as texts."""
+    if math.isfinite(value):
+        return value
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    return f"{sign}NaN" if math.isnan(value) else f"{sign}Infinity"
+
+
+class AmrexSource:
+    """A plotfile of AMReX; boxes are read when they are first asked for, and kept."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        components: Iterable[str] | None = None,
+        fields: Iterable[str] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        plotfile = open_plotfile(path)
+        self._core = plotfile.core
+        self._threads = threads
+        self.location = os.fspath(path)
+        self.info = plotfile.info
+        self.missing: Mapping[str, str] = plotfile.missing
+        there = {"cells": _chosen(plotfile.fields, fields, self.location)}
+        there |= {f"particles/{name}": names for name, names in plotfile.species.items()}
+        self.components = there if components is None else self._named(there, components)
+
+    def amr(self) -> _core.Amr:
+        """Return the cells."""
+        return self._core.amr(self.components["cells"])
+
+    def table(self, name: str) -> _core.Table | None:
+        """Read the particles of a species."""
+        if isinstance(self._core, _core.Patches):
+            return None
+        return self._core.particles(name.removeprefix("particles/"), self._threads)
+
+    def _named(self, there: dict[str, list[str]], names: Iterable[str]) -> dict[str, list[str]]:
+        chosen = {}
+        for name in [names] if isinstance(names, str) else names:
+            full = name if name in there else f"particles/{name}"
+            if full not in there:
+                why = self.missing.get(full, f"there are: {', '.join(there)}")
+                raise _core.NotFoundError(f"{self.location}: no {name}: {why}")
+            chosen[full] = there[full]
+        return chosen
+
+
+def _chosen(known: list[str], wanted: Iterable[str] | None, location: str) -> list[str]:
+    if wanted is None:
+        return known
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        if name not in known:
+            raise _core.NotFoundError(
+                f"{location}: no field {name!r}; there are: {', '.join(known)}"
+            )
+    return names
+
+
+def source_of(path: str | os.PathLike[str]) -> Any:
+    """Return what `_core.convert_amrex` reads: a folder's path, or the boxes of an HDF5 file."""
+    return open_plotfile(path).core if Path(path).is_file() else os.fspath(path)

@@ -1,0 +1,1 @@
+"""Datasets and trees of xarray, read from stores and written to them."""

@@ -1,0 +1,377 @@
+"""Writing datasets and trees of them, with the words and the meaning of ``Dataset.to_zarr``."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+import xarray as xr
+from xarray import conventions
+
+from ambar import _core
+from ambar.interop.xarray.dask_writer import Piece, aligned, bound_of, compute_and_write
+from ambar.interop.xarray.encoding import ArrayEncoding, divide
+from ambar.interop.xarray.group_reader import GroupStore
+from ambar.interop.xarray.group_writer import Region, WritableGroup
+from ambar.store.array import Array
+from ambar.store.cache import OpenedStore
+from ambar.store.store import Store
+from ambar.store.urls import refuse_url
+from ambar.store.writer import Durability, Profile, Writer, append, create
+
+Mode: TypeAlias = Literal["w", "w-", "a", "a-", "r+"]
+RegionLike: TypeAlias = Mapping[Hashable, slice | Literal["auto"]] | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a store is written; as for `ambar.create`."""
+
+    profile: Profile = "balanced"
+    durability: Durability = "full"
+    directory: bool | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A dataset, the group it is to be, and encodings of its variables."""
+
+    group: str
+    dataset: xr.Dataset
+    encoding: Mapping[Hashable, Mapping[str, Any]]
+
+
+def write_nodes(
+    nodes: list[Node],
+    path: str | os.PathLike[str],
+    group: str,
+    mode: Mode | None,
+    options: Options,
+    region: RegionLike | None = None,
+    append_dim: Hashable | None = None,
+    compute: bool = True,
+) -> Any:
+    """Write datasets as groups of the store at `path`, below or at `group`, in one commit.
+
+    Returns None, or with ``compute=False`` a `dask.delayed.Delayed` that writes what dask computes.
+    """
+    refuse_url(path)
+    mode = chosen_mode(mode, append_dim=append_dim, region=region)
+    for node in nodes:
+        for variable in node.dataset.variables.values():
+            if variable.size == 0:
+                variable.load()  # dask stores no empty array
+    location = Path(path).expanduser().absolute()
+    if not compute and append_dim is not None:
+        # Rows of some variables without those of others would be no dataset.
+        return _later(write_nodes, nodes, location, group, mode, options, region, append_dim)
+    with Session(location, group, mode, options) as session:
+        for node in nodes:
+            session.write(node, mode, region, append_dim)
+        if compute:
+            session.finish()
+            return None
+        session.writer.commit()
+        pieces = session.pieces
+    return _later(_write_pieces, location, pieces, options)
+
+
+def chosen_mode(
+    mode: Mode | None, *, append_dim: Hashable | None, region: RegionLike | None
+) -> Mode:
+    """Return `mode`, or the default; raises ValueError where it does not go with the others."""
+    if mode is None:
+        mode = "a" if append_dim is not None else "w-" if region is None else "r+"
+    if mode not in ("w", "w-", "a", "a-", "r+"):
+        raise ValueError(f"mode={mode!r}: there are 'w', 'w-', 'a', 'a-' and 'r+'")
+    if append_dim is not None and mode not in ("a", "a-"):
+        raise ValueError("cannot set append_dim unless mode='a', mode='a-' or mode=None")
+    if region is not None and mode not in ("a", "a-", "r+"):
+        raise ValueError("cannot set region unless mode='a', mode='a-', mode='r+' or mode=None")
+    return mode
+
+
+class Session:
+    """A writer of a store, what the store held before, and what dask has still to compute."""
+
+    def __init__(self, path: Path, group: str, mode: Mode, options: Options) -> None:
+        self.pieces: list[Piece] = []
+        self._path = path
+        self._options = options
+        self._store: Store | None = None
+        group = group.strip("/")
+        if mode == "w" and not group:
+            self.writer = self._new(overwrite=True)
+            return
+        if path.exists():
+            self._store = Store(_core.Store(os.fspath(path)))
+        known = self._store is not None and group in self._store.groups
+        if mode == "w-" and known:
+            raise FileExistsError(
+                f"{path}: there is a group /{group}; mode='w' replaces it, 'a' adds to it"
+            )
+        if mode == "r+" and not known:
+            raise FileNotFoundError(f"{path}: no group /{group} to write to; mode='a' makes one")
+        self.writer = (
+            self._new(overwrite=False) if self._store is None else _appending(path, options)
+        )
+        if mode == "w" and known:
+            self.writer.remove(group)
+            self._store = None
+
+    def _new(self, *, overwrite: bool) -> Writer:
+        options = self._options
+        directory = options.directory
+        return create(
+            self._path,
+            overwrite=overwrite,
+            directory=self._path.is_dir() if directory is None else directory,
+            durability=options.durability,
+            profile=options.profile,
+            threads=options.threads,
+        )
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.writer.close()
+
+    def write(
+        self, node: Node, mode: Mode, region: RegionLike | None, append_dim: Hashable | None
+    ) -> None:
+        """Write a dataset as a group, but for what dask has to compute."""
+        committed = None
+        if self._store is not None and node.group in self._store.groups:
+            committed = GroupStore(OpenedStore.of(str(self._path), self._store), node.group)
+        dataset, slices = _with_region(node.dataset, committed, region, append_dim, mode)
+        known = [] if committed is None else list(committed.get_variables())
+        if twice := [name for name in node.encoding if name in known]:
+            raise ValueError(
+                f"variable {twice[0]!r} already exists, but encoding was provided; leave it out"
+            )
+        if missing := [name for name in node.encoding if name not in dataset.variables]:
+            raise KeyError(f"encoding is given for {missing}, which the dataset does not have")
+        variables, attributes = conventions.encode_dataset_coordinates(dataset)
+        for name, encoding in node.encoding.items():
+            variables[name].encoding = encoding  # xarray checks that it is a mapping
+        target = WritableGroup(
+            self, node.group, committed, mode=mode, append_dim=append_dim, region=slices
+        )
+        target.store(variables, attributes, set(node.encoding))
+
+    def finish(self) -> None:
+        """Write what dask computes, and commit everything."""
+        if self.pieces:
+            compute_and_write(self.writer, self.pieces)
+        self.writer.commit()
+
+    def group(self, path: str, attributes: dict[str, Any]) -> None:
+        """Make a group."""
+        self.writer.group(path, attributes)
+
+    def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
+        """Write a new array, or declare it where dask has to compute it."""
+        common: dict[str, Any] = {
+            "dims": [str(dim) for dim in variable.dims],
+            "attributes": variable.attrs,
+            "fill_value": encoding.fill_value,
+            "profile": encoding.profile,
+        }
+        if variable.chunks is None or variable.dtype.kind in "OT":
+            self.writer.array(
+                path,
+                variable.values,
+                chunks=encoding.chunks,
+                shards=encoding.shards,
+                error_bound=encoding.error_bound,
+                **common,
+            )
+            return
+        data = variable.data
+        division = divide(data.dtype.itemsize, data.chunks, encoding)
+        start = (0,) * data.ndim
+        self.writer.declare(
+            path,
+            data.dtype,
+            data.shape,
+            chunks=division.chunks,
+            shards=division.shards,
+            error_bound=bound_of(encoding.error_bound, data),
+            **common,
+        )
+        data = aligned(data, start, division.shards, division.blocks)
+        self.pieces.append(Piece(path, data, start, appended=False))
+
+    def update(self, path: str, array: Array, data: Any, start: tuple[int, ...]) -> None:
+        """Write a part of an array, which becomes longer along an axis if `data` passes its end."""
+        lengths = [at + size for at, size in zip(start, data.shape, strict=True)]
+        longer = [axis for axis, size in enumerate(array.shape) if lengths[axis] > size]
+        if longer and longer != [0]:
+            self._copy_into_longer(path, array, lengths)
+        appended = longer == [0]
+        if getattr(data, "chunks", None) is not None and array.dtype.kind != "O":
+            shards = array.shards or array.chunks
+            blocks = divide(array.dtype.itemsize, data.chunks, _as_stored(array)).blocks
+            cast_to = data.astype(array.dtype)
+            piece = Piece(path, aligned(cast_to, start, shards, blocks), start, appended)
+            self.pieces.append(piece)
+            return
+        values = np.asarray(data)
+        if array.dtype.kind != "O":
+            values = values.astype(array.dtype, copy=False)
+        if appended:
+            self.writer.append(path, values)
+        else:
+            self.writer.write_region(path, values, start)
+
+    def _copy_into_longer(self, path: str, array: Array, lengths: list[int]) -> None:
+        """Put an array with other lengths into the place of `array`, its values copied by shards.
+
+        Values within an error bound are copied without loss: none is moved twice.
+        """
+        shards = array.shards or array.chunks
+        shape = tuple(max(pair) for pair in zip(array.shape, lengths, strict=True))
+        self.writer.declare(
+            path,
+            {"string": str, "bytes": bytes}.get(array.type_name, array.dtype),
+            shape,
+            dims=array.dims,
+            attributes=array.attributes,
+            fill_value=array.fill_value,
+            chunks=array.chunks,
+            shards=shards,
+        )
+        for start in itertools.product(
+            *(range(0, size, shard) for size, shard in zip(array.shape, shards, strict=True))
+        ):
+            key = tuple(
+                slice(at, min(at + shard, size))
+                for at, shard, size in zip(start, shards, array.shape, strict=True)
+            )
+            self.writer.write_region(path, array.read(key), start)
+
+
+def _as_stored(array: Array) -> ArrayEncoding:
+    return ArrayEncoding(array.chunks, array.shards or array.chunks, None, None, None)
+
+
+def _appending(path: Path, options: Options) -> Writer:
+    return append(
+        path, durability=options.durability, profile=options.profile, threads=options.threads
+    )
+
+
+def _write_pieces(path: Path, pieces: list[Piece], options: Options) -> None:
+    """Compute and write what was declared by an earlier commit."""
+    with _appending(path, options) as writer:
+        compute_and_write(writer, pieces)
+
+
+class _Call:
+    """A call for later; dask does not look into its arguments."""
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
+        self._function = function
+        self._arguments = arguments
+
+    def __call__(self) -> None:
+        self._function(*self._arguments)
+
+
+def _later(function: Any, *arguments: Any) -> Any:
+    from dask.delayed import delayed
+
+    return delayed(_Call(function, arguments), pure=False)()
+
+
+def _with_region(
+    dataset: xr.Dataset,
+    committed: GroupStore | None,
+    region: RegionLike | None,
+    append_dim: Hashable | None,
+    mode: Mode,
+) -> tuple[xr.Dataset, Region]:
+    """Return the dataset without its indexes, and the slices that `region` says, checked."""
+    if region is None:
+        return dataset, {}
+    parts: dict[Any, Any] = dict.fromkeys(dataset.dims, "auto") if region == "auto" else region  # type: ignore[assignment]
+    if not isinstance(parts, dict):
+        raise TypeError(f"region must be a dict of slices, or 'auto', not {type(region).__name__}")
+    if "auto" in [part for part in parts.values() if isinstance(part, str)]:
+        if mode not in ("r+", "a"):
+            raise ValueError(f"mode must be 'r+' or 'a' where region is 'auto', not {mode!r}")
+        parts = {dim: _found(dataset, committed, dim, part) for dim, part in parts.items()}
+    if unknown := [dim for dim in parts if dim not in dataset.dims]:
+        raise ValueError(
+            f"all keys in ``region`` are not in Dataset dimensions: {unknown}, there are "
+            f"{list(dataset.dims)}"
+        )
+    if wrong := [part for part in parts.values() if not isinstance(part, slice)]:
+        raise TypeError(f"all values in ``region`` must be slice objects, got {wrong}")
+    if any(part.step not in (None, 1) for part in parts.values()):
+        raise ValueError(f"step on all slices in ``region`` must be 1 or None, got {parts}")
+    if append_dim is not None and append_dim in parts:
+        raise ValueError(
+            f"cannot list the same dimension in both ``append_dim`` and ``region``: {append_dim!r}"
+        )
+    outside = [
+        name for name, v in dataset.variables.items() if parts and not set(parts) & set(v.dims)
+    ]
+    if outside:
+        raise ValueError(
+            "when setting `region` explicitly, all variables in the dataset to write must have at "
+            f"least one dimension in common with the region's dimensions {list(parts)}; to leave "
+            f"the others out: .drop_vars({outside!r})"
+        )
+    return dataset.drop_vars(list(dataset.indexes)), parts
+
+
+def _found(dataset: xr.Dataset, committed: GroupStore | None, dim: Hashable, part: Any) -> Any:
+    """Return where the dataset's coordinates along `dim` lie in the store."""
+    if not (isinstance(part, str) and part == "auto"):
+        return part
+    if dim not in dataset.variables:
+        return slice(0, dataset.sizes[dim])
+    stored = None if committed is None else committed.get_variables().get(str(dim))
+    if stored is None:
+        raise KeyError(f"region 'auto': the store has no coordinate {dim!r} to find the values in")
+    index = xr.conventions.decode_cf_variable(dim, stored).to_index()
+    places = index.get_indexer(dataset[dim].to_index())
+    if (places == -1).any():
+        raise KeyError(
+            f"Not all values of coordinate {dim!r} in the dataset are in the store; writing a "
+            "region changes no coordinates"
+        )
+    if (np.diff(places) != 1).any():
+        raise ValueError(
+            f"The values of coordinate {dim!r} are not side by side in the store; write them in "
+            "several regions"
+        )
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
+def nodes_of_tree(
+    tree: xr.DataTree,
+    group: str,
+    encoding: Mapping[str, Any] | None,
+    *,
+    write_inherited_coords: bool,
+) -> Iterator[Node]:
+    """Give the datasets of a tree; `encoding` is by the path in the tree, then by variable."""
+    encoding = dict(encoding or {})
+    if unknown := set(encoding) - set(tree.groups):
+        raise ValueError(f"unexpected encoding group name(s) provided: {unknown}")
+    base = group.strip("/")
+    for relative, node in tree.subtree_with_keys:
+        at_root = node is tree
+        dataset = node.to_dataset(inherit=write_inherited_coords or at_root)
+        below = "" if at_root else relative.strip("/")
+        path = "/".join(part for part in (base, below) if part)
+        yield Node(path, dataset, cast("Mapping[Hashable, Any]", encoding.get(node.path, {})))

@@ -1,0 +1,274 @@
+"""One group of a store, as xarray's writable data store: what is encoded how, and what goes where.
+
+The encoding on disk is that of xarray's own Zarr backend, so that ``xarray.open_zarr`` reads it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import xarray as xr
+from xarray import conventions
+from xarray.backends.common import AbstractWritableDataStore, _encode_variable_name
+from xarray.backends.zarr import FillValueCoder, encode_zarr_attr_value, encode_zarr_variable
+
+from ambar import _core
+from ambar.interop.xarray.encoding import ArrayEncoding
+from ambar.interop.xarray.group_reader import GroupStore
+from ambar.store.array import Array
+
+# Newer xarrays keep strings as they are where the format is 3.
+_V3: dict[str, Any] = (
+    {"zarr_format": 3}
+    if "zarr_format" in inspect.signature(encode_zarr_variable).parameters
+    else {}
+)
+
+Region = Mapping[Any, slice]
+
+
+class Target(Protocol):
+    """What a group writes to."""
+
+    def group(self, path: str, attributes: dict[str, Any]) -> None:
+        """Make a group."""
+
+    def create(self, path: str, variable: xr.Variable, encoding: ArrayEncoding) -> None:
+        """Write a new array; its attributes are those of the document."""
+
+    def update(self, path: str, array: Array, data: Any, start: tuple[int, ...]) -> None:
+        """Write a part of an array, beyond its end on one axis at most."""
+
+
+class WritableGroup(AbstractWritableDataStore):
+    """A group that is written to, as ``Dataset.to_zarr`` writes to one.
+
+    Parameters
+    ----------
+    session
+        Where it goes.
+    path
+        The group's path, "" for the root.
+    committed
+        What there is of it so far; None for a new group.
+    mode
+        "w", "w-", "a", "a-" or "r+".
+    append_dim
+        The dimension to append along.
+    region
+        A slice for each dimension that is written in part.
+    """
+
+    def __init__(
+        self,
+        session: Target,
+        path: str,
+        committed: GroupStore | None,
+        *,
+        mode: str = "w-",
+        append_dim: Any = None,
+        region: Region | None = None,
+    ) -> None:
+        self._session = session
+        self._path = path
+        self._committed = committed
+        self._mode = mode
+        self._append_dim = append_dim
+        self._region = dict(region or {})
+
+    def get_variables(self) -> dict[str, xr.Variable]:
+        """Return the variables that were there before."""
+        return self._committed.get_variables() if self._committed else {}
+
+    def get_attrs(self) -> dict[str, Any]:
+        """Return the attributes that were there before."""
+        return self._committed.get_attrs() if self._committed else {}
+
+    def get_dimensions(self) -> dict[str, int]:
+        """Return the dimensions that were there before."""
+        return self._committed.get_dimensions() if self._committed else {}
+
+    def encode_variable(self, v: xr.Variable, name: Any = None) -> xr.Variable:
+        """Encode values by the CF conventions, as xarray does for Zarr."""
+        encoded: xr.Variable = encode_zarr_variable(v, name=name, **_V3)
+        return encoded
+
+    def encode(
+        self, variables: Mapping[Any, xr.Variable], attributes: Mapping[Any, Any]
+    ) -> tuple[dict[Any, xr.Variable], dict[Any, Any]]:
+        """Encode variables, with their names in what may be said of them, and attributes."""
+        encoded = {name: self.encode_variable(v, name) for name, v in variables.items()}
+        return encoded, {key: self.encode_attribute(value) for key, value in attributes.items()}
+
+    def encode_attribute(self, a: Any) -> Any:
+        """Return what JSON can hold of an attribute."""
+        return encode_zarr_attr_value(a)
+
+    def store(
+        self,
+        variables: Mapping[Any, xr.Variable],
+        attributes: Mapping[Any, Any],
+        check_encoding_set: Iterable[Any] = frozenset(),
+        writer: Any = None,  # noqa: ARG002 - xarray passes it
+        unlimited_dims: Any = None,  # noqa: ARG002 - any dimension can grow
+    ) -> None:
+        """Encode and write variables and attributes.
+
+        Raises
+        ------
+        ValueError
+            If they do not fit what is there, as ``Dataset.to_zarr`` says it.
+        """
+        existing = self.get_variables()
+        variables = {_name(name): variable for name, variable in variables.items()}
+        explicit = {_name(name) for name in check_encoding_set}
+        new = [name for name in variables if name not in existing]
+        if self._mode == "r+" and new:
+            raise ValueError(
+                f"dataset contains non-pre-existing variables {new}, and mode='r+' makes no new "
+                "ones; to write them set mode='a'"
+            )
+        dims = self.get_dimensions()
+        if self._append_dim is not None and existing and self._append_dim not in dims:
+            raise ValueError(
+                f"append_dim={self._append_dim!r} does not match any existing dataset dimensions "
+                f"{dims}"
+            )
+        encoded, attrs = self.encode({name: variables[name] for name in new}, attributes)
+        old = {name: variables[name] for name in variables if name in existing}
+        if self._mode != "r+":
+            self._session.group(self._path, self._group_attributes(attrs))
+        for name, variable in self._like_existing(old, existing).items():
+            self._update(name, variable)
+        for name, variable in encoded.items():
+            self._create(name, variable, explicit=name in explicit)
+
+    def _group_attributes(self, attributes: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return attributes for the group, which stays of the kind it was."""
+        said = self._committed.store.attributes(self._path) if self._committed else {}
+        kind = {key: value for key, value in said.items() if key == "ambar"}
+        return {**json_attributes(attributes, "the dataset"), **kind}
+
+    def _like_existing(
+        self, variables: Mapping[Any, xr.Variable], existing: Mapping[str, xr.Variable]
+    ) -> dict[Any, xr.Variable]:
+        """Encode variables exactly as those of the same names in the store are."""
+        stored = {name: existing[name] for name in variables}
+        decoded, _, _ = conventions.decode_cf_variables(dict(stored), {})
+        copies = {}
+        for name, variable in variables.items():
+            _check_type(name, variable, decoded[name])
+            copies[name] = variable.copy(deep=False)
+            copies[name].encoding = decoded[name].encoding
+        encoded, _ = self.encode(copies, {})
+        return {name: self._fitted(name, encoded[name], existing[name]) for name in encoded}
+
+    def _fitted(self, name: Any, new: xr.Variable, old: xr.Variable) -> xr.Variable:
+        """Return `new` with the dimensions of `old` in their order, if their sizes agree."""
+        if new.dims != old.dims:
+            if set(new.dims) != set(old.dims):
+                raise ValueError(
+                    f"variable {name!r} already exists with different dimension names {old.dims} "
+                    f"!= {new.dims}; write it under another name"
+                )
+            new = new.transpose(*old.dims)
+        fixed = [dim for dim in old.dims if dim != self._append_dim]
+        expected = {
+            dim: len(range(*self._region.get(dim, slice(None)).indices(old.sizes[dim])))
+            for dim in fixed
+        }
+        found = {dim: new.sizes[dim] for dim in fixed}
+        if expected != found:
+            raise ValueError(
+                f"variable {name!r} already exists with different dimension sizes: {expected} != "
+                f"{found}; append_dim= makes a dimension longer, region= writes a part"
+            )
+        return new
+
+    def _update(self, name: Any, variable: xr.Variable) -> None:
+        if self._mode == "a-" and self._append_dim and self._append_dim not in variable.dims:
+            return
+        array = self._committed.array(name) if self._committed else None
+        if array is None or variable.size == 0:
+            return
+        starts = []
+        for dim, size in zip(variable.dims, array.shape, strict=True):
+            part = self._region.get(dim, slice(None))
+            starts.append(size if dim == self._append_dim else part.indices(size)[0])
+        self._session.update(self._node(name), array, variable.data, tuple(starts))
+
+    def _create(self, name: str, variable: xr.Variable, *, explicit: bool) -> None:
+        attributes = dict(variable.attrs)
+        encoding = ArrayEncoding.of(variable, name, explicit=explicit)
+        masks = [attributes.get(key) for key in ("_FillValue", "missing_value")]
+        encoding.check_masks(name, masks)
+        fill = attributes.pop("_FillValue", None)
+        if fill is not None:
+            attributes["_FillValue"] = FillValueCoder.encode(fill, variable.dtype)
+        attributes = {key: self.encode_attribute(value) for key, value in attributes.items()}
+        written = variable.copy(deep=False)
+        written.attrs = json_attributes(attributes, f"variable {name!r}")
+        self._session.create(self._node(name), written, encoding)
+
+    def _node(self, name: str) -> str:
+        return f"{self._path}/{name}" if self._path else name
+
+
+def _name(name: Any) -> str:
+    """Return a variable's name in the store; raises ValueError or TypeError if it has none."""
+    stored = _encode_variable_name(name)
+    if not isinstance(stored, str):
+        raise TypeError(
+            f"Invalid name {name!r} of a variable: it must be a string or None; rename it"
+        )
+    if not stored:
+        raise ValueError(f"Invalid name {name!r} of a variable: string must be length 1 or greater")
+    if "/" in stored:
+        raise _core.InvalidError(
+            f"Invalid name {name!r} of a variable: '/' separates groups; rename it"
+        )
+    return stored
+
+
+def json_attributes(attributes: Mapping[Any, Any], owner: str) -> dict[str, Any]:
+    """Return attributes as JSON can hold them; what is not a number becomes a text, with a warning.
+
+    Raises TypeError for other objects than texts, numbers, bools and lists of these.
+    """
+    return {str(key): _plain(value, f"{owner}: {key!r}") for key, value in attributes.items()}
+
+
+def _plain(value: Any, place: str) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part, place) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part, place) for part in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        warnings.warn(
+            f"{place} is {value}, which JSON has no number for: stored as a text",
+            xr.SerializationWarning,
+            stacklevel=2,
+        )
+        return {np.inf: "Infinity", -np.inf: "-Infinity"}.get(value, "NaN")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise TypeError(
+        f"Invalid attribute in Dataset.attrs: {place} is of type {type(value).__name__}, which "
+        "JSON cannot hold; make it a text, a number, a bool or a list of these"
+    )
+
+
+def _check_type(name: Any, new: xr.Variable, old: xr.Variable) -> None:
+    """Check that values of `new` fit an array of `old`: texts of fixed length are as long."""
+    easy = new.dtype.kind in "biufcmMOT" or (new.dtype.kind in "SU" and old.dtype.kind in "OT")
+    if not easy and new.dtype != old.dtype:
+        raise ValueError(
+            f"Mismatched dtypes for variable {name}: the store has {old.dtype}, the dataset has "
+            f"{new.dtype}; convert it with astype()"
+        )

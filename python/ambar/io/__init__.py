@@ -1,0 +1,1 @@
+"""Opening, converting, exporting and summarizing data of any kind."""

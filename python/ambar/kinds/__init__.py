@@ -1,0 +1,1 @@
+"""What all kinds of data have in common."""

@@ -1,0 +1,191 @@
+"""Time steps in files: ParaView's collections (.pvd) and series (.series), and numbered files."""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from ambar import _core
+from ambar.kinds.request import Path as AnyPath
+from ambar.mesh.files.pyvista_readers import MeshFile, is_mesh_file, pyvista
+
+_COLLECTIONS = (".pvd", ".series")
+_TIMES = ("TimeValue", "TIME")
+"""What VTK's writers, and VisIt, call a field array of the time."""
+
+
+@dataclass(frozen=True)
+class FileStep:
+    """The file, or the files of parts, of a time step."""
+
+    paths: list[Path]
+    """The files."""
+    parts: list[str | None]
+    """What the parts are called; [None] for a file that is no part."""
+    time: float | None
+    """Its time, None where only the file itself may tell."""
+    number: int | None = None
+    """Which of the steps in the file it is; None if it is the only one."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        step = "" if self.number is None else f" step {self.number}"
+        return f"{self.paths[0].name}{step}"
+
+    def read(self, file: MeshFile | None = None) -> Any:
+        """Return the mesh; of several parts a MultiBlock. `file` is the file, if it is open.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        InvalidError
+            If a file of a step has steps itself.
+        CorruptError
+            If it cannot be read.
+        """
+        if file is not None:
+            return file.read(self.number or 0)
+        meshes = [_read_alone(path) for path in self.paths]
+        if self.parts == [None]:
+            return meshes[0]
+        blocks = pyvista().MultiBlock()
+        for mesh, name in zip(meshes, self.parts, strict=True):
+            blocks.append(mesh, name)
+        return blocks
+
+
+def _read_alone(path: Path) -> Any:
+    file = MeshFile(path)
+    if file.times:
+        raise _core.InvalidError(
+            f"{path} has {len(file.times)} time steps itself: convert it alone"
+        )
+    return file.read()
+
+
+def is_timed(paths: Sequence[AnyPath]) -> bool:
+    """Whether paths lead to time steps of meshes: a collection, or several files of meshes."""
+    if len(paths) == 1 and Path(paths[0]).suffix.lower() in _COLLECTIONS:
+        return Path(paths[0]).is_file()
+    files = _files(paths)
+    several = len(paths) > 1 or _is_glob(paths[0])
+    return several and bool(files) and all(is_mesh_file(path) for path in files)
+
+
+def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
+    """Return the time steps that files are, in the order of their times, else of their numbers.
+
+    Raises
+    ------
+    CorruptError
+        If a collection is damaged, or of another form.
+    NotFoundError
+        If a file that it names is not there.
+    """
+    path = Path(paths[0])
+    suffix = path.suffix.lower() if len(paths) == 1 else ""
+    if suffix not in _COLLECTIONS:
+        return [FileStep([file], [None], None) for file in _files(paths)]
+    steps = _of_pvd(path) if suffix == ".pvd" else _of_series(path)
+    # Before hours of steps are converted, not in the middle of them.
+    lacking = [file for step in steps for file in step.paths if not file.exists()]
+    if lacking:
+        raise _core.NotFoundError(
+            f"{path} names {lacking[0]}, which is not there ({len(lacking)} of its files are not): "
+            "restore it, or take it out of the collection"
+        )
+    return steps
+
+
+def time_of(mesh: Any) -> float | None:
+    """Return the time that a file told of its mesh, None if it did not."""
+    from vtkmodules.vtkCommonDataModel import vtkDataObject
+
+    key = vtkDataObject.DATA_TIME_STEP()
+    if mesh.GetInformation().Has(key):
+        return float(mesh.GetInformation().Get(key))
+    for name in _TIMES:
+        array = mesh.GetFieldData().GetArray(name)
+        if array is not None and array.GetNumberOfValues() == 1:
+            return float(array.GetTuple(0)[0])
+    return None
+
+
+def _is_glob(path: AnyPath) -> bool:
+    return glob.has_magic(os.fspath(path)) and not Path(path).exists()
+
+
+def _files(paths: Sequence[AnyPath]) -> list[Path]:
+    """Return the files that paths and globs stand for, each once, in the order of numbers."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        matches = glob.glob(os.fspath(path)) if _is_glob(path) else [path]  # noqa: PTH207 - of any root
+        found.update(dict.fromkeys(map(Path, matches)))
+    return sorted(found, key=_in_order)
+
+
+def _in_order(path: Path) -> list[tuple[int, str]]:
+    """Return a key that sorts step_9 before step_10."""
+    parts = re.split(r"(\d+)", os.fspath(path))
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def _of_pvd(path: Path) -> list[FileStep]:
+    """Read a .pvd: of each time, the files of its parts."""
+    try:
+        root = ElementTree.fromstring(path.read_bytes())  # noqa: S314 - expat bounds entities
+        by_time: dict[float, list[tuple[int, str, str]]] = {}
+        for entry in root.iterfind("Collection/DataSet"):
+            part = int(entry.get("part") or 0)
+            name = entry.get("name") or entry.get("group") or ""
+            at = _time(entry.get("timestep") or 0)
+            by_time.setdefault(at, []).append((part, name, entry.attrib["file"]))
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        raise _damaged(path, "a collection of ParaView", error) from error
+    if not by_time:
+        raise _damaged(path, "a collection of ParaView", "it names no files")
+    several = any(len(parts) > 1 for parts in by_time.values())
+    steps = []
+    for at, parts in sorted(by_time.items()):
+        ordered = sorted(parts, key=lambda part: part[0])
+        names = [name or f"part {number}" for number, name, _ in ordered]
+        files = [path.parent / file for _, _, file in ordered]
+        steps.append(FileStep(files, [*names] if several else [None], at))
+    return steps
+
+
+def _of_series(path: Path) -> list[FileStep]:
+    """Read a .series of ParaView, JSON that names files and times."""
+    try:
+        entries = json.loads(path.read_bytes())["files"]
+        steps = [
+            FileStep([path.parent / str(entry["name"])], [None], _time(entry["time"]))
+            for entry in entries
+        ]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _damaged(path, "a series of ParaView", error) from error
+    if not steps:
+        raise _damaged(path, "a series of ParaView", "it names no files")
+    return sorted(steps, key=lambda step: step.time or 0.0)
+
+
+def _time(value: Any) -> float:
+    """Return a time; raises ValueError if it is no finite number."""
+    at = float(value)
+    if not math.isfinite(at):
+        raise ValueError(f"time {value!r}")
+    return at
+
+
+def _damaged(path: Path, what: str, why: object) -> _core.CorruptError:
+    return _core.CorruptError(f"{path}: not {what}: {why!s:.200}; is it complete?")

@@ -1,0 +1,1 @@
+"""Parts of meshes: cells that touch a box, rows of an array."""

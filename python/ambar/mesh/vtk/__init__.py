@@ -1,0 +1,1 @@
+"""VTK objects as descriptions and arrays, and back."""

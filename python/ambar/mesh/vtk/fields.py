@@ -1,0 +1,157 @@
+"""The arrays on points, cells, rows or the whole of a mesh: values, names, flags and roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from vtkmodules.vtkCommonDataModel import vtkDataSetAttributes
+
+from ambar import _core
+from ambar.interop.vtk_arrays import (
+    array_of,
+    component_names,
+    name_components,
+    type_name,
+    values_of,
+)
+from ambar.mesh.storage.entries import checked_entries
+from ambar.mesh.storage.sink import Sink
+from ambar.mesh.storage.source import Source
+from ambar.mesh.vtk.information import information_of, restore_information
+
+ROLES = {
+    vtkDataSetAttributes.GetAttributeTypeAsString(number): number
+    for number in range(vtkDataSetAttributes.NUM_ATTRIBUTES)
+}
+"""What an array can be active as (Scalars, Vectors, GlobalIds, ...), and VTK's numbers of these."""
+_GRID_DIMS = ("z", "y", "x", "component")
+
+
+def describe_fields(
+    data: Any,
+    sink: Sink,
+    path: str,
+    *,
+    tuples: int | None = None,
+    grid: Sequence[int] | None = None,
+    flags: Callable[[str | None], str | None] = lambda _: None,
+    order: np.ndarray | None = None,
+) -> list[dict[str, Any]]:
+    """Put all arrays of a vtkFieldData into the store, and return their descriptions.
+
+    Parameters
+    ----------
+    data
+        The vtkFieldData, or vtkDataSetAttributes.
+    sink
+        Where arrays go.
+    path
+        Under which path.
+    tuples
+        How many tuples each must have.
+    grid
+        Shape (z, y, x) of the grid that they lie on, if it is one.
+    flags
+        What PyVista takes an array of a name for: "complex", "bitarray" or None.
+    order
+        Which of the tuples are stored, in this order, if not all as they are.
+
+    Raises
+    ------
+    InvalidError
+        If an array has another number of tuples.
+    UnsupportedError
+        If an array's values cannot be stored.
+    """
+    active = _active(data)
+    described = []
+    for index in range(data.GetNumberOfArrays()):
+        array = data.GetAbstractArray(index)
+        name = array.GetName()
+        where = f"/{path} array {name!r}"
+        values = values_of(array, where)
+        if tuples is not None and len(values) != tuples:
+            raise _core.InvalidError(
+                f"{where} has {len(values)} tuples, the mesh {tuples}: remove the array, or give "
+                "it a tuple for each"
+            )
+        if order is not None:
+            if order.max(initial=-1) >= len(values):
+                raise _core.InvalidError(
+                    f"{where} has {len(values)} tuples, the trees refer to tuple {order.max()}: "
+                    "remove the array, or give it a tuple for each"
+                )
+            values = values[order]
+        entry: dict[str, Any] = {"name": name}
+        extras = {
+            "type": type_name(array, values),
+            "components": component_names(array),
+            "active": active.get(index),
+            "info": information_of(array.GetInformation()) if array.HasInformation() else None,
+            "pyvista": flags(name),
+        }
+        entry.update((key, value) for key, value in extras.items() if value is not None)
+        dims = None
+        if grid is not None and values.size:
+            values = values.reshape((*grid, *values.shape[1:]))
+            dims = _GRID_DIMS[: values.ndim]
+        described.append(entry | sink.put_field(f"{path}/{index}", values, dims, name or ""))
+    return described
+
+
+def _active(data: Any) -> dict[int, list[str]]:
+    """Return what each array is active as, by its index."""
+    found: dict[int, list[str]] = {}
+    if isinstance(data, vtkDataSetAttributes):
+        arrays = [data.GetAbstractArray(i) for i in range(data.GetNumberOfArrays())]
+        for role, number in ROLES.items():
+            array = data.GetAbstractAttribute(number)
+            if array is not None:
+                found.setdefault(next(i for i, a in enumerate(arrays) if a is array), []).append(
+                    role
+                )
+    return found
+
+
+def restore_fields(
+    data: Any,
+    entries: Any,
+    source: Source,
+    what: str,
+    *,
+    tuples: int | None = None,
+    grid: Sequence[int] | None = None,
+) -> None:
+    """Give a vtkFieldData the arrays that `describe_fields` described.
+
+    Raises CorruptError if one has another number of tuples, or another shape than its grid.
+    """
+    for entry in checked_entries(entries, source, what):
+        name = entry["name"]
+        where = f"{what} {name!r}"
+        values = source.get(entry, where, ndim=(1, 2, 3, 4))
+        if values.ndim > 2:
+            if grid is None or values.shape[:3] != tuple(grid):
+                raise source.damaged(f"{where} has shape {values.shape}, its grid {grid}")
+            values = values.reshape(-1, *values.shape[3:])
+        if tuples is not None and len(values) != tuples:
+            raise source.damaged(f"{where} has {len(values)} tuples, not {tuples}")
+        if values.ndim == 2 and values.shape[1] == 0:
+            raise source.damaged(f"{where} has no components")
+        array = array_of(values, entry.get("type"))
+        array.SetName(name)
+        _restore_flags(array, entry, data.AddArray(array), data)
+
+
+def _restore_flags(array: Any, entry: dict[str, Any], index: int, data: Any) -> None:
+    names = entry.get("components")
+    if isinstance(names, list) and len(names) <= array.GetNumberOfComponents():
+        name_components(array, names)
+    if entry.get("info"):
+        restore_information(array.GetInformation(), entry["info"])
+    if isinstance(data, vtkDataSetAttributes):
+        for role in entry.get("active", ()):
+            if role in ROLES:
+                data.SetActiveAttribute(index, ROLES[role])

@@ -1,0 +1,68 @@
+"""PyVista's objects of VTK's, where PyVista is installed, with what it keeps beside the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from ambar.mesh.storage.description import blocks_of
+
+_KEYS = {"point_data": "POINT", "cell_data": "CELL"}
+
+
+def wrapped(mesh: Any, described: Any, user_dict: Mapping[str, Any] | None = None) -> Any:
+    """Return `mesh` as PyVista's object; as it is without PyVista, or if that has no such type."""
+    if mesh is None or find_spec("pyvista") is None:
+        return mesh
+    import pyvista
+
+    if mesh.IsA("vtkMultiBlockDataSet"):
+        _wrap_shared(mesh, {})
+    try:
+        # Lengths are known to be right, and PyVista 0.49 cannot check those of tables in blocks.
+        found = pyvista.wrap(mesh, validate=False)
+    except (NotImplementedError, TypeError):
+        return mesh
+    _mark(found, described)
+    if user_dict is not None and isinstance(found, pyvista.DataObject):
+        found.user_dict = dict(user_dict)
+    return found
+
+
+def _wrap_shared(mesh: Any, seen: dict[str, tuple[Any, int]]) -> None:
+    """Put PyVista's objects in place of blocks that are there several times, one for each.
+
+    PyVista would make one of its objects for each place. `seen` has a parent and the number of
+    each block by its address.
+    """
+    import pyvista
+
+    for index in range(mesh.GetNumberOfBlocks()):
+        block = mesh.GetBlock(index)
+        if block is None:
+            continue
+        if block.IsA("vtkMultiBlockDataSet"):
+            _wrap_shared(block, seen)
+        elif block.__this__ not in seen:
+            seen[block.__this__] = mesh, index
+        elif f"vtk{block.GetClassName().removeprefix('vtk')}" in pyvista._wrappers:
+            parent, first = seen[block.__this__]
+            if not isinstance(parent.GetBlock(first), pyvista.DataObject):
+                parent.SetBlock(first, pyvista.wrap(block, validate=False))
+            mesh.SetBlock(index, parent.GetBlock(first))
+
+
+def _mark(mesh: Any, described: Any) -> None:
+    """Tell PyVista which arrays are bools and which complex numbers."""
+    if not isinstance(described, dict):
+        return
+    for key, association in _KEYS.items():
+        for entry in described.get(key) or ():
+            kept = getattr(mesh, f"_association_{entry.get('pyvista')}_names", None)
+            if kept is not None:
+                kept[association].add(entry["name"])
+    if described.get("type") == "MultiBlockDataSet":
+        for index, (_, block) in enumerate(blocks_of(described)):
+            if block is not None:
+                _mark(mesh.GetBlock(index), block)

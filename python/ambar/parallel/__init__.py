@@ -1,0 +1,1 @@
+"""Work of many processes: MPI ranks, and workers on one machine."""

@@ -1,0 +1,150 @@
+"""What ranks that write one store tell each other, over a communicator of mpi4py."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.parallel.launch_check import mpi
+
+# Messages are sent in pieces of this many bytes at most: MPI counts with int.
+_PIECE = 1 << 30
+_KINDS: dict[str, type[BaseException]] = {
+    kind.__name__: kind
+    for kind in (
+        _core.CorruptError,
+        _core.UnsupportedError,
+        _core.InvalidError,
+        _core.NotFoundError,
+        _core.BusyError,
+        _core.LimitError,
+        OSError,
+        FileExistsError,
+        FileNotFoundError,
+        PermissionError,
+    )
+}
+
+
+class Ranks:
+    """The ranks of a communicator, which succeed or fail together."""
+
+    def __init__(self, comm: Any = None) -> None:
+        self._mpi = mpi()
+        self.comm = (self._mpi.COMM_WORLD if comm is None else comm).Dup()
+        self.rank: int = self.comm.rank
+        self.size: int = self.comm.size
+        self.failed = False
+        self._window: Any = None
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Run the block on all ranks; where it failed on one, raise on all, then and ever after.
+
+        Raises
+        ------
+        AmbarError
+            What the block raised on the first rank that failed, or its counterpart on the others.
+        """
+        self._check()
+        try:
+            yield
+        except BaseException as error:
+            self.tell(error)
+            raise
+        self._agree(None)
+
+    def tell(self, error: BaseException) -> None:
+        """Let the others know of an error, at whatever they are doing together."""
+        if not self.failed:
+            with contextlib.suppress(Exception):
+                self._agree(error)
+
+    def _check(self) -> None:
+        if self.failed:
+            raise _core.InvalidError("the ranks have failed before; close the writer and append")
+
+    def _agree(self, error: BaseException | None) -> None:
+        """Learn of the first rank that failed, and raise its error."""
+        none = self.size
+        first = self.comm.allreduce(none if error is None else self.rank, self._mpi.MIN)
+        if first == none:
+            return
+        self.failed = True
+        said = None if error is None else (type(error).__name__, str(error))
+        kind, text = self.comm.bcast(said, root=first)
+        raise _KINDS.get(kind, _core.AmbarError)(f"rank {first}: {text}")
+
+    def counter(self) -> Callable[[int], int]:
+        """Return a function that adds to a counter in rank 0's memory, and returns what it was."""
+        window = self._mpi.Win.Allocate(8 if self.rank == 0 else 0, 8, comm=self.comm)
+        self._window = window
+        window.Lock_all()
+        if self.rank == 0:
+            np.frombuffer(window, np.uint64)[0] = 0
+        window.Sync()
+        self.comm.Barrier()
+
+        def reserve(count: int) -> int:
+            added, before = np.array([count], np.uint64), np.zeros(1, np.uint64)
+            window.Fetch_and_op(added, before, 0, 0, self._mpi.SUM)
+            window.Flush(0)
+            return int(before[0])
+
+        return reserve
+
+    def exchange(self, boxes: list[bytes]) -> list[tuple[int, bytearray]]:
+        """Send the box at each place to that rank; return senders and boxes for this one.
+
+        Nothing is sent where all boxes are empty.
+        """
+        sizes = np.array([len(box) for box in boxes], np.uint64)
+        if self.comm.allreduce(int(sizes.sum()), self._mpi.MAX) == 0:
+            return []
+        incoming = np.empty_like(sizes)
+        self.comm.Alltoall(sizes, incoming)
+        with self.together():
+            received = [(rank, bytearray(int(n))) for rank, n in enumerate(incoming) if n]
+        self._move(received, list(enumerate(boxes)))
+        return received
+
+    def gather(self, own: bytes) -> list[bytes]:
+        """Return the bytes of all ranks on rank 0, nothing on others."""
+        sizes = self.comm.gather(len(own))
+        boxes: list[bytearray] = []
+        with self.together():
+            boxes = [bytearray(size) for size in sizes or []]
+        self._move(list(enumerate(boxes)), [(0, own)])
+        return [bytes(box) for box in boxes]
+
+    def _move(
+        self, incoming: list[tuple[int, bytearray]], outgoing: list[tuple[int, bytes]]
+    ) -> None:
+        """Fill the boxes of senders, and send others' theirs."""
+        kind, comm = self._mpi.BYTE, self.comm
+        requests = [
+            comm.Irecv([piece, kind], sender) for sender, box in incoming for piece in _pieces(box)
+        ]
+        requests += [
+            comm.Isend([piece, kind], to) for to, box in outgoing for piece in _pieces(box)
+        ]
+        self._mpi.Request.Waitall(requests)
+
+    def close(self) -> None:
+        """Free what MPI keeps; all ranks together."""
+        if self._window is not None:
+            self._window.Unlock_all()
+            self._window.Free()
+            self._window = None
+        if self.comm != self._mpi.COMM_NULL:
+            self.comm.Free()
+
+
+def _pieces(box: bytes | bytearray) -> Iterator[memoryview]:
+    view = memoryview(box)
+    for start in range(0, len(view), _PIECE):
+        yield view[start : start + _PIECE]

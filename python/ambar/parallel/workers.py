@@ -1,0 +1,224 @@
+"""Work done in other processes, any of which may die without harm to the rest.
+
+Libraries such as libhdf5 crash under threads, and on some broken files. The processes here are
+started afresh and import only what they are sent, never the program's ``__main__``.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Self
+
+from ambar import _core
+
+AHEAD = 4
+"""Tasks a process that are given out before the first of them is done."""
+WEIGHT = 256 << 20
+"""Weight of the tasks given out together, where there are more of them than processes."""
+_PATIENCE = 5.0  # seconds that a process is given to end
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What stands for the result of a task that failed."""
+
+    why: str
+    error: Exception | None = None
+    """The error, if it is one of ambar's, or one of Python's that says what to do."""
+    has_died: bool = False
+    """Whether the process has ended."""
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Return what is known of an error; it can be sent to another process."""
+        if isinstance(error, OSError):
+            # Libraries have numbers of their own, below zero.
+            known = error.errno is not None and error.errno > 0
+            return cls(explained(error), OSError(error.errno, error.strerror) if known else None)
+        if isinstance(error, _core.AmbarError):
+            return cls(explained(error), type(error)(str(error)))
+        # Libraries derive errors from these that are made of other arguments.
+        kinds: tuple[type[Exception], ...] = (ModuleNotFoundError, ImportError, MemoryError)
+        kind = next((kind for kind in kinds if isinstance(error, kind)), None)
+        return cls(explained(error), None if kind is None else kind(str(error)))
+
+    def raised_for(self, path: str, advice: str) -> Exception:
+        """Return the error to raise for a file that could not be read."""
+        if isinstance(self.error, OSError):
+            return OSError(self.error.errno, f"{self.error.strerror}{advice}", path)
+        if self.error is None:
+            return _core.CorruptError(f"{path}: {self.why}{advice}")
+        return type(self.error)(f"{path}: {self.error}{advice}")
+
+
+class Workers:
+    """A number of processes; used as a context, at the end of which they are gone."""
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+        self._threads = ThreadPoolExecutor(processes, "ambar-workers")
+        self._all: list[_Worker] = []
+        self._idle: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
+        for _ in range(processes):
+            self._idle.put(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if kind is not None:
+            for worker in list(self._all):
+                worker.kill()
+        # Pipes are closed when no thread waits at them any more.
+        self._threads.shutdown(wait=True)
+        for worker in self._all:
+            worker.end()
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        tasks: Iterable[tuple[Any, ...]],
+        weigh: Callable[[tuple[Any, ...]], int] = lambda _: 0,
+    ) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        """Give tasks and what `function` made of them, or a `Failure`, in the order of the tasks.
+
+        `function` is one of a module, as it is sent by its name. Only so many tasks are given out
+        that results do not pile up: `AHEAD` a process, of `WEIGHT` together by what `weigh` says.
+        """
+        waiting: deque[tuple[tuple[Any, ...], int, Future[Any]]] = deque()
+        weight = 0
+        for task in tasks:
+            own = weigh(task)
+            while len(waiting) >= self._processes and (
+                len(waiting) >= AHEAD * self._processes or weight + own > WEIGHT
+            ):
+                first, its, future = waiting.popleft()
+                weight -= its
+                yield first, future.result()
+            waiting.append((task, own, self._threads.submit(self._call, function, task)))
+            weight += own
+        for task, _, future in waiting:
+            yield task, future.result()
+
+    def _call(self, function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+        worker = self._idle.get()
+        try:
+            if worker is None:
+                worker = _Worker()
+                self._all.append(worker)
+            return worker.call(function, task)
+        except (EOFError, ConnectionError):
+            if worker is None:
+                raise
+            ended = worker
+            worker = None
+            self._all.remove(ended)
+            why = f"the process that worked on it {ended.end()}"
+            return Failure(why, _core.AmbarError(why), has_died=True)
+        finally:
+            self._idle.put(worker)
+
+
+class _Worker:
+    """One process, and the pipe to it."""
+
+    def __init__(self) -> None:
+        self._pipe, theirs = Pipe()
+        with theirs:
+            code = (
+                f"import sys; sys.path[:] = {sys.path!r}; "
+                f"from ambar.parallel.workers import _serve; _serve({theirs.fileno()})"
+            )
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own code
+                [sys.executable, "-c", code],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        try:
+            self._pipe.recv()
+        except (EOFError, ConnectionError):
+            raise _core.AmbarError(
+                f"{sys.executable} could not be started to work in another process: it "
+                f"{self.end()}; what it printed says why"
+            ) from None
+
+    def call(self, function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+        """Return what the function makes of the task; raises EOFError if the process dies."""
+        self._pipe.send((function, task))
+        return self._pipe.recv()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
+    def end(self) -> str:
+        """Let the process end; return how it did."""
+        self._pipe.close()
+        try:
+            code = self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+
+
+def _serve(descriptor: int) -> None:
+    """Do what comes through the pipe until its other end is closed."""
+    # Ctrl-C reaches all processes of a terminal; the one that was started there says what to do.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.simplefilter("ignore")
+    # What libraries print must not mix with the program's results on stdout.
+    os.dup2(2, 1)
+    pipe = Connection(descriptor)
+    try:
+        pipe.send(True)  # any message: the process has started
+        while True:
+            pipe.send(_answer(pipe))
+    except (EOFError, ConnectionError):
+        return
+
+
+def _answer(pipe: Connection) -> Any:
+    try:
+        function, task = pipe.recv()
+        return function(*task)
+    except (EOFError, ConnectionError):
+        raise
+    except Exception as error:  # whatever a file may cause is told to the user
+        return Failure.of(error)
+
+
+def explained(error: BaseException) -> str:
+    """Return an error as one line."""
+    text = " ".join(str(error).split())
+    kind = type(error).__name__
+    return f"{kind}: {text}" if text else kind
+
+
+def processes_for(tasks: int, processes: int | None) -> int:
+    """Return how many processes to start: one a core, where there is enough to do.
+
+    Raises InvalidError if the number asked for is not at least 1.
+    """
+    if processes is not None and processes < 1:
+        raise _core.InvalidError(f"processes={processes}: at least one is needed")
+    cores = len(os.sched_getaffinity(0))
+    return max(min(processes or cores, -(-tasks // AHEAD)), 1)

@@ -1,0 +1,1 @@
+"""Outputs of a simulation: cells, particles, regions, fields and units."""

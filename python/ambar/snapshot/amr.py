@@ -1,0 +1,505 @@
+"""The cells of an AMR hierarchy: selected as a table, or drawn onto a regular grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ambar import _core
+from ambar.snapshot.field_names import quantity_of, resolve, resolve_all, resolve_where
+from ambar.snapshot.regions import Box, Region, length_of_unit
+from ambar.snapshot.table import Table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ambar.snapshot.run_info import RunInfo
+
+AXES = "xyz"
+# Largest side, in cells, of a grid whose level was left open: 2048^2 or 256^3 values are 32 and
+# 128 MiB, and as much as a screen shows.
+_IMAGE_SIDE = 2048
+_CUBE_SIDE = 256
+
+
+class Amr:
+    """Leaf cells of all levels: of a tree (RAMSES) or of patches (AMReX).
+
+    Those of a tree come in their order along the Morton curve, those of patches level by level, the
+    coarsest first, along the curve within a level.
+
+    Values are in code units. Fields may be named as in RAMSES' descriptors or as in Mera.jl
+    (rho, vx, vy, vz, p, epot, ax, ...). Beside the fields, derived columns can be asked for: level
+    (int32), x, y, z (cell centres, code length, float64), dx (cell size; also dy and dz where cells
+    are no cubes), and ix, iy, iz (int64, the cell's place at its own level).
+    """
+
+    def __init__(self, core: _core.Amr, info: RunInfo) -> None:
+        self._core = core
+        self._info = info
+
+    @property
+    def info(self) -> RunInfo:
+        """The snapshot's run information."""
+        return self._info
+
+    @property
+    def core(self) -> _core.Amr:
+        """What reads the cells."""
+        return self._core
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the fields, in the order of the file."""
+        return list(self._core.fields)
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions, 1 to 3."""
+        return int(self._core.ndim)
+
+    @property
+    def levels(self) -> tuple[int, int]:
+        """Coarsest and finest level there is a leaf cell of; RAMSES' own numbers, AMReX' from 0."""
+        return self._core.levels
+
+    @property
+    def boxlen(self) -> float:
+        """Size of the box in x, code length."""
+        return float(self._core.upper[0] - self._core.lower[0])
+
+    @property
+    def lower(self) -> tuple[float, ...]:
+        """Lower corner of the box, code length."""
+        return tuple(self._core.lower)
+
+    @property
+    def layout(self) -> str:
+        """How the cells lie: "tree" or "patches"."""
+        return self._core.layout
+
+    @property
+    def cells_per_level(self) -> dict[int, int]:
+        """Leaf cells of each level that has any."""
+        return dict(self._core.cells_per_level)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks each field is stored in."""
+        return int(self._core.chunks)
+
+    def __len__(self) -> int:
+        """Return the number of leaf cells."""
+        return int(self._core.cells_count)
+
+    def __repr__(self) -> str:
+        """Return one line: cells, dimensions, levels, fields."""
+        low, high = self.levels
+        return (
+            f"<ambar.Amr: {len(self):,} leaf cells, {self.ndim}-D, levels {low} to {high}, "
+            f"fields {', '.join(self.fields)}>"
+        )
+
+    def cell_size(self, level: int) -> list[float]:
+        """Return the sides of a cell of `level`, code length."""
+        try:
+            return self._core.cell_size(level)
+        except (OverflowError, ValueError) as error:
+            raise _core.InvalidError(f"there are no cells of level {level}: {error}") from error
+
+    def boxes(self, level: int) -> np.ndarray:
+        """Return the boxes of a level of patches.
+
+        Returns
+        -------
+        numpy.ndarray
+            (boxes, 2, ndim) int64: the first cell and the last one, in the level's cell indices.
+
+        Raises
+        ------
+        InvalidError
+            If the cells lie in a tree, or there is no such level.
+        """
+        try:
+            boxes: np.ndarray = self._core.boxes(level)
+        except (OverflowError, ValueError) as error:
+            raise _core.InvalidError(f"no boxes of level {level}: {error}") from error
+        boxes[:, 1] -= 1
+        return boxes
+
+    def dtype(self, field: str) -> np.dtype[np.generic]:
+        """Return the dtype of a field or derived column."""
+        return np.dtype(self._core.dtype(self._name(field)))
+
+    def cells(
+        self,
+        fields: Sequence[str] | str | None = None,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        where: str | None = None,
+        threads: int | None = None,
+    ) -> Table:
+        """Read leaf cells; only the chunks that the selection touches are read and decoded.
+
+        Parameters
+        ----------
+        fields
+            Fields and derived columns to read. By default level, the cell centres, and every
+            field but ``domain``.
+        region
+            A `Box`, `Sphere` or `Shell`: cells whose centre is inside. It reaches over periodic
+            faces of the box.
+        levels
+            `(lowest, highest)` level of the leaf cells, both included. Refined cells are not among
+            them: `ambar.read_ramses` and `ambar.convert` take a `max_level` to have the tree end
+            at a level.
+        where
+            A condition on fields, for example ``"density > 1e-3 and not level == 7"``; also chained
+            comparisons and parentheses. The fields it names need not be among `fields`.
+        threads
+            Threads to use; all cores by default.
+
+        Returns
+        -------
+        Table
+            A column per name, in the order asked for, a row per cell.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no field of a name.
+        CorruptError
+            If a checksum differs.
+        """
+        if fields is None:
+            columns = self.default_columns
+        else:
+            columns = resolve_all([fields] if isinstance(fields, str) else fields, self._names)
+        arrays = self._core.cells(
+            columns, self._region(region), levels, resolve_where(where, self._names), threads
+        )
+        return Table({name: arrays[name] for name in columns}, info=self._info, dim="cell")
+
+    def chunks_touched(
+        self,
+        region: Region | None = None,
+        levels: tuple[int, int] | None = None,
+        where: str | None = None,
+    ) -> int:
+        """Return how many of the `chunks` of a field `cells` would decode for this selection."""
+        return int(
+            self._core.chunks_touched(
+                self._region(region), levels, resolve_where(where, self._names)
+            )
+        )
+
+    def grid(
+        self,
+        field: str,
+        level: int | None = None,
+        region: Box | None = None,
+        *,
+        preview: bool = False,
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return a field on the regular grid of a level: the covering grid.
+
+        Finer cells are averaged, coarser ones fill all grid cells they cover; NaN where there is no
+        cell.
+
+        Parameters
+        ----------
+        field
+            The field.
+        level
+            The grid's level: of a tree, it has ``2**level`` cells along a root cell; of patches, it
+            is one of theirs. By default the finest at which no side of the grid exceeds 256 cells.
+        region
+            A `Box`; the grid has all cells it touches. By default everything.
+        preview
+            Whether to sample finer cells of patches instead of averaging all of them: only the
+            coarser levels of their chunks are read and decoded. Trees ignore it.
+        unit
+            Of the values: "code", or a unit of the field's quantity ("g/cm3", "km/s").
+        threads
+            Threads to use; all cores by default.
+
+        Returns
+        -------
+        xarray.DataArray
+            float64, dimensions x, y, z (as many as there are), coordinates in code length.
+        """
+        lo, hi = self.extent(region)
+        level = self._fitting_level(level, lo, hi, _CUBE_SIDE)
+        name = self._name(field)
+        values, origin = self._core.grid(name, level, lo, hi, preview, threads)
+        factor = self._factor(name, unit)
+        return self._labelled(values, origin, range(self.ndim), level, name, unit, factor)
+
+    def slice(
+        self,
+        field: str,
+        axis: str = "z",
+        at: float = 0.5,
+        level: int | None = None,
+        region: Box | None = None,
+        *,
+        at_unit: str = "box",
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return a field on the plane that cuts `axis` at `at`.
+
+        Each grid cell has the value of the leaf cell at its place; where leaves are finer than
+        the grid, their mean.
+
+        Parameters
+        ----------
+        field, region, unit, threads
+            As for `grid`.
+        axis
+            "x", "y" or "z": the axis the plane is perpendicular to.
+        at
+            Where it cuts the axis, in `at_unit`: "box" (a fraction of the box's size along it),
+            "code", or a unit of length.
+        level
+            The grid's level, by default the finest at which no side exceeds 2048 cells.
+
+        Returns
+        -------
+        xarray.DataArray
+            float64, the other dimensions, coordinates in code length.
+        """
+        number, others = self._axis(axis)
+        lo, hi = self.extent(region)
+        if at_unit == "box":
+            start, end = self._core.lower[number], self._core.upper[number]
+            place = start + at * (end - start)
+        else:
+            place = at * length_of_unit(self._info, at_unit)
+        level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
+        name = self._name(field)
+        values, origin = self._core.slice(name, number, place, level, lo, hi, threads)
+        image = self._labelled(values, origin, others, level, name, unit, self._factor(name, unit))
+        return image.assign_attrs(axis=axis, at=place)
+
+    def project(
+        self,
+        field: str,
+        axis: str = "z",
+        level: int | None = None,
+        weight: str | None = None,
+        region: Box | None = None,
+        *,
+        unit: str = "code",
+        threads: int | None = None,
+    ) -> xr.DataArray:
+        """Return a field summed, or averaged, along `axis`.
+
+        Parameters
+        ----------
+        field, level, region, threads
+            As for `slice`.
+        axis
+            "x", "y" or "z": the axis to look along.
+        weight
+            None: the integral of the field along the axis, in code units of field times length
+            (for the density: the surface density). A field: the mean weighted with it, with
+            "density" the mass-weighted mean. "volume": the plain mean over volume.
+        unit
+            Of the result: "code", or a unit of its quantity, for example "Msol/pc2" for the
+            density without `weight`.
+
+        Returns
+        -------
+        xarray.DataArray
+            float64, the other dimensions, coordinates in code length.
+        """
+        number, others = self._axis(axis)
+        lo, hi = self.extent(region)
+        level = self._fitting_level(level, lo, hi, _IMAGE_SIDE, others)
+        name = self._name(field)
+        weight = None if weight is None else self._name(weight)
+        values, origin = self._core.project(name, number, level, weight, lo, hi, threads)
+        factor = self._factor(name, unit, summed=weight is None)
+        image = self._labelled(values, origin, others, level, name, unit, factor)
+        return image.assign_attrs(axis=axis, weight=weight or "none: integral along the axis")
+
+    def to_xarray(self, fields: Iterable[str] | None = None) -> xr.Dataset:
+        """Return all cells as a Dataset with the dimension "cell"; level and centres coordinates.
+
+        Loads what it returns; ``xarray.open_dataset(path, engine="ambar", group="amr")`` does not.
+        """
+        names = None if fields is None else [*self._tree_columns, *fields]
+        dataset = self.cells(names).to_xarray()
+        return dataset.set_coords([name for name in self._tree_columns if name in dataset])
+
+    def to_vtk(
+        self,
+        fields: Sequence[str] | str | None = None,
+        levels: tuple[int, int] | None = None,
+        region: Box | None = None,
+        *,
+        threads: int | None = None,
+    ) -> Any:
+        """Return the cells as VTK's overlapping AMR data, which ParaView draws and PyVista takes.
+
+        Patches are the boxes of the plotfile; a tree's cells are joined to boxes that hold them and
+        nothing else. Cells that a finer level covers are marked as refined, and not drawn.
+
+        Parameters
+        ----------
+        fields
+            Fields and derived columns (of patches, fields only); by default every field but
+            ``domain``.
+        levels
+            `(lowest, highest)` level; cells of the highest that are refined further are drawn, with
+            their own values or the mean of the finer ones. By default all.
+        region
+            A `Box`; the cells in it, rounded outward to cells of the lowest level.
+        threads
+            Threads to read boxes with; all cores by default.
+
+        Returns
+        -------
+        vtkmodules.vtkCommonDataModel.vtkOverlappingAMR
+            Lengths and values in code units; of a tree, level 0 is its lowest one.
+
+        Raises
+        ------
+        InvalidError
+            If there are no such levels, or the region is no box.
+        NotFoundError
+            If there is no field of a name, or no cell in the region.
+        UnsupportedError
+            If VTK is not installed, the cells have one dimension, or levels are refined by other
+            ratios in x than in y and z.
+        CorruptError
+            If a checksum differs.
+        """
+        if find_spec("vtkmodules") is None:
+            raise _core.UnsupportedError("VTK is not installed: pip install 'ambar[mesh]'")
+        from ambar.snapshot.vtk_amr import overlapping_amr
+
+        return overlapping_amr(self, fields, levels, region, threads)
+
+    def to_yt(self, fields: list[str] | None = None) -> Any:
+        """Return a yt octree dataset in memory; fields are ("stream", "density") and so on.
+
+        Needs yt, and cells in three dimensions that fill the box (UnsupportedError otherwise).
+        """
+        from ambar.snapshot.yt_dataset import cells_to_yt
+
+        if self.layout != "tree":
+            raise _core.UnsupportedError(
+                "yt reads plotfiles itself: write one with ambar.export and give it to yt.load"
+            )
+        return cells_to_yt(self, fields)
+
+    @property
+    def default_columns(self) -> list[str]:
+        """The columns that `cells` reads where none are named."""
+        return [*self._tree_columns, *(name for name in self.fields if name != "domain")]
+
+    @property
+    def _tree_columns(self) -> list[str]:
+        return ["level", *AXES[: self.ndim]]
+
+    @property
+    def _names(self) -> set[str]:
+        return set(self._core.derived) | set(self.fields)
+
+    def _name(self, field: str) -> str:
+        return resolve(field, self._names)
+
+    def _region(self, region: Region | None) -> _core.Region | None:
+        return None if region is None else region.to_code(self._info)
+
+    def _axis(self, axis: str) -> tuple[int, list[int]]:
+        axes = AXES[: self.ndim]
+        if self.ndim == 1 or len(axis) != 1 or axis not in axes:
+            raise _core.InvalidError(
+                f"axis {axis!r} cannot be taken out of data with the axes {', '.join(axes)}"
+            )
+        number = axes.index(axis)
+        return number, [other for other in range(self.ndim) if other != number]
+
+    def extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return the corners of `region`, cut to the simulation's box, code length.
+
+        Raises InvalidError if it is no box, or has no part in common with the simulation's.
+        """
+        start, end = self._core.lower, self._core.upper
+        if region is None:
+            return tuple(start), tuple(end)
+        if not isinstance(region, Box):
+            raise _core.InvalidError(
+                f"a grid is cut out by an ambar.Box; {type(region).__name__} works with cells()"
+            )
+        low, high = region.corners(self._info)
+        lo = tuple(max(border, value) for border, value in zip(start, low, strict=True))
+        hi = tuple(min(border, value) for border, value in zip(end, high, strict=True))
+        if any(a >= b for a, b in zip(lo, hi, strict=True)):
+            raise _core.InvalidError(
+                f"the region {region} and the simulation's box, from {start} to {end} in code "
+                "length, have no part in common"
+            )
+        return lo, hi
+
+    def _fitting_level(
+        self,
+        level: int | None,
+        lo: Sequence[float],
+        hi: Sequence[float],
+        side: int,
+        axes: Sequence[int] | None = None,
+    ) -> int:
+        if level is not None:
+            return level
+        axes = axes or range(self.ndim)
+        fitting = self.levels[1]
+        while fitting > 0:
+            sides = self.cell_size(fitting)
+            if max((hi[axis] - lo[axis]) / sides[axis] for axis in axes) <= side:
+                break
+            fitting -= 1
+        return fitting
+
+    def _factor(self, field: str, unit: str, *, summed: bool = False) -> float:
+        if unit == "code":
+            return 1.0
+        quantity = quantity_of(field) or field
+        if summed:
+            quantity = {"density": "surface_density"}.get(quantity, f"{quantity} times length")
+        return self._info.units.factor(quantity, unit)
+
+    def _labelled(
+        self,
+        values: np.ndarray,
+        origin: Sequence[int],
+        axes: Sequence[int],
+        level: int,
+        field: str,
+        unit: str,
+        factor: float,
+    ) -> xr.DataArray:
+        import xarray as xr
+
+        sizes, lower = self.cell_size(level), self._core.lower
+        coords = {
+            AXES[axis]: (
+                AXES[axis],
+                lower[axis] + (start + np.arange(count) + 0.5) * sizes[axis],
+                {"units": "code_length"},
+            )
+            for axis, start, count in zip(axes, origin, values.shape, strict=True)
+        }
+        if factor != 1.0:
+            values = values * factor
+        attrs = {"long_name": field.replace("_", " "), "units": unit, "level": level}
+        dims = [AXES[axis] for axis in axes]
+        return xr.DataArray(values, coords=coords, dims=dims, name=field, attrs=attrs)

@@ -1,0 +1,179 @@
+"""What is known of an AMReX run without reading its data: domain, time, levels, boxes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ambar._util.properties import cached_property
+from ambar.snapshot.units import Units
+
+
+@dataclass(frozen=True)
+class AmrexLevel:
+    """One level of a plotfile."""
+
+    lo: tuple[int, ...]
+    """The domain's first cell."""
+    hi: tuple[int, ...]
+    """The domain's last cell."""
+    cell_size: tuple[float, ...]
+    """Sides of a cell, code length."""
+    ratio: tuple[int, ...]
+    """How many times finer the next level is; 1 for the finest one."""
+    boxes: int
+    """Number of boxes."""
+    cells: int
+    """Number of cells in them, those that the next level covers among them."""
+
+
+class CodeUnits(Units):
+    """Of a code that does not tell its units: values are in code units, and nothing else."""
+
+    def factor(self, quantity: str, unit: str) -> float:
+        """Return 1 for "code"; raises UnsupportedError for anything else."""
+        if unit == "code":
+            return 1.0
+        from ambar._core import UnsupportedError
+
+        raise UnsupportedError(
+            f"a plotfile does not tell its units, so that {quantity} cannot be given in {unit}; "
+            "ask for 'code' units and multiply"
+        )
+
+
+@dataclass(frozen=True)
+class AmrexInfo:
+    """A plotfile's run information, in the run's own units, which a plotfile does not tell."""
+
+    ndim: int
+    """Dimensions, 1 to 3."""
+    time: float
+    """Time, code units."""
+    lower: tuple[float, ...]
+    """Lower corner of the domain, code length."""
+    upper: tuple[float, ...]
+    """Upper corner of the domain, code length."""
+    levels: tuple[AmrexLevel, ...]
+    """The levels, the coarsest first."""
+    steps: tuple[int, ...] = ()
+    """Each level's number of steps."""
+    coordinates: str = "cartesian"
+    """The coordinate system: "cartesian", "cylindrical" or "spherical"."""
+    format: str = ""
+    """The plotfile's format, such as "HyperCLaw-V1.1"."""
+    aexp: float | None = None
+    """Expansion factor, where the plotfile tells it (Nyx)."""
+    texts: tuple[str, ...] = ()
+    """Names of the texts beside the fields, such as "job_info"."""
+    periodic: tuple[bool, ...] = ()
+    """Whether the domain is periodic, in each dimension; empty, as plotfiles do not tell."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> AmrexInfo:
+        """Make an `AmrexInfo` of a mapping; names it does not know are left out.
+
+        Raises InvalidError where a value is missing or of another type.
+        """
+        try:
+            aexp = values.get("aexp")
+            info = cls(
+                ndim=int(values["ndim"]),
+                time=float(values["time"]),
+                lower=tuple(map(float, values["lower"])),
+                upper=tuple(map(float, values["upper"])),
+                levels=tuple(map(_level, values["levels"])),
+                steps=tuple(map(int, values.get("steps", ()))),
+                coordinates=str(values.get("coordinates", "cartesian")),
+                format=str(values.get("format", "")),
+                aexp=None if aexp is None else float(aexp),
+                texts=tuple(map(str, values.get("texts", ()))),
+                periodic=tuple(map(bool, values.get("periodic", ()))),
+            )
+            info._check()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            from ambar._core import InvalidError
+
+            raise InvalidError(f"this is no run information of AMReX: {error!r}") from error
+        return info
+
+    def _check(self) -> None:
+        """Raise ValueError if a corner or a level has another number of dimensions."""
+        corners = [("lower", self.lower), ("upper", self.upper)]
+        for level in self.levels:
+            corners += [("lo", level.lo), ("hi", level.hi), ("cell_size", level.cell_size)]
+        for name, corner in corners:
+            if len(corner) != self.ndim:
+                raise ValueError(f"expected {self.ndim} numbers in {name!r}, found {len(corner)}")
+
+    @property
+    def box_size(self) -> tuple[float, ...]:
+        """Size of the domain in each dimension, code length."""
+        return tuple(b - a for a, b in zip(self.lower, self.upper, strict=True))
+
+    @property
+    def boxlen(self) -> float:
+        """Size of the domain in x, code length."""
+        return self.box_size[0]
+
+    @cached_property
+    def units(self) -> Units:
+        """Code units alone: a plotfile does not tell others."""
+        return CodeUnits(1.0, 1.0, 1.0)
+
+    @property
+    def physical(self) -> bool:
+        """False: a plotfile does not tell physical units."""
+        return False
+
+    @property
+    def redshift(self) -> float | None:
+        """1 / aexp - 1, where the expansion factor is known; infinite for a factor of 0."""
+        if self.aexp is None:
+            return None
+        return 1.0 / self.aexp - 1.0 if self.aexp else math.inf
+
+    @property
+    def namelist(self) -> str:
+        """Empty: plotfiles have no namelist."""
+        return ""
+
+    def age(self, unit: str = "code") -> float:
+        """Return the time; raises UnsupportedError for a unit other than "code"."""
+        return self.time * self.units.time(unit)
+
+    def __str__(self) -> str:
+        """Return the run information as lines to read."""
+        return "\n".join(f"{name:<13} {value}" for name, value in self.summary())
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return what one wants to know first, as pairs of a name and a text."""
+        sides = [f"{a:g} to {b:g}" for a, b in zip(self.lower, self.upper, strict=True)]
+        step = f", step {self.steps[0]}" if self.steps else ""
+        ratios = [", ".join(map(str, sorted(set(level.ratio)))) for level in self.levels[:-1]]
+        refined = f", refined by {' and '.join(dict.fromkeys(ratios))}" if ratios else ""
+        rows = [
+            ("dimensions", f"{self.ndim}, {self.coordinates}"),
+            ("domain", " x ".join(sides) + " code"),
+            ("time", f"{self.time:g} code{step}"),
+            ("levels", f"0 to {len(self.levels) - 1}{refined}"),
+            ("boxes", " + ".join(f"{level.boxes:,}" for level in self.levels)),
+        ]
+        if self.aexp is not None:
+            rows.insert(3, ("aexp", f"{self.aexp:.6g} (redshift {self.redshift:.4g})"))
+        return rows
+
+
+def _level(values: Mapping[str, Any]) -> AmrexLevel:
+    # As stores have it, or as `dataclasses.asdict` makes it.
+    domain = values.get("domain", values)
+    return AmrexLevel(
+        lo=tuple(map(int, domain["lo"])),
+        hi=tuple(map(int, domain["hi"])),
+        cell_size=tuple(map(float, values["cell_size"])),
+        ratio=tuple(map(int, values["ratio"])),
+        boxes=int(values["boxes"]),
+        cells=int(values["cells"]),
+    )

@@ -1,0 +1,304 @@
+"""The cells of a hierarchy level by level, each level cut into boxes: the form of patch-based AMR.
+
+A tree's cells have none: a level's boxes are then runs of its cells along x, joined along y and z
+where they are equal, so that they hold every cell of the level once and nothing else. Its cells
+that are refined get the mean of the finer ones, of integers the first one's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from ambar import _core
+from ambar.snapshot.amrex_info import AmrexInfo
+from ambar.snapshot.regions import Box
+
+if TYPE_CHECKING:
+    from ambar.snapshot.amr import Amr
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level cut into boxes."""
+
+    number: int
+    """Its number, as `Amr.levels` counts them."""
+    boxes: np.ndarray
+    """(boxes, 2, ndim) int64: first cell, and behind the last, counted from the lower corner."""
+    cell_size: tuple[float, ...]
+    """Sides of a cell, code length."""
+    ratio: int
+    """How many times finer the next level is; 1 for the finest."""
+    read: Callable[[str, int], np.ndarray]
+    """Return a field on all cells of a box, x fastest."""
+    refined: Callable[[int], np.ndarray]
+    """Return which cells of a box the next level covers: bool, x fastest."""
+
+
+def levels_of(
+    amr: Amr, levels: tuple[int, int] | None = None, region: Box | None = None
+) -> list[Level]:
+    """Return the levels of a hierarchy, the coarsest first; fields are read when asked for.
+
+    Parameters
+    ----------
+    amr
+        The cells.
+    levels
+        The lowest and the highest level; cells of the highest that are refined further have their
+        own values, or the mean of the finer ones. By default all that there are; of a tree, lower
+        ones hold refined cells only.
+    region
+        A `Box`: the cells in it, rounded outward to cells of the lowest level.
+
+    Raises
+    ------
+    InvalidError
+        If there are no such levels, or the region is no box, or has no part of the domain.
+    UnsupportedError
+        If a level is refined by different ratios in x, y and z.
+    """
+    there = _numbers(amr)
+    low, high = amr.levels if levels is None else levels
+    if amr.layout == "patches" and levels is None:
+        low, high = there[0], there[-1]
+    chosen = [number for number in there if low <= number <= high]
+    if not chosen:
+        raise _core.InvalidError(
+            f"levels {low} to {high} are none of {there[0]} to {there[-1]}, which there are"
+        )
+    ends = _ends(amr, chosen[0], region)
+    if amr.layout == "patches":
+        return _of_patches(amr, chosen, ends)
+    return _of_tree(amr, chosen, ends)
+
+
+def _numbers(amr: Amr) -> list[int]:
+    """Return the numbers of the levels that have cells, refined ones among them."""
+    if amr.layout == "patches":
+        return list(range(len(cast(AmrexInfo, amr.info).levels)))
+    return list(range(amr.levels[1] + 1))
+
+
+def _ends(amr: Amr, level: int, region: Box | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the first cell of `level` in a region, and the one behind the last; None for all."""
+    if region is None:
+        return None
+    lower = np.array(amr.lower)
+    size = np.array(amr.cell_size(level))
+    lo, hi = amr.extent(region)
+    # A corner that is a cell's own, but for rounding, is not to take in the cell beside it.
+    first = np.floor((np.array(lo) - lower) / size + 1e-9).astype(np.int64)
+    behind = np.ceil((np.array(hi) - lower) / size - 1e-9).astype(np.int64)
+    return first, np.maximum(behind, first + 1)
+
+
+def _of_patches(
+    amr: Amr, numbers: Sequence[int], ends: tuple[np.ndarray, np.ndarray] | None
+) -> list[Level]:
+    infos = [cast(AmrexInfo, amr.info).levels[number] for number in numbers]
+    whole = [amr.core.boxes(number) - info.lo for number, info in zip(numbers, infos, strict=True)]
+    made: list[Level] = []
+    for place, (number, info, boxes) in enumerate(zip(numbers, infos, whole, strict=True)):
+        kept, cut = np.arange(len(boxes)), boxes
+        if ends is not None:
+            cut = np.stack([np.maximum(boxes[:, 0], ends[0]), np.minimum(boxes[:, 1], ends[1])], 1)
+            kept = np.flatnonzero((cut[:, 0] < cut[:, 1]).all(axis=1))
+            cut = cut[kept]
+        last = number == numbers[-1]
+        ratio = 1 if last else _ratio(number, info.ratio)
+        if ends is not None:
+            ends = ends[0] * ratio, ends[1] * ratio
+        finer = np.empty((0, 2, amr.ndim), np.int64) if last else whole[place + 1]
+        made.append(
+            Level(
+                number,
+                cut,
+                tuple(amr.cell_size(number)),
+                ratio,
+                _reader(amr.core, number, kept, boxes, cut),
+                _coverer(cut, finer // ratio),
+            )
+        )
+    return made
+
+
+def _ratio(number: int, ratios: Sequence[int]) -> int:
+    if len(set(ratios)) != 1:
+        raise _core.UnsupportedError(
+            f"level {number} is refined by {' x '.join(map(str, ratios))}; only one ratio for all "
+            "dimensions can be kept here"
+        )
+    return ratios[0]
+
+
+def _reader(
+    core: _core.Amr, level: int, kept: np.ndarray, boxes: np.ndarray, cut: np.ndarray
+) -> Callable[[str, int], np.ndarray]:
+    """Return what reads the cells of a cut box out of those of the whole one."""
+
+    def read(field: str, index: int) -> np.ndarray:
+        place = int(kept[index])
+        values = core.read_box(level, place, field)
+        whole, part = boxes[place], cut[index]
+        if (whole == part).all():
+            return values
+        grid = values.reshape((whole[1] - whole[0])[::-1])
+        return np.ascontiguousarray(grid[_slices(part, whole[0])]).reshape(-1)
+
+    return read
+
+
+def _coverer(boxes: np.ndarray, finer: np.ndarray) -> Callable[[int], np.ndarray]:
+    """Return what tells which cells of a box are covered by the boxes `finer`, coarsened."""
+
+    def refined(index: int) -> np.ndarray:
+        lo, hi = boxes[index]
+        covered = np.zeros((hi - lo)[::-1], bool)
+        first, behind = np.maximum(finer[:, 0], lo), np.minimum(finer[:, 1], hi)
+        for number in np.flatnonzero((first < behind).all(axis=1)):
+            covered[_slices(np.array([first[number], behind[number]]), lo)] = True
+        return covered.reshape(-1)
+
+    return refined
+
+
+def _slices(part: np.ndarray, start: np.ndarray) -> tuple[slice, ...]:
+    """Return the slices of an array (z, y, x) that begins at `start` for a part of its cells."""
+    return tuple(slice(a, b) for a, b in zip(*(part - start).tolist(), strict=True))[::-1]
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of a level of a tree, refined ones among them, along the Morton curve."""
+
+    rows: np.ndarray
+    """The leaf's row, or that of the first leaf in a refined cell."""
+    refined: np.ndarray
+    """Which are refined, bool."""
+    parent: np.ndarray
+    """For each cell of the next level, the place of the cell here that it lies in."""
+    boxes: np.ndarray
+    """As in `Level`."""
+    order: np.ndarray
+    """The places of the cells box after box, x fastest within one."""
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each box begins in `order`, and the end: (boxes + 1,)."""
+        counts = (self.boxes[:, 1] - self.boxes[:, 0]).prod(axis=1)
+        return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _of_tree(
+    amr: Amr, numbers: Sequence[int], ends: tuple[np.ndarray, np.ndarray] | None
+) -> list[Level]:
+    within = None
+    if ends is not None:
+        size, lower = np.array(amr.cell_size(numbers[0])), np.array(amr.lower)
+        lo, hi = ((lower + end * size).tolist() for end in ends)
+        within = Box(lo, hi, unit="code")
+    # Levels above the highest are read too: they are averaged.
+    deepest = (numbers[0], amr.levels[1])
+    names = [f"i{axis}" for axis in "xyz"[: amr.ndim]]
+    leaves = amr.cells(["level", *names], within, deepest)
+    cells = _cells(leaves["level"], np.stack([leaves[name] for name in names], axis=1), deepest)
+    values = _TreeValues(amr, within, deepest, cells)
+    return [values.level(number, last=number == numbers[-1]) for number in numbers]
+
+
+def _cells(level: np.ndarray, place: np.ndarray, levels: tuple[int, int]) -> dict[int, _Cells]:
+    """Return the cells of each level, from those of the leaves, which lie along the curve."""
+    found: dict[int, _Cells] = {}
+    finer, finer_rows = np.empty((0, place.shape[1]), np.int64), np.empty(0, np.int64)
+    for number in range(levels[1], levels[0] - 1, -1):
+        # The children of a cell follow each other along the curve.
+        inside = finer >> 1
+        first = np.ones(len(inside), bool)
+        first[1:] = (inside[1:] != inside[:-1]).any(axis=1)
+        own = np.flatnonzero(level == number)
+        rows = np.concatenate([own, finer_rows[first]])
+        along = np.argsort(rows, kind="stable")
+        at = np.empty_like(along)
+        at[along] = np.arange(len(along))
+        finer = np.concatenate([place[own], inside[first]])[along]
+        finer_rows = rows[along]
+        boxes, order = _boxed(finer)
+        parent = at[len(own) + np.cumsum(first) - 1]
+        found[number] = _Cells(finer_rows, along >= len(own), parent, boxes, order)
+    return found
+
+
+def _boxed(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return boxes that hold each of `cells` once and nothing else, and the cells' order in them.
+
+    Cells side by side in x become runs, equal runs side by side in y sheets, and so on.
+    """
+    lo, hi = cells, cells + 1
+    box = np.arange(len(cells))
+    ndim = cells.shape[1]
+    for axis in range(ndim):
+        # After x, all ends along the axes before this one count; those after it are still cells.
+        others = [other for other in range(ndim) if other != axis]
+        keys = [lo[:, axis], *(lo[:, other] for other in others), *(hi[:, o] for o in range(axis))]
+        along = np.lexsort(keys)
+        lo, hi = lo[along], hi[along]
+        joined = lo[1:, axis] == hi[:-1, axis]
+        for other in others:
+            joined &= (lo[1:, other] == lo[:-1, other]) & (hi[1:, other] == hi[:-1, other])
+        begins = np.flatnonzero(np.concatenate([[True], ~joined])) if len(lo) else along
+        to = np.empty_like(along)
+        to[along] = np.cumsum(np.concatenate([[0], ~joined])) if len(lo) else along
+        box = to[box]
+        ends = hi[np.append(begins[1:], len(lo)) - 1] if len(lo) else hi
+        lo, hi = lo[begins], ends
+    order = np.lexsort([*(cells[:, axis] for axis in range(ndim)), box])
+    return np.stack([lo, hi], axis=1), order
+
+
+class _TreeValues:
+    """The values of a tree's cells on all its levels, of each field computed once."""
+
+    def __init__(
+        self, amr: Amr, within: Box | None, levels: tuple[int, int], cells: dict[int, _Cells]
+    ) -> None:
+        self._amr = amr
+        self._selection = (within, levels)
+        self._cells = cells
+        self._known: dict[str, dict[int, np.ndarray]] = {}
+
+    def level(self, number: int, *, last: bool) -> Level:
+        """Return a level; of the last one no cell is taken for refined."""
+        cells = self._cells[number]
+        starts = cells.starts
+        refined = np.zeros(len(cells.order), bool) if last else cells.refined[cells.order]
+
+        def read(field: str, index: int) -> np.ndarray:
+            return self._values(field)[number][starts[index] : starts[index + 1]]
+
+        def covered(index: int) -> np.ndarray:
+            return refined[starts[index] : starts[index + 1]]
+
+        sides = tuple(self._amr.cell_size(number))
+        return Level(number, cells.boxes, sides, 1 if last else 2, read, covered)
+
+    def _values(self, field: str) -> dict[int, np.ndarray]:
+        """Return the values of a field on each level, box after box."""
+        if field not in self._known:
+            leaves = self._amr.cells([field], *self._selection)[field]
+            finer = np.empty(0, leaves.dtype)
+            known = {}
+            for number, cells in self._cells.items():
+                values = leaves[cells.rows]
+                if leaves.dtype.kind == "f":
+                    count = len(values)
+                    total = np.bincount(cells.parent, finer, count)[cells.refined]
+                    shares = np.bincount(cells.parent, minlength=count)[cells.refined]
+                    values[cells.refined] = total / shares
+                known[number], finer = values[cells.order], values
+            self._known[field] = known
+        return self._known[field]

@@ -1,0 +1,200 @@
+"""Pictures of slices and projections, with a colour bar, a scale bar and a title."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ambar import _core
+from ambar.snapshot.amr import AXES
+from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.regions import Box
+from ambar.snapshot.run_info import RunInfo, readable_length, readable_time
+from ambar.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_USUAL_UNITS = {
+    "density": "g/cm3",
+    "surface_density": "Msol/pc2",
+    "velocity": "km/s",
+    "pressure": "Ba",
+    "acceleration": "cm/s2",
+    "specific_energy": "erg/g",
+    "magnetic_field": "muG",
+}
+
+
+def draw(
+    snapshot: Snapshot,
+    field: str = "density",
+    *,
+    axis: str = "z",
+    slice_at: float | None = None,
+    weight: str | None = None,
+    center: str | Sequence[float] = "bc",
+    width: float = 1.0,
+    level: int | None = None,
+    unit: str | None = None,
+    log: bool = True,
+    colors: str = "inferno",
+    threads: int | None = None,
+) -> Figure:
+    """Return a matplotlib figure of a projection along `axis`, or of a slice.
+
+    Parameters
+    ----------
+    snapshot
+        What to draw.
+    field, axis, weight, level, threads
+        As for `Amr.project` and `Amr.slice`.
+    slice_at
+        Draw a slice, cutting the axis at this fraction of the box.
+    center, width
+        Middle and side of the part to draw, fractions of the box; "bc" is the box's middle.
+    unit
+        Unit of the values; by default "code" for a run without physical units, else a usual one.
+    log
+        Colours by the logarithm, where there are positive values.
+    colors
+        A colour map of matplotlib.
+    """
+    amr = snapshot.amr
+    summed = slice_at is None and weight is None
+    unit = unit or _usual_unit(snapshot.info, field, summed=summed)
+    region = _window(snapshot.info, center, width, AXES.find(axis))
+    if slice_at is None:
+        image = amr.project(field, axis, level, weight, region, unit=unit, threads=threads)
+    else:
+        image = amr.slice(field, axis, slice_at, level, region, unit=unit, threads=threads)
+    return figure_of(image, snapshot.info, log=log, colors=colors)
+
+
+def figure_of(
+    image: xr.DataArray, info: RunInfo, *, log: bool = True, colors: str = "inferno"
+) -> Figure:
+    """Return a matplotlib figure of a slice or projection."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    paint(axes, image, info, log=log, colors=colors)
+    axes.set_title(_title(image, info), fontsize=11)
+    return figure
+
+
+def paint(
+    axes: Axes, image: xr.DataArray, info: RunInfo, *, log: bool = True, colors: str = "inferno"
+) -> None:
+    """Draw a slice or projection into matplotlib's `axes`, with colour bar and scale bar."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    values = image.to_numpy().T
+    shown = values[np.isfinite(values) & ((values > 0) if log else True)]
+    if log and shown.size == 0:
+        log, shown = False, values[np.isfinite(values)]
+    low, high = (float(shown.min()), float(shown.max())) if shown.size else (0.0, 1.0)
+    norm = LogNorm(low, high) if log and high > low else Normalize(low, high)
+    left, right, bottom, top = extent = _extent(image)
+    picture = axes.imshow(
+        np.ma.masked_invalid(values),
+        origin="lower",
+        extent=extent,
+        norm=norm,
+        cmap=colors,
+        interpolation="nearest",
+    )
+    axes.set_facecolor("0.15")
+    axes.set_xlabel(f"{image.dims[0]} [code length]")
+    axes.set_ylabel(f"{image.dims[1]} [code length]")
+    axes.figure.colorbar(picture, ax=axes, label=_label(image), shrink=0.9)
+    _scale_bar(axes, info, left, bottom, right - left, top - bottom)
+
+
+def _usual_unit(info: RunInfo, field: str, *, summed: bool) -> str:
+    if not info.physical:
+        return "code"
+    quantity = quantity_of(field)
+    if summed:
+        quantity = "surface_density" if quantity == "density" else None
+    return _USUAL_UNITS.get(quantity or "", "code")
+
+
+def _window(info: RunInfo, center: str | Sequence[float], width: float, axis: int) -> Box | None:
+    """Return the part to draw: all of the box along the axis looked along."""
+    if center == "bc" and width == 1.0:
+        return None
+    if not width > 0:
+        raise _core.InvalidError(f"a picture {width} of the box wide shows nothing")
+    half = [None if number == axis else width / 2 for number in range(info.ndim)]
+    return Box([h and -h for h in half], half, center=center)
+
+
+def _extent(image: xr.DataArray) -> tuple[float, float, float, float]:
+    sides = []
+    for dim in image.dims:
+        places = image[dim].to_numpy()
+        cell = places[1] - places[0] if len(places) > 1 else 1.0
+        sides += [float(places[0] - cell / 2), float(places[-1] + cell / 2)]
+    return sides[0], sides[1], sides[2], sides[3]
+
+
+def _title(image: xr.DataArray, info: RunInfo) -> str:
+    if "weight" in image.attrs:
+        what = f"{image.attrs['long_name']} along {image.attrs['axis']}"
+    else:
+        what = f"{image.attrs['long_name']} at {image.attrs['axis']} = {image.attrs['at']:.4g}"
+    unit_t = info.units.unit_t
+    time = f"{info.time:.4g} code" if unit_t == 1.0 else readable_time(info.age("s"))
+    return f"{what}, time {time}"
+
+
+def _label(image: xr.DataArray) -> str:
+    unit = image.attrs["units"]
+    if unit == "code":
+        summed = str(image.attrs.get("weight", "")).startswith("none")
+        unit = "code units" + (" x code length" if summed else "")
+    return f"{image.attrs['long_name']} [{unit}]"
+
+
+def _scale_bar(
+    axes: Axes, info: RunInfo, left: float, bottom: float, width: float, height: float
+) -> None:
+    """Draw a bar of a round length, about a fifth of the picture wide."""
+    from matplotlib.patheffects import withStroke
+
+    wanted = width / 5
+    unit_l = info.units.unit_l
+    if unit_l == 1.0:
+        length = _round_down(wanted)
+        text = f"{length:g} code"
+    else:
+        name = readable_length(wanted * unit_l).split()[1]
+        per_unit = info.units.length(name)
+        length = _round_down(wanted * per_unit) / per_unit
+        text = f"{length * per_unit:g} {name}"
+    x, y = left + 0.05 * width, bottom + 0.05 * height
+    outline = [withStroke(linewidth=2.5, foreground="black")]
+    axes.plot([x, x + length], [y, y], color="black", linewidth=4, solid_capstyle="butt")
+    axes.plot([x, x + length], [y, y], color="white", linewidth=2, solid_capstyle="butt")
+    axes.text(
+        x + length / 2,
+        y + 0.015 * height,
+        text,
+        color="white",
+        ha="center",
+        va="bottom",
+        path_effects=outline,
+    )
+
+
+def _round_down(value: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten that is no larger than `value`."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))

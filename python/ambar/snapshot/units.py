@@ -1,0 +1,234 @@
+"""What one code unit is in physical units: lengths, times, densities and what follows from them.
+
+Constants are those of Mera.jl 1.9 (``createconstants``: IAU 2012 and 2015, CODATA 2018, and RAMSES'
+own mass of a hydrogen atom), so that converted values agree with Mera's to rounding. RAMSES'
+``units.f90`` defines nH and T/mu the same way, with ``X = 0.76``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ambar._util.properties import cached_property
+from ambar.snapshot.field_names import quantity_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+AU = 1.495978707e13  # cm, IAU 2012
+PARSEC = 3.08567758128e18  # cm, IAU 2015
+LIGHT_YEAR = 9.4607304725808e17  # cm, IAU
+YEAR = 3.15576e7  # s, Julian
+SOLAR_MASS = 1.9891e33  # g
+EARTH_MASS = 5.9722e27  # g
+JUPITER_MASS = 1.89813e30  # g
+HYDROGEN_MASS = 1.66e-24  # g, RAMSES
+HYDROGEN_FRACTION = 0.76  # RAMSES' cooling module
+BOLTZMANN = 1.380649e-16  # erg/K, CODATA 2018, exact
+
+LENGTHS = {
+    "mm": 0.1,
+    "cm": 1.0,
+    "m": 1e2,
+    "km": 1e5,
+    "Au": AU,
+    "ly": LIGHT_YEAR,
+    "mpc": PARSEC * 1e-3,
+    "pc": PARSEC,
+    "kpc": PARSEC * 1e3,
+    "Mpc": PARSEC * 1e6,
+}
+TIMES = {
+    "s": 1.0,
+    "min": 60.0,
+    "hr": 3600.0,
+    "day": 86400.0,
+    "yr": YEAR,
+    "kyr": YEAR * 1e3,
+    "Myr": YEAR * 1e6,
+    "Gyr": YEAR * 1e9,
+}
+MASSES = {
+    "g": 1.0,
+    "kg": 1e3,
+    "Mearth": EARTH_MASS,
+    "Mjupiter": JUPITER_MASS,
+    "Msol": SOLAR_MASS,
+}
+_SPELLINGS = {"au": "Au", "AU": "Au", "Msun": "Msol", "M_sun": "Msol", "h": "hr", "K_mu": "T_mu"}
+
+
+@dataclass(frozen=True)
+class Units:
+    """Factors from code units to physical units.
+
+    Parameters
+    ----------
+    unit_l, unit_d, unit_t
+        One code unit of length in cm, of density in g/cm3, of time in s, as in RAMSES' info file.
+        In a cosmological run they hold at the output's expansion factor: lengths are proper.
+    """
+
+    unit_l: float
+    unit_d: float
+    unit_t: float
+    cosmological: bool = False
+    """Whether the run expands: it writes birth times as conformal times then."""
+
+    def is_conformal(self, field: str) -> bool:
+        """Return whether a field holds conformal times: birth times of a cosmological run."""
+        return self.cosmological and field != "time" and quantity_of(field) == "time"
+
+    @property
+    def unit_v(self) -> float:
+        """One code unit of velocity in cm/s."""
+        return self.unit_l / self.unit_t
+
+    @property
+    def unit_m(self) -> float:
+        """One code unit of mass in g."""
+        return self.unit_d * self.unit_l**3
+
+    @cached_property
+    def factors(self) -> dict[str, dict[str, float]]:
+        """By quantity, then by unit: what to multiply a value in code units with."""
+        velocity, pressure = self.unit_v, self.unit_d * self.unit_v**2
+        acceleration = self.unit_v / self.unit_t
+        kelvin = HYDROGEN_MASS / BOLTZMANN * velocity**2
+        gauss = math.sqrt(4 * math.pi * pressure)
+        surface = self.unit_d * self.unit_l
+        return {
+            "length": {name: self.unit_l / unit for name, unit in LENGTHS.items()},
+            "volume": {f"{name}3": (self.unit_l / unit) ** 3 for name, unit in LENGTHS.items()},
+            "time": {name: self.unit_t / unit for name, unit in TIMES.items()},
+            "mass": {name: self.unit_m / unit for name, unit in MASSES.items()},
+            "density": {
+                "g/cm3": self.unit_d,
+                "kg/m3": self.unit_d * 1e3,
+                "Msol/pc3": self.unit_d * PARSEC**3 / SOLAR_MASS,
+                "Msol/kpc3": self.unit_d * (PARSEC * 1e3) ** 3 / SOLAR_MASS,
+                "nH": self.unit_d * HYDROGEN_FRACTION / HYDROGEN_MASS,
+            },
+            "surface_density": {
+                "g/cm2": surface,
+                "Msol/pc2": surface * PARSEC**2 / SOLAR_MASS,
+                "NH": surface * HYDROGEN_FRACTION / HYDROGEN_MASS,
+            },
+            "velocity": {"cm/s": velocity, "m/s": velocity * 1e-2, "km/s": velocity * 1e-5},
+            "acceleration": {
+                "cm/s2": acceleration,
+                "m/s2": acceleration * 1e-2,
+                "km/s2": acceleration * 1e-5,
+                "pc/Myr2": acceleration * (YEAR * 1e6) ** 2 / PARSEC,
+            },
+            "pressure": {
+                "Ba": pressure,
+                "erg/cm3": pressure,
+                "Pa": pressure * 0.1,
+                "K/cm3": pressure / BOLTZMANN,
+            },
+            "specific_energy": {
+                "erg/g": velocity**2,
+                "J/kg": velocity**2 * 1e-4,
+                "km2/s2": velocity**2 * 1e-10,
+            },
+            "energy": {
+                "erg": self.unit_m * velocity**2,
+                "J": self.unit_m * velocity**2 * 1e-7,
+            },
+            # Of pressure over density: T/mu, and T with the mean molecular weight 1/X of RAMSES.
+            "temperature": {"T_mu": kelvin, "K": kelvin / HYDROGEN_FRACTION},
+            "magnetic_field": {
+                "Gauss": gauss,
+                "muG": gauss * 1e6,
+                "nG": gauss * 1e9,
+                "Tesla": gauss * 1e-4,
+            },
+        }
+
+    def factor(self, quantity: str, unit: str) -> float:
+        """Return what a value of `quantity` in code units is to be multiplied with to be in `unit`.
+
+        Parameters
+        ----------
+        quantity
+            A quantity ("length", "density", ...) or a field's name ("density", "vx", ...).
+        unit
+            A unit of that quantity ("kpc", "g/cm3", ...), or "code".
+
+        Raises
+        ------
+        InvalidError
+            If the quantity has no units here, or no unit of that name; the message names those
+            there are.
+        UnsupportedError
+            For birth times of a cosmological run, which are conformal times.
+        """
+        if unit == "code":
+            return 1.0
+        if self.is_conformal(quantity):
+            from ambar._core import UnsupportedError
+
+            raise UnsupportedError(
+                f"{quantity!r} cannot be converted to {unit!r}: a cosmological run writes birth "
+                "times as conformal times, whose conversion is not supported yet; ask for 'code'"
+            )
+        known = self.factors
+        kind = quantity if quantity in known else quantity_of(quantity)
+        if kind is None:
+            raise _invalid(
+                f"{quantity!r} is no quantity with units; there are: {', '.join(known)}, and the "
+                "fields that have one of them"
+            )
+        units = known[kind]
+        name = unit if unit in units else _SPELLINGS.get(unit, unit)
+        if name not in units:
+            raise _invalid(f"{unit!r} is no unit of {kind}; there are: code, {', '.join(units)}")
+        return units[name]
+
+    def convert(self, values: npt.ArrayLike, quantity: str, unit: str) -> Any:
+        """Return `values` in code units converted to `unit`, as float64 of the same shape.
+
+        `quantity` and `unit` are as in `factor`. A number gives a number.
+        """
+        import numpy as np
+
+        converted: np.ndarray = np.asarray(values, dtype=np.float64) * self.factor(quantity, unit)
+        return converted if converted.ndim else float(converted)
+
+    def length(self, unit: str) -> float:
+        """One code unit of length in `unit`: cm, m, km, Au, ly, pc, kpc, Mpc, ..."""
+        return self.factor("length", unit)
+
+    def time(self, unit: str) -> float:
+        """One code unit of time in `unit`: s, yr, kyr, Myr, Gyr, ..."""
+        return self.factor("time", unit)
+
+    def mass(self, unit: str) -> float:
+        """One code unit of mass in `unit`: g, kg, Msol, ..."""
+        return self.factor("mass", unit)
+
+    def density(self, unit: str) -> float:
+        """One code unit of density in `unit`: g/cm3, Msol/pc3, nH (hydrogen atoms in cm3), ..."""
+        return self.factor("density", unit)
+
+    def velocity(self, unit: str) -> float:
+        """One code unit of velocity in `unit`: cm/s, m/s, km/s."""
+        return self.factor("velocity", unit)
+
+    def pressure(self, unit: str) -> float:
+        """One code unit of pressure in `unit`: Ba, Pa, K/cm3."""
+        return self.factor("pressure", unit)
+
+    def temperature(self, unit: str) -> float:
+        """Pressure over density of one code unit in `unit`: T_mu (T/mu in K), K (mu = 1/0.76)."""
+        return self.factor("temperature", unit)
+
+
+def _invalid(message: str) -> Exception:
+    from ambar._core import InvalidError
+
+    return InvalidError(message)

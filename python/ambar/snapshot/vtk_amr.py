@@ -1,0 +1,143 @@
+"""The cells of a hierarchy as VTK's overlapping AMR data, and as a mesh to read by its fields."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from vtkmodules.vtkCommonDataModel import (
+    vtkAMRBox,
+    vtkDataObject,
+    vtkDataSetAttributes,
+    vtkOverlappingAMR,
+    vtkUniformGrid,
+)
+
+from ambar import _core
+from ambar.interop.vtk_arrays import array_of
+from ambar.snapshot.field_names import resolve_all
+from ambar.snapshot.patch_levels import Level, levels_of
+
+if TYPE_CHECKING:
+    from ambar.snapshot.amr import Amr
+    from ambar.snapshot.regions import Box
+
+REFINED = vtkDataSetAttributes.REFINEDCELL
+"""The bit of VTK's ghost array that says that a cell is covered by finer ones."""
+_GHOSTS = vtkDataSetAttributes.GhostArrayName()
+_XY_PLANE, _XYZ_GRID = 5, 8  # of VTK's descriptions of grids, which older VTKs name otherwise
+
+
+def overlapping_amr(
+    amr: Amr,
+    fields: Sequence[str] | str | None = None,
+    levels: tuple[int, int] | None = None,
+    region: Box | None = None,
+    threads: int | None = None,
+) -> Any:
+    """Return the cells as a vtkOverlappingAMR; arguments and errors are those of `Amr.to_vtk`."""
+    names = _names(amr, fields)
+    if amr.ndim == 1:
+        raise _core.UnsupportedError(
+            "VTK has no AMR data of one dimension: take the cells as a table, amr.cells()"
+        )
+    found = levels_of(amr, levels, region)
+    if not any(len(level.boxes) for level in found):
+        raise _core.NotFoundError(f"no cells of levels {levels} in {region}: there is nothing")
+    mesh = started([len(level.boxes) for level in found], amr.ndim)
+    mesh.SetOrigin(_three(amr.lower, 0.0))
+    for place, level in enumerate(found):
+        mesh.SetSpacing(place, _three(level.cell_size, 1.0))
+        mesh.SetRefinementRatio(place, level.ratio)
+        for index, grid in enumerate(_grids(amr, level, names, threads)):
+            (lo, hi) = level.boxes[index].tolist()
+            last = [end - 1 for end in hi]
+            # Without a third dimension the last cell in it lies before the first.
+            box = vtkAMRBox(*_three(lo, 0), *_three(last, -1))
+            mesh.SetAMRBox(place, index, box)
+            mesh.SetDataSet(place, index, grid)
+    mesh.GetInformation().Set(vtkDataObject.DATA_TIME_STEP(), amr.info.time)
+    return mesh
+
+
+def started(blocks: Sequence[int], ndim: int) -> Any:
+    """Return AMR data without values, of as many levels and blocks."""
+    mesh = vtkOverlappingAMR()
+    if hasattr(mesh, "GetAMRMetaData"):
+        mesh.Initialize(list(blocks))
+    else:  # before VTK 9.6, as in older ParaViews
+        mesh.Initialize(len(blocks), list(blocks))
+    mesh.SetGridDescription(_XY_PLANE if ndim == 2 else _XYZ_GRID)
+    return mesh
+
+
+def blocks_of(mesh: Any, level: int) -> list[Any]:
+    """Return the grids of a level of AMR data, whichever VTK it is of."""
+    if hasattr(mesh, "GetDataSetAsCartesianGrid"):
+        count, get = mesh.GetNumberOfBlocks(level), mesh.GetDataSetAsCartesianGrid
+    else:  # before VTK 9.6
+        count, get = mesh.GetNumberOfDataSets(level), mesh.GetDataSet
+    return [get(level, index) for index in range(count)]
+
+
+def _names(amr: Amr, fields: Sequence[str] | str | None) -> list[str]:
+    if fields is None:
+        names = [name for name in amr.fields if name != "domain"]
+    else:
+        known = amr.fields if amr.layout == "patches" else [*amr.fields, *amr.core.derived]
+        names = resolve_all([fields] if isinstance(fields, str) else fields, set(known))
+        for name in names:
+            if name not in known:
+                raise _core.NotFoundError(
+                    f"there is no field {name!r}; there are: {', '.join(known)}"
+                )
+    if _GHOSTS in names:
+        raise _core.UnsupportedError(
+            f"a field {_GHOSTS!r} is what VTK calls the array that says which cells are refined: "
+            "leave it out of the fields"
+        )
+    return names
+
+
+def _grids(amr: Amr, level: Level, names: list[str], threads: int | None) -> list[Any]:
+    """Return the boxes of a level as VTK's grids, with their fields."""
+    for name in names if amr.layout == "tree" and len(level.boxes) else ():
+        level.read(name, 0)  # reads the field with all threads, for all levels
+
+    def made(index: int) -> Any:
+        return _grid(amr, level, index, {name: level.read(name, index) for name in names})
+
+    if amr.layout == "tree":
+        return [made(index) for index in range(len(level.boxes))]
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        values = pool.map(
+            lambda index: {name: level.read(name, index) for name in names},
+            range(len(level.boxes)),
+        )
+        # VTK's objects are made in this thread, whose reference counts they share.
+        return [_grid(amr, level, index, fields) for index, fields in enumerate(values)]
+
+
+def _grid(amr: Amr, level: Level, index: int, fields: dict[str, np.ndarray]) -> Any:
+    lo, hi = level.boxes[index]
+    size = np.array(level.cell_size)
+    grid = vtkUniformGrid()
+    grid.SetOrigin(_three((np.array(amr.lower) + lo * size).tolist(), 0.0))
+    grid.SetSpacing(_three(level.cell_size, 1.0))
+    grid.SetDimensions(_three((hi - lo + 1).tolist(), 1))
+    data = grid.GetCellData()
+    for name, values in fields.items():
+        array = array_of(values)
+        array.SetName(name)
+        data.AddArray(array)
+    ghosts = array_of(level.refined(index).astype(np.uint8) * np.uint8(REFINED))
+    ghosts.SetName(_GHOSTS)
+    data.AddArray(ghosts)
+    return grid
+
+
+def _three(values: Sequence[Any], rest: Any) -> list[Any]:
+    return [*values, *[rest] * (3 - len(values))]

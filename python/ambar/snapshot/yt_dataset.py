@@ -1,0 +1,274 @@
+"""yt datasets of cells and particles, in memory.
+
+Units, gamma and cosmology are those that yt's RAMSES frontend sets (yt 4.4): code_length is the
+side of the box, all other code units are RAMSES' own.
+
+yt's own loader of octrees (``yt.load_octree``) refines all cells of an oct or none, where RAMSES
+refines one by one; so the dataset it makes is given an index whose octs are added one by one,
+the way yt's RAMSES reader does it (yt 4.4).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ambar import _core
+from ambar.snapshot.field_names import quantity_of
+from ambar.snapshot.run_info import Info
+
+if TYPE_CHECKING:
+    from ambar.snapshot.amr import Amr
+    from ambar.snapshot.particles import Particles
+    from ambar.snapshot.run_info import RunInfo
+
+# code_length is the side of the box, so that code_velocity is not code_length/code_time, and so on.
+_UNITS = {
+    "density": "code_density",
+    "pressure": "code_pressure",
+    "velocity": "code_velocity",
+    "acceleration": "code_velocity/code_time",
+    "specific_energy": "code_velocity**2",
+    "magnetic_field": "code_magnetic",
+    "length": "code_length",
+    "mass": "code_mass",
+    "time": "code_time",
+}
+_PARTICLE_NAMES = {"identity": "particle_index", "birth_time": "creation_time"}
+# Names in RAMSES' descriptors, and what yt calls such a field of gas.
+_GAS_NAMES = {
+    "thermal_pressure": ("pressure",),
+    "potential": ("potential", "gravitational_potential"),
+    "metallicity": ("metallicity",),
+    **{f"acceleration_{axis}": (f"acceleration_{axis}",) for axis in "xyz"},
+    **{
+        name: (f"magnetic_field_{axis}_{side}",)
+        for axis in "xyz"
+        for side in ("left", "right")
+        for name in (f"B_{axis}_{side}", f"B_{side}_{axis}")
+    },
+}
+
+
+def cells_to_yt(amr: Amr, fields: list[str] | None = None) -> Any:
+    """Return a yt octree dataset; the fields are ("stream", name), yt's own ones follow.
+
+    Parameters
+    ----------
+    amr
+        Cells in three dimensions that fill the box.
+    fields
+        The fields to take; all by default.
+
+    Raises
+    ------
+    UnsupportedError
+        If the data have fewer dimensions, or the leaf cells do not fill the box.
+    """
+    import yt
+
+    info = amr.info
+    _check_dimensions(info)
+    names = [name for name in (fields or amr.fields) if name != "domain"]
+    table = amr.cells(["level", "ix", "iy", "iz", *names])
+    level = table["level"].astype(np.int64)
+    place = np.stack([table["ix"], table["iy"], table["iz"]], axis=1)
+    root = np.round(np.divide(info.box_size, amr.cell_size(0))).astype(np.int64)
+    filled = float(np.ldexp(1.0, (-3 * level).astype(np.int32)).sum()) / root.prod()
+    if filled != 1.0 or level.min() < 1:
+        raise _core.UnsupportedError(
+            f"yt needs leaf cells of level 1 and finer that fill the box; these fill {filled:.3g} "
+            "of it; read all levels and no region"
+        )
+    octs = _octs(level, place)
+    cell = (place & 1) @ np.array([4, 2, 1])
+    data = {}
+    for name in names:
+        values = np.zeros((len(octs.level), 8))  # 0 in refined cells, which yt never shows
+        values[octs.of_leaf, cell] = table[name]
+        data["stream", name] = (values, _unit(name))
+    dataset = yt.load_octree(
+        np.zeros(1, dtype=np.uint8),  # of an octree that _index_of replaces
+        data,
+        domain_dimensions=2 * root,
+        **_frame(info),
+    )
+    dataset._index_class = _index_of(octs)
+    dataset._field_info_class = _field_info()
+    return _completed(dataset, info)
+
+
+def particles_to_yt(particles: Particles) -> Any:
+    """Return a yt particle dataset with fields ("io", "particle_mass") and so on.
+
+    Birth times of cosmological runs are left out, with a warning: they are no times in code units.
+
+    Raises
+    ------
+    UnsupportedError
+        If the data have fewer than three dimensions.
+    """
+    import yt
+
+    info = particles.info
+    _check_dimensions(info)
+    table = particles.read()
+    names = [name for name in table if not info.units.is_conformal(name)]
+    if left_out := [name for name in table if name not in names]:
+        warnings.warn(
+            f"to_yt leaves out {', '.join(left_out)}: a cosmological run writes birth times as "
+            "conformal times, which are not converted; Particles.read() returns them unchanged",
+            stacklevel=3,
+        )
+    data = {}
+    for name in names:
+        scale = _code_length(info) if quantity_of(name) == "length" else 1.0
+        values = table[name].astype(np.float64) / scale
+        data[_PARTICLE_NAMES.get(name, f"particle_{name}")] = (values, _unit(name))
+    return _completed(yt.load_particles(data, **_frame(info)), info)
+
+
+def _check_dimensions(info: RunInfo) -> None:
+    if info.ndim != 3:
+        raise _core.UnsupportedError(f"yt takes data in 3 dimensions; these have {info.ndim}")
+
+
+def _code_length(info: RunInfo) -> float:
+    """Return what yt calls one code_length: the side of RAMSES' box, else the run's own unit."""
+    return info.boxlen if isinstance(info, Info) else 1.0
+
+
+def _unit(name: str) -> str:
+    return _UNITS.get(quantity_of(name) or "", "dimensionless")
+
+
+def _frame(info: RunInfo) -> dict[str, Any]:
+    """Return box, time, units and parameters, as yt's loaders take them."""
+    units = info.units
+    gauss = math.sqrt(4 * math.pi * units.unit_d) * units.unit_v
+    length = _code_length(info)
+    sides = zip(info.lower, info.box_size, strict=True)
+    return {
+        "bbox": np.array([[start, start + side] for start, side in sides]) / length,
+        "sim_time": info.age("s") / units.unit_t if units.cosmological else info.time,
+        "length_unit": (units.unit_l * length, "cm"),
+        "mass_unit": (units.unit_m, "g"),
+        "time_unit": (units.unit_t, "s"),
+        "velocity_unit": (units.unit_v, "cm/s"),
+        "magnetic_unit": (gauss, "gauss"),
+        "parameters": dataclasses.asdict(info),  # type: ignore[call-overload]
+    }
+
+
+def _completed(dataset: Any, info: RunInfo) -> Any:
+    """Return the dataset with what yt's loaders take no arguments for."""
+    from yt.utilities.physical_constants import kb, mp
+
+    units = info.units
+    dataset.density_unit = dataset.quan(units.unit_d, "g/cm**3")
+    dataset.pressure_unit = dataset.quan(units.unit_d * units.unit_v**2, "dyne/cm**2")
+    dataset.temperature_unit = (dataset.quan(units.unit_v, "cm/s") ** 2 * mp / kb).in_units("K")
+    if isinstance(info, Info) and info.gamma is not None:
+        dataset.gamma = info.gamma
+    if isinstance(info, Info) and info.cosmological:
+        dataset.cosmological_simulation = True
+        dataset.current_redshift = info.redshift
+        dataset.omega_matter = info.omega_m
+        dataset.omega_lambda = info.omega_l
+        dataset.hubble_constant = info.H0 / 100.0
+    dataset.set_units()
+    dataset.setup_cosmology()
+    return dataset
+
+
+def _field_info() -> type:
+    """Return a class of yt's fields that knows RAMSES' names, and derives what yt's RAMSES does."""
+    from yt.frontends.stream.fields import StreamFieldInfo
+    from yt.utilities.physical_constants import boltzmann_constant_cgs, mass_hydrogen_cgs
+
+    def temperature(_field: Any, data: Any) -> Any:
+        ratio = data["gas", "pressure"] / data["gas", "density"]
+        return ratio * (mass_hydrogen_cgs / boltzmann_constant_cgs)
+
+    def magnetic(axis: str) -> Any:
+        def mean(_field: Any, data: Any) -> Any:
+            left, right = (data["gas", f"magnetic_field_{axis}_{s}"] for s in ("left", "right"))
+            return (left + right) / 2
+
+        return mean
+
+    class RamsesFields(StreamFieldInfo):  # type: ignore[misc] # yt has no types
+        known_other_fields = (
+            *StreamFieldInfo.known_other_fields,
+            *((name, (_unit(name), list(known), None)) for name, known in _GAS_NAMES.items()),
+        )
+
+        def setup_fluid_fields(self) -> None:
+            super().setup_fluid_fields()
+            system = self.ds.unit_system
+            if ("gas", "pressure") in self and ("gas", "density") in self:
+                # yt's RAMSES frontend takes 1 for the mean molecular weight where it has no table.
+                for name in ("temperature_over_mu", "temperature"):
+                    self.add_field(("gas", name), temperature, "cell", units=system["temperature"])
+            for axis in "xyz":
+                if ("gas", f"magnetic_field_{axis}_left") in self:
+                    name, units = f"magnetic_field_{axis}", system["magnetic_field_cgs"]
+                    self.add_field(("gas", name), magnetic(axis), "cell", units=units)
+
+    return RamsesFields
+
+
+class Octs(NamedTuple):
+    """The octs (refined cells) of a tree, the coarsest first."""
+
+    level: np.ndarray
+    """Level of the refined cell; its children are of the next one."""
+    place: np.ndarray
+    """Place of the refined cell at its level, (n, 3)."""
+    of_leaf: np.ndarray
+    """For each leaf, the oct that it is a child of."""
+
+
+def _octs(level: np.ndarray, place: np.ndarray) -> Octs:
+    """Return the octs above leaves that fill the box and are in Morton order.
+
+    A leaf is the first one in those refined cells above it at whose level its place is at the
+    cell's lower corner; the other leaves in them follow.
+    """
+    bits = np.bitwise_or.reduce(place, axis=1)
+    lowest = np.where(bits == 0, np.int64(1) << 62, bits & -bits)
+    opened = np.minimum(np.log2(lowest.astype(np.float64)).astype(np.int64), level)
+    of_leaf = np.empty(len(level), dtype=np.int64)
+    levels, places, before = [], [], 0
+    for depth in range(int(level.max())):
+        first = np.flatnonzero((level - opened <= depth) & (depth < level))
+        children = np.flatnonzero(level == depth + 1)
+        of_leaf[children] = before + first.searchsorted(children, side="right") - 1
+        levels.append(np.full(len(first), depth))
+        places.append(place[first] >> (level[first] - depth)[:, None])
+        before += len(first)
+    return Octs(np.concatenate(levels), np.concatenate(places), of_leaf)
+
+
+def _index_of(octs: Octs) -> type:
+    """Return a class of yt's index that holds `octs`."""
+    from yt.frontends.stream.data_structures import StreamOctreeHandler
+    from yt.geometry.oct_container import OctreeContainer
+
+    class OctIndex(StreamOctreeHandler):  # type: ignore[misc] # yt has no types
+        def _initialize_oct_handler(self) -> None:
+            dataset = self.dataset
+            left, right = dataset.domain_left_edge, dataset.domain_right_edge
+            roots = dataset.domain_dimensions // 2
+            sizes = (right.d - left.d) / roots / 2.0 ** octs.level[:, None]
+            handler = OctreeContainer(roots, left, right, partial_coverage=1, num_zones=2)
+            handler.allocate_domains([len(octs.level)])
+            handler.add(1, -1, (octs.place + 0.5) * sizes, levels=octs.level.astype(np.uint64))
+            self.oct_handler = handler
+            self.max_level = dataset.max_level = int(octs.level.max())
+
+    return OctIndex

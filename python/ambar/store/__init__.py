@@ -1,0 +1,1 @@
+"""Stores: groups, arrays, writers, and the places that stores are in."""

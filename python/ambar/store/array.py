@@ -1,0 +1,282 @@
+"""An array of a store: read in whole or in part, as NumPy indexes."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ambar import _core
+from ambar._util.properties import cached_property
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Part: TypeAlias = int | slice | EllipsisType | list[int] | np.ndarray
+Key: TypeAlias = Part | tuple[Part, ...]
+
+
+class Array:
+    """An array of a store; ``array[10:20, ::2]`` reads what is asked for, and only that."""
+
+    def __init__(self, core: _core.Array) -> None:
+        self._core = core
+
+    @property
+    def path(self) -> str:
+        """Its path in the store."""
+        return self._core.path
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        return tuple(self._core.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of its dimensions."""
+        return len(self.shape)
+
+    @property
+    def dims(self) -> tuple[str | None, ...] | None:
+        """Its dimensions' names, None where they have none."""
+        dims = self._core.dims
+        return None if dims is None else tuple(dims)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its NumPy dtype; object for strings and bytes of any length."""
+        name = self._core.dtype
+        return np.dtype(object) if name in ("string", "bytes") else np.dtype(name)
+
+    @property
+    def type_name(self) -> str:
+        """The name of its dtype; "string" and "bytes" for those of any length."""
+        return self._core.dtype
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        """Shape of a chunk, the unit of decoding."""
+        return tuple(self._core.chunks)
+
+    @property
+    def shards(self) -> tuple[int, ...] | None:
+        """Shape of a shard, the unit of writing; None where the array has none."""
+        return self._core.shards
+
+    @property
+    def codecs(self) -> str:
+        """Its codecs, in short."""
+        return self._core.codecs
+
+    @property
+    def error_bound(self) -> float | str | None:
+        """The error bound of the values: a number if it is absolute, otherwise a string.
+
+        None if the values are stored without loss.
+        """
+        return self._core.error_bound
+
+    @property
+    def unwritten_values(self) -> int:
+        """How many of its values no MPI rank had written; they read as `fill_value`."""
+        return self._core.unwritten_values
+
+    @cached_property
+    def fill_value(self) -> Any:
+        """What it has where nothing was written: a scalar of its dtype, a text, or bytes."""
+        value = self._core.fill_value
+        if self.dtype.kind != "O":
+            return np.frombuffer(value, self.dtype)[0] if value else np.zeros((), self.dtype)[()]
+        return value.decode() if self._core.dtype == "string" else value
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its values in memory; of strings and bytes of any length, of the pointers."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes it takes in the store."""
+        return int(self._core.stored_bytes)
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """Its attributes."""
+        attributes: dict[str, Any] = json.loads(self._core.attributes())
+        return attributes
+
+    def read(
+        self,
+        key: Key = ...,
+        *,
+        downsample: int = 1,
+        out: np.ndarray | None = None,
+        threads: int | None = None,
+    ) -> np.ndarray:
+        """Return the part `key` of the array: integers, slices, an ellipsis, as in NumPy.
+
+        A list of integers takes these indices, an array of bools those that are True; of several,
+        every combination is taken, as by ``numpy.ix_``.
+
+        With `downsample=n`, every n-th value of each slice is returned. Of arrays that are stored
+        with the codec `ambar`, steps of 2, 4 and 8 and their multiples read and decode only the
+        coarser levels of each chunk; other codecs decode whole chunks. Lists of indices are not
+        downsampled.
+
+        With `out`, a C-contiguous array of the result's shape and dtype, the values are decoded
+        straight into it, and it is returned; steps must then be positive.
+
+        Raises
+        ------
+        CorruptError
+            If a checksum differs.
+        InvalidError
+            If `key` or `out` does not fit the array, or `downsample` is not a positive integer.
+        """
+        selection = Selection.of(key, self.shape)
+        if downsample != 1:
+            selection = selection.downsampled(downsample)
+        if out is not None:
+            return self._read_into(selection, out, threads)
+        values = self._core.read(selection.ranges, None, threads)
+        if self.dtype.kind == "O":
+            values = np.fromiter(values, dtype=object, count=len(values))
+        return selection.arrange(values.reshape(selection.shape))
+
+    def _read_into(self, selection: Selection, out: np.ndarray, threads: int | None) -> np.ndarray:
+        shape = selection.arrange(np.broadcast_to(np.int8(0), selection.shape)).shape
+        if any(selection.backwards) or self.dtype.kind == "O":
+            raise _core.InvalidError(
+                "out= takes neither negative steps nor strings; read without it"
+            )
+        if out.shape != shape or out.dtype != self.dtype or not out.flags.c_contiguous:
+            raise _core.InvalidError(
+                f"out= must be a C-contiguous array of shape {shape} and dtype {self.dtype}; it "
+                f"has shape {out.shape} and dtype {out.dtype}"
+            )
+        # NumPy lends no buffer of datetimes; their counts it does.
+        lent = out.view("i8") if out.dtype.kind in "mM" else out
+        self._core.read(selection.ranges, lent.reshape(-1), threads)
+        return out
+
+    def __getitem__(self, key: Key) -> Any:
+        """Return the part `key`, a scalar where all dimensions are indexed, as NumPy does."""
+        values = self.read(key)
+        return values[()] if values.ndim == 0 else values
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        """Return the whole array, for ``numpy.asarray``."""
+        if copy is False:
+            raise ValueError("an array in a store cannot be had without reading it: copy=False")
+        values = self.read()
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __len__(self) -> int:
+        """Return the size of the first dimension."""
+        if not self.shape:
+            raise TypeError("a 0-dimensional array has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        """Return one line: path, shape, dtype, codecs."""
+        return f"<ambar.Array: {self.path} {self.shape} {self._core.dtype}, {self.codecs}>"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What NumPy's basic indexing means: what to read, and how to arrange it."""
+
+    ranges: list[tuple[int, int, int] | np.ndarray]
+    """Of each dimension of the array `(start, stop, step)`, steps positive, or indices."""
+    backwards: list[bool]
+    """Which of them run backwards in the result."""
+    dropped: tuple[int, ...]
+    """The dimensions that an integer takes out."""
+
+    @classmethod
+    def of(cls, key: Key, shape: tuple[int, ...]) -> Selection:
+        """Take apart `key` for an array of `shape`."""
+        parts = list(key) if isinstance(key, tuple) else [key]
+        ellipses = sum(part is ... for part in parts)
+        if ellipses > 1 or len(parts) - ellipses > len(shape):
+            raise _core.InvalidError(f"{key!r} has too many parts for an array of shape {shape}")
+        at = next((i for i, part in enumerate(parts) if part is ...), len(parts))
+        fill: list[Any] = [slice(None)] * (len(shape) - len(parts) + ellipses)
+        parts[at : at + ellipses] = fill
+        ranges: list[tuple[int, int, int] | np.ndarray] = []
+        backwards, dropped = [], []
+        for axis, (part, size) in enumerate(zip(parts, shape, strict=True)):
+            if isinstance(part, (list, np.ndarray)) and np.ndim(part) == 1:
+                ranges.append(_indices(np.asarray(part), size))
+                backwards.append(False)
+                continue
+            if isinstance(part, slice):
+                numbers = range(*part.indices(size))
+            else:
+                numbers = _one(part, size)
+                dropped.append(axis)
+            backwards.append(numbers.step < 0)
+            numbers = numbers[::-1] if numbers.step < 0 else numbers
+            stop = numbers[-1] + 1 if numbers else numbers.start
+            ranges.append((numbers.start, stop, numbers.step))
+        return cls(ranges, backwards, tuple(dropped))
+
+    def downsampled(self, step: int) -> Selection:
+        """Take every `step`-th value of each slice, from its first one on."""
+        if not isinstance(step, (int, np.integer)) or step < 1:
+            raise _core.InvalidError(f"downsample={step!r} is not a positive integer")
+        ranges: list[tuple[int, int, int] | np.ndarray] = []
+        for part, is_backward in zip(self.ranges, self.backwards, strict=True):
+            if not isinstance(part, tuple):
+                ranges.append(part)
+                continue
+            numbers = range(*part)[::-1] if is_backward else range(*part)
+            numbers = numbers[:: int(step)]
+            numbers = numbers[::-1] if is_backward else numbers
+            stop = numbers[-1] + 1 if numbers else numbers.start
+            ranges.append((numbers.start, stop, numbers.step))
+        return Selection(ranges, self.backwards, self.dropped)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what is read, with a size of 1 where an integer takes a dimension out."""
+        lengths = (range(*part) if isinstance(part, tuple) else part for part in self.ranges)
+        return tuple(len(part) for part in lengths)
+
+    def arrange(self, values: np.ndarray) -> np.ndarray:
+        """Return what was read as NumPy's indexing would."""
+        if any(self.backwards):
+            values = values[tuple(slice(None, None, -1 if b else 1) for b in self.backwards)]
+        return values.squeeze(axis=self.dropped) if self.dropped else values
+
+
+def _indices(part: np.ndarray, size: int) -> np.ndarray:
+    """Return listed indices, or those of a mask, as the extension module takes them."""
+    if part.dtype == bool:
+        if len(part) != size:
+            raise IndexError(f"a mask of {len(part)} values for a dimension of size {size}")
+        part = np.flatnonzero(part)
+    if part.size and part.dtype.kind not in "iu":
+        raise _core.InvalidError(f"indices are integers, not {part.dtype}")
+    bad = (part < -size) | (part >= size)
+    if bad.any():
+        raise IndexError(f"index {part[bad][0]} is outside a dimension of size {size}")
+    return np.ascontiguousarray(np.where(part < 0, part + size, part), dtype=np.uint64)
+
+
+def _one(part: Any, size: int) -> range:
+    try:
+        index = part.__index__()
+    except AttributeError:
+        raise _core.InvalidError(
+            "an array of a store is indexed with integers, lists of them, slices and ..., not "
+            f"{part!r}"
+        ) from None
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is outside a dimension of size {size}")
+    return range(index % size, index % size + 1)

@@ -1,0 +1,149 @@
+"""References to a store's chunks where they lie, for programs that read Zarr but not this store.
+
+Every chunk of a shard is referred to on its own, and the array described as one without shards: any
+Zarr reader takes it for a chunk then, and reads it with one request.
+Format: kerchunk's JSON, version 1, with the keys of Zarr v3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ambar import _core
+from ambar.store.store import Store
+
+
+@dataclass(frozen=True)
+class ChunkReference:
+    """Where an encoded chunk lies."""
+
+    chunk: tuple[int, ...]
+    url: str
+    offset: int
+    length: int
+
+
+class Referenced:
+    """A store, its arrays described without shards, and where their chunks lie.
+
+    Parameters
+    ----------
+    path
+        A store: a file or a folder.
+    url
+        How readers are to reach the file or folder, such as ``s3://bucket/run.ambar``; by default
+        its absolute path.
+    group
+        Only what is in this group, which becomes the root.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], url: str | None = None, group: str = ""
+    ) -> None:
+        self.store = Store(_core.Store(os.fspath(path)))
+        self.url = url or str(Path(path).expanduser().absolute())
+        self.group = group.strip("/")
+        self.store.attributes(self.group)  # raises NotFoundError where there is none
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """Return the attributes of all groups, by their paths; "" is the root."""
+        paths = [path for path in self.store.groups if self._inside(path)]
+        return {self._below(path): self.store.attributes(path) for path in paths}
+
+    def arrays(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Give path and metadata of all arrays, the metadata as of one without shards."""
+        for path in self.store:
+            if self._inside(path):
+                self.store.core.array("/" + path)  # raises for metadata that are not an array's
+                document = json.loads(self.store.core.document("/" + path))
+                yield self._below(path), without_shards(document)
+
+    def chunks(self, path: str) -> Iterator[ChunkReference]:
+        """Give where the chunks of an array lie; those that were never written are left out."""
+        array = self.store.core.array("/" + "/".join(part for part in (self.group, path) if part))
+        for chunk, file, offset, length in array.chunk_ranges():
+            url = self.url if file is None else f"{self.url.rstrip('/')}/{file}"
+            yield ChunkReference(tuple(chunk), url, offset, length)
+
+    def _inside(self, path: str) -> bool:
+        return not self.group or path == self.group or path.startswith(f"{self.group}/")
+
+    def _below(self, path: str) -> str:
+        return path.removeprefix(self.group).strip("/")
+
+
+def references(
+    path: str | os.PathLike[str], url: str | None = None, group: str = ""
+) -> dict[str, Any]:
+    """Return references to all chunks of a store, as kerchunk writes them.
+
+    With these, fsspec's ``reference`` file system, and so zarr-python and xarray, read the store
+    where it is, also over HTTP or from an object store, without ambar (but for codecs of its own).
+    They hold for this commit: write them again after the store has been written to.
+
+    Parameters
+    ----------
+    path
+        A store: a file or a folder.
+    url
+        How readers are to reach the file or folder, such as ``s3://bucket/run.ambar``; by default
+        its absolute path.
+    group
+        Only what is in this group, which becomes the root.
+
+    Returns
+    -------
+    dict
+        ``{"version": 1, "refs": {key: text or [url, offset, length]}}``, to be written as JSON.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no store, or no such group.
+    CorruptError
+        If the index of a shard is damaged.
+    """
+    source = Referenced(path, url, group)
+    refs: dict[str, Any] = {}
+    nodes: dict[str, Any] = {}
+    for name, attributes in source.groups().items():
+        nodes[name] = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+    for name, document in source.arrays():
+        nodes[name] = document
+        for found in source.chunks(name):
+            key = f"{name}/{chunk_key(document, found.chunk)}".lstrip("/")
+            refs[key] = [found.url, found.offset, found.length]
+    metadata = {name: node for name, node in nodes.items() if name}
+    root = {
+        **nodes[""],
+        "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": metadata},
+    }
+    documents = {f"{name}/zarr.json": node for name, node in metadata.items()}
+    texts = {key: json.dumps(node) for key, node in {"zarr.json": root, **documents}.items()}
+    return {"version": 1, "refs": {**texts, **refs}}
+
+
+def without_shards(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of an array as if each chunk of its shards were stored on its own."""
+    codecs = document["codecs"]
+    if not isinstance(codecs[0], dict) or codecs[0]["name"] != "sharding_indexed":
+        return document  # a codec without a configuration may be its name alone
+    inner = codecs[0]["configuration"]
+    grid = {"name": "regular", "configuration": {"chunk_shape": inner["chunk_shape"]}}
+    return {**document, "chunk_grid": grid, "codecs": inner["codecs"]}
+
+
+def chunk_key(document: dict[str, Any], chunk: tuple[int, ...]) -> str:
+    """Return the key of a chunk below its array, as the array's metadata say."""
+    encoding = document["chunk_key_encoding"]
+    plain = encoding["name"] == "v2"
+    separator: str = encoding.get("configuration", {}).get("separator", "." if plain else "/")
+    places = [str(place) for place in chunk]
+    if plain:
+        return separator.join(places) or "0"
+    return separator.join(["c", *places])

@@ -1,0 +1,133 @@
+"""What a store is opened from: a path, a URL, or the bytes of its file in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+from urllib.parse import urlsplit
+
+from ambar import _core
+from ambar.store.store import Store
+from ambar.store.urls import core_options, is_url
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+Place: TypeAlias = str | os.PathLike[str] | Bytes | BinaryIO
+"""A path, a URL, the bytes of a store's file, or a binary file object that has them."""
+
+# A store's file begins with the local header of a ZIP entry of this name (docs/format.md).
+_ZIP, _MARKER = b"PK\x03\x04", b"ambar"
+_NAME_LENGTH, _NAME = 26, 30
+
+
+class Held:
+    """The bytes of a store's file, in memory."""
+
+    def __init__(self, data: Bytes, name: str = "<bytes in memory>") -> None:
+        if isinstance(data, memoryview) and not data.c_contiguous:
+            raise _core.InvalidError(f"{name}: a view whose bytes do not lie side by side")
+        self._data = data
+        self._name = name
+        self._opened: tuple[int, Store] | None = None
+
+    def __reduce__(self) -> tuple[type[Held], tuple[bytes, str]]:
+        # Views of memory go to no other process as they are.
+        return Held, (bytes(self._data), self._name)
+
+    def __str__(self) -> str:
+        return self._name
+
+    def open(self) -> Store:
+        """Return the store, opened once a process.
+
+        Raises CorruptError if the bytes are no store, or a damaged one.
+        """
+        if self._opened is None or self._opened[0] != os.getpid():
+            core = _core.Store.of_bytes(self._data, self._name)
+            self._opened = os.getpid(), Store(core)
+        return self._opened[1]
+
+
+def taken(place: Place | Held) -> str | os.PathLike[str] | Held:
+    """Return paths and URLs as they are, bytes and all that a binary file object has as `Held`.
+
+    Raises InvalidError for a file object that was opened for text, and for what is no place.
+    """
+    if isinstance(place, (str, os.PathLike, Held)):
+        return place
+    if isinstance(place, (bytes, bytearray, memoryview)):
+        return Held(place)
+    if not hasattr(place, "read"):
+        raise _core.InvalidError(
+            f"a store is opened from a path, a URL, bytes or a binary file, not {place!r:.80}"
+        )
+    if place.seekable():
+        place.seek(0)
+    data = place.read()
+    name = getattr(place, "name", None)
+    name = name if isinstance(name, str) else f"<{type(place).__name__}>"
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise _core.InvalidError(f"{name} gives {type(data).__name__}, not bytes: open it as 'rb'")
+    return Held(data, name)
+
+
+def refuse_store(path: str | os.PathLike[str]) -> None:
+    """Raise InvalidError if `path`, which is to be converted to a store, is one already."""
+    if is_store(path):
+        raise _core.InvalidError(
+            f"{os.fspath(path)} is a store of ambar already; `ambar compact` rewrites a store "
+            "without dead bytes, `ambar export` writes its contents as files; converting stores "
+            "to stores is not supported yet"
+        )
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a store that ambar wrote: a file, a folder, or what was copied out of it."""
+    if is_url(path):
+        return urlsplit(os.fspath(path)).path.rstrip("/").endswith(".ambar")
+    place = Path(path)
+    if place.is_dir():
+        return (place / ".ambar").is_dir() or _has_kind(place / "zarr.json")
+    try:
+        with place.open("rb") as file:
+            head = file.read(_NAME + len(_MARKER))
+    except OSError:
+        return False
+    length = int.from_bytes(head[_NAME_LENGTH : _NAME_LENGTH + 2], "little")
+    return head.startswith(_ZIP) and length == len(_MARKER) and head.endswith(_MARKER)
+
+
+def _has_kind(document: Path) -> bool:
+    """Whether a group's metadata have the attribute that says what a store of ambar holds."""
+    try:
+        attributes = json.loads(document.read_bytes())["attributes"]
+        return "kind" in attributes["ambar"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+
+
+def open_store(place: Place | Held, storage_options: Mapping[str, object] | None = None) -> Store:
+    """Open the store at a path or URL, or in memory; no data are read yet.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at the path.
+    NotFoundError
+        If there is nothing at the URL.
+    CorruptError
+        If it is no store, or a damaged one.
+    InvalidError
+        If there are storage options for what is no URL.
+    """
+    found = taken(place)
+    if not isinstance(found, Held):
+        options = core_options(storage_options) if storage_options else None
+        return Store(_core.Store(os.fspath(found), options))
+    if storage_options:
+        raise _core.InvalidError(
+            f"{found}: storage_options are for URLs (s3://..., https://...), not for bytes"
+        )
+    return found.open()
