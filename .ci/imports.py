@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
-"""Check that the modules of the Rust crates import downward only, and not in circles.
+"""Check that the modules of the Rust crates and of the Python package import downward only.
 
-`.ci/layers.toml` lists the layers of each crate, the highest first. Modules of a layer may import
-lower layers and their own; modules of one crate must not import each other in a cycle, whatever
-their layers. Tests are not checked: they may use the whole crate.
+`.ci/layers.toml` lists the layers of each, the highest first. Modules of a layer may import lower
+layers and their own; modules must not import each other in a cycle, whatever their layers. A layer
+may name a module that is inside one of another layer. In Python, imports inside functions count,
+those for type checkers do not, and no folder may have more than 15 modules. Tests are not checked:
+they may import everything.
 
-    python .ci/imports.py            check all crates
+    python .ci/imports.py            check all crates and the package
     python .ci/imports.py --graph    print what each module imports
 """
 
+import ast
 import re
 import sys
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 Module = tuple[str, ...]
+
+MOST_MODULES = 15
+"""The largest number of Python modules in a folder."""
 
 ROOT = Path(__file__).parent.parent
 COMMENT_OR_STRING = re.compile(
@@ -68,7 +76,37 @@ def expand(tree: str) -> list[tuple[Module, str]]:
     return [(prefix + path, name or prefix[-1]) for paths in inside for path, name in paths]
 
 
-class Crate:
+class Graph:
+    """Modules, and what they import."""
+
+    imports: dict[Module, set[Module]]
+    separator = "::"
+    root = "lib"
+
+    def shown(self, module: Module) -> str:
+        """Return the path of a module as the language writes it."""
+        return self.separator.join(module) or self.root
+
+    def cycles(self) -> list[set[Module]]:
+        """Return the sets of modules that import each other, directly or not."""
+        reach: dict[Module, set[Module]] = {}
+        for module in self.imports:
+            seen: set[Module] = set()
+            todo = [module]
+            while todo:
+                new = self.imports[todo.pop()] - seen
+                seen |= new
+                todo.extend(new)
+            reach[module] = seen
+        cycles: list[set[Module]] = []
+        for module in self.imports:
+            cycle = {other for other in reach[module] if module in reach[other]}
+            if cycle and cycle not in cycles:
+                cycles.append(cycle)
+        return cycles
+
+
+class Crate(Graph):
     """The modules of a crate, and what they import."""
 
     def __init__(self, source: Path) -> None:
@@ -86,7 +124,7 @@ class Crate:
                 del self.texts[module]
         # The names that each module imports, and whether it does so only to export them again.
         self.names: dict[Module, dict[str, Module]] = {}
-        self.imports: dict[Module, set[Module]] = {}
+        self.imports = {}
         for module, text in self.texts.items():
             uses = [
                 (bool(use[1]), self.absolute(module + self.nested(text, use.start()), path), name)
@@ -134,54 +172,89 @@ class Crate:
             return known
         return self.defined_in(target + rest[1:], depth + 1)
 
-    def cycles(self) -> list[set[Module]]:
-        """Return the sets of modules that import each other, directly or not."""
-        reach: dict[Module, set[Module]] = {}
-        for module in self.imports:
-            seen: set[Module] = set()
-            todo = [module]
-            while todo:
-                new = self.imports[todo.pop()] - seen
-                seen |= new
-                todo.extend(new)
-            reach[module] = seen
-        cycles: list[set[Module]] = []
-        for module in self.imports:
-            cycle = {other for other in reach[module] if module in reach[other]}
-            if cycle and cycle not in cycles:
-                cycles.append(cycle)
-        return cycles
+
+class Package(Graph):
+    """The modules of a Python package, and what they import of it, at once or when called."""
+
+    separator = "."
+    root = "__init__"
+
+    def __init__(self, source: Path) -> None:
+        self.name = source.name
+        self.files: dict[Module, Path] = {}
+        for file in sorted(source.rglob("*.py")):
+            module = file.relative_to(source).with_suffix("").parts
+            self.files[module[:-1] if module[-1] == "__init__" else module] = file
+        self.imports = {
+            module: set(self.imported(ast.parse(file.read_text()))) - {module}
+            for module, file in self.files.items()
+        }
+
+    def imported(self, tree: ast.AST) -> Iterator[Module]:
+        """Yield the modules of the package that a syntax tree imports."""
+        if isinstance(tree, ast.If) and "TYPE_CHECKING" in ast.dump(tree.test):
+            tree = ast.Module(tree.orelse, [])
+        paths = []
+        if isinstance(tree, ast.Import):
+            paths = [alias.name for alias in tree.names]
+        elif isinstance(tree, ast.ImportFrom) and tree.module and not tree.level:
+            paths = [f"{tree.module}.{alias.name}" for alias in tree.names]
+        for path in paths:
+            first, *module = path.split(".")
+            if first == self.name and module[:1] != ["_core"]:
+                yield tuple(module) if tuple(module) in self.files else tuple(module[:-1])
+        for child in ast.iter_child_nodes(tree):
+            yield from self.imported(child)
+
+    def crowded(self) -> list[str]:
+        """Return the folders that have too many modules."""
+        folders = Counter(file.parent for file in self.files.values() if file.name != "__init__.py")
+        return [
+            f"{folder.relative_to(ROOT)}: {number} modules; expected at most {MOST_MODULES}: "
+            "divide the folder by concept"
+            for folder, number in folders.items()
+            if number > MOST_MODULES
+        ]
 
 
-def shown(module: Module) -> str:
-    """Return the path of a module as Rust writes it."""
-    return "::".join(module) or "lib"
+def listed(module: Module, layer: dict[Module, int]) -> Module | None:
+    """Return the innermost module around `module`, or itself, that is in a layer."""
+    around = (module[:n] for n in range(len(module), 0, -1))
+    return next((path for path in around if path in layer), None)
 
 
 def check(
-    name: str, crate: Crate, rules: dict[str, list[list[str]]]
+    name: str, crate: Graph, rules: dict[str, list[list[str]]]
 ) -> tuple[list[str], list[str]]:
     """Return the violations of a crate's rules, and the exceptions that are not needed any more."""
-    layer = {module: number for number, modules in enumerate(rules["layers"]) for module in modules}
+    layer = {
+        tuple(module.split(crate.separator)): number
+        for number, modules in enumerate(rules["layers"])
+        for module in modules
+    }
+    root = layer.pop((crate.root,), -1)  # of Rust, above everything
     upward = {(above, below) for above, below in rules.get("upward", [])}
     allowed = [set(cycle) for cycle in rules.get("cycles", [])]
     found, used = [], set()
     for module, imports in crate.imports.items():
         if not module:
             continue
-        if module[0] not in layer:
+        own = listed(module, layer)
+        if own is None:
             found.append(f"{name}: module {module[0]} is in no layer of .ci/layers.toml")
             continue
         for other in imports:
-            top = other[0] if other else "lib"
-            if top == "lib" or layer.get(top, len(layer)) < layer[module[0]]:
-                if (module[0], top) in upward:
-                    used.add((module[0], top))
-                else:
-                    found.append(f"{name}: {shown(module)} imports upward: {shown(other)}")
+            top = listed(other, layer) if other else ()
+            if top is None or (layer[top] if top else root) >= layer[own]:
+                continue
+            pair = crate.shown(own), crate.shown(top)
+            if pair in upward:
+                used.add(pair)
+            else:
+                found.append(f"{name}: {crate.shown(module)} imports upward: {crate.shown(other)}")
     kept = []
     for cycle in crate.cycles():
-        names = {shown(module) for module in cycle}
+        names = {crate.shown(module) for module in cycle}
         known = [one for one in allowed if names <= one]
         kept += known
         if not known:
@@ -193,14 +266,20 @@ def check(
 
 
 def main() -> int:
-    """Check all crates; print what is wrong."""
+    """Check all crates and the Python package; print what is wrong."""
     layers = tomllib.loads((ROOT / ".ci/layers.toml").read_text())
-    found = []
+    package = Package(ROOT / "python/ambar")
+    found = package.crowded()
     for name, rules in layers.items():
-        crate = Crate(ROOT / "crates" / name / "src")
+        crate = package if name == "python" else Crate(ROOT / "crates" / name / "src")
         if "--graph" in sys.argv:
             for module, imports in crate.imports.items():
-                print(name, shown(module), "->", *sorted(shown(other) for other in imports))
+                print(
+                    name,
+                    crate.shown(module),
+                    "->",
+                    *sorted(crate.shown(other) for other in imports),
+                )
         wrong, stale = check(name, crate, rules)
         found += wrong
         for line in stale:

@@ -1,4 +1,4 @@
-"""The check of the Rust crates' layers finds imports upward and cycles."""
+"""The check of the layers of crates and of the Python package finds imports upward and cycles."""
 
 import importlib.util
 from pathlib import Path
@@ -28,6 +28,7 @@ def crate(imports: ModuleType, folder: Path, **files: str) -> object:
 
 
 RULES = {"layers": [["high"], ["low"]]}
+PYTHON = {"layers": [["high"], ["low", "other"]]}
 
 
 def test_the_crates_keep_to_their_layers(imports: ModuleType) -> None:
@@ -65,3 +66,41 @@ def test_cycles_within_a_layer_are_found(imports: ModuleType, tmp_path: Path) ->
     assert found == ["c: import each other in a cycle: high::a, high::b"]
     allowed = {**RULES, "cycles": [["high::a", "high::b"], ["high", "low"]]}
     assert imports.check("c", cyclic, allowed) == ([], ["c: no cycle any more of high, low"])
+
+
+def package(imports: ModuleType, folder: Path, **files: str) -> object:
+    for name, text in {"__init__": "", **files}.items():
+        path = folder / f"{name.replace('__in__', '/')}.py"
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(text)
+    return imports.Package(folder)
+
+
+def test_lazy_imports_of_python_count_and_those_of_type_checkers_do_not(
+    imports: ModuleType, tmp_path: Path
+) -> None:
+    text = "if TYPE_CHECKING:\n    from p.high import A\nelse:\n    from p import other\n"
+    low = f"{text}def f():\n    from p.high import g\n"
+    found, _ = imports.check(
+        "p", package(imports, tmp_path / "p", low=low, high="import p.low", other=""), PYTHON
+    )
+    assert found == ["p: import each other in a cycle: high, low", "p: low imports upward: high"]
+
+
+def test_modules_within_a_layer_may_have_one_of_their_own(
+    imports: ModuleType, tmp_path: Path
+) -> None:
+    files = {"high__in__a": "import p", "low": "from p.high import a", "other": "import p.low"}
+    rules = {"layers": [["high"], ["__init__"], ["low", "other"], ["high.a"]]}
+    found, _ = imports.check("p", package(imports, tmp_path / "p", **files), rules)
+    assert found == ["p: high.a imports upward: __init__"]
+
+
+def test_crowded_folders_are_found(
+    imports: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "ROOT", tmp_path)
+    files = {f"folder__in__m{n}": "" for n in range(16)}
+    assert package(imports, tmp_path / "p", **files).crowded() == [
+        "p/folder: 16 modules; expected at most 15: divide the folder by concept"
+    ]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import ambar
-
 _UNKNOWN = 'AMBAR_PATH = ""\n'
 
 
@@ -24,7 +22,7 @@ def install_plugin(folder: str | os.PathLike[str] | None = None) -> Path:
     if folder is None:
         config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         folder = Path(config) / "ambar"
-    here = Path(ambar.__file__).parent.parent
+    here = Path(__file__).parents[3]
     target = Path(folder).expanduser() / "ambar_paraview.py"
     target.parent.mkdir(parents=True, exist_ok=True)
     text = plugin().read_text(encoding="utf-8")
