@@ -75,3 +75,17 @@ def test_wheels_carry_no_debug_information() -> None:
     """A library of 115 MB was shipped, most of it symbols and line tables."""
     place = Path(__file__).parent.parent / "pyproject.toml"
     assert tomllib.loads(place.read_text())["tool"]["maturin"]["strip"] is True
+
+
+def test_the_c_library_names_its_interface() -> None:
+    """Programs ask for libambar.so.0, so that an incompatible library is never loaded instead."""
+    names = output(installed() / "lib" / "libambar.so", "readelf", "--dynamic", "--wide")
+    assert re.search(r"\(SONAME\) .*\[libambar\.so\.0\]", names)
+
+
+def test_sources_of_the_bindings_have_object_names_of_their_own() -> None:
+    """The shims of MPI in C and Fortran both became ambar_mpi.o, and one replaced the other."""
+    sources = [path for path in (ROOT / "include").rglob("*") if path.suffix in {".c", ".f90"}]
+    names = [path.stem for path in sources]
+    assert len(names) > 3
+    assert len(set(names)) == len(names)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ambar
+
 pytest.importorskip("vtkmodules")
 
 from vtkmodules.vtkCommonCore import vtkDoubleArray, vtkLongLongArray
@@ -16,7 +18,7 @@ from vtkmodules.vtkCommonCore import vtkDoubleArray, vtkLongLongArray
 from ambar.interop import vtk_arrays as arrays
 from ambar.interop.vtk_arrays import array_of
 from ambar.mesh.storage.ragged_cells import Ragged
-from ambar.mesh.vtk.cells import cell_array
+from ambar.mesh.vtk.cells import cell_array, polyhedron_faces
 
 COUNT = 100_000
 
@@ -70,3 +72,20 @@ def test_cells_keep_corners_and_offsets() -> None:
     assert not is_shared or owner() is not None
     np.testing.assert_array_equal(np.frombuffer(copy, np.int64), expected.reshape(-1))
     np.testing.assert_array_equal(offsets, np.arange(0, 4 * COUNT + 1, 4))
+
+
+class _GridOfOlderVtk:
+    """An unstructured grid as VTK before 9.4 has it: faces of polyhedra in one flat list."""
+
+    def __init__(self, faces: Any) -> None:
+        self._faces = faces
+
+    def GetFaces(self) -> Any:  # noqa: N802 - the name in VTK
+        return self._faces
+
+
+def test_polyhedra_of_vtk_before_9_4_are_refused() -> None:
+    """Writing any unstructured grid with such a VTK raised an AttributeError."""
+    assert polyhedron_faces(_GridOfOlderVtk(None), "faces") is None
+    with pytest.raises(ambar.UnsupportedError, match="faces: polyhedra are written with VTK 9.4"):
+        polyhedron_faces(_GridOfOlderVtk(object()), "faces")

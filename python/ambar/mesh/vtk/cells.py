@@ -93,6 +93,15 @@ def is_usual(cells: Any) -> bool:
     )
 
 
+def polyhedron_faces(mesh: Any, path: str) -> Any:
+    """Return the faces of a mesh's polyhedra, or None. VTK before 9.4 has another layout."""
+    if hasattr(mesh, "GetPolyhedronFaces"):
+        return mesh.GetPolyhedronFaces()
+    if mesh.GetFaces() is not None:
+        raise _core.UnsupportedError(f"{path}: polyhedra are written with VTK 9.4 or newer")
+    return None
+
+
 def lists_in(cells: Any, path: str, points: int, what: str = "point") -> Ragged:
     """Return the corners of a vtkCellArray, in its memory; arguments as for `describe_cells`.
 

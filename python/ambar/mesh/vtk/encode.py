@@ -11,7 +11,7 @@ import numpy as np
 from ambar.interop.vtk_arrays import type_name, values_of
 from ambar.mesh.storage.extents import POLY_CELLS, STRUCTURED, cell_shape, point_shape
 from ambar.mesh.storage.sink import Sink
-from ambar.mesh.vtk.cells import describe_cells, is_usual
+from ambar.mesh.vtk.cells import describe_cells, is_usual, polyhedron_faces
 from ambar.mesh.vtk.fields import describe_fields
 from ambar.mesh.vtk.information import information_of, numbers
 from ambar.mesh.vtk.points import describe_points
@@ -204,7 +204,7 @@ def _unstructured(mesh: Any, sink: Sink, path: str) -> dict[str, Any]:
         described["types"] = int(types[0])
     else:
         described["types"] = sink.put(below(path, "types"), types, role="types", dims=("cell",))
-    faces = mesh.GetPolyhedronFaces()
+    faces = polyhedron_faces(mesh, below(path, "faces"))
     if faces is not None and faces.GetNumberOfCells():
         described["faces"] = describe_cells(faces, sink, below(path, "faces"), count)
         described["cell_faces"] = describe_cells(

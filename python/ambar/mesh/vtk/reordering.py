@@ -11,7 +11,15 @@ from vtkmodules.vtkCommonCore import vtkPoints
 from ambar.interop.vtk_arrays import array_of, type_name, values_of
 from ambar.mesh.storage.ragged_cells import Ragged, by_first_use
 from ambar.mesh.storage.sink import Sink
-from ambar.mesh.vtk.cells import cell_array, distinct, is_fixed, is_usual, lists_in, starts_of
+from ambar.mesh.vtk.cells import (
+    cell_array,
+    distinct,
+    is_fixed,
+    is_usual,
+    lists_in,
+    polyhedron_faces,
+    starts_of,
+)
 
 _CHUNKS = 1024
 _LEAST, _MOST = 2048, 32768
@@ -62,7 +70,7 @@ def reordered(mesh: Any, kinds: dict[str, str], types: np.ndarray | None, path: 
     boxes = {name: _joined(each[orders[name]], rows) for name, each in bounds.items()}
     lists = {name: each.take(orders[name]) for name, each in lists.items()}
     of_cells = faces = None
-    if types is not None and mesh.GetPolyhedronFaces() is not None and "cells" in lists:
+    if types is not None and polyhedron_faces(mesh, path) is not None and "cells" in lists:
         of_cells, faces = _faces(mesh, orders["cells"], len(xyz), path)
     numbers = [each.values for each in (*lists.values(), *([] if faces is None else [faces]))]
     order, place = by_first_use(np.concatenate([np.zeros(0, np.int64), *numbers]), len(xyz))
