@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import ambar
 from ambar.comparison import error_metrics as measures
-from ambar_bench.amr import amric, cutting, peers, report, study
+from ambar_bench.amr import amric, cutting, large, peers, report, study
 from ambar_bench.amr.hierarchy import Box, load_levels
 from ambar_bench.cli import app
 from amrex_plotfiles import smooth, steep, write_plotfile
@@ -54,6 +54,17 @@ def test_the_schemes_of_amric_hold_the_bound(scheme: str) -> None:
         amric.decode(scheme, stream[:-1], dtype, blocks.shape)
     with pytest.raises(ambar.InvalidError, match="bound"):
         amric.encode(scheme, blocks, -1.0)
+
+
+def test_generated_plotfiles_are_plotfiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(large, "SIDE", 32)
+    path = large.write(tmp_path / "plt00000", refined=True)
+    coarse, fine = load_levels(path).levels
+    assert sum(box.values["density"].size for box in coarse.boxes) == 32**3
+    assert sum(box.values["density"].size for box in fine.boxes) == 64**3 // 4
+    read = ambar.read_amrex(path).amr.cells(["density", "level"])
+    assert (read["level"] == read["level"].max()).sum() == 64**3 // 4
+    assert read["density"].min() > 0
 
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f4"])
