@@ -511,6 +511,7 @@ def test_open_reads_ramses_lazily(gravpart: ambar.Snapshot) -> None:
     assert isinstance(snapshot, ambar.Snapshot)
     assert snapshot.info.ndim == gravpart.info.ndim
     assert snapshot.namelist.startswith("&RUN_PARAMS")
+    assert "RUN_PARAMS" not in repr(snapshot.info)  # fits on a screen
     assert len(snapshot.amr) == len(gravpart.amr)
 
 
