@@ -34,6 +34,9 @@
 #define AMBAR_RAW 3 ///< Uncompressed, with checksums.
 #define AMBAR_COUNTER 2 ///< Takes extents from a counter that all ranks share.
 #define AMBAR_RESERVED 1 ///< Reserves extents when an array is defined, without communication; the file has holes.
+#define AMBAR_LOSSLESS 0 ///< `ambar_bound_kind`: no value changes.
+#define AMBAR_BOUNDED 1 ///< `ambar_bound_kind`: the bound is known without the values.
+#define AMBAR_NEEDS_RANGE 2 ///< `ambar_bound_kind`: the bound depends on the value range of the whole array.
 #define AMBAR_OK 0 ///< Success.
 #define AMBAR_CORRUPT 1 ///< The bytes are damaged, truncated or malicious: restore them from a copy.
 #define AMBAR_UNSUPPORTED 2 ///< The file is valid, but needs a feature that this version lacks.
@@ -102,8 +105,11 @@ typedef struct {
   const char *name;
   /// Type of the values.
   ambar_type type;
-  /// The absolute error bound that every value keeps; 0: lossless.
-  double error_bound;
+  /// The error bound, as in `ambar_spec`, such as `"1e-3 relative"`; null: lossless.
+  const char *error_bound;
+  /// Two numbers, in the unit of the values: the lowest and the highest finite value of the field, on all ranks. Only
+  /// bounds such as `"1e-3 of range"` and `"80 dB"` need it; otherwise null.
+  const double *value_range;
   /// Codecs from `ambar_amr_choose`, for fields without an error bound; null: the default of the type. Not for
   /// particles.
   const char *codecs;
@@ -168,8 +174,13 @@ typedef struct {
   ambar_type type;
   /// Compression profile: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
   int32_t profile;
-  /// The absolute error bound that every value keeps; 0: lossless.
-  double error_bound;
+  /// The error bound of float32 and float64 values; null: lossless. A number in the unit of the values (`"0.5"`), or
+  /// one of the other forms: `"1e-3 relative"`, `"1e-3 relative above 1e-10"`, `"12 bits"`, `"0.01 rms"`, and with
+  /// `value_range` also `"1e-3 of range"` and `"80 dB"`.
+  const char *error_bound;
+  /// Two numbers, in the unit of the values: the lowest and the highest finite value of the whole array, on all ranks
+  /// (`ambar_mpi_value_range`). Lowest > highest: no value is finite. Only bounds that depend on it need it.
+  const double *value_range;
   /// Names of the dimensions, separated by commas, or null.
   const char *dimension_names;
   /// Attributes as a JSON object, or null.
@@ -201,8 +212,9 @@ typedef struct {
   uint64_t shape[8];
   /// Length of a chunk (the unit of decoding) in each dimension.
   uint64_t chunks[8];
-  /// The absolute error bound of the values; 0 where nothing was lost.
-  double error_bound;
+  /// The error bound of the values, as `ambar_spec` takes it, such as `1e-3 relative`; `lossless` without one. A string
+  /// that ends with a zero.
+  char error_bound[80];
   /// Bytes of the encoded values in the store.
   uint64_t stored_bytes;
   /// Number of values that no rank wrote before the commit; they read as the fill value.
@@ -376,6 +388,11 @@ int32_t ambar_amr_snapshot(ambar_writer *writer,
                            const char *path,
                            const ambar_amr *amr,
                            const ambar_run *run);
+
+/// Checks an error bound, and writes `AMBAR_LOSSLESS`, `AMBAR_BOUNDED` or `AMBAR_NEEDS_RANGE` to `kind`. For example,
+/// `"1e-3 of range"` needs a `value_range`.
+int32_t ambar_bound_kind(const char *error_bound,
+                         int32_t *kind);
 
 /// Chooses codecs for an array from a sample of its values with the shape `sample_shape`, which has as many dimensions as
 /// `spec`. Returns JSON text for `ambar_spec.codecs`. All ranks must define the array with the same codecs.

@@ -289,6 +289,17 @@ end:
     return status;
 }
 
+/** Replaces the lowest and the highest finite value on this rank by those of all ranks, for `ambar_spec.value_range`. A rank
+ * without finite values passes {INFINITY, -INFINITY}. Example: `double range[2] = {lowest, highest};
+ * ambar_mpi_value_range(comm, range); spec.error_bound = "1e-3 of range"; spec.value_range = range;` Collective. */
+static inline int ambar_mpi_value_range(MPI_Comm comm, double range[2]) {
+    int code;
+    range[0] = -range[0];
+    code = ambar_mpi_checked(MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_DOUBLE, MPI_MAX, comm));
+    range[0] = -range[0];
+    return code;
+}
+
 /** Defines an array of which each rank owns one block, with the lengths `count` from `start` on (zeros for none). For several
  * arrays with equal decompositions, or several blocks per rank, use ambar_mpi_blocks once and ambar_define for each array.
  * Collective. */

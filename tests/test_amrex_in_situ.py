@@ -199,10 +199,24 @@ def test_a_bound_of_a_variable_that_does_not_exist_is_an_error(
     path = tmp_path / "plt.ambar"
     plotfile_program(mpi, folder, "keep", path, 1.0)
     found = plotfile_program(mpi, folder, "unknown", path, 2.0)
-    why = 'rank 0: error_bounds has "phi2", which is not a variable; the variables are: phi'
+    why = 'rank 0: error_bounds has "phi2", but such a variable does not exist; available: phi'
     assert found == [f"rank {rank}: {why}" for rank in range(2)]
+    found = plotfile_program(mpi, folder, "unknown_particles", path, 2.0)
+    why = 'error_bounds has "tracers/mass", but such a component of particles does not exist'
+    assert [line.split(";")[0] for line in found] == [f"rank {rank}: {why}" for rank in range(2)]
+    found = plotfile_program(mpi, folder, "wrong", path, 2.0)
+    why = 'rank 0: error_bounds["phi"]: invalid error bound: "1e-3 of rnage"'
+    assert [line.split(";")[0] for line in found] == [f"rank {rank}: {why}" for rank in range(2)]
     assert [entry.name for entry in tmp_path.iterdir()] == ["plt.ambar"]
     assert time_of(path) == 1.0
+
+
+@each_mpi
+def test_a_bound_of_the_range_is_that_of_all_ranks(mpi: Mpi, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plt.ambar"
+    assert plotfile_program(mpi, folder, "bounded", path, 2.0) == []
+    array = _core.Store(path).array("/amr/level_0/phi")
+    assert array.error_bound == pytest.approx(1e-3 * 4.095)
 
 
 @each_mpi

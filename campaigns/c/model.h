@@ -67,7 +67,7 @@ typedef struct {
     size_t size, values, unwritten;
     int32_t ndim;
     uint64_t shape[8];
-    double bound;
+    double bound; /* absolute; 0: lossless */
     unsigned char *data;
 } array_model;
 

@@ -233,7 +233,7 @@ static void write_array(const char *within, ambar_array *handles, block *last, i
     describe(a, within);
     memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec;
-    spec.type = a->type, spec.ndim = a->ndim, spec.shape = a->shape, spec.error_bound = a->bound;
+    spec.type = a->type, spec.ndim = a->ndim, spec.shape = a->shape, spec.error_bound = a->bound == 0 ? NULL : a->bound == 0.7 ? "0.7" : "1e-3";
     spec.profile = (int32_t)below(4), spec.predict = chance(30);
     if (chance(20)) spec.attributes = "{\"units\": \"cm\"}";
     if (chance(20) && a->ndim == 3) spec.dimension_names = "z, y, x";
@@ -367,7 +367,7 @@ static int write_hierarchy(int broken) {
     for (f = 0; f < m->fields; f++) {
         fields[f].size = sizeof fields[f];
         fields[f].name = field_names[f], fields[f].type = m->types[f] = types[f];
-        if (types[f] != AMBAR_INT32 && chance(40)) fields[f].error_bound = m->bounds[f] = 1e-2;
+        if (types[f] != AMBAR_INT32 && chance(40)) fields[f].error_bound = "1e-2", m->bounds[f] = 1e-2;
         for (i = 0; i < all; i++) {
             m->box[i].values[f] = memory(cells_of(&m->box[i]) * size_of_type(types[f]));
             fill(m->box[i].values[f], cells_of(&m->box[i]), types[f], 1);
@@ -477,7 +477,7 @@ static void spoil(const ambar_array *handles, const block *last, int last_rank) 
     case 6: spec.type = chance(50) ? 13 : -1; REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
     case 7: spec.shape = NULL; REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
     case 8: spec.profile = 4; REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
-    case 9: spec.type = AMBAR_FLOAT64, spec.error_bound = chance(50) ? NAN : -1; REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
+    case 9: spec.type = AMBAR_FLOAT64, spec.error_bound = chance(50) ? "nan" : "1 of range"; REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
     case 10: spec.attributes = "[1]"; REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
     case 11: spec.codecs = chance(50) ? "[" : "[{\"name\": \"unknown\"}]"; REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
     case 12: spec.size = below(8); REFUSED(ambar_define(w, "wrong", &spec, NULL, &made)); break;
@@ -579,7 +579,7 @@ static void read_array(const ambar_store *s, const array_model *a) {
     memset(&info, 0, sizeof info);
     info.size = sizeof info;
     CHECK(ambar_info(s, a->path, &info));
-    if (info.type != a->type || info.ndim != a->ndim || info.error_bound != a->bound) fail(a->path, "another description");
+    if (info.type != a->type || info.ndim != a->ndim || (a->bound == 0 ? strcmp(info.error_bound, "lossless") != 0 : atof(info.error_bound) != a->bound)) fail(a->path, "another description");
     for (d = 0; d < a->ndim; d++)
         if (info.shape[d] != a->shape[d]) fail(a->path, "another shape");
     if (info.unwritten_values != a->unwritten) fail(a->path, "another number of values that were not written");

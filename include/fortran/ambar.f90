@@ -120,8 +120,11 @@ contains
     !! dimension_names are in Fortran order, separated by commas. chunks are optional. With predict and AMBAR_FAST,
     !! floating-point values are encoded losslessly by the codec ambar near the speed of memory; readers then need ambar.
     !! Values that no rank writes read as fill_value, a value of the array's type; 0 by default.
+    !! error_bound is "0.5" (absolute, in the unit of the values), "1e-3 relative", "1e-3 relative above 1e-10", "12 bits",
+    !! "0.01 rms", or, with value_range, "1e-3 of range" or "80 dB". value_range is the lowest and the highest finite value
+    !! of the whole array, on all ranks.
     subroutine ambar_define(writer, path, type, shape, array, blocks, profile, error_bound, dimension_names, &
-                            attributes, codecs, chunks, ierr, predict, fill_value)
+                            attributes, codecs, chunks, ierr, predict, fill_value, value_range)
         type(ambar_writer), intent(inout) :: writer
         character(*), intent(in) :: path
         integer, intent(in) :: type
@@ -129,16 +132,17 @@ contains
         type(ambar_array), intent(out) :: array
         type(ambar_blocks), intent(in), optional :: blocks
         integer, intent(in), optional :: profile
-        real(real64), intent(in), optional :: error_bound
-        character(*), intent(in), optional :: dimension_names, attributes, codecs
+        character(*), intent(in), optional :: error_bound, dimension_names, attributes, codecs
         integer(int64), intent(in), optional :: chunks(:)
         integer, intent(out), optional :: ierr
         logical, intent(in), optional :: predict
         class(*), intent(in), optional :: fill_value
+        real(real64), intent(in), optional :: value_range(2)
         type(c_spec) :: spec
         type(c_ptr) :: held
         integer(c_int64_t), target :: lengths(MAX_DIMENSIONS + 1), pieces(MAX_DIMENSIONS + 1)
-        character(:, kind=c_char), allocatable, target :: names, json, chain
+        character(:, kind=c_char), allocatable, target :: bound, names, json, chain
+        real(c_double), target :: ends(2)
         integer(int8), target :: fill(16)
         logical :: known
         if (size(shape) > MAX_DIMENSIONS) then
@@ -149,8 +153,16 @@ contains
         spec%type = type
         spec%profile = AMBAR_BALANCED
         if (present(profile)) spec%profile = profile
-        spec%error_bound = 0
-        if (present(error_bound)) spec%error_bound = error_bound
+        spec%error_bound = c_null_ptr
+        if (present(error_bound)) then
+            bound = trim(error_bound) // c_null_char
+            spec%error_bound = c_loc(bound)
+        end if
+        spec%value_range = c_null_ptr
+        if (present(value_range)) then
+            ends = value_range
+            spec%value_range = c_loc(ends)
+        end if
         lengths(:size(shape)) = reversed(shape)
         spec%ndim = size(shape)
         spec%shape = c_loc(lengths)

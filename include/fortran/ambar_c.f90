@@ -26,8 +26,7 @@ module ambar_c
     type, bind(c) :: c_spec
         integer(c_size_t) :: size
         integer(c_int32_t) :: type, profile
-        real(c_double) :: error_bound
-        type(c_ptr) :: dimension_names, attributes, codecs
+        type(c_ptr) :: error_bound, value_range, dimension_names, attributes, codecs
         integer(c_int32_t) :: ndim
         type(c_ptr) :: shape, chunks
         integer(c_int32_t) :: predict
@@ -38,7 +37,7 @@ module ambar_c
         integer(c_size_t) :: size
         integer(c_int32_t) :: type, ndim
         integer(c_int64_t) :: shape(MAX_DIMENSIONS), chunks(MAX_DIMENSIONS)
-        real(c_double) :: error_bound
+        character(kind=c_char) :: error_bound(80)
         integer(c_int64_t) :: stored_bytes, unwritten_values
     end type
 

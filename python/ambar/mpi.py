@@ -88,6 +88,7 @@ class MpiWriter(Closing):
         shards: Sequence[int] | None = None,
         profile: Profile | None = None,
         error_bound: float | str | None = None,
+        value_range: Sequence[float] | None = None,
         predict: bool = False,
     ) -> None:
         """Make an array that the ranks write before the next commit.
@@ -108,6 +109,10 @@ class MpiWriter(Closing):
             then no values go from rank to rank.
         profile
             "fast", "balanced", "small", or "raw": not compressed; in place of the store's.
+        value_range
+            The lowest and the highest finite value of the whole array, on all ranks; only bounds
+            such as ``"1e-3 of range"`` and ``"80 dB"`` need it. For example
+            ``(comm.allreduce(values.min(), MPI.MIN), comm.allreduce(values.max(), MPI.MAX))``.
         predict
             With "fast", encode float32 and float64 that have no error bound by the codec ambar,
             near the speed of memory: readers need ambar then. Other profiles take no notice.
@@ -131,7 +136,7 @@ class MpiWriter(Closing):
             profile or self._profile,
         )
         path = absolute(path)
-        bound = None if error_bound is None else resolved(error_bound)
+        bound = None if error_bound is None else resolved(error_bound, value_range)
         self._arrays[path] = (self._core.declare(path, about, bound, predict, blocks), name)
 
     def write(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:

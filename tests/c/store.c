@@ -24,7 +24,7 @@ static void expect(int status, int expected, const char *call) {
 
 static double value(size_t z, size_t y, size_t x) { return sin(0.1 * (double)z) + cos(0.2 * (double)y) * (double)x; }
 
-static void write_step(ambar_writer *writer, double time, double error_bound) {
+static void write_step(ambar_writer *writer, double time, const char *error_bound) {
     char group[64], path[96];
     uint64_t shape[3] = {NZ, NY, NX}, start[3] = {0, 0, 0};
     CHECK(ambar_begin_step(writer, "run", time, group, sizeof group));
@@ -84,7 +84,7 @@ static void read_back(const char *path) {
     info.size = sizeof info;
     CHECK(ambar_open(path, &store));
     CHECK(ambar_info(store, "run/step_000001/density", &info));
-    if (info.ndim != 3 || info.shape[2] != NX || info.type != AMBAR_FLOAT64 || info.error_bound != 1e-3)
+    if (info.ndim != 3 || info.shape[2] != NX || info.type != AMBAR_FLOAT64 || strcmp(info.error_bound, "1e-3"))
         exit(2);
     uint64_t start[3] = {3, 4, 5}, count[3] = {7, 8, 9};
     double part[7][8][9];
@@ -118,7 +118,7 @@ static void refuse(const char *path, const ambar_spec *spec, int status, const c
     ambar_spec good = *spec;
     CHECK(ambar_append(path, NULL, &writer));
     expect(ambar_define(writer, "a", spec, NULL, &array), status, what);
-    good.size = sizeof good, good.type = AMBAR_INT8, good.ndim = 1, good.error_bound = 0;
+    good.size = sizeof good, good.type = AMBAR_INT8, good.ndim = 1, good.error_bound = NULL;
     good.codecs = good.attributes = NULL;
     expect(ambar_define(writer, "a", &good, NULL, &array), status, "defining after a mistake");
     expect(ambar_write(writer, 0, good.shape, good.shape, good.shape), status, "writing after a mistake");
@@ -126,6 +126,52 @@ static void refuse(const char *path, const ambar_spec *spec, int status, const c
     expect(ambar_commit(writer), status, "committing after a mistake");
     expect(ambar_commit(writer), status, "committing again");
     CHECK(ambar_close(writer));
+}
+
+/* An error bound that is refused, with a message that contains `why`. */
+static void refuse_bound(const char *path, ambar_spec *spec, const char *bound, const char *why) {
+    spec->error_bound = bound;
+    refuse(path, spec, AMBAR_INVALID, bound);
+    if (strstr(ambar_last_error(), why)) return;
+    fprintf(stderr, "%s: %s\n", bound, ambar_last_error());
+    exit(6);
+}
+
+/* Every kind of bound is kept, and reported in the form that its values have it. */
+static void write_bounds(const char *path) {
+    static const char *const bounds[] = {"1e-3 relative", "1e-3 relative above 1e-10", "12 bits", "0.01 rms",
+                                         "1e-3 of range", "80 dB",    "lossless",                 "0"};
+    static const char *const found[] = {"1e-3 relative", "1e-3 relative above 1e-10", "12 bits", "1e-2 rms",
+                                        "1e-3",          "1e-4 rms",                  "lossless", "lossless"};
+    double values[1000], range[2] = {1, 2};
+    uint64_t shape[1] = {1000}, start[1] = {0};
+    ambar_writer *writer;
+    ambar_store *store;
+    ambar_array array[8];
+    ambar_spec spec = {0};
+    char name[16];
+    spec.size = sizeof spec, spec.type = AMBAR_FLOAT64, spec.ndim = 1, spec.shape = shape, spec.value_range = range;
+    for (int i = 0; i < 1000; i++) values[i] = 1 + i / 999.0;
+    CHECK(ambar_append(path, NULL, &writer));
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "bounds/%d", i);
+        spec.error_bound = bounds[i];
+        CHECK(ambar_define(writer, name, &spec, NULL, array + i));
+        CHECK(ambar_write(writer, array[i], start, shape, values));
+    }
+    CHECK(ambar_commit(writer));
+    CHECK(ambar_close(writer));
+    CHECK(ambar_open(path, &store));
+    for (int i = 0; i < 8; i++) {
+        ambar_array_info info = {0};
+        info.size = sizeof info;
+        snprintf(name, sizeof name, "bounds/%d", i);
+        CHECK(ambar_info(store, name, &info));
+        if (!strcmp(info.error_bound, found[i])) continue;
+        fprintf(stderr, "%s: %s\n", bounds[i], info.error_bound);
+        exit(7);
+    }
+    ambar_store_free(store);
 }
 
 static void make_mistakes(const char *path) {
@@ -150,9 +196,14 @@ static void make_mistakes(const char *path) {
     spec.type = 77;
     refuse(path, &spec, AMBAR_INVALID, "no such type");
     spec.type = AMBAR_INT8;
-    spec.error_bound = 0.1;
+    spec.error_bound = "0.1";
     refuse(path, &spec, AMBAR_INVALID, "bound of integers");
-    spec.error_bound = 0;
+    spec.type = AMBAR_FLOAT64;
+    refuse_bound(path, &spec, "1e-3 of rnage", "invalid error bound: \"1e-3 of rnage\"");
+    refuse_bound(path, &spec, "-1", "invalid error bound: \"-1\"");
+    refuse_bound(path, &spec, "80 dB", "set value_range");
+    spec.type = AMBAR_INT8;
+    spec.error_bound = NULL;
     spec.ndim = 9;
     refuse(path, &spec, AMBAR_INVALID, "nine dimensions");
     spec.ndim = 1;
@@ -167,13 +218,14 @@ int main(int argc, char **argv) {
     ambar_writer *writer;
     if (argc != 2) return 9;
     CHECK(ambar_create(argv[1], NULL, &writer));
-    write_step(writer, 0.0, 0.0);
-    write_step(writer, 0.5, 1e-3);
+    write_step(writer, 0.0, NULL);
+    write_step(writer, 0.5, "1e-3");
     CHECK(ambar_close(writer));
     CHECK(ambar_append(argv[1], NULL, &writer));
     write_rows(writer);
     CHECK(ambar_close(writer));
     read_back(argv[1]);
+    write_bounds(argv[1]);
     make_mistakes(argv[1]);
     puts(ambar_version());
     return 0;

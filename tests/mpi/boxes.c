@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
     }
     for (field = 0; field < (int)numbers[1]; field++) {
         char *name = (char *)take(64, 1);
-        fields[field].size = sizeof *fields, fields[field].name = name, fields[field].type = AMBAR_FLOAT64, fields[field].error_bound = atof(argv[5]);
+        fields[field].size = sizeof *fields, fields[field].name = name, fields[field].type = AMBAR_FLOAT64, fields[field].error_bound = argv[5];
     }
     choose(h.corners, (int)numbers[1]);
     check(ambar_mpi_create(MPI_COMM_WORLD, argv[2], &options, &w), "create");

@@ -54,7 +54,8 @@ program columns
     call ambar_write(writer, plane, [1_int64, first], p(:, first:first + count - 1))
     call ambar_free(blocks)
     call held([nx, ny, nz], [1_int64, first, 1_int64], [nx, count, nz])
-    call ambar_define(writer, "run/cube", AMBAR_FLOAT64, [nx, ny, nz], cube, blocks, error_bound=1e-3_real64)
+    call ambar_define(writer, "run/cube", AMBAR_FLOAT64, [nx, ny, nz], cube, blocks, &
+                      error_bound="1e-8 of range", value_range=[1001001.125_real64, 50031012.125_real64])
     call ambar_write(writer, cube, [1_int64, first, 1_int64], u(1:nx, first:first + count - 1, :, 1))
     call ambar_free(blocks)
     call held([nx, ny, nz, nt], [1_int64, first, 1_int64, 1_int64], [nx, count, nz, nt])

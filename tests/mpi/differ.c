@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     if (ambar_mpi_blocks(MPI_COMM_WORLD, 1, &shape, 1, &start, &count, &blocks)) MPI_Abort(MPI_COMM_WORLD, 1);
     memset(&spec, 0, sizeof spec);
     spec.size = sizeof spec, spec.type = AMBAR_FLOAT64, spec.ndim = 1, spec.shape = &shape, spec.fill_value = &fill;
-    if (rank == 1 && strcmp(argv[2], "bound") == 0) spec.error_bound = 1e-3;
+    if (rank == 1 && strcmp(argv[2], "bound") == 0) spec.error_bound = "1e-3";
     if (ambar_define(w.writer, "group/a", &spec, blocks, &a)) MPI_Abort(MPI_COMM_WORLD, 1);
     if (rank != 1 || strcmp(argv[2], "forget") != 0) ambar_write(w.writer, a, &start, &count, values);
     if (rank != 1 || strcmp(argv[2], "skip") != 0) {

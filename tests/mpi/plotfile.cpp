@@ -1,9 +1,10 @@
 // Writes one level of two boxes with ambar_amrex.H, on two ranks.
 //
-//     plotfile <store> <value> keep|replace|unknown|differ|class
+//     plotfile <store> <value> keep|replace|unknown|unknown_particles|wrong|differ|class|bounded
 //
 // keep and replace: what becomes of a store that exists. unknown: a bound of a variable that does not exist. differ: rank 1
-// asks for a relative bound, rank 0 for none. class: as keep, with AmrexPlotfile.
+// asks for a bound, rank 0 for none. class: as keep, with AmrexPlotfile. unknown_particles: a bound of particles that are not
+// written. wrong: a bound that is not valid. bounded: a bound that depends on the range of all ranks' values.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -30,7 +31,10 @@ int main (int argc, char** argv) {
     ambar::AmrexOptions options;
     options.store.overwrite = mode == "replace";
     if (mode == "unknown") options.error_bounds["phi2"] = 1e-3;
-    if (mode == "differ" && amrex::ParallelDescriptor::MyProc() == 1) options.relative_bounds["*"] = 1e-3;
+    if (mode == "unknown_particles") options.error_bounds["tracers/mass"] = "12 bits";
+    if (mode == "wrong") options.error_bounds["phi"] = "1e-3 of rnage";
+    if (mode == "bounded") options.error_bounds["*"] = "1e-3 of range";
+    if (mode == "differ" && amrex::ParallelDescriptor::MyProc() == 1) options.error_bounds["*"] = "1e-3 relative";
     if (mode == "keep" || mode == "replace") {
         ambar::WriteMultiLevelPlotfileAmbar(argv[1], 1, {&fabs}, {"phi"}, geometry, value, {0}, {}, options);
     } else {

@@ -135,11 +135,13 @@ class Writer(Closing):
         shards: Sequence[int] | None = None,
         profile: Profile | None = None,
         error_bound: float | str | None = None,
+        value_range: Sequence[float] | None = None,
     ) -> None:
         """Make an array that has its fill value everywhere, to be written in parts.
 
-        Arguments are as for `array`; `dtype` may be ``str`` or ``bytes`` for strings of any length,
-        and `error_bound` cannot depend on the value range, which is not known yet. The codecs are
+        Arguments are as for `array`; `dtype` may be ``str`` or ``bytes`` for strings of any length.
+        An `error_bound` that depends on the value range (``"1e-3 of range"``, ``"80 dB"``) needs
+        `value_range`: the lowest and the highest finite value of the whole array. The codecs are
         chosen with the first part that is written before the next commit.
 
         Raises
@@ -160,7 +162,7 @@ class Writer(Closing):
             None if shards is None else list(shards),
             profile,
         )
-        bound = None if error_bound is None else resolved(error_bound)
+        bound = None if error_bound is None else resolved(error_bound, value_range)
         self._core.declare(absolute(path), about, bound)
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:

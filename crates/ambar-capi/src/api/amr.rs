@@ -8,12 +8,12 @@ use ambar::codec::CodecChain;
 use ambar::kinds::amr::patches::{
     Covered, FieldBox, IndexBox, PatchHierarchy, PatchLevel, RankPatchOptions, RankPatches,
 };
-use ambar::kinds::bound::{Compression, ErrorBound};
+use ambar::kinds::bound::Compression;
 use ambar::metadata::Attributes;
 use ambar::{DataType, Error, Result};
 
 use super::arguments::{Extensible, ambar_bytes, check_null, from_c};
-use super::spec::{ambar_type, dtype};
+use super::spec::{ambar_type, dtype, error_bound};
 use super::status::{AMBAR_OK, guard, with_writer};
 use super::writer::ambar_writer;
 
@@ -63,8 +63,11 @@ pub struct ambar_field {
     pub name: *const c_char,
     /// Type of the values.
     pub r#type: ambar_type,
-    /// The absolute error bound that every value keeps; 0: lossless.
-    pub error_bound: f64,
+    /// The error bound, as in `ambar_spec`, such as `"1e-3 relative"`; null: lossless.
+    pub error_bound: *const c_char,
+    /// Two numbers, in the unit of the values: the lowest and the highest finite value of the field, on all ranks. Only
+    /// bounds such as `"1e-3 of range"` and `"80 dB"` need it; otherwise null.
+    pub value_range: *const f64,
     /// Codecs from `ambar_amr_choose`, for fields without an error bound; null: the default of the type. Not for
     /// particles.
     pub codecs: *const c_char,
@@ -398,15 +401,13 @@ pub(super) unsafe fn columns_of(
     for field in fields {
         from_c!(name = text(field.name, "the name of a field"));
         let name = name.to_owned();
-        let bound = field.error_bound;
-        if !(bound >= 0.0 && bound.is_finite()) {
-            return Err(Error::invalid(format!(
-                "an error bound of {bound} for {name:?}; it is a number from 0 on"
-            )));
-        }
-        if bound > 0.0 {
-            let bounds = &mut compression.error_bounds;
-            bounds.push((name.clone(), ErrorBound::Absolute(bound)));
+        from_c!(bound = optional_text(field.error_bound, "the error bound of a field"));
+        from_c!(range = optional_list(field.value_range, 2, "the value range of a field"));
+        if let Some(text) = bound {
+            let bound = error_bound(text, range).map_err(|error| error.at_node(&name[..]))?;
+            if !bound.is_lossless() {
+                compression.error_bounds.push((name.clone(), bound));
+            }
         }
         columns.push((name, dtype(field.r#type)?));
     }

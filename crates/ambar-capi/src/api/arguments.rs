@@ -53,6 +53,12 @@ macro_rules! from_c {
         // change until the function returns; `len` is this number.
         unsafe { $crate::api::arguments::list(pointer, len, what) }?
     }};
+    (@optional_list $pointer:expr, $len:expr, $what:expr) => {{
+        let (pointer, len, what) = ($pointer, $len, $what);
+        // SAFETY: the caller passes null, or as many values as the documentation of the function says, which do not
+        // change until the function returns; `len` is this number. Null becomes `None`.
+        unsafe { $crate::api::arguments::optional_list(pointer, len, what) }?
+    }};
     (@reference $pointer:expr, $what:expr) => {{
         let (pointer, what) = ($pointer, $what);
         // SAFETY: the caller passes null, or an object of this API that is not released until the function returns.
@@ -184,6 +190,22 @@ pub unsafe fn list<'a, T>(pointer: *const T, len: usize, what: &str) -> Result<&
         // this function.
         (false, _) => Ok(unsafe { std::slice::from_raw_parts(pointer, len) }),
     }
+}
+
+/// A list of `len` values; `None` for a null pointer.
+///
+/// # Safety
+/// As [`list`].
+pub unsafe fn optional_list<'a, T>(
+    pointer: *const T,
+    len: usize,
+    what: &str,
+) -> Result<Option<&'a [T]>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: this function has the same contract as `list`.
+    unsafe { list(pointer, len, what) }.map(Some)
 }
 
 /// The place of a result. It is checked before the work is done, so that a null pointer is an error before a file is

@@ -8,6 +8,7 @@ use ambar::DataType;
 use ambar::array::{ArrayData, ArraySpec, choose_codecs};
 use ambar::codec::{CodecChain, Profile};
 use ambar::container::{CreateOptions, Durability};
+use ambar::kinds::bound::{self, ErrorBound};
 use ambar::ranks::{Placement, RankOptions};
 use ambar::{Error, Result};
 
@@ -111,8 +112,13 @@ pub struct ambar_spec {
     pub r#type: ambar_type,
     /// Compression profile: `AMBAR_BALANCED`, `AMBAR_FAST`, `AMBAR_SMALL` or `AMBAR_RAW`.
     pub profile: i32,
-    /// The absolute error bound that every value keeps; 0: lossless.
-    pub error_bound: f64,
+    /// The error bound of float32 and float64 values; null: lossless. A number in the unit of the values (`"0.5"`), or
+    /// one of the other forms: `"1e-3 relative"`, `"1e-3 relative above 1e-10"`, `"12 bits"`, `"0.01 rms"`, and with
+    /// `value_range` also `"1e-3 of range"` and `"80 dB"`.
+    pub error_bound: *const c_char,
+    /// Two numbers, in the unit of the values: the lowest and the highest finite value of the whole array, on all ranks
+    /// (`ambar_mpi_value_range`). Lowest > highest: no value is finite. Only bounds that depend on it need it.
+    pub value_range: *const f64,
     /// Names of the dimensions, separated by commas, or null.
     pub dimension_names: *const c_char,
     /// Attributes as a JSON object, or null.
@@ -225,6 +231,49 @@ pub(super) fn profile(number: i32) -> Result<Profile> {
     }
 }
 
+/// `ambar_bound_kind`: no value changes.
+pub const AMBAR_LOSSLESS: i32 = 0;
+/// `ambar_bound_kind`: the bound is known without the values.
+pub const AMBAR_BOUNDED: i32 = 1;
+/// `ambar_bound_kind`: the bound depends on the value range of the whole array.
+pub const AMBAR_NEEDS_RANGE: i32 = 2;
+
+/// Checks an error bound, and writes `AMBAR_LOSSLESS`, `AMBAR_BOUNDED` or `AMBAR_NEEDS_RANGE` to `kind`. For example,
+/// `"1e-3 of range"` needs a `value_range`.
+///
+/// # Safety
+/// Pointers follow the contract of the API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_bound_kind(error_bound: *const c_char, kind: *mut i32) -> i32 {
+    guard(|| {
+        from_c!(kind = out(kind, "the place of the kind"));
+        from_c!(text = text(error_bound, "the error bound"));
+        let bound = bound::parse(text)?;
+        kind.set(match bound.needs_range() {
+            true => AMBAR_NEEDS_RANGE,
+            false if bound.is_lossless() => AMBAR_LOSSLESS,
+            false => AMBAR_BOUNDED,
+        });
+        Ok(())
+    })
+}
+
+/// Parses an error bound, and resolves it with the value range of the whole array, if that is given.
+pub(super) fn error_bound(text: &str, range: Option<&[f64]>) -> Result<ErrorBound> {
+    let bound = bound::parse(text)?;
+    match range {
+        Some(&[low, high]) if low.is_nan() || high.is_nan() => Err(Error::invalid(format!(
+            "invalid value range: {low} to {high}; expected the lowest and the highest finite value"
+        ))),
+        Some(&[low, high]) => Ok(bound.resolve([low, high])),
+        _ if bound.needs_range() => Err(Error::invalid(format!(
+            "error bound {text:?} depends on the value range of the whole array, which is unknown here: set value_range \
+             to the lowest and the highest value of all ranks, or give an absolute or relative bound"
+        ))),
+        _ => Ok(bound),
+    }
+}
+
 /// Reads the specification of an array.
 ///
 /// # Safety
@@ -234,19 +283,16 @@ pub(super) unsafe fn read_spec(spec: *const ambar_spec) -> Result<ArraySpec> {
     let ndim = dimensions(spec.ndim)?;
     from_c!(shape = list(spec.shape, ndim, "the shape"));
     let mut made = ArraySpec::new(dtype(spec.r#type)?, shape).profile(profile(spec.profile)?);
-    if !(spec.error_bound.is_finite() && spec.error_bound >= 0.0) {
-        let message = format!(
-            "an error bound of {}; it is a number from 0 on",
-            spec.error_bound
-        );
-        return Err(Error::invalid(message));
+    from_c!(bound = optional_text(spec.error_bound, "the error bound"));
+    from_c!(range = optional_list(spec.value_range, 2, "the value range"));
+    if let Some(text) = bound {
+        made.error_bound = Some(error_bound(text, range)?).filter(|bound| !bound.is_lossless());
     }
-    if spec.error_bound > 0.0 {
-        if !matches!(made.dtype, DataType::Float32 | DataType::Float64) {
-            let message = format!("values of {} have no error bound", made.dtype);
-            return Err(Error::invalid(message));
-        }
-        made.error_bound = Some(spec.error_bound.into());
+    if made.error_bound.is_some() && !matches!(made.dtype, DataType::Float32 | DataType::Float64) {
+        return Err(Error::invalid(format!(
+            "an error bound is for float32 and float64 values, found {}; leave it out",
+            made.dtype
+        )));
     }
     if !spec.chunks.is_null() {
         from_c!(chunks = list(spec.chunks, ndim, "the chunks"));

@@ -40,8 +40,9 @@ pub struct ambar_array_info {
     pub shape: [u64; 8],
     /// Length of a chunk (the unit of decoding) in each dimension.
     pub chunks: [u64; 8],
-    /// The absolute error bound of the values; 0 where nothing was lost.
-    pub error_bound: f64,
+    /// The error bound of the values, as `ambar_spec` takes it, such as `1e-3 relative`; `lossless` without one. A string
+    /// that ends with a zero.
+    pub error_bound: [c_char; 80],
     /// Bytes of the encoded values in the store.
     pub stored_bytes: u64,
     /// Number of values that no rank wrote before the commit; they read as the fill value.
@@ -119,16 +120,21 @@ pub unsafe extern "C" fn ambar_info(
         let mut found = ambar_array_info {
             r#type: number(array.dtype()).map_err(|error| error.at_node(array.path()))?,
             ndim: ndim as i32,
-            error_bound: match array.error_bound() {
-                Some(ErrorBound::Absolute(bound)) => bound,
-                _ => 0.0,
-            },
             stored_bytes: array.stored_bytes()?,
             unwritten_values: array.unwritten_values(),
             ..ambar_array_info::zeroed()
         };
         found.shape[..ndim].copy_from_slice(array.shape());
         found.chunks[..ndim].copy_from_slice(array.chunk_shape());
+        let bound = array.error_bound().unwrap_or(ErrorBound::Lossless);
+        // The last character stays 0. No bound of stored values is longer: two numbers of 24 characters.
+        let (_, place) = found
+            .error_bound
+            .split_last_mut()
+            .unwrap_or((&mut 0, &mut []));
+        for (to, from) in place.iter_mut().zip(bound.to_string().bytes()) {
+            *to = from as c_char;
+        }
         // SAFETY: the caller passes null, or a structure that begins with its size, to which as many bytes can be written.
         unsafe { found.write_to(info, "the description") }
     })

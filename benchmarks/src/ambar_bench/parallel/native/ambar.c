@@ -34,7 +34,9 @@ static void write_as(const job *j, ambar_spec spec, int placement) {
 static void write_by(const job *j, int profile, double bound, int placement) {
     ambar_spec spec = {0};
     spec.profile = profile;
-    spec.error_bound = bound;
+    char text[32];
+    snprintf(text, sizeof text, "%.17g", bound);
+    if (bound > 0) spec.error_bound = text;
     write_as(j, spec, placement);
 }
 
