@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ambar._util.properties import cached_property
@@ -134,7 +134,7 @@ class Info:
     """How the domains are laid out: "hilbert", "bisection", ..."""
     output: int | None = None
     """The output's number."""
-    namelist: str = field(default="", repr=False)
+    namelist: str = dataclasses.field(default="", repr=False)
     """The run's namelist, as written; empty where the output has none."""
 
     @classmethod
