@@ -12,6 +12,9 @@ pub(crate) const ORDER: [usize; 7] = [1, 2, 4, 3, 5, 6, 7];
 /// behind a row the second one is before the next row, where what is seen is of no meaning.
 const LOW: usize = 1;
 const HIGH: [usize; 3] = [2, 2, 1];
+/// Extrapolation into holes reads three points before a hole, so at least this many precede the first point. Rows of
+/// one-dimensional lattices have no other rows before them.
+const BEFORE_FIRST: usize = 3;
 
 /// The shape of the phases of a lattice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +44,13 @@ impl Phases {
         });
         let stride = [padded[1] * padded[2], padded[2], 1];
         let low = pads.map(|pad| if pad { LOW } else { 0 });
+        let first = low[0] * stride[0] + low[1] * stride[1] + low[2];
+        let more = BEFORE_FIRST.saturating_sub(first);
         Self {
             fine,
             stride,
-            len: padded.iter().product(),
-            first: low[0] * stride[0] + low[1] * stride[1] + low[2],
+            len: padded.iter().product::<usize>() + more,
+            first: first + more,
         }
     }
 

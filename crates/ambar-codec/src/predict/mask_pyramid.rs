@@ -313,8 +313,8 @@ vectorised! {
     }
 }
 
-/// The `n` values from 1, 2 and 3 steps on. Beyond the borders nothing is there: what is read in its
-/// place is not used.
+/// The `n` values from 1, 2 and 3 steps on. Values beyond the buffer are beyond a border, where no point is present:
+/// the values in their place are not used.
 #[inline(always)]
 fn lanes<T>(values: &[T], at: usize, step: isize, n: usize) -> Option<[&[T]; 3]> {
     let lanes = |k: isize| {
