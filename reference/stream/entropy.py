@@ -13,6 +13,7 @@ def read_tables(count: int, data: bytes, highest: int) -> list[list[tuple[int, i
 
     A table has for each of its 2048 slots: the symbol, its frequency, and the slot's place in it.
     """
+    check(count or not data, "bytes in place of no tables")
     coder = BinaryDecoder(data)
     limits, tokens, fractions = probabilities(64), probabilities(256), probabilities(16)
     lengths = probabilities(225 * 16)

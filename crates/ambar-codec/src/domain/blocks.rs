@@ -101,6 +101,7 @@ pub(crate) fn decode_keys(bytes: &[u8], count: usize) -> Result<Vec<u64>> {
                 .ok_or(Corrupt("the block keys are not strictly increasing"))?,
         );
     }
+    decoder.finish()?;
     Ok(keys)
 }
 
@@ -278,5 +279,19 @@ pub(crate) fn copy_row<T: Copy>(from: &[T], to: &mut [T]) {
     };
     if !done {
         to.copy_from_slice(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_after_the_keys_are_refused() {
+        let keys = [3, 4, 1 << 40];
+        let mut bytes = encode_keys(&keys);
+        assert_eq!(decode_keys(&bytes, 3), Ok(keys.to_vec()));
+        bytes.extend([0; 9]);
+        assert!(decode_keys(&bytes, 3).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::domain::bitmap::Bitmap;
 use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
+use crate::error::Result;
 
 /// Sides of cubes. A mask is coded with the largest for which every cube is constant.
 const SIDES: [usize; 4] = [8, 4, 2, 1];
@@ -55,7 +56,10 @@ pub(crate) fn encode(valid: &Bitmap, known: &Bitmap) -> (u8, Vec<u8>) {
 }
 
 /// Undoes [`encode`].
-pub(crate) fn decode(side: usize, known: &Bitmap, bytes: &[u8]) -> Bitmap {
+///
+/// # Errors
+/// `Corrupt` where bytes follow the last cube.
+pub(crate) fn decode(side: usize, known: &Bitmap, bytes: &[u8]) -> Result<Bitmap> {
     let shape = known.shape();
     let cubes = shape.map(|n| n.div_ceil(side));
     let mut states = vec![UNKNOWN; cubes.iter().product()];
@@ -76,7 +80,8 @@ pub(crate) fn decode(side: usize, known: &Bitmap, bytes: &[u8]) -> Bitmap {
             }
         }
     });
-    valid
+    decoder.finish()?;
+    Ok(valid)
 }
 
 /// The states of the cubes of a mask, and their number in z, y, x; `None` where one is not constant.
@@ -128,5 +133,22 @@ fn places([nz, ny, nx]: [usize; 3], mut visit: impl FnMut(usize, [usize; 3])) {
                 visit((z * ny + y) * nx + x, [z, y, x]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_after_the_last_cube_are_refused() {
+        let known = Bitmap::full([3, 4, 70]);
+        let mut valid = Bitmap::new([3, 4, 70]);
+        valid.set([1, 2], 5, 66);
+        let (side, mut bytes) = encode(&valid, &known);
+        let side = usize::from(side);
+        assert_eq!(decode(side, &known, &bytes), Ok(valid));
+        bytes.extend([0; 9]);
+        assert!(decode(side, &known, &bytes).is_err());
     }
 }

@@ -3,6 +3,8 @@
 //! A carry-less range coder with 12-bit probabilities that follow what was coded. Source of the
 //! method: G. N. N. Martin, "Range encoding" (1979); the carry propagation is that of LZMA.
 
+use crate::error::{Corrupt, Result};
+
 /// Bits of a probability, and how quickly it follows.
 const BITS: u32 = 12;
 const RATE: u32 = 4;
@@ -178,6 +180,20 @@ impl<'a> BinaryDecoder<'a> {
             node = 2 * node + usize::from(self.bit(&mut probabilities[node]));
         }
         node as u32 - (1 << width)
+    }
+
+    /// Checks that all bytes were read.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.bytes.as_slice().is_empty() {
+            Ok(())
+        } else {
+            Err(Corrupt(
+                "expected the end of a section after its last bit; found more bytes",
+            ))
+        }
     }
 }
 

@@ -308,6 +308,7 @@ impl Tables {
             before.copy_from_slice(&frequencies);
             tables.frequencies.push(frequencies);
         }
+        decoder.finish()?;
         if begin == CONTEXTS {
             Ok(tables)
         } else {
@@ -340,8 +341,13 @@ mod tests {
                     SLOTS
                 );
             }
-            let again = Tables::decode(&tables.encode(), tables.frequencies.len());
+            let mut bytes = tables.encode();
+            let again = Tables::decode(&bytes, tables.frequencies.len());
             assert_eq!(again, Ok(tables));
+            // More than the zeros that encoders leave out.
+            bytes.extend([0; 9]);
+            let count = again.map_or(0, |tables| tables.frequencies.len());
+            assert!(Tables::decode(&bytes, count).is_err());
         }
     }
 }

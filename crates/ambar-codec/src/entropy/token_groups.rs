@@ -326,19 +326,23 @@ impl Groups {
         }
     }
 
-    /// Decodes a run of `count` tokens of a bin. `tokens` has room for `MOST` behind them.
+    /// Decodes a run of `count` tokens of a bin. `tokens` has room for `MOST` behind them. Returns the number of
+    /// tokens that were coded one by one, and of groups.
     pub(crate) fn decode(
         &mut self,
         symbols: &mut rans::Decoder<'_>,
         context: u8,
         count: usize,
         tokens: &mut [u8],
-    ) {
+    ) -> [usize; 2] {
         match self.size {
             2 => self.run::<2>(symbols, context, count, tokens),
             3 => self.run::<3>(symbols, context, count, tokens),
             4 => self.run::<4>(symbols, context, count, tokens),
-            _ => symbols.decode_alike(context, &mut tokens[..count]),
+            _ => {
+                symbols.decode_alike(context, &mut tokens[..count]);
+                [count, 0]
+            }
         }
     }
 
@@ -349,7 +353,7 @@ impl Groups {
         context: u8,
         count: usize,
         tokens: &mut [u8],
-    ) {
+    ) -> [usize; 2] {
         let n = count / SIZE;
         if self.groups.len() < n {
             self.groups.resize(n, 0);
@@ -360,7 +364,7 @@ impl Groups {
         let escapes = expand::<SIZE>(&self.tokens, groups, tokens, &mut self.escapes);
         let single = SIZE * escapes + count % SIZE;
         if single == 0 {
-            return;
+            return [0, n];
         }
         if self.single.len() < single {
             self.single.resize(single, 0);
@@ -373,6 +377,7 @@ impl Groups {
             to[*escape] = *from;
         }
         rest.copy_from_slice(of_rest);
+        [SIZE * escapes + count % SIZE, n]
     }
 }
 

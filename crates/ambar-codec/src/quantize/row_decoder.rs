@@ -6,7 +6,7 @@ use crate::entropy::rans;
 use crate::entropy::symbols::packet_of_level;
 use crate::entropy::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
 use crate::entropy::token_groups::Groups;
-use crate::error::Result;
+use crate::error::{Corrupt, Result};
 use crate::predict::reconstruct::{add, add_and_store_magnitudes};
 use crate::predict::row::{Row, RowCoder};
 use crate::quantize::float_order::sum;
@@ -52,6 +52,9 @@ pub(crate) struct Decoder<'a> {
     current: usize,
     /// Tokens that are coded together, where the class was told ahead.
     groups: Groups,
+    /// Whether the stream has tables of single tokens, and of groups; and whether any of these were decoded.
+    has_tables: [bool; 2],
+    uses_tables: [bool; 2],
     /// Literals: index in the region, bits.
     pub literals: Vec<(usize, u64)>,
     /// Tokens that are next to each other: of the current row, or decoded ahead, and how many of these
@@ -68,12 +71,20 @@ pub(crate) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder of the first level packets of a stream of `packet_count`: no other levels are decoded.
-    pub(crate) fn new(packets: Vec<Packet<'a>>, packet_count: usize, groups: Groups) -> Self {
+    /// `has_tables`: of single tokens, and of groups.
+    pub(crate) fn new(
+        packets: Vec<Packet<'a>>,
+        packet_count: usize,
+        groups: Groups,
+        has_tables: [bool; 2],
+    ) -> Self {
         Self {
             packets,
             packet_count,
             current: 0,
             groups,
+            has_tables,
+            uses_tables: [false; 2],
             literals: Vec::new(),
             compacted: Vec::new(),
             used: 0,
@@ -84,8 +95,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Checks that all symbols and raw bits were read, and no more.
+    /// Checks that all symbols and raw bits were read, and no more, and that all symbols have a table.
     pub(crate) fn finish(&self) -> Result<()> {
+        let pairs = self.uses_tables.iter().zip(&self.has_tables);
+        if pairs.into_iter().any(|(uses, has)| *uses && !has) {
+            return Err(Corrupt("a symbol has no frequency table"));
+        }
         self.packets.iter().try_for_each(Packet::finish)
     }
 
@@ -93,6 +108,7 @@ impl<'a> Decoder<'a> {
     #[inline(always)]
     fn tokens<T>(&mut self, row: &Row<'_, T>) {
         let (n, count) = (row.points, row.count);
+        self.uses_tables[0] |= row.contexts.is_some() && count > 0;
         if self.tokens.len() < n + LANES {
             self.tokens.resize(n + LANES, 0);
         }
@@ -236,14 +252,19 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
         self.compacted.resize(count + LANES, 0);
         self.used = 0;
         let (packet, compacted) = (&mut self.packets[self.current], &mut self.compacted);
-        self.groups
+        let symbols = self
+            .groups
             .decode(&mut packet.symbols, context, count, compacted);
+        for (uses, count) in self.uses_tables.iter_mut().zip(symbols) {
+            *uses |= count > 0;
+        }
         let tokens = &self.compacted[..count];
         self.has_raw_bits = tokens.iter().fold(0, |any, token| any | token) >= DIRECT;
     }
 
     fn set_contexts(&mut self, contexts: &[u8]) {
         self.compacted.resize(contexts.len() + LANES, 0);
+        self.uses_tables[0] |= !contexts.is_empty();
         self.used = 0;
         let tokens = &mut self.compacted[..contexts.len()];
         self.packets[self.current].symbols.decode(contexts, tokens);

@@ -210,7 +210,8 @@ fn decode_rows<T: Corner>(stream: &[u8], out: &mut [T], workspace: &mut Workspac
         2 => workspace.pairs.run(&mut coder, &mut mesh, extent),
         3 => workspace.triangles.run(&mut coder, &mut mesh, extent),
         _ => workspace.tetrahedra.run(&mut coder, &mut mesh, extent),
-    }
+    }?;
+    coder.finish()
 }
 
 /// The mesh that a reader learns.

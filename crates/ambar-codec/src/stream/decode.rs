@@ -552,8 +552,10 @@ fn decode_levels<T: Element>(
         packets.push(Packet::new(symbols, raw, count));
     }
     let last = (level as usize).min(coding.packets - 1);
+    let groups = Groups::new(sections.size);
+    let has_tables = sections.tables.map(|(count, _)| count > 0);
     let mut job = Job {
-        decoder: Decoder::new(packets, coding.packets, Groups::new(sections.size)),
+        decoder: Decoder::new(packets, coding.packets, groups, has_tables),
         levels: parts
             .plan
             .levels::<T>(parts.info.bound, parts.shift, LEVELS),
@@ -568,12 +570,12 @@ fn decode_levels<T: Element>(
         let coarse = inner.map(|n| coarse_length(n, level));
         let size: usize = coarse.iter().product();
         for (number, part) in out.chunks_exact_mut(size).enumerate() {
-            job.region(number, inner, None, (Target::Array(coarse), part));
+            job.region(number, inner, None, (Target::Array(coarse), part))?;
         }
     }
-    job.blocks(&regions, side, out);
+    job.blocks(&regions, side, out)?;
     if let Parsed::Cells(cells) = parts.layout {
-        job.cells(of_cells, cells.count, out);
+        job.cells(of_cells, cells.count, out)?;
     }
     job.decoder.finish()
 }
@@ -622,8 +624,8 @@ impl<'a> Sections<'a> {
     /// The frequencies of all tables, and which of these the bins of tokens, and of groups, use.
     fn tables(&self) -> Result<(Vec<Frequencies>, [u8; 2 * CONTEXTS])> {
         let [single, grouped] = self.tables.map(|(count, bytes)| match count {
-            // Without a table, no value is there.
-            0 => Ok(Tables::empty()),
+            // Without a table, no symbol is coded: see `Decoder::finish`.
+            0 if bytes.is_empty() => Ok(Tables::empty()),
             _ => Tables::decode(bytes, count),
         });
         let (single, grouped) = (single?, grouped?);
@@ -678,7 +680,12 @@ struct Job<'a, T> {
 
 impl<T: Element> Job<'_, T> {
     /// The regions of blocks.
-    fn blocks(&mut self, regions: &[blocks::Region], side: [usize; 3], out: &mut [T]) {
+    fn blocks(
+        &mut self,
+        regions: &[blocks::Region],
+        side: [usize; 3],
+        out: &mut [T],
+    ) -> Result<()> {
         for (number, region) in regions.iter().enumerate() {
             let shape = std::array::from_fn(|d| region.places[d] * side[d]);
             let there = if self.holes_predicted {
@@ -688,23 +695,25 @@ impl<T: Element> Job<'_, T> {
             };
             let coarse = side.map(|n| coarse_length(n, self.level));
             let target = Target::of_region(region, coarse);
-            self.region(number, shape, there, (target, &mut *out));
+            self.region(number, shape, there, (target, &mut *out))?;
         }
+        Ok(())
     }
 
     /// The regions of cells, and what lies behind them.
-    fn cells(&mut self, regions: &[CellRegion], count: usize, out: &mut [T]) {
+    fn cells(&mut self, regions: &[CellRegion], count: usize, out: &mut [T]) -> Result<()> {
         for (number, region) in regions.iter().enumerate() {
             let target = Target::Cells(region);
             let to = (target, &mut *out);
-            self.region(number, region.shape(), region.present(), to);
+            self.region(number, region.shape(), region.present(), to)?;
         }
         let behind = &mut out[count..];
         if !behind.is_empty() {
             let shape = [1, 1, behind.len()];
             let to = (Target::Array(shape), behind);
-            self.region(regions.len(), shape, None, to);
+            self.region(regions.len(), shape, None, to)?;
         }
+        Ok(())
     }
 
     fn region(
@@ -713,11 +722,12 @@ impl<T: Element> Job<'_, T> {
         shape: [usize; 3],
         present: Option<Bitmap>,
         (target, out): (Target<'_>, &mut [T]),
-    ) {
+    ) -> Result<()> {
         let known = self.masks.get(number).map(|(side, bytes)| {
             let known = present.clone().unwrap_or_else(|| Bitmap::full(shape));
             mask::decode(*side, &known, bytes)
         });
+        let known = known.transpose()?;
         let valid = known.as_ref().or(present.as_ref());
         let valid = valid.filter(|valid| !valid.is_full());
         let validity = valid.map(|valid| Validity::new(valid, self.holes_predicted));
@@ -741,6 +751,7 @@ impl<T: Element> Job<'_, T> {
         if let Some(valid) = valid.filter(|_| known.is_some()) {
             fill_masked(&target, valid, self.level, T::from_word(self.fill), out);
         }
+        Ok(())
     }
 
     /// Fills the target from the phases of the last lattice that was decoded.
@@ -809,6 +820,48 @@ fn fill_masked<T: Element>(
 mod tests {
     use super::*;
     use crate::entropy::tables::Histogram;
+
+    /// A stream with other tables, whose section begins after its count and its length, a byte each.
+    fn with_tables(change: impl FnOnce(&mut Vec<u8>, Range<usize>)) -> Result<()> {
+        let values: Vec<f32> = (0..150).map(|i| (i as f32).sin()).collect();
+        let layout = crate::Layout::Array(&[150]);
+        let (plan, mut workspace) = (Plan::default().with_packets(1), Workspace::default());
+        let mut stream = crate::encode(&values, &layout, 1e-3, Some(plan), &mut workspace)?;
+        stream.truncate(stream.len() - CHECKSUM);
+        let mut cursor = Cursor(&stream);
+        let header = Header::parse(&mut cursor)?;
+        let Mode::EntropyCoded(coding) = header.mode else {
+            return Err(Invalid("the stream is not entropy-coded"));
+        };
+        let parts = parse(&header, cursor, coding, values.len())?;
+        let begin = stream.len() - parts.rest.0.len() + 2;
+        let end = begin + usize::from(stream[begin - 1]);
+        change(&mut stream, begin..end);
+        let checksum = crc_fast::crc32_iscsi(&stream);
+        stream.extend_from_slice(&checksum.to_le_bytes());
+        decode(&stream, &mut vec![0f32; values.len()], &mut workspace)
+    }
+
+    #[test]
+    fn tables_with_more_bytes_are_refused() {
+        assert_eq!(with_tables(|_, _| ()), Ok(()));
+        for byte in [0, 1] {
+            let result = with_tables(|stream, section| {
+                stream[section.start - 1] += 9;
+                stream.splice(section.end..section.end, [byte; 9]);
+            });
+            assert!(matches!(result, Err(Corrupt(_))));
+        }
+    }
+
+    #[test]
+    fn symbols_without_tables_are_refused() {
+        let result = with_tables(|stream, section| {
+            stream[section.start - 2..section.start].fill(0);
+            stream.drain(section);
+        });
+        assert!(matches!(result, Err(Corrupt(_))));
+    }
 
     /// A table may be in order, and have a symbol that stands for no group.
     #[test]

@@ -224,4 +224,7 @@ fn the_curve_ends() {
     let decoded = |count| topology::decode(&tree, &coded, count, &mut Collector::new(0));
     assert_eq!(decoded(1), Ok(()));
     assert!(matches!(decoded(2), Err(Error::Corrupt(_))));
+    let longer = [&coded[..], &[0; 9]].concat();
+    let decoded = topology::decode(&tree, &longer, 1, &mut Collector::new(0));
+    assert!(matches!(decoded, Err(Error::Corrupt(_))));
 }

@@ -218,7 +218,7 @@ pub(super) fn decode(tree: &Tree, bytes: &[u8], count: usize, to: &mut Collector
         next = walk((tree, &mut model), first, row..end, &mut decoder, to)?;
         row = end;
     }
-    Ok(())
+    decoder.finish()
 }
 
 /// The first cell of a run.
