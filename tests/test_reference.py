@@ -116,6 +116,28 @@ def test_streams_of_every_kind_of_bound(bound: str, dtype: str, *, fast: bool) -
         assert same(stream.decode(encoded), decoded)
 
 
+@pytest.mark.parametrize("bound", ["1e-3 relative", "1e-3 relative above 1e-2", "0.2"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fills_are_coded_values(bound: str, dtype: str) -> None:
+    values = np.abs(field((20, 21))).astype(dtype)
+    values[3:9, 4:15] = np.nan
+    values[0, 0] = 1e-9
+    encoded = ambar.codecs.encode(values, bound)
+    header = stream.read_header(encoded)
+    assert header["masked"]
+    assert header["clamped"] or bound == "1e-3 relative"
+    fill = values[3, 4].tobytes()
+    at = encoded.index(fill)
+    whole = float("1.5" if header["clamped"] else "7.25")
+    for other in (whole, -whole, 0.0, -0.0, np.inf, -np.inf, np.nan):
+        changed = encoded[:at] + np.array(other, dtype).tobytes() + encoded[at + len(fill) : -4]
+        changed += crc32c(changed).to_bytes(4, "little")
+        decoded = _core.codec_decode(changed, dtype, values.shape)
+        assert same(stream.decode(changed), decoded.ravel())
+        is_clamped = other < 0 and header["clamped"]
+        assert np.isfinite(decoded[3, 4]) == (np.isfinite(other) or is_clamped)
+
+
 def field(shape: tuple[int, ...]) -> np.ndarray:
     random = np.random.default_rng(5)
     places = sum(np.sin(place / (3 + i)) for i, place in enumerate(np.indices(shape)))

@@ -3,7 +3,7 @@
 //! `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden` writes those that do not exist.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
-use ambar_codec::{Element, Layout, Plan, VERSION, Workspace, decode, encode};
+use ambar_codec::{Element, ErrorBound, Layout, Plan, VERSION, Workspace, decode, encode};
 use ambar_codec::{tune, tune_small};
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ impl Coding {
         }
     }
 
-    fn plan<T: Element>(self, values: &[T], layout: &Layout<'_>, bound: f64) -> Plan {
+    fn plan<T: Element>(self, values: &[T], layout: &Layout<'_>, bound: ErrorBound) -> Plan {
         let small = tune_small(values, layout, bound).unwrap();
         match self {
             Self::Level => small.quick(),
@@ -79,13 +79,23 @@ fn check<T: Element>(
     (kind, bound): Bound,
     has_nans: bool,
 ) {
+    let values = values::<T>(count, has_nans);
+    check_values(coding, layout, &values, (kind, bound.into()));
+}
+
+fn check_values<T: Element>(
+    coding: Coding,
+    layout: (&str, &Layout<'_>),
+    values: &[T],
+    (kind, bound): (&str, ErrorBound),
+) {
+    let count = values.len();
     let name = format!("{}-{}-{kind}", coding.name(), layout.0);
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let [stream_path, values_path] =
         ["stream", "values"].map(|suffix| folder.join(format!("{name}.{suffix}")));
-    let values = values::<T>(count, has_nans);
-    let plan = Some(coding.plan(&values, layout.1, bound));
-    let stream = encode(&values, layout.1, bound, plan, &mut Workspace::default()).unwrap();
+    let plan = Some(coding.plan(values, layout.1, bound));
+    let stream = encode(values, layout.1, bound, plan, &mut Workspace::default()).unwrap();
     let mut out = vec![T::from_f64(1.0); count];
     let bytes = |out: &[T]| -> Vec<u8> {
         out.iter()
@@ -100,7 +110,8 @@ fn check<T: Element>(
     let golden = std::fs::read(&stream_path).unwrap();
     decode(&golden, &mut out, &mut Workspace::default()).unwrap();
     for (i, (x, y)) in values.iter().zip(&out).enumerate() {
-        let is_near = (x.to_f64() - y.to_f64()).abs() <= bound && bound > 0.0;
+        let (a, b) = (x.to_f64(), y.to_f64());
+        let is_near = a.is_finite() && !bound.is_lossless() && bound.is_satisfied(a, b);
         assert!(is_near || x.to_word() == y.to_word(), "{name}: value {i}");
     }
     assert!(
@@ -118,6 +129,164 @@ const EXACT: Bound = ("lossless", 0.0);
 const BOUND: Bound = ("bound", 1e-3);
 const TIGHT: Bound = ("tight", 1e-7);
 const LOOSE: Bound = ("loose", 8e-2);
+
+/// Values of many magnitudes.
+struct Magnitudes {
+    /// Some values are negative, others 0.
+    is_signed: bool,
+    /// Some values are denormal.
+    has_denormals: bool,
+    /// A fifth of the values are NaN.
+    has_nans: bool,
+}
+
+const POSITIVE: Magnitudes = Magnitudes {
+    is_signed: false,
+    has_denormals: false,
+    has_nans: false,
+};
+const SIGNED: Magnitudes = Magnitudes {
+    is_signed: true,
+    ..POSITIVE
+};
+
+impl Magnitudes {
+    fn values<T: Element>(&self, count: usize) -> Vec<T> {
+        let of_value = |i: usize, x: f64| {
+            // About 2^t, with t smooth and from -30 to 30.
+            let t = 12.0 * x - 30.0;
+            let whole = t.floor();
+            let size = (1.0 + (t - whole)) * 2f64.powi(whole as i32);
+            match i % 211 {
+                90..93 if self.has_denormals && T::SIZE == 4 => 3e-41,
+                90..93 if self.has_denormals => 3e-320,
+                93..110 if self.is_signed => 0.0,
+                110..150 if self.is_signed => -size,
+                150 if self.is_signed => -0.0,
+                151 => f64::INFINITY,
+                _ => size,
+            }
+        };
+        let smooth = values::<f64>(count, self.has_nans);
+        let smooth = smooth.into_iter().enumerate();
+        smooth
+            .map(|(i, x)| {
+                T::from_f64(if x.is_nan() {
+                    x
+                } else {
+                    of_value(i, x.clamp(0.0, 5.0))
+                })
+            })
+            .collect()
+    }
+}
+
+const RELATIVE: (&str, ErrorBound) = ("relative", ErrorBound::Relative(1e-3));
+const FLOOR: (&str, ErrorBound) = (
+    "floor",
+    ErrorBound::RelativeAbove {
+        relative: 1e-2,
+        floor: 1e-6,
+    },
+);
+
+/// Relative bounds: mapped streams, with zeros, both signs, floors, exceptions, masks and minima.
+#[test]
+fn relative_bounds() {
+    let cube = Layout::Array(&[9, 14, 11]);
+    let row = Layout::Array(&[700]);
+    let plane = Layout::Array(&[31, 29]);
+    let codings = [Coding::Level, Coding::Row, Coding::Plane, Coding::Packed];
+    for coding in codings.into_iter().chain([Coding::Packets(3)]) {
+        check_values(
+            coding,
+            ("positive", &cube),
+            &POSITIVE.values::<f32>(1386),
+            RELATIVE,
+        );
+        check_values(
+            coding,
+            ("signed", &cube),
+            &SIGNED.values::<f64>(1386),
+            RELATIVE,
+        );
+        check_values(
+            coding,
+            ("signed", &cube),
+            &SIGNED.values::<f32>(1386),
+            FLOOR,
+        );
+        let masked = Magnitudes {
+            has_nans: true,
+            ..SIGNED
+        };
+        check_values(
+            coding,
+            ("nans", &plane),
+            &masked.values::<f32>(899),
+            RELATIVE,
+        );
+        check_values(coding, ("nans", &row), &masked.values::<f64>(700), FLOOR);
+    }
+    let denormals = Magnitudes {
+        has_denormals: true,
+        ..POSITIVE
+    };
+    for coding in [Coding::Level, Coding::Packed] {
+        // Denormals are exceptions. Above a floor they are below it, and the smallest one is the minimum.
+        check_values(
+            coding,
+            ("denormals", &row),
+            &denormals.values::<f32>(700),
+            RELATIVE,
+        );
+        check_values(
+            coding,
+            ("double-denormals", &plane),
+            &denormals.values::<f64>(899),
+            RELATIVE,
+        );
+        check_values(
+            coding,
+            ("minimum", &row),
+            &denormals.values::<f32>(700),
+            FLOOR,
+        );
+        check_values(
+            coding,
+            ("double-minimum", &plane),
+            &denormals.values::<f64>(899),
+            FLOOR,
+        );
+    }
+    check_values(
+        Coding::Plane,
+        ("sparse", &SPARSE),
+        &SIGNED.values::<f32>(2560),
+        RELATIVE,
+    );
+    check_values(
+        Coding::Row,
+        ("sparse", &SPARSE),
+        &POSITIVE.values::<f32>(2560),
+        FLOOR,
+    );
+}
+
+/// Bits kept: lossless coded values with a minimum, for the least denormal is rounded to 0.
+#[test]
+fn bits_kept() {
+    let bits = ("bits", ErrorBound::Bits(7));
+    let row = Layout::Array(&[700]);
+    for coding in [Coding::Row, Coding::Packed] {
+        let mut values = POSITIVE.values::<f64>(700);
+        values[300] = f64::from_bits(1);
+        check_values(coding, ("row", &row), &values, bits);
+        let mut values = POSITIVE.values::<f32>(700);
+        values[300] = f32::from_bits(1);
+        check_values(coding, ("single", &row), &values, bits);
+    }
+}
 
 /// Two root cells of three, each refined at its lower corner down to a level, and a cell far out.
 fn leaves(dimensions: usize) -> (Vec<u8>, Vec<[i64; 3]>) {

@@ -26,6 +26,18 @@ pub(crate) struct Mapping {
     pub snaps: bool,
 }
 
+/// A lower limit of the natural logarithm of `1 + x`, `x` from 0 to 1: the beginning of its series. Independent of the
+/// mathematical library, so that streams are the same on all machines.
+fn ln_1p(x: f64) -> f64 {
+    let z = x / (2.0 + x);
+    let (mut power, mut sum) = (z, 0.0);
+    for k in (1..40).step_by(2) {
+        sum += power / f64::from(k);
+        power *= z * z;
+    }
+    2.0 * sum
+}
+
 /// `2^exponent`, for exponents of normal numbers.
 #[inline(always)]
 fn power(exponent: i32) -> f64 {
@@ -103,9 +115,10 @@ impl Mapping {
         if left <= 0.0 {
             return None;
         }
-        let full = left.ln_1p() / STEEPEST;
+        let full = ln_1p(left) / STEEPEST;
         // The coded value is rounded too.
-        let coded = full - 0.5 * epsilon * 2f64.powi((largest + 1.0).log2().ceil() as i32);
+        let above = ((largest + 1.0).next_down().to_bits() >> 52) as i32 - 1022;
+        let coded = full - 0.5 * epsilon * power(above);
         (coded > 0.7 * full).then_some(coded * (1.0 - 1e-12))
     }
 }
