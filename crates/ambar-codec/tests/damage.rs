@@ -4,7 +4,9 @@
 
 mod common;
 
-use ambar_codec::{Layout, Workspace, decode, decode_prefix, encode, inspect, prefix};
+use ambar_codec::{
+    Element, ErrorBound, Layout, Workspace, decode, decode_prefix, encode, inspect, prefix,
+};
 use ambar_codec::{tune, tune_small};
 use common::{MOST, NOW, Random};
 use crc_fast::crc32_iscsi as crc32c;
@@ -98,6 +100,57 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                     all.push((stream.unwrap(), count));
                 }
             }
+        }
+    }
+    all.extend(samples_of_bounds::<f32>());
+    all
+}
+
+/// Small streams with a prelude: mapped with exceptions, masks and zeros, and clamped. Their first values are positive.
+fn samples_of_bounds<T: Element>() -> Vec<(Vec<u8>, usize)> {
+    let value = |i: usize, bound: ErrorBound| {
+        let x = (1.0 + (i as f64 * 0.05).sin().abs()) * 2f64.powi((i / 7 % 40) as i32 - 20);
+        match (i % 31, bound) {
+            (3, _) if T::SIZE == 4 => 1e-40,
+            (3, _) => 1e-310,
+            (4, _) if i > 100 => f64::INFINITY,
+            (5, ErrorBound::Relative(_)) => -x,
+            (6, ErrorBound::Relative(_)) => 0.0,
+            (7..15, _) if i > 60 => f64::NAN,
+            _ => x,
+        }
+    };
+    let origins = [[0, 0, 0], [0, 0, 4], [0, 4, 0]];
+    let layouts = [
+        Layout::Array(&[150]),
+        Layout::Array(&[6, 7, 4]),
+        Layout::Blocks {
+            side: [4; 3],
+            origins: &origins,
+        },
+    ];
+    let (relative, floor) = (1e-2, 1e-3);
+    let bounds = [
+        ErrorBound::Relative(relative),
+        ErrorBound::RelativeAbove { relative, floor },
+        ErrorBound::Absolute(1e-3),
+        ErrorBound::Bits(4),
+    ];
+    let mut all = Vec::new();
+    for (bound, layout) in bounds
+        .iter()
+        .flat_map(|b| layouts.iter().map(move |l| (*b, l)))
+    {
+        let count = match layout {
+            Layout::Array(shape) => shape.iter().product(),
+            _ => 64 * origins.len(),
+        };
+        let values: Vec<T> = (0..count).map(|i| T::from_f64(value(i, bound))).collect();
+        let plan = tune(&values, layout, bound).unwrap();
+        for plan in [plan, plan.quick(), plan.packed(), plan.with_packets(3)] {
+            let workspace = &mut Workspace::default();
+            let stream = encode(&values, layout, bound, Some(plan), workspace);
+            all.push((stream.unwrap(), count));
         }
     }
     all
@@ -238,26 +291,98 @@ fn mutations(rounds: usize, seed: u64) -> usize {
         } else {
             *count
         };
-        let (mut out, mut workspace) = (vec![0f32; count], Workspace::default());
-        let before = NOW.load(Relaxed);
-        MOST.store(before, Relaxed);
-        let _ = inspect(&stream);
-        errors += usize::from(decode(&stream, &mut out, &mut workspace).is_err());
-        for level in 1..=3 {
-            let _ = prefix(&stream, level);
-            for share in [2, 4, 8] {
-                let out = &mut out[..count / share];
-                let _ = decode_prefix(&stream, level, out, &mut workspace);
-            }
-        }
-        let used = MOST.load(Relaxed) - before;
-        // Tables take 0.4 MB; thin regions have as much room around them as in them, and more.
-        assert!(
-            used < (1 << 20).max(250 * count),
-            "{used} bytes for {count} values"
-        );
+        errors += usize::from(decode_damaged::<f32>(&stream, count));
     }
     errors
+}
+
+/// Decodes a damaged stream with checksums that fit; checks that it takes no more memory than its values need. Says
+/// whether it was an error.
+fn decode_damaged<T: Element>(stream: &[u8], count: usize) -> bool {
+    let (mut out, mut workspace) = (vec![T::default(); count], Workspace::default());
+    let before = NOW.load(Relaxed);
+    MOST.store(before, Relaxed);
+    let _ = inspect(stream);
+    let is_error = decode(stream, &mut out, &mut workspace).is_err();
+    for level in 1..=3 {
+        let _ = prefix(stream, level);
+        for share in [2, 4, 8] {
+            let out = &mut out[..count / share];
+            let _ = decode_prefix(stream, level, out, &mut workspace);
+        }
+    }
+    let used = MOST.load(Relaxed) - before;
+    // Tables take 0.4 MB; thin regions have as much room around them as in them, and more.
+    assert!(
+        used < (1 << 20).max(250 * count),
+        "{used} bytes for {count} values"
+    );
+    is_error
+}
+
+/// Header and prelude (the fields of a mapping, exceptions, the minimum) with every bit flipped, and with numbers at
+/// the limits in every place: an error, or values.
+fn preludes<T: Element>() {
+    let numbers = [
+        0.0,
+        -0.0,
+        5e-324,
+        f64::MIN_POSITIVE,
+        0.5,
+        1.0,
+        -1.0,
+        f64::MAX,
+        f64::INFINITY,
+        f64::NAN,
+    ];
+    let (mut errors, mut others) = (0, 0);
+    for (stream, count) in samples_of_bounds::<T>() {
+        let end = (stream.len() - 4).min(120);
+        let mut check = |stream: &mut Vec<u8>| {
+            mend(stream);
+            let is_error = decode_damaged::<T>(stream, count);
+            errors += usize::from(is_error);
+            others += usize::from(!is_error);
+        };
+        for bit in 8..8 * end {
+            let mut damaged = stream.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            check(&mut damaged);
+        }
+        for at in 4..end - 8 {
+            for number in numbers {
+                let mut damaged = stream.clone();
+                damaged[at..at + 8].copy_from_slice(&number.to_le_bytes());
+                check(&mut damaged);
+            }
+        }
+    }
+    assert!(errors > 1000 && others > 1000, "{errors} {others}");
+}
+
+/// A mapping whose numbers are out of range is an error.
+fn mappings_out_of_range() {
+    let (streams, mut found) = (samples_of_bounds::<f64>(), 0);
+    for (stream, count) in streams.iter().filter(|(stream, _)| stream[2] >> 2 & 3 == 2) {
+        let packets = stream[3] >> 6;
+        if packets > 0 {
+            continue;
+        }
+        found += 1;
+        let with = |field: usize, number: f64| {
+            let mut changed = stream.clone();
+            changed[4 + 8 * field..][..8].copy_from_slice(&number.to_le_bytes());
+            mend(&mut changed);
+            decode_damaged::<f64>(&changed, *count)
+        };
+        for invalid in [f64::NAN, f64::INFINITY, -1.0, f64::MIN] {
+            assert!((0..3).all(|field| with(field, invalid)), "{invalid}");
+        }
+        assert!(with(0, 0.0) && with(0, 1.0) && with(2, 0.0) && with(2, 5e-324));
+        assert!(!with(0, 0.5) && !with(1, 0.0) && !with(1, f64::MAX));
+        assert!(!with(2, f64::MIN_POSITIVE) && !with(2, f64::MAX));
+    }
+    assert!(found > 3, "{found}");
 }
 
 /// Blocks that lie so that every cut takes one of them away.
@@ -295,6 +420,14 @@ fn damage_gives_errors() {
     );
     assert!(errors > 3_000, "{errors}: the mutations miss");
     scattered_blocks(4000);
+}
+
+#[test]
+fn damaged_preludes_give_errors_or_values() {
+    let _alone = ALONE.lock();
+    preludes::<f32>();
+    preludes::<f64>();
+    mappings_out_of_range();
 }
 
 /// The same for longer.
