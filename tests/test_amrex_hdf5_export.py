@@ -95,7 +95,7 @@ def test_the_command_line_and_bounds_by_field(tmp_path: Path) -> None:
         ambar.export(store, tmp_path / "x.h5", amrex_hdf5=True, error_bound={"rho": 1.0})
     with pytest.raises(ambar.InvalidError, match="amrex_hdf5=True"):
         ambar.export(store, tmp_path / "x", error_bound=1.0)
-    with pytest.raises(ambar.InvalidError, match="for collections"):
+    with pytest.raises(ambar.InvalidError, match="format='zarr' does not apply"):
         ambar.export(store, tmp_path / "x.h5", amrex_hdf5=True, format="zarr")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plt", "plt.ambar", "plt.h5"]
 

@@ -431,14 +431,14 @@ def test_a_program_without_a_guard_of_main(tmp_path: Path, zarrs: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["convert", "files", "x.ambar", "--levels", "3"], 2, "--levels means nothing"),
-        (["convert", "files", "x.ambar", "--covered", "drop"], 2, "--covered means nothing"),
+        (["convert", "files", "x.ambar", "--levels", "3"], 2, "--levels does not apply"),
+        (["convert", "files", "x.ambar", "--covered", "drop"], 2, "--covered does not apply"),
         (["convert", "files", "x.ambar", "--error-bound", "0.1"], 2, "absolute and by variable"),
         (["convert", "files", "x.ambar", "--on-mismatch", "guess"], 2, "family"),
         (["convert", "files", "nothing.nc", "x.ambar"], 3, "nothing.nc"),
         (["convert", "*.nc", "x.ambar"], 3, "*.nc"),
-        (["convert", "OUTPUT", "x.ambar", "--ragged", "x"], 2, "--ragged means nothing"),
-        (["convert", "OUTPUT", "x.ambar", "--resume"], 2, "--resume means nothing"),
+        (["convert", "OUTPUT", "x.ambar", "--ragged", "x"], 2, "--ragged does not apply"),
+        (["convert", "OUTPUT", "x.ambar", "--resume"], 2, "--resume does not apply"),
     ],
 )
 def test_exit_codes(arguments, code, message, zarrs, capsys, monkeypatch) -> None:

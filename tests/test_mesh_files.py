@@ -92,9 +92,9 @@ def test_an_export_that_fails_leaves_nothing(
 
 
 def test_refusals(vtu: Path, tmp_path: Path) -> None:
-    with pytest.raises(ambar.InvalidError, match="a mesh has no components"):
+    with pytest.raises(ambar.InvalidError, match="levels=.*does not apply"):
         ambar.convert(vtu, tmp_path / "x.ambar", levels=(1, 2))
-    with pytest.raises(ambar.InvalidError, match="as a whole"):
+    with pytest.raises(ambar.InvalidError, match="fields=.*does not apply"):
         ambar.convert(vtu, tmp_path / "x.ambar", fields=["temperature"])
     damaged = tmp_path / "damaged.vtkhdf"
     damaged.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(99))

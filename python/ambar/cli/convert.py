@@ -225,8 +225,8 @@ def convert(
 
     ambar convert step_*.vtu flow.ambar --resume
     """
+    from ambar.collection.kind import COLLECTION, check_recognized
     from ambar.io import convert as conversion
-    from ambar.io.source_kinds import COLLECTION, MESH, MESH_STEPS, check_recognised, kind_of
     from ambar.store.error_bounds import parse_bounds
 
     common: dict[str, Any] = {
@@ -252,19 +252,19 @@ def convert(
         "reorder": reorder,
     }
     names = parse_list(fields)
-    kind = kind_of(paths)
+    kind, _ = conversion.kind_to_convert(paths)
     if kind is COLLECTION:
         outputs |= {"covered": None if covered == "auto" else covered, "reorder": reorder or None}
-        _refuse(COLLECTION.name, outputs)
+        _refuse("NetCDF files", outputs)
         from ambar.collection.files.ingest import ingest
 
         if engine is None:
-            check_recognised(paths)
+            check_recognized(paths)
         own |= {"decode_times": decode_times, "on_error": on_error.value, "resume": resume}
         taken = ingest(paths, target, variables=names, **own, **common)
         show_ingest(taken, as_json=json)
         return
-    goes_on = kind in (MESH, MESH_STEPS)
+    goes_on = "resume" in kind.convert_options
     _refuse("outputs", own | {"resume": None if goes_on else resume or None})
     outputs |= {"resume": resume, "on_error": on_error.value}
     try:
@@ -302,13 +302,13 @@ def _show(done: Conversion) -> None:
 def _after_interrupt(target: Path) -> str:
     """Return what is said after Ctrl-C: the state of the store at `target`."""
     from ambar import _core
-    from ambar.io.openers import open as open_store
+    from ambar.kinds.registry import open_path
     from ambar.snapshot.series import Series
 
     if not target.exists():
         return f"interrupted: {target} was not written"
     try:
-        opened = open_store(target)
+        opened = open_path(target)
     except (_core.AmbarError, OSError):
         return f"interrupted: {target} is as it was before"
     if not isinstance(opened, Series):
@@ -320,10 +320,10 @@ def _after_interrupt(target: Path) -> str:
 
 
 def _refuse(kind: str, options: dict[str, Any]) -> None:
-    """Refuse options that mean nothing for what is converted."""
+    """Raise BadParameter if an option was given that does not apply to what is converted."""
     for name, value in options.items():
         if value is not None:
-            raise typer.BadParameter(f"--{name.replace('_', '-')} means nothing for {kind}")
+            raise typer.BadParameter(f"--{name.replace('_', '-')} does not apply to {kind}")
 
 
 def export(

@@ -13,18 +13,15 @@ import numpy as np
 
 from ambar import _core
 from ambar._util.properties import cached_property
-from ambar.collection import Collection
 from ambar.comparison.error_metrics import windows
 from ambar.comparison.rows import RowComparison, compare_rows, table_components
-from ambar.io.openers import open as open_path
+from ambar.kinds.registry import locate
 from ambar.mesh.mesh import Mesh, entries_of
-from ambar.mesh.series import MeshSeries
 from ambar.mesh.storage.description import blocks_of, description_of
 from ambar.mesh.storage.extents import lattice_points
 from ambar.mesh.storage.references import components_of, references_in
 from ambar.mesh.storage.source import Source
 from ambar.snapshot.amr import AXES, Amr
-from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
 from ambar.store.store import Store
 
@@ -87,26 +84,11 @@ class Side(ABC):
 
 def side_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Side:
     """Open a side."""
-    opened = open_path(path)
-    if isinstance(opened, Collection):
-        raise _core.InvalidError(
-            f"{path} is a collection: compare what open_collection reads of it, as arrays"
-        )
-    if isinstance(opened, MeshSeries):
-        if output is None or output not in range(len(opened)):
-            raise _core.InvalidError(
-                f"{path} is a series of {len(opened)} meshes: say which step, by its number"
-            )
-        opened = opened[output]
-    if isinstance(opened, Series):
-        if output is None and len(opened) != 1:
-            raise _core.InvalidError(
-                f"{path} is a series of {len(opened)} outputs: say which one, by its number"
-            )
-        opened = opened[0] if output is None else opened.output(output)
-    if isinstance(opened, Snapshot):
-        return Cells(opened, threads)
-    return MeshArrays(opened, threads) if isinstance(opened, Mesh) else Arrays(opened, threads)
+    kind, resource = locate(path)
+    if kind.compare is None:
+        raise _core.InvalidError(f"{path}: the kind {kind.name!r} cannot be compared")
+    side: Side = kind.compare(resource, output, threads)
+    return side
 
 
 class Cells(Side):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ambar import _core
 from ambar.comparison.compare import Comparison, FieldComparison, Spectrum
-from ambar.io.openers import open as open_path
+from ambar.kinds.registry import open_path
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot
 

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ambar import _core
 from ambar._util.replacement import replaced
 from ambar.formats.amrex.source import AmrexSource
-from ambar.io.export_kinds import ExportRequest, export_kind_of
-from ambar.io.source_kinds import kind_of
-from ambar.kinds.request import Conversion, Covered, OnError, Progress, Request, listed
+from ambar.formats.ramses.source import RamsesSource
+from ambar.kinds.registry import Kind, kind_of_sources, kind_of_store
+from ambar.kinds.request import (
+    Conversion,
+    Covered,
+    ExportRequest,
+    OnError,
+    Progress,
+    Request,
+    listed,
+)
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.regions import Region
 from ambar.snapshot.run_info import Info
-from ambar.snapshot.snapshot import AMR_COMPONENTS, RamsesSource, Snapshot
+from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
 from ambar.store.error_bounds import ErrorBound
-from ambar.store.urls import refuse_url
+from ambar.store.locations import refuse_store
+from ambar.store.urls import is_url, refuse_url
 from ambar.store.writer import Durability, Profile
 
 if TYPE_CHECKING:
@@ -148,9 +158,41 @@ def convert(
         reorder=reorder,
     )
     refuse_url(target)
-    kind = kind_of(paths)
-    kind.check(request)
-    return kind.convert(request)
+    kind, write = kind_to_convert(paths)
+    kind.check_conversion(request)
+    return write(request)
+
+
+def kind_to_convert(
+    paths: Sequence[AnyPath],
+) -> tuple[Kind, Callable[[Request], Conversion]]:
+    """Return the kind of the sources at `paths`, and what converts them.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing is at the path.
+    NotFoundError
+        If it is no source of any kind.
+    InvalidError
+        If a path is a store already, or a URL; if several paths were given that are no one source.
+    """
+    for path in paths:
+        refuse_store(path)
+        if is_url(path):
+            raise _core.InvalidError(f"{path}: only local files are converted; download it first")
+    kind = kind_of_sources(paths)
+    if kind is not None and kind.convert is not None:
+        return kind, kind.convert
+    if len(paths) != 1:
+        raise _core.InvalidError("outputs, plotfiles and meshes are converted one by one")
+    if not Path(paths[0]).exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(paths[0]))
+    raise _core.NotFoundError(
+        f"{paths[0]}: no RAMSES output (info_NNNNN.txt), no folder of them (output_NNNNN), no "
+        "plotfile of AMReX (Header), no NetCDF files or Zarr stores, and no mesh: give the folder "
+        "of an output, or a file"
+    )
 
 
 def read_ramses(
@@ -317,10 +359,15 @@ def export(
         progress=progress,
     )
     refuse_url(target)
-    kind = export_kind_of(request)
-    kind.check(request)
+    kind = kind_of_store(request.opened)
+    kind.check_export(request)
+    if kind.export is None:
+        raise _core.UnsupportedError(
+            f"{os.fspath(store)}: stores of the kind {kind.name!r} are not exported"
+        )
     if not overwrite:
-        return kind.write(request)
+        done: Export | None = kind.export(request)
+        return done
     with replaced(Path(target), Path(store)) as place:
-        done = kind.write(dataclasses.replace(request, target=place))
+        done = kind.export(dataclasses.replace(request, target=place))
     return None if done is None else dataclasses.replace(done, target=os.fspath(target))

@@ -1,25 +1,20 @@
-"""Opening whatever there is at a path or in memory: a store, or a code's own output."""
+"""Opening whatever is at a path or in memory: a store, or the output of a simulation code."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ambar import _core
-from ambar.formats.amrex.source import AmrexSource, is_amrex
-from ambar.snapshot.series import Series
-from ambar.snapshot.snapshot import RamsesSource, Snapshot, StoredSource
-from ambar.store.cache import place_of
-from ambar.store.locations import Held, Place, open_store, taken
-from ambar.store.store import Store
-from ambar.store.urls import is_url
+from ambar.kinds.registry import open_path
+from ambar.store.locations import Place
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
     from ambar.mesh.mesh import Mesh
     from ambar.mesh.series import MeshSeries
+    from ambar.snapshot.series import Series
+    from ambar.snapshot.snapshot import Snapshot
+    from ambar.store.store import Store
 
 
 def open(  # noqa: A001
@@ -67,67 +62,6 @@ def open(  # noqa: A001
     AmbarError
         If the server cannot be reached, or refuses.
     """
-    place = taken(path)
-    if isinstance(place, Held) or is_url(place) or storage_options:
-        return _opened(open_store(place, storage_options), place, storage_options)
-    return _opened_path(place)
-
-
-def _opened_path(
-    path: str | os.PathLike[str],
-) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
-    """Return what there is at a path."""
-    if is_ramses(path):
-        return Snapshot(RamsesSource(_core.Ramses(os.fspath(path)), os.fspath(path)))
-    if Path(path).is_dir() and (found := outputs(path)):
-        raise _core.InvalidError(
-            f"{path} is a folder of {len(found)} RAMSES outputs: open one of them, or convert all "
-            f"to a series: ambar.convert({str(path)!r}, 'run.ambar')"
-        )
-    if is_amrex(path):
-        return Snapshot(AmrexSource(path))
-    return _opened(open_store(path), path)
-
-
-def _opened(
-    store: Store,
-    place: str | os.PathLike[str] | Held,
-    storage_options: Mapping[str, object] | None = None,
-) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
-    """Return what `store` holds, by its kind."""
-    attributes = store.ambar_attributes()
-    kind = attributes.get("kind")
-    if kind == "snapshot":
-        return Snapshot(StoredSource(store, "/", attributes))
-    if kind == "collection":
-        from ambar.collection.collection import Collection
-        from ambar.collection.openers import settings_of
-
-        kept = place_of(place, storage_options)
-        return Collection(kept, store, None, settings_of(store))
-    if kind == "mesh":
-        from ambar.mesh.mesh import Mesh
-
-        return Mesh(store)
-    if kind == "series" and attributes.get("of") == "mesh":
-        from ambar.mesh.series import MeshSeries
-
-        return MeshSeries(store)
-    return Series(store) if kind == "series" and "of" not in attributes else store
-
-
-def is_ramses(path: str | os.PathLike[str]) -> bool:
-    """Whether `path` is a RAMSES output: its folder, or the info file in it."""
-    place = Path(path)
-    if place.is_file():
-        return place.suffix == ".txt" and place.name.startswith("info_")
-    folders = ("", "group_[0-9]*/")
-    return any(any(place.glob(f"{folder}info_[0-9]*.txt")) for folder in folders)
-
-
-def outputs(path: str | os.PathLike[str]) -> list[Path]:
-    """Return `path` if it is a RAMSES output, else the outputs in it, by their numbers."""
-    place = Path(path)
-    if is_ramses(place):
-        return [place]
-    return sorted(folder for folder in place.glob("output_[0-9]*") if is_ramses(folder))
+    found: Store | Snapshot | Series | Collection | Mesh | MeshSeries
+    found = open_path(path, storage_options)
+    return found

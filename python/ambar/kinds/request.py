@@ -1,15 +1,17 @@
-"""What a conversion is asked to do, how it tells of its progress, and what it did."""
+"""Requests of conversions and exports: their options, progress, and the report at the end."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from ambar import _core
+from ambar._util.properties import cached_property
 from ambar.store.error_bounds import ErrorBound
+from ambar.store.store import Store
 from ambar.store.writer import Durability, Profile
 
 Path: TypeAlias = "str | os.PathLike[str]"
@@ -68,6 +70,20 @@ class Request:
     durability: Durability = "full"
     reorder: bool = False
 
+    common: ClassVar = frozenset(
+        {
+            "paths",
+            "target",
+            "profile",
+            "error_bound",
+            "threads",
+            "progress",
+            "overwrite",
+            "durability",
+        }
+    )
+    """Options of every conversion."""
+
     @property
     def writing(self) -> dict[str, Any]:
         """The options that all that writes a store takes, as keywords."""
@@ -85,12 +101,44 @@ class Request:
         return f"{os.fspath(self.paths[0])}{more}"
 
 
-def refuse(request: Any, refused: Mapping[str, str], path: str) -> None:
-    """Raise InvalidError if an option of `refused` was given: what is said of it, of `path`."""
-    defaults = {option.name: option.default for option in fields(request)}
-    for option, why in refused.items():
-        if getattr(request, option) != defaults[option]:
-            raise _core.InvalidError(why.format(path=path))
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest:
+    """A call of `ambar.export`, whose arguments these are."""
+
+    store: Path
+    target: Path
+    format: Literal["netcdf", "zarr"] | None = None
+    datasets: Any = None
+    processes: int | None = None
+    amrex_hdf5: bool = False
+    error_bound: ErrorBound | None = None
+    without_particles: bool = False
+    threads: int | None = None
+    progress: Progress | Literal[True] | None = None
+
+    common: ClassVar = frozenset({"store", "target", "threads", "progress"})
+    """Options of every export."""
+
+    @cached_property
+    def opened(self) -> Store:
+        """The store."""
+        return Store(_core.Store(os.fspath(self.store)))
+
+
+def refuse_options(
+    request: Request | ExportRequest, accepted: frozenset[str], kind: str, where: str
+) -> None:
+    """Raise InvalidError if an option was given that is neither common nor in `accepted`."""
+    for option in fields(request):
+        if option.name in request.common or option.name in accepted:
+            continue
+        value = getattr(request, option.name)
+        if value != option.default:
+            known = ", ".join(sorted(accepted)) or "none"
+            raise _core.InvalidError(
+                f"{where}: option {option.name}={value!r} does not apply to the kind {kind!r}, "
+                f"whose own options are: {known}"
+            )
 
 
 def listed(names: Iterable[str] | None) -> list[str] | None:

@@ -7,12 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ambar import _core
-from ambar.io.openers import open as open_store
+from ambar.kinds.registry import locate
 from ambar.mesh.amr_mesh import AmrMesh
 from ambar.mesh.mesh import Mesh
-from ambar.mesh.series import MeshSeries
-from ambar.snapshot.series import Series
-from ambar.snapshot.snapshot import Snapshot
 
 AnyMesh: TypeAlias = Mesh | AmrMesh
 
@@ -34,17 +31,13 @@ def steps_of(path: str | os.PathLike[str]) -> Steps:
     InvalidError
         If the store holds something else, and as `ambar.open`.
     """
-    opened = open_store(path)
-    if isinstance(opened, Mesh):
-        return Steps([opened], [])
-    if isinstance(opened, MeshSeries):
-        times = [float(n) if time is None else time for n, time in enumerate(opened.times)]
-        return Steps(opened, times)
-    if isinstance(opened, Snapshot):
-        return Steps([AmrMesh(opened)], [])
-    if isinstance(opened, Series):
-        return Steps([AmrMesh(snapshot) for snapshot in opened], opened.times.tolist())
-    raise _core.InvalidError(f"{os.fspath(path)} holds no mesh: it is {opened!r}")
+    kind, resource = locate(path)
+    if kind.steps is None:
+        raise _core.InvalidError(
+            f"{os.fspath(path)} holds no mesh: it is of the kind {kind.name!r}"
+        )
+    steps: Steps = kind.steps(resource)
+    return steps
 
 
 def cells_over_time(

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import ambar
 from ambar import _core
-from ambar.io.summary import ramses_files
+from ambar.formats.ramses.kind import files_of
 from ambar.store.store import Store
 from ambar.store.writer import Profile
 from ambar_bench.machine import machine
@@ -175,7 +175,7 @@ def run_study(
     output = ambar.read_ramses(path)
     there = [name for name in FILES if name in output.components]
     _require(output, path, components, there)
-    kinds = ramses_files(path)
+    kinds = files_of(path)
     threads = threads or len(os.sched_getaffinity(0))
     study = Study(
         path=str(path),

@@ -101,14 +101,14 @@ def export_hdf5(
     CorruptError
         If a checksum differs.
     """
-    from ambar.io.openers import open as open_store
+    from ambar.kinds.registry import open_path
     from ambar.snapshot.snapshot import Snapshot
 
     hdf5.filter()
     target = Path(target)
     if target.exists():
         raise already_there(target)
-    opened = open_store(store)
+    opened = open_path(store)
     if not isinstance(opened, Snapshot) or opened.amr.layout != "patches":
         raise _core.UnsupportedError(
             f"{os.fspath(store)}: only the cells of a plotfile become a plotfile in HDF5"

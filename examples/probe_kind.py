@@ -1,0 +1,81 @@
+"""A kind of another package: records of a probe, as text files and as stores.
+
+The package declares the kind as an entry point, and ambar opens, converts and summarizes it:
+
+    [project.entry-points."ambar.kinds"]
+    probe = "probe_kind:PROBE"
+
+docs/howto/add-a-kind.md explains the example.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ambar
+from ambar.kinds import Conversion, Kind, Request, Resource
+
+HEADER = "# probe: time pressure"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The record of a probe: what `ambar.open` returns for this kind."""
+
+    times: np.ndarray
+    pressure: np.ndarray
+
+
+def match_source(paths: list[Path]) -> bool:
+    """Recognize a single text file by its first line."""
+    if len(paths) != 1 or not Path(paths[0]).is_file():
+        return False
+    with Path(paths[0]).open("rb") as file:
+        return file.read(len(HEADER)) == HEADER.encode()
+
+
+def open_probe(resource: Resource) -> Probe:
+    """Read a text file, or a store."""
+    if resource.opened is None:
+        return Probe(*np.loadtxt(resource.location, ndmin=2).T)
+    return Probe(resource.store["time"].read(), resource.store["pressure"].read())
+
+
+def convert_probe(request: Request) -> Conversion:
+    """Write the store of a text file."""
+    (path,) = request.paths
+    start = time.perf_counter()
+    probe = open_probe(Resource(path))
+    with ambar.create(request.target, overwrite=request.overwrite) as writer:
+        writer.group("", {"ambar": {"kind": "probe", "version": 1}})
+        writer.array("time", probe.times, dims=["time"])
+        writer.array("pressure", probe.pressure, dims=["time"])
+    return Conversion(
+        target=os.fspath(request.target),
+        source_bytes=Path(path).stat().st_size,
+        stored_bytes=Path(request.target).stat().st_size,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def summarize_probe(resource: Resource) -> dict[str, Any]:
+    """Return what `ambar info` prints."""
+    probe = open_probe(resource)
+    return {"path": resource.location, "kind": "probe", "samples": len(probe.times)}
+
+
+PROBE = Kind(
+    name="probe",
+    match_source=match_source,
+    match_store=lambda about: about.get("kind") == "probe",
+    open=open_probe,
+    opens_source=True,
+    summarize=summarize_probe,
+    convert=convert_probe,
+)

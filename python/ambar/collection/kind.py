@@ -1,0 +1,102 @@
+"""The kind of collections: in stores, and as NetCDF files and Zarr stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ambar import _core
+from ambar.collection.collection import Collection
+from ambar.collection.files.sources import SUFFIXES, is_source
+from ambar.collection.openers import settings_of
+from ambar.collection.summary import overview_of
+from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.request import Conversion, ExportRequest, Request, listed
+from ambar.kinds.request import Path as AnyPath
+from ambar.store.cache import place_of
+
+if TYPE_CHECKING:
+    from ambar.collection.files.export import Export
+
+
+def _open(resource: Resource) -> Collection:
+    kept = place_of(resource.path, resource.storage_options)
+    return Collection(kept, resource.store, None, settings_of(resource.store))
+
+
+def check_recognized(paths: Sequence[AnyPath]) -> None:
+    """Raise UnsupportedError, which names the formats, if nothing reads the only file of `paths`.
+
+    NetCDF files may have any name; xarray's engines recognize them by their first bytes.
+    """
+    from ambar.mesh.files.pyvista_readers import readable_suffixes
+
+    place = Path(paths[0])
+    if len(paths) != 1 or not place.is_file() or place.suffix.lower() in SUFFIXES:
+        return
+    if find_spec("xarray") is None:
+        return  # the error then says how to install it
+    from xarray.backends.plugins import guess_engine
+
+    try:
+        guess_engine(place)
+    except ValueError:
+        with place.open("rb") as file:
+            start = file.read(8)
+        raise _core.UnsupportedError(
+            f"{place}: no reader for the suffix {place.suffix!r} and a file that begins with "
+            f"{start!r}; ambar converts outputs of RAMSES, plotfiles of AMReX, NetCDF and HDF5 "
+            "files, Zarr stores, and what PyVista and meshio read: "
+            f"{' '.join(sorted(readable_suffixes()))}"
+        ) from None
+
+
+def _convert(request: Request) -> Conversion:
+    from ambar.collection.files.ingest import ingest
+
+    check_recognized(request.paths)
+    return ingest(
+        request.paths,
+        request.target,
+        variables=listed(request.fields),
+        progress=request.progress,
+        overwrite=request.overwrite,
+        resume=request.resume,
+        on_error=request.on_error,
+        **request.writing,
+    )
+
+
+def _export(request: ExportRequest) -> Export:
+    from ambar.collection.files.export import export_collection
+
+    return export_collection(
+        request.store,
+        request.target,
+        format=request.format or "netcdf",
+        datasets=request.datasets,
+        processes=request.processes,
+        progress=request.progress,
+    )
+
+
+def _compare(resource: Resource, output: int | None, threads: int | None) -> Any:  # noqa: ARG001
+    raise _core.InvalidError(
+        f"{resource.location} is a collection: compare what open_collection reads of it, as arrays"
+    )
+
+
+COLLECTION = Kind(
+    name="collection",
+    match_source=lambda paths: any(is_source(path) for path in paths),
+    match_store=lambda about: about.get("kind") == "collection",
+    open=_open,
+    summarize=lambda resource: overview_of(_open(resource)),
+    convert=_convert,
+    convert_options=frozenset({"fields", "resume", "on_error"}),
+    export=_export,
+    export_options=frozenset({"format", "datasets", "processes"}),
+    compare=_compare,
+)

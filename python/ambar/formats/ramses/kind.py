@@ -1,0 +1,103 @@
+"""The kind of RAMSES outputs: opened, converted and summarized."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ambar import _core
+from ambar.formats.ramses.source import RamsesSource, is_ramses, outputs
+from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.request import Conversion, Request, listed, shown
+from ambar.kinds.request import Path as AnyPath
+from ambar.snapshot.field_names import resolve, resolve_all
+from ambar.snapshot.kind import compare_cells, steps_of_snapshot, summarize_run
+from ambar.snapshot.snapshot import Snapshot
+from ambar.store.error_bounds import listed_bounds
+
+_FILE = re.compile(r"([a-z]+)_\d+\.(?:out|txt)\d+|(sink)_\d+\.(?:csv|out)")
+
+
+def _match(paths: Sequence[AnyPath]) -> bool:
+    return len(paths) == 1 and bool(outputs(paths[0]))
+
+
+def _open(resource: Resource) -> Snapshot:
+    path = resource.location
+    if not is_ramses(path):
+        raise _core.InvalidError(
+            f"{path} is a folder of {len(outputs(path))} RAMSES outputs: open one of them, or "
+            f"convert all to a series: ambar.convert({path!r}, 'run.ambar')"
+        )
+    return Snapshot(RamsesSource(_core.Ramses(path), path))
+
+
+def _summarize(resource: Resource) -> dict[str, Any]:
+    path = Path(resource.location)
+    files = files_of(path if path.is_dir() else path.parent)
+    return summarize_run(_open(resource), "ramses", files)
+
+
+def files_of(folder: Path) -> dict[str, dict[str, int]]:
+    """Return number and bytes of an output's files by kind (amr, hydro, ..., other)."""
+    found: dict[str, dict[str, int]] = {}
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            match = _FILE.fullmatch(file.name)
+            kind = (match[1] or match[2]) if match else "other"
+            entry = found.setdefault(kind, {"files": 0, "bytes": 0})
+            entry["files"] += 1
+            entry["bytes"] += file.stat().st_size
+    return found
+
+
+def _convert(request: Request) -> Conversion:
+    bounds = listed_bounds(request.error_bound)
+    (path,) = request.paths
+    names, known = listed(request.fields), _known(path)
+    compression = (request.profile, [(resolve(name, known), bound) for name, bound in bounds])
+    with shown(request.progress, f"converting {Path(path).name}") as report:
+        text = _core.convert_ramses(
+            os.fspath(path),
+            os.fspath(request.target),
+            listed(request.components),
+            None if names is None else resolve_all(names, known),
+            request.levels,
+            request.max_level,
+            compression,
+            request.durability,
+            request.overwrite,
+            request.on_error,
+            request.threads,
+            report,
+        )
+    return Conversion(target=os.fspath(request.target), **json.loads(text))
+
+
+def _known(path: AnyPath) -> list[str]:
+    """Return the names of the fields of an output, or of a run's first output that opens."""
+    for output in outputs(path):
+        try:
+            found = json.loads(_core.Ramses(str(output)).components)
+        except (_core.AmbarError, OSError):
+            continue  # the conversion reports it
+        if names := [name for component in found for name in component["fields"]]:
+            return names
+    return []
+
+
+RAMSES = Kind(
+    name="RAMSES output",
+    match_source=_match,
+    open=_open,
+    opens_source=True,
+    summarize=_summarize,
+    convert=_convert,
+    convert_options=frozenset({"components", "fields", "levels", "max_level", "on_error"}),
+    steps=lambda resource: steps_of_snapshot(_open(resource)),
+    compare=lambda resource, _, threads: compare_cells(_open(resource), threads),
+)

@@ -1,0 +1,199 @@
+"""The registry of kinds: what ambar opens, converts, exports, summarizes and compares.
+
+A kind is a format of files, a layout of a store, or both. `ambar.open`, `ambar.convert`,
+`ambar.export`, `ambar.compare` and `ambar info` find the kind of a path here, and call its
+functions. Kinds of ambar are listed below and imported when they are needed; other packages
+register theirs through the entry point group ``ambar.kinds`` (docs/howto/add-a-kind.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+from ambar import _core
+from ambar.kinds.request import Conversion, ExportRequest, Path, Request, refuse_options
+from ambar.store.locations import Held, Place, open_store, taken
+from ambar.store.store import Store
+from ambar.store.urls import is_url
+
+GROUP = "ambar.kinds"
+"""The entry point group of kinds of other packages."""
+
+_STORED = {
+    "snapshot": "ambar.snapshot.kind:SNAPSHOT",
+    "series": "ambar.snapshot.kind:SERIES",
+    "mesh": "ambar.mesh.kind:MESH",
+    "mesh series": "ambar.mesh.kind:MESH_SERIES",
+    "collection": "ambar.collection.kind:COLLECTION",
+}
+"""Kinds of stores, by what the root says of itself."""
+_ARRAYS = "ambar.store.kind:ARRAYS"
+_OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
+"""Kinds of files that are opened without a conversion."""
+_CONVERTED = (_STORED["mesh series"], _STORED["mesh"], *reversed(_OPENED))
+_CONVERTED_LAST = _STORED["collection"]
+"""Files of this kind may have any name, so that it is asked last."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What is at a path: a store, which is open, or files of another program."""
+
+    path: str | os.PathLike[str] | Held
+    """The path, the URL, or the bytes of a store's file."""
+    opened: Store | None = None
+    """The store; None for files of another program."""
+    storage_options: Mapping[str, object] | None = None
+    """The options of the service of a URL."""
+
+    @property
+    def location(self) -> str:
+        """The path, for messages."""
+        return str(self.path) if isinstance(self.path, Held) else os.fspath(self.path)
+
+    @property
+    def store(self) -> Store:
+        """The store; raises InvalidError if there is none."""
+        if self.opened is None:
+            raise _core.InvalidError(f"{self.location} is no store")
+        return self.opened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind: how it is recognized, and what can be done with it; None for what cannot.
+
+    Functions import what they need when they are called, so that a kind costs nothing until then.
+    """
+
+    name: str
+    """Its name. For a kind of stores, the value of `kind` in the root's attribute ``ambar``."""
+    match_source: Callable[[Sequence[Path]], bool] | None = None
+    """Whether files or folders of another program are of this kind."""
+    match_store: Callable[[Mapping[str, Any]], bool] | None = None
+    """Whether a store is of this kind, by the root's attribute ``ambar``."""
+    open: Callable[[Resource], Any] | None = None
+    """Return what `ambar.open` returns."""
+    opens_source: bool = False
+    """Whether `open` also takes files of another program."""
+    summarize: Callable[[Resource], dict[str, Any]] | None = None
+    """Return what ``ambar info`` prints, as JSON can hold it, from metadata alone."""
+    convert: Callable[[Request], Conversion] | None = None
+    """Write a store of a source."""
+    convert_options: frozenset[str] = frozenset()
+    """Options of `ambar.convert` that apply, besides those of every conversion."""
+    export: Callable[[ExportRequest], Any] | None = None
+    """Write files of a store."""
+    export_options: frozenset[str] = frozenset()
+    """Options of `ambar.export` that apply, besides those of every export."""
+    steps: Callable[[Resource], Any] | None = None
+    """Return the `ambar.mesh.steps.Steps` that PyVista and ParaView show."""
+    compare: Callable[[Resource, int | None, int | None], Any] | None = None
+    """Return the `ambar.comparison.operands.Side` of a step, read with a number of threads."""
+
+    def check_conversion(self, request: Request) -> None:
+        """Raise InvalidError if an option was given that does not apply to this kind."""
+        refuse_options(request, self.convert_options, self.name, request.name)
+
+    def check_export(self, request: ExportRequest) -> None:
+        """Raise InvalidError if an option was given that does not apply to this kind."""
+        refuse_options(request, self.export_options, self.name, os.fspath(request.store))
+
+
+def locate(
+    path: Place | Held, storage_options: Mapping[str, object] | None = None
+) -> tuple[Kind, Resource]:
+    """Return the kind of what is at a path, a URL or in memory; a store is opened.
+
+    Raises the errors of `ambar.open`.
+    """
+    place = taken(path)
+    if isinstance(place, Held) or is_url(place) or storage_options:
+        return _of_resource(Resource(place, open_store(place, storage_options), storage_options))
+    for reference in _OPENED:
+        kind = _load(reference)
+        if kind.match_source is not None and kind.match_source([place]):
+            return kind, Resource(place)
+    try:
+        return _of_resource(Resource(place, open_store(place)))
+    except (_core.AmbarError, OSError):
+        for kind in external_kinds():
+            if kind.opens_source and kind.match_source is not None and kind.match_source([place]):
+                return kind, Resource(place)
+        raise
+
+
+def open_path(path: Place | Held, storage_options: Mapping[str, object] | None = None) -> Any:
+    """Return what `ambar.open` returns."""
+    kind, resource = locate(path, storage_options)
+    if kind.open is None:
+        raise _core.UnsupportedError(
+            f"{resource.location}: the kind {kind.name!r} cannot be opened"
+        )
+    return kind.open(resource)
+
+
+def kind_of_store(store: Store) -> Kind:
+    """Return the kind of a store; "arrays" where the root names none that is known."""
+    about = store.ambar_attributes()
+    name = about.get("kind")
+    if name == "series" and "of" in about:
+        name = f"{about['of']} series"
+    if not isinstance(name, str):
+        return _load(_ARRAYS)
+    if name in _STORED:
+        return _load(_STORED[name])
+    for kind in external_kinds():
+        if kind.match_store is not None and kind.match_store(about):
+            return kind
+    return _load(_ARRAYS)
+
+
+def kind_of_sources(paths: Sequence[Path]) -> Kind | None:
+    """Return the first kind that recognizes files or folders to convert; None if there is none."""
+    for kind in _source_kinds():
+        if kind.convert is not None and kind.match_source is not None and kind.match_source(paths):
+            return kind
+    return None
+
+
+@functools.cache
+def external_kinds() -> tuple[Kind, ...]:
+    """Return the kinds of other packages, in the order of their names.
+
+    A kind that cannot be imported is left out, with a warning.
+    """
+    found = []
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            kind = point.load()
+        except Exception as error:
+            warnings.warn(f"{GROUP}: {point.value} cannot be loaded: {error!r}", stacklevel=2)
+            continue
+        if isinstance(kind, Kind):
+            found.append(kind)
+        else:
+            warnings.warn(f"{GROUP}: {point.value} is {kind!r}; expected a Kind", stacklevel=2)
+    return tuple(found)
+
+
+def _source_kinds() -> Iterator[Kind]:
+    yield from map(_load, _CONVERTED)
+    yield from external_kinds()
+    yield _load(_CONVERTED_LAST)
+
+
+def _of_resource(resource: Resource) -> tuple[Kind, Resource]:
+    return kind_of_store(resource.store), resource
+
+
+def _load(reference: str) -> Kind:
+    module, _, name = reference.partition(":")
+    return cast(Kind, getattr(importlib.import_module(module), name))

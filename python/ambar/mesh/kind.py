@@ -1,0 +1,106 @@
+"""The kinds of meshes: one, or the time steps of a run, in stores and in files of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ambar import _core
+from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.request import Conversion, ExportRequest, Request, shown
+from ambar.mesh.files.pyvista_readers import is_mesh_file
+from ambar.mesh.files.time_steps import is_timed
+from ambar.mesh.mesh import Mesh
+from ambar.mesh.series import MeshSeries
+from ambar.mesh.steps import Steps
+from ambar.mesh.summary import overview_of, overview_of_series
+
+
+def _open_mesh(resource: Resource) -> Mesh:
+    return Mesh(resource.store)
+
+
+def _open_series(resource: Resource) -> MeshSeries:
+    return MeshSeries(resource.store)
+
+
+def _convert_mesh(request: Request) -> Conversion:
+    from ambar.mesh.files.convert import convert_mesh
+
+    return convert_mesh(request)
+
+
+def _convert_steps(request: Request) -> Conversion:
+    from ambar.mesh.files.convert import convert_steps
+
+    return convert_steps(request)
+
+
+def _export_mesh(request: ExportRequest) -> None:
+    from ambar.mesh.files.export import export_mesh
+
+    export_mesh(request.store, request.target, request.threads)
+
+
+def _export_series(request: ExportRequest) -> None:
+    from ambar.mesh.files.export import VTKHDF, export_collection_of_steps, export_steps
+
+    steps = _steps_of_series(Resource(request.store, request.opened))
+    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+        if Path(request.target).suffix.lower() == VTKHDF:
+            meshes = (mesh.read(threads=request.threads) for mesh in steps.meshes)
+            export_steps(meshes, steps.times, request.target, report)
+        else:
+            export_collection_of_steps(
+                request.store, steps.times, request.target, request.threads, report
+            )
+
+
+def _steps_of_series(resource: Resource) -> Steps:
+    series = _open_series(resource)
+    times = [float(n) if time is None else time for n, time in enumerate(series.times)]
+    return Steps(series, times)
+
+
+def _compare_mesh(resource: Resource, output: int | None, threads: int | None) -> Any:  # noqa: ARG001
+    from ambar.comparison.operands import MeshArrays
+
+    return MeshArrays(_open_mesh(resource), threads)
+
+
+def _compare_series(resource: Resource, output: int | None, threads: int | None) -> Any:
+    from ambar.comparison.operands import MeshArrays
+
+    series = _open_series(resource)
+    if output is None or output not in range(len(series)):
+        raise _core.InvalidError(
+            f"{resource.location} is a series of {len(series)} meshes: say which step, by its "
+            "number"
+        )
+    return MeshArrays(series[output], threads)
+
+
+MESH = Kind(
+    name="mesh",
+    match_source=lambda paths: len(paths) == 1 and is_mesh_file(paths[0]),
+    match_store=lambda about: about.get("kind") == "mesh",
+    open=_open_mesh,
+    summarize=lambda resource: overview_of(_open_mesh(resource)),
+    convert=_convert_mesh,
+    convert_options=frozenset({"resume", "reorder"}),
+    export=_export_mesh,
+    steps=lambda resource: Steps([_open_mesh(resource)], []),
+    compare=_compare_mesh,
+)
+MESH_SERIES = Kind(
+    name="mesh series",
+    match_source=is_timed,
+    match_store=lambda about: about.get("kind") == "series" and about.get("of") == "mesh",
+    open=_open_series,
+    summarize=lambda resource: overview_of_series(_open_series(resource)),
+    convert=_convert_steps,
+    convert_options=frozenset({"resume", "reorder"}),
+    export=_export_series,
+    steps=_steps_of_series,
+    compare=_compare_series,
+)

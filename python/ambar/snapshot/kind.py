@@ -1,0 +1,133 @@
+"""The kinds of stores of outputs: one snapshot, or a series of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ambar import _core
+from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.request import ExportRequest, shown
+from ambar.snapshot.series import Series
+from ambar.snapshot.snapshot import Snapshot, StoredSource
+from ambar.store.kind import summarize_store
+
+if TYPE_CHECKING:
+    from ambar.comparison.operands import Side
+    from ambar.mesh.steps import Steps
+
+
+def _open_snapshot(resource: Resource) -> Snapshot:
+    store = resource.store
+    return Snapshot(StoredSource(store, "/", store.ambar_attributes()))
+
+
+def _open_series(resource: Resource) -> Series:
+    return Series(resource.store)
+
+
+def summarize_run(
+    snapshot: Snapshot, kind: str, files: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """Return the summary of an output of a simulation code, whose files are given by kind."""
+    info: Any = snapshot.info
+    values = dataclasses.asdict(info)
+    values.pop("namelist", None)
+    return {
+        "path": snapshot.location,
+        "kind": kind,
+        "bytes": sum(entry["bytes"] for entry in files.values()),
+        "info": values,
+        "components": snapshot.components,
+        "missing": snapshot.missing,
+        "files": files,
+    }
+
+
+def steps_of_snapshot(snapshot: Snapshot) -> Steps:
+    """Return the cells of an output as the only step."""
+    from ambar.mesh.amr_mesh import AmrMesh
+    from ambar.mesh.steps import Steps
+
+    return Steps([AmrMesh(snapshot)], [])
+
+
+def _steps_of_series(resource: Resource) -> Steps:
+    from ambar.mesh.amr_mesh import AmrMesh
+    from ambar.mesh.steps import Steps
+
+    series = _open_series(resource)
+    return Steps([AmrMesh(snapshot) for snapshot in series], series.times.tolist())
+
+
+def compare_cells(snapshot: Snapshot, threads: int | None) -> Side:
+    """Return the cells and rows of an output, to be compared."""
+    from ambar.comparison.operands import Cells
+
+    return Cells(snapshot, threads)
+
+
+def output_of(resource: Resource, output: int | None) -> Snapshot:
+    """Return the output of a series with a number; its only one by default.
+
+    Raises InvalidError if there are several, and no number is given.
+    """
+    series = _open_series(resource)
+    if output is None and len(series) != 1:
+        raise _core.InvalidError(
+            f"{resource.location} is a series of {len(series)} outputs: say which one, by its "
+            "number"
+        )
+    return series[0] if output is None else series.output(output)
+
+
+def export_cells(request: ExportRequest) -> None:
+    """Write a plotfile, native or in HDF5, or AMR data for VTK."""
+    target = Path(request.target)
+    for option in ("error_bound", "without_particles"):
+        if getattr(request, option) and not request.amrex_hdf5:
+            raise _core.InvalidError(f"{option} is for plotfiles in HDF5: give amrex_hdf5=True")
+    with shown(request.progress, f"exporting {Path(request.store).name}") as report:
+        if request.amrex_hdf5:
+            from ambar.formats.amrex.hdf5_export import export_hdf5
+
+            export_hdf5(
+                request.store,
+                target,
+                error_bound=request.error_bound,
+                without_particles=request.without_particles,
+                threads=request.threads,
+                progress=report,
+            )
+        elif target.suffix.lower() == ".vtkhdf":
+            from ambar.mesh.files.export import export_steps
+            from ambar.mesh.steps import cells_over_time
+
+            export_steps(*cells_over_time(request.store, request.threads), target, report)
+        else:
+            _core.export_amrex(request.opened.core, "/", os.fspath(target), request.threads, report)
+
+
+SNAPSHOT = Kind(
+    name="snapshot",
+    match_store=lambda about: about.get("kind") == "snapshot",
+    open=_open_snapshot,
+    summarize=summarize_store,
+    export=export_cells,
+    export_options=frozenset({"amrex_hdf5", "error_bound", "without_particles"}),
+    steps=lambda resource: steps_of_snapshot(_open_snapshot(resource)),
+    compare=lambda resource, _, threads: compare_cells(_open_snapshot(resource), threads),
+)
+SERIES = Kind(
+    name="series",
+    match_store=lambda about: about.get("kind") == "series" and "of" not in about,
+    open=_open_series,
+    summarize=summarize_store,
+    export=export_cells,
+    export_options=SNAPSHOT.export_options,
+    steps=_steps_of_series,
+    compare=lambda resource, output, threads: compare_cells(output_of(resource, output), threads),
+)

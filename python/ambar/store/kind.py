@@ -1,0 +1,79 @@
+"""The kind "arrays": stores that name no kind, and those of unknown kinds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ambar import _core
+from ambar.kinds.registry import Kind, Resource
+from ambar.kinds.request import ExportRequest
+from ambar.store.group_description import Description
+from ambar.store.store import Store
+
+if TYPE_CHECKING:
+    from ambar.comparison.operands import Side
+
+
+def summarize_store(resource: Resource) -> dict[str, Any]:
+    """Return the groups and arrays of a store, from metadata alone."""
+    store = resource.store
+    usage = store.usage()
+    own = store.ambar_attributes()
+    return {
+        "path": store.location,
+        "kind": Description(own, store.location).optional_text("kind") or "arrays",
+        "bytes": usage["total"],
+        "usage": usage,
+        "attributes": store.attributes(),
+        "groups": list(_groups(store)),
+        "arrays": [_array(store, path) for path in store],
+    }
+
+
+def _groups(store: Store) -> Iterator[dict[str, Any]]:
+    for path in store.groups:
+        own = store.ambar_attributes(path)
+        if "kind" in own:
+            yield {"path": path, **own}
+
+
+def _array(store: Store, path: str) -> dict[str, Any]:
+    array = store[path]
+    return {
+        "path": path,
+        "shape": list(array.shape),
+        "dtype": array.type_name,
+        "chunks": list(array.chunks),
+        "codecs": array.codecs,
+        "raw_bytes": array.nbytes,
+        "stored_bytes": array.stored_bytes,
+        "unwritten_values": array.unwritten_values,
+    }
+
+
+def _export(request: ExportRequest) -> None:
+    """Raise the error that says what the cells of a plotfile need and this store lacks."""
+    if request.amrex_hdf5:
+        raise _core.UnsupportedError(
+            f"{os.fspath(request.store)}: only the cells of a plotfile become a plotfile in HDF5"
+        )
+    _core.export_amrex(request.opened.core, "/", os.fspath(request.target), request.threads, None)
+
+
+def _compare(resource: Resource, output: int | None, threads: int | None) -> Side:  # noqa: ARG001
+    from ambar.comparison.operands import Arrays
+
+    return Arrays(resource.store, threads)
+
+
+ARRAYS = Kind(
+    name="arrays",
+    match_store=lambda about: "kind" not in about,
+    open=lambda resource: resource.store,
+    summarize=summarize_store,
+    export=_export,
+    export_options=frozenset({"amrex_hdf5"}),
+    compare=_compare,
+)
