@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import ambar
+from ambar.cli import app
 from ambar.kinds import registry
+from ambar.mesh.steps import steps_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 RAMSES = Path(__file__).parent / "data/ramses/sedov3d_small/output_00002"
@@ -49,6 +52,11 @@ def test_a_kind_of_another_package_is_opened_converted_and_summarized(probe: Pat
     assert done.source_bytes == probe.stat().st_size
     np.testing.assert_array_equal(ambar.open(store).times, [0.0, 0.5])
     assert overview(store)["samples"] == 2
+    shown = CliRunner().invoke(app, ["info", str(store)])
+    assert shown.exit_code == 0, shown.output
+    assert "samples  2" in shown.output
+    with pytest.raises(ambar.InvalidError, match="holds no mesh: it is of the kind 'probe'"):
+        steps_of(store)
     with pytest.raises(ambar.InvalidError, match="levels=.*does not apply to the kind 'probe'"):
         ambar.convert(probe, probe.with_name("x.ambar"), levels=(1, 2))
     with pytest.raises(ambar.UnsupportedError, match="'probe' are not exported"):

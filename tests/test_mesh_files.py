@@ -111,7 +111,7 @@ def test_refusals(vtu: Path, tmp_path: Path) -> None:
         ambar.export(tmp_path / "x.ambar", vtu)
     with pytest.raises(ambar.UnsupportedError, match=r"(?s)not written as \.xyz.*\.vtu"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "x.xyz")
-    with pytest.raises(ambar.InvalidError, match="is no collection"):
+    with pytest.raises(ambar.InvalidError, match="format='netcdf' does not apply"):
         ambar.export(tmp_path / "x.ambar", tmp_path / "y.vtu", format="netcdf")
 
 

@@ -50,6 +50,8 @@ def info(
         show_mesh(found, every=arrays)
     elif found["kind"] == "mesh series":
         show_mesh_series(found, every=arrays)
+    elif "usage" not in found:
+        _show_other(found)
     else:
         try:
             _show_store(found, every=arrays)
@@ -123,6 +125,17 @@ def _row(store: Any, node: str) -> dict[str, Any]:
 
 def _head(found: dict[str, Any], text: str) -> None:
     console.print(f"[bold]{found['path']}[/bold]  {text}", soft_wrap=True)
+
+
+def _show_other(found: dict[str, Any]) -> None:
+    """Print the summary of a kind of another package."""
+    _head(found, str(found["kind"]))
+    table = plain_table("", "", left=2)
+    table.show_header = False
+    for name, value in found.items():
+        if name not in ("path", "kind"):
+            table.add_row(escape(name), escape(str(value)))
+    console.print(table)
 
 
 def _show_output(found: dict[str, Any]) -> None:

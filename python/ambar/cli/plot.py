@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -69,55 +69,26 @@ def plot(
 
     ambar plot run.ambar core.png --center 0.5,0.5,0.5 --width 0.1 --weight density
     """
-    import ambar
-    from ambar.snapshot.plotting import draw
+    from ambar.kinds.registry import locate
+    from ambar.kinds.request import PlotRequest
 
-    opened = ambar.open(path)
-    if isinstance(opened, ambar.Series):
-        opened = opened[-1] if output is None else opened.output(output)
-    if isinstance(opened, ambar.Collection):
-        from ambar.collection.drawing import draw_ranges, first_variable
-
-        variable = field or first_variable(opened)
-        target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{variable}.png")
-        _save(draw_ranges(opened, variable), target)
-        console.print(str(target), markup=False, soft_wrap=True)
-        return
-    if isinstance(opened, ambar.MeshSeries):
-        opened = opened[-1 if output is None else output]
-    if isinstance(opened, ambar.Mesh):
-        from ambar.mesh.drawing import draw_mesh
-
-        name = "_".join([Path(path).name.removesuffix(".ambar"), *([field] if field else [])])
-        target = target or Path(f"{name}.png")
-        draw_mesh(opened, target, scalars=field, colors=colors, threads=threads)
-        console.print(str(target), markup=False, soft_wrap=True)
-        return
-    field = field or "density"
-    if not isinstance(opened, ambar.Snapshot):
-        raise ambar.InvalidError(f"{path} has no cells to draw; ambar ls shows what it has")
-    target = target or Path(f"{Path(path).name.removesuffix('.ambar')}_{field}_{axis}.png")
-    figure = draw(
-        opened,
-        field,
-        axis=axis,
+    kind, resource = locate(path)
+    if kind.plot is None:
+        raise _core.InvalidError(f"{path} has no cells to draw; ambar ls shows what it has")
+    request = PlotRequest(
+        path=path,
+        target=target,
+        field=field,
         slice_at=slice_at,
+        axis=axis,
         weight=weight,
-        center="bc" if center == "bc" else [float(part) for part in center.split(",")],
+        center=center,
         width=width,
         level=level,
         unit=unit,
         log=not linear,
         colors=colors,
+        output=output,
         threads=threads,
     )
-    _save(figure, target)
-    console.print(str(target), markup=False, soft_wrap=True)
-
-
-def _save(figure: Any, target: Path) -> None:
-    """Write a figure of matplotlib."""
-    try:
-        figure.savefig(target)
-    except ValueError as error:
-        raise _core.InvalidError(f"{target}: no such picture: {error}") from error
+    console.print(str(kind.plot(resource, request)), markup=False, soft_wrap=True)

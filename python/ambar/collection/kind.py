@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
+from ambar._util.figures import save_figure
 from ambar.collection.collection import Collection
 from ambar.collection.files.sources import SUFFIXES, is_source
 from ambar.collection.openers import settings_of
 from ambar.collection.summary import overview_of
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ExportRequest, Request, listed
+from ambar.kinds.request import Conversion, ExportRequest, PlotRequest, Request, listed
 from ambar.kinds.request import Path as AnyPath
 from ambar.store.cache import place_of
 
@@ -82,6 +83,15 @@ def _export(request: ExportRequest) -> Export:
     )
 
 
+def _plot(resource: Resource, request: PlotRequest) -> Path:
+    """Draw the range of a variable's values in each dataset."""
+    from ambar.collection.drawing import draw_ranges, first_variable
+
+    collection = _open(resource)
+    variable = request.field or first_variable(collection)
+    return save_figure(draw_ranges(collection, variable), request.target_of(variable))
+
+
 def _compare(resource: Resource, output: int | None, threads: int | None) -> Any:  # noqa: ARG001
     raise _core.InvalidError(
         f"{resource.location} is a collection: compare what open_collection reads of it, as arrays"
@@ -99,4 +109,5 @@ COLLECTION = Kind(
     export=_export,
     export_options=frozenset({"format", "datasets", "processes"}),
     compare=_compare,
+    plot=_plot,
 )

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ExportRequest, Request
+from ambar.kinds.request import Conversion, ExportRequest, PlotRequest, Request
 
-__all__ = ["Conversion", "ExportRequest", "Kind", "Request", "Resource"]
+__all__ = ["Conversion", "ExportRequest", "Kind", "PlotRequest", "Request", "Resource"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import pathlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,14 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 from ambar import _core
-from ambar.kinds.request import Conversion, ExportRequest, Path, Request, refuse_options
+from ambar.kinds.request import (
+    Conversion,
+    ExportRequest,
+    Path,
+    PlotRequest,
+    Request,
+    refuse_options,
+)
 from ambar.store.locations import Held, Place, open_store, taken
 from ambar.store.store import Store
 from ambar.store.urls import is_url
@@ -97,6 +105,9 @@ class Kind:
     """Return the `ambar.mesh.steps.Steps` that PyVista and ParaView show."""
     compare: Callable[[Resource, int | None, int | None], Any] | None = None
     """Return the `ambar.comparison.operands.Side` of a step, read with a number of threads."""
+
+    plot: Callable[[Resource, PlotRequest], pathlib.Path] | None = None
+    """Draw a picture, and return its file."""
 
     def check_conversion(self, request: Request) -> None:
         """Raise InvalidError if an option was given that does not apply to this kind."""

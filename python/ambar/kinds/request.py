@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
@@ -123,6 +124,31 @@ class ExportRequest:
     def opened(self) -> Store:
         """The store."""
         return Store(_core.Store(os.fspath(self.store)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotRequest:
+    """A call of ``ambar plot``, whose options these are."""
+
+    path: str
+    target: pathlib.Path | None = None
+    field: str | None = None
+    slice_at: float | None = None
+    axis: str = "z"
+    weight: str | None = None
+    center: str = "bc"
+    width: float = 1.0
+    level: int | None = None
+    unit: str | None = None
+    log: bool = True
+    colors: str = "inferno"
+    output: int | None = None
+    threads: int | None = None
+
+    def target_of(self, *parts: str) -> pathlib.Path:
+        """Return the picture's file: by default here, named after the path and `parts`."""
+        stem = pathlib.Path(self.path).name.removesuffix(".ambar")
+        return self.target or pathlib.Path("_".join([stem, *parts]) + ".png")
 
 
 def refuse_options(

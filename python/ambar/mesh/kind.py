@@ -7,7 +7,7 @@ from typing import Any
 
 from ambar import _core
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import Conversion, ExportRequest, Request, shown
+from ambar.kinds.request import Conversion, ExportRequest, PlotRequest, Request, shown
 from ambar.mesh.files.pyvista_readers import is_mesh_file
 from ambar.mesh.files.time_steps import is_timed
 from ambar.mesh.mesh import Mesh
@@ -80,6 +80,19 @@ def _compare_series(resource: Resource, output: int | None, threads: int | None)
     return MeshArrays(series[output], threads)
 
 
+def _plot(mesh: Mesh, request: PlotRequest) -> Path:
+    """Draw the surface of a mesh."""
+    from ambar.mesh.drawing import draw_mesh
+
+    target = request.target_of(*([request.field] if request.field else []))
+    draw_mesh(mesh, target, scalars=request.field, colors=request.colors, threads=request.threads)
+    return target
+
+
+def _plot_series(resource: Resource, request: PlotRequest) -> Path:
+    return _plot(_open_series(resource)[-1 if request.output is None else request.output], request)
+
+
 MESH = Kind(
     name="mesh",
     match_source=lambda paths: len(paths) == 1 and is_mesh_file(paths[0]),
@@ -91,6 +104,7 @@ MESH = Kind(
     export=_export_mesh,
     steps=lambda resource: Steps([_open_mesh(resource)], []),
     compare=_compare_mesh,
+    plot=lambda resource, request: _plot(_open_mesh(resource), request),
 )
 MESH_SERIES = Kind(
     name="mesh series",
@@ -103,4 +117,5 @@ MESH_SERIES = Kind(
     export=_export_series,
     steps=_steps_of_series,
     compare=_compare_series,
+    plot=_plot_series,
 )

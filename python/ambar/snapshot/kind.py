@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ambar import _core
+from ambar._util.figures import save_figure
 from ambar.kinds.registry import Kind, Resource
-from ambar.kinds.request import ExportRequest, shown
+from ambar.kinds.request import ExportRequest, PlotRequest, shown
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
 from ambar.store.kind import summarize_store
@@ -84,6 +85,34 @@ def output_of(resource: Resource, output: int | None) -> Snapshot:
     return series[0] if output is None else series.output(output)
 
 
+def plot_cells(snapshot: Snapshot, request: PlotRequest) -> Path:
+    """Draw a projection or a slice of a field."""
+    from ambar.snapshot.plotting import draw
+
+    field, center = request.field or "density", request.center
+    target = request.target_of(field, request.axis)
+    figure = draw(
+        snapshot,
+        field,
+        axis=request.axis,
+        slice_at=request.slice_at,
+        weight=request.weight,
+        center="bc" if center == "bc" else [float(part) for part in center.split(",")],
+        width=request.width,
+        level=request.level,
+        unit=request.unit,
+        log=request.log,
+        colors=request.colors,
+        threads=request.threads,
+    )
+    return save_figure(figure, target)
+
+
+def _plot_series(resource: Resource, request: PlotRequest) -> Path:
+    series, output = _open_series(resource), request.output
+    return plot_cells(series[-1] if output is None else series.output(output), request)
+
+
 def export_cells(request: ExportRequest) -> None:
     """Write a plotfile, native or in HDF5, or AMR data for VTK."""
     target = Path(request.target)
@@ -120,6 +149,7 @@ SNAPSHOT = Kind(
     export_options=frozenset({"amrex_hdf5", "error_bound", "without_particles"}),
     steps=lambda resource: steps_of_snapshot(_open_snapshot(resource)),
     compare=lambda resource, _, threads: compare_cells(_open_snapshot(resource), threads),
+    plot=lambda resource, request: plot_cells(_open_snapshot(resource), request),
 )
 SERIES = Kind(
     name="series",
@@ -130,4 +160,5 @@ SERIES = Kind(
     export_options=SNAPSHOT.export_options,
     steps=_steps_of_series,
     compare=lambda resource, output, threads: compare_cells(output_of(resource, output), threads),
+    plot=_plot_series,
 )

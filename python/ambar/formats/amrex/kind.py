@@ -11,7 +11,7 @@ from ambar import _core
 from ambar.formats.amrex.source import AmrexSource, is_amrex, source_of
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, Request, listed, shown
-from ambar.snapshot.kind import compare_cells, steps_of_snapshot, summarize_run
+from ambar.snapshot.kind import compare_cells, plot_cells, steps_of_snapshot, summarize_run
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 
@@ -66,4 +66,5 @@ AMREX = Kind(
     convert_options=frozenset({"components", "fields", "covered"}),
     steps=lambda resource: steps_of_snapshot(_open(resource)),
     compare=lambda resource, _, threads: compare_cells(_open(resource), threads),
+    plot=lambda resource, request: plot_cells(_open(resource), request),
 )

@@ -15,7 +15,7 @@ from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, Request, listed, shown
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
-from ambar.snapshot.kind import compare_cells, steps_of_snapshot, summarize_run
+from ambar.snapshot.kind import compare_cells, plot_cells, steps_of_snapshot, summarize_run
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 
@@ -100,4 +100,5 @@ RAMSES = Kind(
     convert_options=frozenset({"components", "fields", "levels", "max_level", "on_error"}),
     steps=lambda resource: steps_of_snapshot(_open(resource)),
     compare=lambda resource, _, threads: compare_cells(_open(resource), threads),
+    plot=lambda resource, request: plot_cells(_open(resource), request),
 )
