@@ -112,6 +112,62 @@ fn a_null_place_for_a_result_leaves_nothing_behind() {
     close(writer);
 }
 
+/// As above: these objects were made before the place for them was looked at, and leaked.
+#[test]
+fn a_null_place_for_boxes_particles_or_blocks_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = path(&folder);
+    let missing = |status: i32| {
+        assert_eq!(status, AMBAR_INVALID);
+        let why = last_error();
+        assert!(why.contains("a pointer to the place of"), "{why}");
+    };
+    let hierarchy = ambar_hierarchy {
+        size: size_of::<ambar_hierarchy>(),
+        ..unsafe { zeroed() }
+    };
+    let writer = created(&path);
+    missing(unsafe {
+        let name = c("amr");
+        let hierarchy = &raw const hierarchy;
+        ambar_amr_define(
+            writer,
+            name.as_ptr(),
+            hierarchy,
+            0,
+            null(),
+            0,
+            0,
+            null_mut(),
+        )
+    });
+    close(writer);
+    let writer = created(&path);
+    let (counts, lower) = ([0], [0.0; 3]);
+    missing(unsafe {
+        let name = c("particles");
+        let (name, counts, lower) = (name.as_ptr(), counts.as_ptr(), lower.as_ptr());
+        ambar_particles_define(
+            writer,
+            name,
+            counts,
+            0,
+            null(),
+            0,
+            3,
+            lower,
+            1.0,
+            null(),
+            null_mut(),
+        )
+    });
+    close(writer);
+    let (shape, start) = ([5], [0]);
+    let (shape, start) = (shape.as_ptr(), start.as_ptr());
+    missing(unsafe { ambar_blocks_make(1, shape, 1, start, shape, null_mut()) });
+    missing(unsafe { ambar_blocks_gather(0, null(), null(), null_mut()) });
+}
+
 /// After a failed commit arrays could be defined, and a handle was one array's here and another's inside.
 #[test]
 fn after_an_error_a_writer_can_only_be_closed() {

@@ -189,6 +189,24 @@ mod tests {
         }
     }
 
+    /// The libraries were built for AVX2 without asking the processor: others ended with SIGILL. With a compiler's
+    /// flags of one's own the build may ask for more.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_build_asks_for_no_more_than_the_baseline() {
+        if option_env!("RUSTFLAGS").is_none() && option_env!("CARGO_ENCODED_RUSTFLAGS").is_none() {
+            let beyond = cfg!(any(
+                target_feature = "sse3",
+                target_feature = "avx",
+                target_feature = "avx2",
+                target_feature = "bmi2",
+                target_feature = "popcnt"
+            ));
+            assert!(!beyond);
+        }
+        assert!(at_each_level(level).contains(&Level::Baseline));
+    }
+
     #[test]
     fn all_levels_give_the_same() {
         check::<f64>(&Layout::Array(&[10, 21, 35]), 10 * 21 * 35);
