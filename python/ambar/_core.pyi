@@ -422,6 +422,17 @@ def arrow_stream(names: Sequence[str], arrays: Sequence[_Array]) -> Any:
 def codec_decode(stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array:
     """Decode a stream of values of "float32" or "float64"; another number of them is damage."""
 
+def select_bounds(
+    rules: Sequence[tuple[str, float | str]], names: Sequence[str]
+) -> list[tuple[tuple[int, int] | None, list[tuple[float, float]] | None, str, str]] | None:
+    """Select the bounds of a field with any of these names; None where none is given for it.
+
+    Each is that of a part: its levels, its box, its name, the bound. That of no part is the last.
+    """
+
+def refuse_bound_of(what: str, name: str, known: Sequence[str]) -> None:
+    """Raise NotFoundError: the field of a bound does not exist; with names close to it."""
+
 def bound_needs_range(bound: float | str) -> bool:
     """Return whether a bound depends on the value range of the whole array."""
 

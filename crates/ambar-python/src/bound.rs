@@ -1,6 +1,6 @@
 //! Error bounds as Python gives and gets them: a number is an absolute one, other kinds are strings.
 
-use ambar::kinds::bound::{self, ErrorBound};
+use ambar::kinds::bound::{self, BoundPart, BoundTarget, ErrorBound, FieldBounds};
 use pyo3::prelude::*;
 
 use crate::errors::OrRaise;
@@ -51,6 +51,41 @@ pub fn error_bound(bound: GivenBound, value_range: Option<[f64; 2]>) -> PyResult
         bound = bound.resolve(range);
     }
     Ok(bound.into())
+}
+
+/// A bound of a part of a field: first and last level, the sides of a box, the name of the part, the bound.
+type PartBound = (Option<[u64; 2]>, Option<Vec<[f64; 2]>>, String, String);
+
+/// Selects the bounds that apply to a field with any of these names, the first of which is its own, from bounds by
+/// target. The bound of no part comes last. `None` where no target is that of the field.
+#[pyfunction]
+pub fn select_bounds(
+    rules: Vec<(String, GivenBound)>,
+    names: Vec<String>,
+) -> PyResult<Option<Vec<PartBound>>> {
+    let parse = |(target, bound): (String, GivenBound)| {
+        Ok((target.parse::<BoundTarget>().or_raise()?, bound.parse()?))
+    };
+    let rules = rules.into_iter().map(parse).collect::<PyResult<Vec<_>>>()?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let selected = FieldBounds::select(&rules, &names).or_raise()?;
+    Ok(selected.bounds.map(|bounds| {
+        let mut parts = bounds.parts;
+        parts.push((BoundPart::default(), bounds.general));
+        let part = |(part, bound): (BoundPart, ErrorBound)| {
+            let name = format!("{}{part}", names[0]);
+            let region = part.region.map(|region| region.0);
+            (part.levels, region, name, bound.to_string())
+        };
+        parts.into_iter().map(part).collect()
+    }))
+}
+
+/// Raises an error that the field of a bound does not exist, with the names that are close to it.
+#[pyfunction]
+pub fn refuse_bound_of(what: &str, name: &str, known: Vec<String>) -> PyResult<()> {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    Err(bound::missing_target(what, name, &known)).or_raise()
 }
 
 /// Whether a bound depends on the value range of the whole array.

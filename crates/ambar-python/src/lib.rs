@@ -55,6 +55,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     codec::register(module)?;
     module.add_function(wrap_pyfunction!(hdf5::hdf5_boxes, module)?)?;
     module.add_function(wrap_pyfunction!(bound::error_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(bound::select_bounds, module)?)?;
+    module.add_function(wrap_pyfunction!(bound::refuse_bound_of, module)?)?;
     module.add_function(wrap_pyfunction!(bound::bound_needs_range, module)?)?;
     module.add_function(wrap_pyfunction!(bound::bound_parts, module)?)?;
     module.add_class::<amrex::Amrex>()?;

@@ -6,11 +6,15 @@ import json
 import math
 import os
 import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 EXIT_CODES = (
@@ -103,6 +107,27 @@ def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number < left else "right", overflow="fold")
     return table
+
+
+def show_bounds(asked: Mapping[str, str]) -> None:
+    """Print error bounds as they were asked for, by what they apply to."""
+    if not asked:
+        return
+    table = plain_table("error bound of", "asked for", left=2)
+    for target, bound in asked.items():
+        table.add_row(escape(target), escape(bound))
+    console.print()
+    console.print(table)
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print warnings as one line each on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for one in caught:
+        errors.print(f"warning: {one.message}", markup=False, soft_wrap=True)
 
 
 def parse_list(text: str | None) -> list[str] | None:

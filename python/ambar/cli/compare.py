@@ -17,6 +17,8 @@ from ambar.cli.common import (
     parse_list,
     plain_table,
     print_json,
+    printed_warnings,
+    show_bounds,
 )
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ def compare(
     bound: Annotated[
         str | None,
         typer.Option(
-            help="The bound to hold: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range'; "
-            "else what the stores say."
+            help="The bound to hold: 0.5, '1e-3 of range', or density=0.5,Temp='1e-4 of range', "
+            "as for convert; else what the stores say."
         ),
     ] = None,
     spectrum: Annotated[
@@ -76,15 +78,16 @@ def compare(
     from ambar.comparison.compare import compare as compare_both
     from ambar.store.error_bounds import parse_bounds
 
-    found = compare_both(
-        original,
-        other,
-        parse_list(fields),
-        bound=parse_bounds(bound),
-        output=output,
-        spectrum=spectrum,
-        threads=threads,
-    )
+    with printed_warnings():
+        found = compare_both(
+            original,
+            other,
+            parse_list(fields),
+            bound=parse_bounds(bound),
+            output=output,
+            spectrum=spectrum,
+            threads=threads,
+        )
     if plot is not None:
         from ambar.comparison.plot import draw_comparison
 
@@ -126,9 +129,26 @@ def _show(found: Comparison) -> None:
             console.print(text, markup=False, style="dim", soft_wrap=True)
     if found.tables:
         _show_rows(found.tables)
+    show_bounds(_asked(found))
     _show_lacking("", found)
     if found.spectrum is not None:
         _show_spectrum(found.spectrum)
+
+
+def _asked(found: Comparison) -> dict[str, str]:
+    """Return the bounds that were asked for, by what they apply to."""
+    asked: dict[str, str] = {}
+    for one in found.fields:
+        asked |= one.asked
+    for rows in found.tables:
+        for column in rows.columns:
+            asked |= {_full(rows.component, name): of for name, of in column.asked.items()}
+    return asked
+
+
+def _full(component: str, target: str) -> str:
+    name = target.partition("@")[0]
+    return target if "/" in name else f"{component}/{target}"
 
 
 def _show_rows(tables: list[RowComparison]) -> None:

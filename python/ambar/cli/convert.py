@@ -22,6 +22,7 @@ from ambar.cli.common import (
     parse_levels,
     parse_list,
     print_json,
+    printed_warnings,
     ratio,
     size,
 )
@@ -128,7 +129,8 @@ def convert(
     error_bound: Annotated[
         str | None,
         typer.Option(
-            help="How far values may be off: 0.5, '1e-3 of range', or a=0.5,b='1e-4 of range'."
+            help="How far values may be off: 0.5, '1e-3 of range', or a=0.5,b='1e-4 of range'; of "
+            "levels and boxes 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'."
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
@@ -215,6 +217,8 @@ def convert(
 
     ambar convert plt00200 plt.ambar --error-bound "1e-3 of range"
 
+    ambar convert run42 run.ambar --error-bound "*=1e-3 relative,density@12:=1e-4 relative"
+
     ambar convert profiles/ fleet.ambar --error-bound temperature=0.01
 
     ambar convert "2024/*.nc" "2025/*.zarr" fleet.ambar --resume
@@ -268,7 +272,8 @@ def convert(
     _refuse("outputs", own | {"resume": None if goes_on else resume or None})
     outputs |= {"resume": resume, "on_error": on_error.value}
     try:
-        done = conversion.convert(paths, target, fields=names, **outputs, **common)
+        with printed_warnings():
+            done = conversion.convert(paths, target, fields=names, **outputs, **common)
     except KeyboardInterrupt:
         State.interrupted = _after_interrupt(target)
         raise

@@ -9,7 +9,16 @@ import typer
 from rich.markup import escape
 
 from ambar.cli.collections import list_collection, show_collection
-from ambar.cli.common import Debug, Json, console, plain_table, print_json, ratio, size
+from ambar.cli.common import (
+    Debug,
+    Json,
+    console,
+    plain_table,
+    print_json,
+    ratio,
+    show_bounds,
+    size,
+)
 from ambar.cli.meshes import show_mesh, show_mesh_series
 
 _CODES = {"ramses": "RAMSES output", "amrex": "plotfile of AMReX"}
@@ -195,7 +204,23 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
                 _show_patches(group)
             else:
                 _show_levels(group)
+    show_bounds(_asked(found))
     _show_arrays(found["arrays"], every=every)
+
+
+def _asked(found: dict[str, Any]) -> dict[str, str]:
+    """Return the error bounds that were asked for, by group and target, and of arrays."""
+    asked: dict[str, str] = {}
+    groups = []
+    for group in found["groups"]:
+        bounds = group.get("bounds_asked") or {}
+        path = group["path"].strip("/")
+        groups += [f"{path}/"] if bounds else []
+        asked |= {f"{path}/{target}".lstrip("/"): str(bound) for target, bound in bounds.items()}
+    for array in found["arrays"]:
+        if array["error_bound"] and not array["path"].startswith(tuple(groups)):
+            asked[array["path"]] = str(array["error_bound"])
+    return asked
 
 
 def _show_steps(snapshots: list[dict[str, Any]]) -> None:

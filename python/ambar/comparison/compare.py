@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +24,20 @@ from ambar.comparison.error_metrics import (
     ssim,
 )
 from ambar.comparison.operands import Side, side_of
-from ambar.comparison.rows import RowComparison, bounds_of_columns
-from ambar.store.error_bounds import ErrorBound, as_text, is_kept, joined_bounds, resolved
+from ambar.comparison.rows import RowComparison
+from ambar.store.error_bounds import (
+    ErrorBound,
+    PartBound,
+    are_kept,
+    as_text,
+    asked_of,
+    is_kept,
+    joined_bounds,
+    loose_bound,
+    median_magnitude,
+    resolved,
+    select_bounds,
+)
 
 SPECTRUM_SIDE = 256
 """Largest side of the grid of a power spectrum, in cells."""
@@ -66,6 +80,8 @@ class FieldComparison:
     """The bound of any kind as it was stated; a number where it is absolute."""
     kept: bool | None = None
     """Whether a bound that is not absolute held; None where there is none."""
+    asked: dict[str, str] = dataclasses.field(default_factory=dict)
+    """The bounds as they were asked for, by what they apply to."""
 
     @property
     def held(self) -> bool | None:
@@ -161,10 +177,10 @@ def compare(
         Fields and components of rows ("particles", "particles/DM", "sinks") to compare; by default
         all that both have. The name of a mesh's array means those of all blocks.
     bound
-        The bound that is to hold: a number, "1e-3 of range" (of the original's finite values), or
-        these by field; of columns of particles absolute ones, by name as "DM/mass". By default what
-        stores say: the bounds they were written with, and where they have none, that nothing may
-        differ.
+        The bound that is to hold, of fields of cells: a number, "1e-3 of range" (of the original's
+        finite values), ...; or a mapping as `ambar.convert` takes it, with levels and boxes, and
+        columns of particles named as "DM/mass". By default what stores say: the bounds they were
+        written with, and where they have none, that nothing may differ.
     output
         Which output, or time step, of a series: its number.
     spectrum
@@ -197,7 +213,7 @@ def compare(
             f"{', '.join(everything) or 'none'}"
         )
     chosen = list(dict.fromkeys(one for each in meant.values() for one in each))
-    bounds = _bounds(bound, a, common, tables)
+    rules, bounds = _bounds(bound, a, common, tables)
     found = Comparison(a.location, b.location, 0, [])
     everywhere = [[*side.fields, *side.tables] for side in (a, b)]
     found.only_in_original = [name for name in everywhere[0] if name not in everywhere[1]]
@@ -205,7 +221,7 @@ def compare(
     order = a.match(b)
     for name in chosen:
         if name in tables:
-            found.tables.append(a.compare_rows(b, name, bounds_of_columns(bounds, name)))
+            found.tables.append(a.compare_rows(b, name, rules))
             continue
         one = _compare_field(a, b, name, order, bounds.get(name))
         found.fields.append(one)
@@ -217,25 +233,34 @@ def compare(
 
 def _bounds(
     bound: ErrorBound | None, side: Side, fields: list[str], tables: list[str]
-) -> dict[str, str]:
-    """Return the bounds that are given, as texts by field, or by column as ``component/column``."""
+) -> tuple[list[tuple[str, str]], dict[str, list[PartBound]]]:
+    """Return the bounds that are given by target, and those of each field that has any."""
     if bound is None:
-        return {}
+        return [], {}
     if not isinstance(bound, Mapping):
-        return dict.fromkeys(fields, as_text(bound))
+        text = as_text(bound)
+        return [], {name: [PartBound(None, None, name, text)] for name in fields}
     owners = {*tables, *(name.removeprefix("particles/") for name in tables)}
-    found: dict[str, str] = {}
-    for name, one in bound.items():
-        meant = [full for full in side.named(name) if full in fields]
-        if not meant and name.rpartition("/")[0] in owners:
-            meant = [name]
-        if not meant:
-            raise _core.NotFoundError(
-                f"a bound is given for {name!r}, which is not in both; both have: "
-                f"{', '.join([*fields, *(f'columns of {name}' for name in tables)])}"
-            )
-        found |= dict.fromkeys(meant, as_text(one))
-    return found
+    rules: list[tuple[str, str]] = []
+    found: dict[str, list[PartBound]] = {}
+    for target, one in bound.items():
+        text, name = as_text(one), target.partition("@")[0].strip()
+        # Names of arrays and of meshes may have any characters.
+        literal = [full for full in side.named(target) if full in fields]
+        found |= {full: [PartBound(None, None, full, text)] for full in literal}
+        meant = [full for full in side.named(name) if full in fields and "@" not in full]
+        rules += [(f"{full}{target[len(name) :]}", text) for full in meant]
+        if meant or literal:
+            continue
+        rules.append((target, text))
+        is_known = name == "*" or name.rpartition("/")[0] in owners
+        if not is_known and all(select_bounds(rules[-1:], [full]) is None for full in fields):
+            columns = [f"{table}/..." for table in tables]
+            _core.refuse_bound_of("a field of this name in both", target, [*fields, *columns])
+    for full in fields:
+        if parts := select_bounds(rules, [full]):
+            found[full] = parts
+    return rules, found
 
 
 def _resolved(given: str, scaled: Scale) -> float | str:
@@ -245,7 +270,7 @@ def _resolved(given: str, scaled: Scale) -> float | str:
 
 
 def _compare_field(
-    a: Side, b: Side, name: str, order: np.ndarray | None, given: str | None
+    a: Side, b: Side, name: str, order: np.ndarray | None, given: list[PartBound] | None
 ) -> FieldComparison:
     values, found = a.values(name), b.values(name)
     if order is not None:
@@ -257,13 +282,8 @@ def _compare_field(
         )
     difference = errors(values, found)
     scaled = scale_of(values)
-    stated: float | str | None
-    if given is not None:
-        stated = _resolved(given, scaled)
-    else:
-        stated = joined_bounds([a.bound(name), b.bound(name)])
-    bound = stated if isinstance(stated, float) else None
-    kept = is_kept(stated, values, difference) if isinstance(stated, str) else None
+    checked = _check_bounds((a, b), name, given, (values, found), difference)
+    bound, stated = checked.bound, checked.stated
     levels = []
     similar, weight = 0.0, 0
     for level, rows in a.levels():
@@ -288,8 +308,52 @@ def _compare_field(
         histogram(difference, scale),
         scale,
         stated,
-        kept,
+        checked.kept,
+        checked.asked,
     )
+
+
+class _Checked(NamedTuple):
+    """A bound that is to hold, and whether it does."""
+
+    stated: float | str | None
+    """The bound of all values; None if it is unknown, or parts have bounds of their own."""
+    kept: bool | None
+    """Whether it holds, unless it is absolute."""
+    asked: dict[str, str]
+
+    @property
+    def bound(self) -> float | None:
+        return self.stated if isinstance(self.stated, float) else None
+
+
+def _check_bounds(
+    sides: tuple[Side, Side],
+    name: str,
+    given: list[PartBound] | None,
+    values: tuple[np.ndarray, np.ndarray],
+    difference: np.ndarray,
+) -> _Checked:
+    """Check the bounds that are given for a field, or those that it was written with."""
+    written = [side.bound(name) for side in sides]
+    parts = given or [part for side in sides for part in side.asked(name)]
+    is_lossy = [bound not in (None, 0.0) for bound in written]
+    if len(parts) > 1 and (given is not None or sum(is_lossy) == 1):
+        # Parts of the range count in that of the values before they were written.
+        original = values[1] if given is None and is_lossy[0] else values[0]
+        kept = are_kept(parts, original, difference, sides[0].cell_levels(), sides[0].centres)
+        return _Checked(None, kept, asked_of(parts))
+    stated = (
+        joined_bounds(written) if given is None else _resolved(given[-1].bound, scale_of(values[0]))
+    )
+    asked = asked_of(parts) if parts else {}
+    if isinstance(stated, str):
+        return _Checked(stated, is_kept(stated, values[0], difference), asked)
+    if parts and stated is not None:
+        median = median_magnitude(values[0])
+        if message := loose_bound(name, parts[-1].bound, stated, median):
+            warnings.warn(message, stacklevel=4)
+    return _Checked(stated, None, asked)
 
 
 def _measures(

@@ -6,7 +6,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from ambar import _core
 from ambar._util.properties import cached_property
 from ambar.comparison.error_metrics import windows
-from ambar.comparison.rows import RowComparison, compare_rows, table_components
+from ambar.comparison.rows import RowComparison, asked_bounds, compare_rows, table_components
 from ambar.kinds.registry import locate
 from ambar.mesh.mesh import Mesh, entries_of
 from ambar.mesh.storage.description import blocks_of, description_of
@@ -23,6 +23,7 @@ from ambar.mesh.storage.references import components_of, references_in
 from ambar.mesh.storage.source import Source
 from ambar.snapshot.amr import AXES, Amr
 from ambar.snapshot.snapshot import AMR_COMPONENTS, Snapshot
+from ambar.store.error_bounds import PartBound
 from ambar.store.store import Store
 
 Rows = slice | np.ndarray
@@ -41,9 +42,9 @@ class Side(ABC):
         self,
         other: Side,  # noqa: ARG002 - for sides that have rows
         component: str,
-        bounds: Mapping[str, float | str],  # noqa: ARG002
+        bounds: Sequence[tuple[str, str]],  # noqa: ARG002
     ) -> RowComparison:
-        """Compare a component of rows that both have."""
+        """Compare a component of rows that both have, within bounds by target."""
         raise _core.InvalidError(f"{self.location} has no {component}")
 
     def named(self, name: str) -> list[str]:
@@ -57,6 +58,18 @@ class Side(ABC):
     @abstractmethod
     def bound(self, name: str) -> float | str | None:
         """Return the absolute bound a field was written with: 0 for none, None if nobody says."""
+
+    def asked(self, name: str) -> list[PartBound]:  # noqa: ARG002 - for sides that say it
+        """Return the bounds of a field as they were asked for; none if nobody says."""
+        return []
+
+    def cell_levels(self) -> np.ndarray | None:
+        """Return the level of each value; None if values have none."""
+        return None
+
+    def centres(self) -> Sequence[np.ndarray]:
+        """Return the coordinates of all values; none if values have no places."""
+        return ()
 
     @abstractmethod
     def bytes(self, name: str) -> int:
@@ -110,9 +123,9 @@ class Cells(Side):
         return self._snapshot.amr
 
     def compare_rows(
-        self, other: Side, component: str, bounds: Mapping[str, float | str]
+        self, other: Side, component: str, bounds: Sequence[tuple[str, str]]
     ) -> RowComparison:
-        """Compare a component of rows that both have."""
+        """Compare a component of rows that both have, within bounds by target."""
         if not isinstance(other, Cells):
             return super().compare_rows(other, component, bounds)
         return compare_rows(self._snapshot, other._snapshot, component, bounds, self._threads)
@@ -133,10 +146,29 @@ class Cells(Side):
         """Return what the store says; nothing differs where it says nothing."""
         if self._stored_at is None:
             return None
-        store, path = self._stored_at
-        own = store.ambar_attributes(f"{path.rstrip('/')}/amr")
-        bound: float | str = own.get("error_bounds", {}).get(name, 0.0)
+        bound: float | str = self._own.get("error_bounds", {}).get(name, 0.0)
         return bound
+
+    @cached_property
+    def _own(self) -> dict[str, Any]:
+        """What the store says of the cells; nothing where there is no store."""
+        if self._stored_at is None:
+            return {}
+        store, path = self._stored_at
+        return store.ambar_attributes(f"{path.rstrip('/')}/amr")
+
+    def asked(self, name: str) -> list[PartBound]:
+        """Return the bounds of a field as they were asked for."""
+        return asked_bounds(self._own, name)
+
+    def cell_levels(self) -> np.ndarray:
+        """Return each cell's level."""
+        return self.places[0]
+
+    def centres(self) -> Sequence[np.ndarray]:
+        """Return the coordinates of the cells' centres."""
+        cells = self._amr.cells([*AXES[: self.ndim]], threads=self._threads)
+        return [cells[name] for name in AXES[: self.ndim]]
 
     def bytes(self, name: str) -> int:
         """Return the bytes of a store's arrays of the field; else of all cells' values."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,7 +12,16 @@ from ambar.comparison.error_metrics import errors
 from ambar.snapshot.field_names import resolve
 from ambar.snapshot.particles import Particles
 from ambar.snapshot.snapshot import TABLE_COMPONENTS, Snapshot
-from ambar.store.error_bounds import is_kept, joined_bounds, resolved
+from ambar.store.error_bounds import (
+    PartBound,
+    are_kept,
+    asked_of,
+    is_kept,
+    joined_bounds,
+    range_of,
+    resolved,
+    select_bounds,
+)
 
 _IDENTITIES = (("identity",), ("id", "cpu"), ("id",))
 """Columns that identify particles, if no two rows have equal values in all of them."""
@@ -29,6 +38,8 @@ class ColumnComparison:
     """The largest absolute error; infinite where NaN, an infinity or a string differs."""
     kept: bool | None = None
     """Whether a bound that is not absolute held; None where there is none."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """The bounds as they were asked for, by what they apply to."""
 
     @property
     def held(self) -> bool | None:
@@ -72,32 +83,45 @@ def table_components(snapshot: Snapshot) -> list[str]:
 
 
 def compare_rows(
-    a: Snapshot, b: Snapshot, component: str, bounds: Mapping[str, float | str], threads: int | None
+    a: Snapshot,
+    b: Snapshot,
+    component: str,
+    bounds: Sequence[tuple[str, str]],
+    threads: int | None,
 ) -> RowComparison:
     """Compare a component that both snapshots have.
 
-    `bounds` maps columns to bounds. A column without one must keep the sum of the bounds
-    that the stores of both versions record.
+    `bounds` are those by target, such as ``component/column``. A column without one must keep the
+    sum of the bounds that the stores of both versions record.
     """
     mine, theirs = _rows(a, component), _rows(b, component)
     tables = mine.read(threads=threads), theirs.read(threads=threads)
     common = [name for name in tables[0] if name in tables[1]]
     first, second = ({name: table[name] for name in common} for table in tables)
     matched = _match(first, second)
-    known = [_stored_bounds(snapshot, component) for snapshot in (a, b)]
+    known = [_stored(snapshot, component) for snapshot in (a, b)]
+    places = [first[name][matched.rows] for name in _positions(first)]
     columns = []
     for name in common:
-        found = [one.get(name, 0.0) for one in known if one is not None]
-        stated = bounds.get(name, joined_bounds(found))
+        found = [one.get("error_bounds", {}).get(name, 0.0) for one in known if one is not None]
+        short = component.removeprefix("particles/")
+        given = select_bounds(bounds, [f"{component}/{name}", f"{short}/{name}"])
+        parts = given or [part for one in known if one for part in asked_bounds(one, name)]
         mine_of, theirs_of = first[name][matched.rows], second[name][matched.other_rows]
         error = _largest_error(mine_of, theirs_of)
+        stated: float | str | None
+        if given is not None:
+            stated = resolved(given[-1].bound, range_of(mine_of))
+        else:
+            stated = joined_bounds(found)
+        kept = None
+        if len(parts) > 1 and (given is not None or sum(bound != 0.0 for bound in found) == 1):
+            stated = None
+            kept = are_kept(parts, mine_of, errors(mine_of, theirs_of), None, lambda: places)
+        elif isinstance(stated, str):
+            kept = is_kept(stated, mine_of, errors(mine_of, theirs_of))
         bound = stated if isinstance(stated, float) else None
-        kept = (
-            is_kept(stated, mine_of, errors(mine_of, theirs_of))
-            if isinstance(stated, str)
-            else None
-        )
-        columns.append(ColumnComparison(name, bound, error, kept))
+        columns.append(ColumnComparison(name, bound, error, kept, asked_of(parts)))
     return RowComparison(
         component,
         tables[0].rows,
@@ -117,13 +141,19 @@ def _rows(snapshot: Snapshot, component: str) -> Particles:
     return snapshot.species[component.removeprefix("particles/")]
 
 
-def _stored_bounds(snapshot: Snapshot, component: str) -> dict[str, float | str] | None:
-    """Return the bounds that columns were written with; None if the snapshot has no store."""
+def _stored(snapshot: Snapshot, component: str) -> dict[str, Any] | None:
+    """Return what is said of a component in a store; None if the snapshot has no store."""
     if snapshot.stored_at is None:
         return None
     store, path = snapshot.stored_at
-    own = store.ambar_attributes(f"{path.rstrip('/')}/{component}")
-    return dict(own.get("error_bounds", {}))
+    return store.ambar_attributes(f"{path.rstrip('/')}/{component}")
+
+
+def asked_bounds(own: Mapping[str, Any], name: str) -> list[PartBound]:
+    """Return the bounds of a field as they were asked for, from the attributes of its group."""
+    asked = own.get("bounds_asked", {}).items()
+    rules = [(target, bound) for target, bound in asked if target.partition("@")[0] == name]
+    return (select_bounds(rules, [name]) or []) if rules else []
 
 
 Columns: TypeAlias = Mapping[str, np.ndarray]
@@ -191,16 +221,3 @@ def _largest_error(values: np.ndarray, found: np.ndarray) -> float:
     if largest == 0.0 and values.dtype.kind in "iu" and not np.array_equal(values, found):
         return 1.0  # different integers that are equal as float64
     return largest
-
-
-def bounds_of_columns(bounds: Mapping[str, str], component: str) -> dict[str, float | str]:
-    """Return the bounds given as ``component/column`` for columns of a component.
-
-    Raises InvalidError for a bound that is invalid or depends on the value range.
-    """
-    chosen = {}
-    for name, text in bounds.items():
-        owner, _, column = name.rpartition("/")
-        if owner and owner in (component, component.removeprefix("particles/")):
-            chosen[column] = resolved(text)
-    return chosen

@@ -98,10 +98,13 @@ def convert(
     profile
         "fast" to read, "balanced", or "small".
     error_bound
-        How far values may be off: a number (in the field's own unit), or a part of the field's
-        value range such as ``"1e-3 of range"``, for all float fields of cells; or a dict of these
-        by field. Columns of particles are named, of AMReX as ``"species/column"``. NaN and
-        infinities stay.
+        How far values may be off: a number (in the field's own unit), or a string such as
+        ``"1e-3 of range"`` or ``"1e-3 relative"``, for all float fields of cells; or a dict of
+        these. Its keys are names or patterns of fields, ``"density"`` or ``"velocity_*"``, perhaps
+        with levels, ``"density@8:"``, or a box in code coordinates,
+        ``"density@[0.2:0.4, 0.2:0.4, 0.2:0.4]"``. Columns of particles are named, as
+        ``"particles/mass"``, of AMReX ``"species/column"``. NaN and infinities stay. A warning says
+        if a part of the value range exceeds the median magnitude of a field.
     threads
         Threads to use; all cores by default.
     progress
@@ -124,7 +127,8 @@ def convert(
     Raises
     ------
     NotFoundError
-        If there is no output, or no component or field of a name.
+        If there is no output, or no component or field of a name; if an error bound is given for a
+        field, component or level that does not exist.
     CorruptError
         If a file of the output is damaged or cut short, or the output is not complete.
     InvalidError

@@ -15,7 +15,7 @@ def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
     Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
     `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
     `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
-    chunks, codecs, raw and stored bytes, unwritten values); for collections those of
+    chunks, codecs, error bound, raw and stored bytes, unwritten values); for collections those of
     `ambar.collection.summary.overview_of`, for meshes and series of them those of
     `ambar.mesh.summary`.
     """

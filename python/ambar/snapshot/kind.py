@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import ExportRequest, PlotRequest, shown
 from ambar.snapshot.series import Series
 from ambar.snapshot.snapshot import Snapshot, StoredSource
+from ambar.store.error_bounds import loose_bound
 from ambar.store.kind import summarize_store
+from ambar.store.store import Store
 
 if TYPE_CHECKING:
     from ambar.comparison.operands import Side
@@ -162,3 +165,19 @@ SERIES = Kind(
     compare=lambda resource, output, threads: compare_cells(output_of(resource, output), threads),
     plot=_plot_series,
 )
+
+
+def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[str, str]]) -> None:
+    """Warn of bounds by the value range that exceed the median magnitude of a stored field."""
+    if not any("of range" in bound for _, bound in bounds):
+        return
+    store = Store(_core.Store(os.fspath(target)))
+    found: dict[str, str] = {}
+    for path in store.groups:
+        own = store.ambar_attributes(path)
+        for field, median in own.get("medians", {}).items():
+            asked, bound = own["bounds_asked"].get(field, "0"), own["error_bounds"][field]
+            if message := loose_bound(field, asked, bound, median):
+                found.setdefault(field, message)
+    for message in found.values():
+        warnings.warn(message, stacklevel=5)

@@ -1,14 +1,16 @@
 """Error bounds as users give them: one for all fields, or one by field.
 
 A bound is a number (absolute) or a string: "0.5", "1e-3 of range", "1e-3 relative",
-"1e-3 relative above 1e-10", "12 bits", "80 dB", "0.01 rms" or "lossless". The grammar is parsed
-by the compiled core alone.
+"1e-3 relative above 1e-10", "12 bits", "80 dB", "0.01 rms" or "lossless". By field, each has a
+target: a name or pattern, perhaps with levels or a box, such as "density", "velocity_*",
+"density@8:" or "density@[0.2:0.4, 0.2:0.4, 0.2:0.4]". The compiled core alone parses both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -80,6 +82,103 @@ def is_kept(bound: float | str, values: np.ndarray, errors: np.ndarray) -> bool:
     return bool(np.all(sizes_of_errors <= limits * (1 + 1e-15)))
 
 
+class PartBound(NamedTuple):
+    """The bound of a part of a field."""
+
+    levels: tuple[int, int] | None
+    """The first and last level; None for all."""
+    region: Sequence[tuple[float, float]] | None
+    """The sides of a box in code coordinates; None for everywhere."""
+    target: str
+    """The field and the part as the grammar writes them."""
+    bound: str
+    """The bound as it was asked for."""
+
+    def holds(
+        self, count: int, levels: np.ndarray | None, places: Callable[[], Sequence[np.ndarray]]
+    ) -> np.ndarray:
+        """Return which of `count` values are in the part, by their levels and coordinates."""
+        inside = np.ones(count, dtype=bool)
+        if self.levels is not None:
+            if levels is None:
+                return np.zeros(count, dtype=bool)
+            inside &= (levels >= self.levels[0]) & (levels <= self.levels[1])
+        if self.region is not None:
+            for (lower, upper), place in zip(self.region, places(), strict=True):
+                inside &= (place >= lower) & (place <= upper)
+        return inside
+
+
+def select_bounds(
+    rules: Iterable[tuple[str, float | str]], names: Sequence[str]
+) -> list[PartBound] | None:
+    """Return the bounds that apply to a field of these names, that of the whole field last.
+
+    None where no target is that of the field.
+    """
+    found = _core.select_bounds(list(rules), names)
+    return None if found is None else [PartBound(*part) for part in found]
+
+
+def asked_of(parts: Sequence[PartBound]) -> dict[str, str]:
+    """Return bounds by target as they were asked for."""
+    asked = {part.target: part.bound for part in parts}
+    if len(asked) > 1 and asked[parts[-1].target] == "lossless":
+        del asked[parts[-1].target]
+    return asked
+
+
+def range_of(values: np.ndarray) -> tuple[float, float]:
+    """Return the range of the finite values; (inf, -inf) if there are none."""
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (np.inf, -np.inf)
+
+
+def are_kept(
+    parts: Sequence[PartBound],
+    values: np.ndarray,
+    errors: np.ndarray,
+    levels: np.ndarray | None,
+    places: Callable[[], Sequence[np.ndarray]],
+) -> bool:
+    """Return whether errors are within the bounds of the parts that values are in."""
+    limits = range_of(values)
+    bounds = [resolved(part.bound, limits) for part in parts]
+    if any(_core.bound_parts(bound)[0] == "rms" for bound in bounds):
+        # A bound of chunks, which parts cut: the loosest one holds for all values.
+        roots = [_core.bound_parts(bound)[1] for bound in bounds]
+        largest = max(root[0] for root in roots if root)
+        return is_kept(f"{largest!r} rms", values, errors)
+    is_general = np.ones(values.size, dtype=bool)
+    for part, bound in zip(parts, bounds, strict=True):
+        whole = part.levels is None and part.region is None
+        inside = is_general if whole else part.holds(values.size, levels, places)
+        if not is_kept(bound, values[inside], errors[inside]):
+            return False
+        if not whole:
+            is_general &= ~inside
+    return True
+
+
+def loose_bound(field: str, asked: str, bound: float | str, values: float) -> str | None:
+    """Return a warning if a bound of a part of the range exceeds the values' median magnitude."""
+    kind, numbers = _core.bound_parts(asked)
+    if kind != "of range" or not isinstance(bound, float) or bound <= values:
+        return None
+    return (
+        f"the error bound of {field!r}, {asked!r}, is {bound:.4g} and exceeds the median magnitude "
+        f"of its values, {values:.4g}, most of which it may bring to zero; consider "
+        f"'{numbers[0]:g} relative'"
+    )
+
+
+def median_magnitude(values: np.ndarray) -> float:
+    """Return the median magnitude of the finite values of a sample; infinite if there are none."""
+    sample = values.reshape(-1)[:: max(1, values.size // 4096)]
+    magnitudes = np.abs(sample[np.isfinite(sample)].astype(np.float64))
+    return float(np.median(magnitudes)) if magnitudes.size else np.inf
+
+
 def joined_bounds(bounds: Sequence[float | str | None]) -> float | str | None:
     """Return the bound between two versions that differ from the same original by these bounds.
 
@@ -94,14 +193,15 @@ def joined_bounds(bounds: Sequence[float | str | None]) -> float | str | None:
 
 
 def parse_bounds(text: str | None) -> ErrorBound | None:
-    """Return what the command line's text says: one bound, or field=bound,field=bound.
+    """Return what the command line's text says: one bound, or target=bound,target=bound.
 
-    Raises InvalidError if a field has two.
+    Raises InvalidError if a target has two.
     """
     if text is None or "=" not in text:
         return text
     bounds: dict[str, str] = {}
-    for part in text.split(","):
+    # Commas in brackets are those of boxes.
+    for part in re.split(r",(?![^\[]*\])", text):
         field, _, bound = (one.strip() for one in part.partition("="))
         if field in bounds:
             raise _core.InvalidError(

@@ -47,6 +47,7 @@ def _array(store: Store, path: str) -> dict[str, Any]:
         "dtype": array.type_name,
         "chunks": list(array.chunks),
         "codecs": array.codecs,
+        "error_bound": array.error_bound,
         "raw_bytes": array.nbytes,
         "stored_bytes": array.stored_bytes,
         "unwritten_values": array.unwritten_values,

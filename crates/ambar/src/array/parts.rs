@@ -2,6 +2,9 @@
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use ambar_codec::ErrorBound;
 
 use super::blocks::Span;
 use super::layout::Layout;
@@ -122,6 +125,12 @@ impl<'a> ArrayPart<'a> {
         let data = ArrayData::Fixed(values);
         let source = ChunkSource::part(name, metadata.clone(), origins, region, data);
         Ok(Self(source.map_err(|error| error.at_node(name))?))
+    }
+
+    /// Sets the error bounds by chunk, as [`ArraySpec::chunk_bounds`](super::spec::ArraySpec::chunk_bounds).
+    pub fn chunk_bounds(mut self, bounds: Option<Arc<[ErrorBound]>>) -> Self {
+        self.0.chunk_bounds = bounds;
+        self
     }
 
     /// Encodes a shard as an entry, with raw chunks borrowed from the caller's values. Values

@@ -39,6 +39,8 @@ pub(super) struct ChunkSource<'a> {
     origins: Option<Vec<[i64; 3]>>,
     /// Where the leaf cells of a tree lie that values are predicted from.
     pub(super) leaves: Option<Arc<dyn LeafPlaces>>,
+    /// Error bounds by chunk along the first dimension.
+    pub(super) chunk_bounds: Option<Arc<[ErrorBound]>>,
     /// Chunks that choosing the codecs has encoded already.
     pub(super) sampled: HashMap<Vec<u64>, Vec<u8>>,
 }
@@ -59,6 +61,7 @@ impl<'a> ChunkSource<'a> {
         let origins = origins.map(|origins| padded(origins, &layout));
         let mut source = Self::cut(name, metadata, layout, region, data)?;
         source.origins = origins;
+        source.chunk_bounds.clone_from(&spec.chunk_bounds);
         source.choose(spec, false)?;
         Ok(source)
     }
@@ -134,6 +137,7 @@ impl<'a> ChunkSource<'a> {
             plan: None,
             origins: None,
             leaves: None,
+            chunk_bounds: None,
             sampled: HashMap::new(),
         })
     }
@@ -344,8 +348,21 @@ impl<'a> ChunkSource<'a> {
         chunk: &[u64],
         old: Option<&[u8]>,
     ) -> Result<Vec<u8>> {
+        let bounds = self.chunk_bounds.as_ref().zip(chain.error_bound());
+        let own = bounds.and_then(|(bounds, general)| {
+            let own = bounds.get(chunk.first().copied().unwrap_or(0) as usize)?;
+            (*own != general).then(|| chain.with_bound(*own))
+        });
         match self.values {
             Values::Fixed(_) => self.with_chunk(chunk, old, |raw, place, scratch| {
+                let Some(chain) = &own else {
+                    return chain.encode(&self.metadata.dtype, raw, place, scratch);
+                };
+                // The array's settings were chosen for another bound.
+                let place = &ChunkPlace {
+                    plan: None,
+                    ..*place
+                };
                 chain.encode(&self.metadata.dtype, raw, place, scratch)
             }),
             Values::Strings(strings) => self.encode_texts(chain, strings, chunk, old),

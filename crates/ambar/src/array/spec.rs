@@ -38,6 +38,9 @@ pub struct ArraySpec {
     pub profile: Profile,
     /// The absolute error bound that every value keeps; `None`: lossless.
     pub error_bound: Option<ErrorBound>,
+    /// Error bounds by chunk along the first dimension, the only one that is cut; each as strict as `error_bound`
+    /// or stricter. `None`: `error_bound` for all.
+    pub chunk_bounds: Option<Arc<[ErrorBound]>>,
     /// The codecs; `None`: chosen by profile, error bound and values.
     pub codecs: Option<CodecChain>,
     /// Whether the dimensions are those of a grid along which the codec `ambar` may predict values that
@@ -74,6 +77,7 @@ impl ArraySpec {
             shard_shape: None,
             profile: Profile::default(),
             error_bound: None,
+            chunk_bounds: None,
             codecs: None,
             predict: false,
             whole: false,
@@ -117,6 +121,13 @@ impl ArraySpec {
     #[must_use]
     pub fn error_bound(mut self, error_bound: Option<impl Into<ErrorBound>>) -> Self {
         self.error_bound = error_bound.map(Into::into);
+        self
+    }
+
+    /// Sets the error bounds by chunk.
+    #[must_use]
+    pub fn chunk_bounds(mut self, bounds: Option<Arc<[ErrorBound]>>) -> Self {
+        self.chunk_bounds = bounds;
         self
     }
 

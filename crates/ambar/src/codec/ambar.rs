@@ -96,6 +96,15 @@ impl CodecChain {
         Self::checksummed(ValueCodec::Ambar(Config { error_bound, fast }), None)
     }
 
+    /// The same with another error bound, if the codec is `ambar`.
+    pub(crate) fn with_bound(&self, error_bound: ErrorBound) -> Self {
+        let mut chain = self.clone();
+        if let ValueCodec::Ambar(config) = &mut chain.values {
+            config.error_bound = error_bound;
+        }
+        chain
+    }
+
     /// The error bound of its values; `None` where they are lossless.
     pub fn error_bound(&self) -> Option<ErrorBound> {
         match &self.values {

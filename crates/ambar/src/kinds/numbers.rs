@@ -184,6 +184,30 @@ pub(crate) fn finite_range(dtype: &DataType, bytes: &[u8]) -> [f64; 2] {
     )
 }
 
+/// Most values that the median is computed from.
+pub(crate) const SAMPLE: usize = 4096;
+
+/// The median magnitude of the finite values among evenly spaced ones; `None` where none is finite.
+pub(crate) fn median_magnitude(dtype: &DataType, bytes: &[u8]) -> Option<f64> {
+    let count = bytes.len() / dtype.size().unwrap_or(1);
+    let step = count.div_ceil(SAMPLE).max(1);
+    let sample: Vec<f64> = with_number!(
+        dtype,
+        int T => T::all(bytes).step_by(step).map(Number::to_f64).collect(),
+        float T => T::all(bytes).step_by(step).map(Number::to_f64).collect(),
+        other => Vec::new()
+    );
+    median(sample)
+}
+
+/// The median magnitude of the finite values of a sample.
+pub(crate) fn median(sample: Vec<f64>) -> Option<f64> {
+    let finite = sample.into_iter().filter(|value| value.is_finite());
+    let mut magnitudes: Vec<f64> = finite.map(f64::abs).collect();
+    let middle = magnitudes.len().checked_sub(1)? / 2;
+    Some(*magnitudes.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
 /// Whether any value is finite.
 pub(crate) fn any_finite(dtype: &DataType, bytes: &[u8]) -> bool {
     with_number!(

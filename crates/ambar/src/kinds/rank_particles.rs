@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::array::{ArraySpec, Region, table_chunk_rows};
-use crate::codec::bound_to_json;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::bound::{self, Compression, ErrorBound};
-use crate::kinds::write::index;
+use crate::kinds::bound::{self, Compression, ErrorBound, FieldBounds};
+use crate::kinds::write::{StoredBounds, add_bounds, index};
 use crate::kinds::{attributes, numbers, particles};
 use crate::memory::Column;
 use crate::metadata::Attributes;
@@ -97,16 +96,17 @@ impl RankParticles {
         let bounds = bounds.collect::<Result<Vec<ErrorBound>>>()?;
         let mut own = particles::attributes(place.ndim, place.side);
         own.insert("columns".into(), json!(names));
-        let lossy = names
-            .iter()
-            .zip(&bounds)
-            .filter(|(_, bound)| !bound.is_lossless());
-        let lossy: Attributes = lossy
-            .map(|(name, bound)| (name.clone(), bound_to_json(*bound)))
-            .collect();
-        if !lossy.is_empty() {
-            own.insert("error_bounds".into(), Value::Object(lossy));
-        }
+        let asked: Vec<FieldBounds> = bounds.iter().map(|bound| (*bound).into()).collect();
+        let named = names.iter().zip(bounds.iter().zip(&asked));
+        add_bounds(
+            &mut own,
+            named.map(|(field, (bound, asked))| StoredBounds {
+                field,
+                bound: *bound,
+                asked,
+                median: None,
+            }),
+        );
         own.extend(more);
         // Where the Morton curve begins is not written, but says in which order rows are.
         let lower = [("lower".to_owned(), json!(place.lower))]
@@ -302,14 +302,20 @@ fn check(columns: &[(String, DataType)], place: ParticleBox) -> Result<()> {
 
 /// A column's bound.
 fn bound_of(name: &str, dtype: &DataType, compression: &Compression) -> Result<ErrorBound> {
-    match compression.bound(name, dtype)? {
-        None => Ok(ErrorBound::Lossless),
-        Some(bound) if !bound.needs_range() => Ok(bound),
-        Some(_) => Err(Error::unsupported(format!(
+    let bounds = compression.bounds(name, dtype)?;
+    if bounds.needs_range() {
+        return Err(Error::unsupported(format!(
             "an error bound relative to the range of {name:?}, which no one rank knows: find the \
              range together (MPI_Allreduce), and give an absolute bound"
-        ))),
+        )));
     }
+    if bounds.has_parts() {
+        return Err(Error::unsupported(format!(
+            "an error bound of {name:?} in a box, or on levels; ranks write the particles of all levels together: give \
+             one bound for the column"
+        )));
+    }
+    Ok(bounds.general)
 }
 
 /// Rank 0 writes the ranges that all ranks report.

@@ -6,11 +6,10 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::array::{ArrayData, ArraySpec, LeafPlaces, table_chunk_rows};
-use crate::codec::Profile;
-use crate::codec::bound_to_json;
+use crate::codec::{Profile, bound_to_json};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::bound::{self, Compression, ErrorBound};
+use crate::kinds::bound::{self, Compression, ErrorBound, FieldBounds, stricter};
 use crate::kinds::{attributes, numbers, particles};
 use crate::memory::Column;
 use crate::metadata::Attributes;
@@ -30,8 +29,12 @@ pub fn table(
 ) -> Result<()> {
     let mut own = named("columns", columns);
     own.extend(more);
-    let own = ("table", own);
-    whole(writer, path, columns, "row", own, compression)
+    let rows = RowGroup {
+        kind: "table",
+        dimension: "row",
+        positions: Vec::new(),
+    };
+    rows.write(writer, path, columns, own, compression)
 }
 
 /// Writes a group of kind `particles` at `path`: these columns in the order given (`particles::sort`
@@ -52,35 +55,103 @@ pub fn particles(
     let mut own = particles::attributes(ndim, boxlen);
     own.extend(named("columns", columns));
     own.extend(more);
-    let own = ("particles", own);
-    whole(writer, path, columns, "particle", own, compression)
+    let rows = RowGroup {
+        kind: "particles",
+        dimension: "particle",
+        positions: particles::position_names(ndim),
+    };
+    rows.write(writer, path, columns, own, compression)
 }
 
-/// Writes a group of a kind with its own attributes: all columns and their ranges.
-fn whole(
-    writer: &mut StoreWriter,
-    path: &str,
-    columns: &[(String, Column)],
-    dimension: &str,
-    (kind, mut own): (&str, Attributes),
-    compression: &Compression,
-) -> Result<()> {
-    let rows = columns.first().map_or(0, |(_, column)| column.rows());
-    let columns: Vec<_> = columns
-        .iter()
-        .map(|(name, column)| (&name[..], column))
-        .collect();
-    let columns = Columns::new(
-        &columns,
-        (dimension, table_chunk_rows(rows as u64)),
-        compression,
-    )?;
-    if let Some(bounds) = columns.bounds_attribute() {
-        own.insert("error_bounds".into(), bounds);
+/// A kind of groups of columns.
+struct RowGroup {
+    kind: &'static str,
+    dimension: &'static str,
+    /// The names of the columns with positions; none where rows have no positions.
+    positions: Vec<String>,
+}
+
+impl RowGroup {
+    /// Writes a group with its own attributes: all columns and their ranges.
+    fn write(
+        &self,
+        writer: &mut StoreWriter,
+        path: &str,
+        columns: &[(String, Column)],
+        mut own: Attributes,
+        compression: &Compression,
+    ) -> Result<()> {
+        compression.check_parts(self.positions.len(), None)?;
+        let rows = columns.first().map_or(0, |(_, column)| column.rows());
+        let named: Vec<_> = columns
+            .iter()
+            .map(|(name, column)| (&name[..], column))
+            .collect();
+        let chunk_rows = table_chunk_rows(rows as u64);
+        let mut written = Columns::new(&named, (self.dimension, chunk_rows), compression)?;
+        if written.has_parts() {
+            let points = self.points(columns)?;
+            written.bound_chunks(|chunk, bounds| {
+                let points = points.chunks(chunk_rows as usize).nth(chunk);
+                let points = points.unwrap_or_default().iter();
+                Ok(points
+                    .map(|point| bounds.within(None, point, point))
+                    .reduce(stricter))
+            })?;
+        }
+        written.add_bounds(&mut own);
+        writer.group(path, attributes::group(self.kind, own))?;
+        written.write(writer, path)?;
+        written.write_ranges(writer, path, 0)
     }
-    writer.group(path, attributes::group(kind, own))?;
-    columns.write(writer, path)?;
-    columns.write_ranges(writer, path, 0)
+
+    /// The positions of all rows.
+    fn points(&self, columns: &[(String, Column)]) -> Result<Vec<[f64; 3]>> {
+        let rows = columns.first().map_or(0, |(_, column)| column.rows());
+        let mut points = vec![[0.0; 3]; rows];
+        let mut values = vec![0.0; rows];
+        for (axis, position) in self.positions.iter().enumerate() {
+            if let Some((name, column)) = columns.iter().find(|(name, _)| name == position) {
+                numbers::to_f64(name, column.dtype(), column.bytes(), &mut values)?;
+                for (point, value) in points.iter_mut().zip(&values) {
+                    point[axis] = *value;
+                }
+            }
+        }
+        Ok(points)
+    }
+}
+
+/// Within which bounds a field was stored.
+pub(crate) struct StoredBounds<'a> {
+    pub field: &'a str,
+    /// The bound that holds for all values.
+    pub bound: ErrorBound,
+    /// The bounds as they were asked for.
+    pub asked: &'a FieldBounds,
+    /// The median magnitude of the values, where a bound depends on their range.
+    pub median: Option<f64>,
+}
+
+/// Adds the attributes that say within which bounds fields were stored.
+pub(crate) fn add_bounds<'a>(own: &mut Attributes, fields: impl Iterator<Item = StoredBounds<'a>>) {
+    let mut all = <[Attributes; 3]>::default();
+    for field in fields.filter(|field| !field.bound.is_lossless()) {
+        let [bounds, asked, medians] = &mut all;
+        bounds.insert(field.field.to_owned(), bound_to_json(field.bound));
+        asked.extend(field.asked.to_json(field.field));
+        if let Some(median) = field.median {
+            medians.insert(field.field.to_owned(), json!(median));
+        }
+    }
+    for (key, values) in ["error_bounds", "bounds_asked", "medians"]
+        .into_iter()
+        .zip(all)
+    {
+        if !values.is_empty() {
+            own.insert(key.into(), Value::Object(values));
+        }
+    }
 }
 
 /// The list of the columns' names as an attribute.
@@ -96,8 +167,14 @@ pub(crate) struct Columns<'a> {
     columns: &'a [(&'a str, &'a Column)],
     dimension: &'a str,
     profile: Profile,
-    /// Error bounds by column.
+    /// Error bounds by column, as they were asked for.
+    asked: Vec<FieldBounds>,
+    /// Error bounds by column, resolved by the column's range.
+    resolved: Vec<FieldBounds>,
+    /// By column, the bound of all values.
     bounds: Vec<ErrorBound>,
+    /// By column, the bounds of the chunks where these differ.
+    chunk_bounds: Vec<Option<Arc<[ErrorBound]>>>,
     rows: usize,
     chunk_rows: u64,
     /// Where the leaf cells lie whose rows the columns have.
@@ -125,17 +202,22 @@ impl<'a> Columns<'a> {
                 )));
             }
         }
-        let bound = |(name, column): &(&str, &Column)| {
-            Ok(match compression.bound(name, column.dtype())? {
-                Some(bound) => bound::of_values(bound, column.dtype(), column.bytes()),
-                None => ErrorBound::Lossless,
-            })
-        };
+        let asked = columns
+            .iter()
+            .map(|(name, column)| compression.bounds(name, column.dtype()));
+        let asked: Vec<FieldBounds> = asked.collect::<Result<_>>()?;
+        let resolved = asked.iter().zip(columns);
+        let resolved: Vec<FieldBounds> = resolved
+            .map(|(asked, (_, column))| asked.of_values(column.dtype(), column.bytes()))
+            .collect();
         Ok(Self {
             columns,
             dimension,
             profile: compression.profile,
-            bounds: columns.iter().map(bound).collect::<Result<_>>()?,
+            bounds: resolved.iter().map(FieldBounds::loosest).collect(),
+            chunk_bounds: vec![None; columns.len()],
+            asked,
+            resolved,
             rows,
             chunk_rows,
             leaves: None,
@@ -147,21 +229,59 @@ impl<'a> Columns<'a> {
         self.bounds.iter().any(|bound| !bound.is_lossless())
     }
 
+    /// Whether the bound of a column depends on levels or positions.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.resolved.iter().any(FieldBounds::has_parts)
+    }
+
+    /// Sets the bounds of chunks: `strictest` returns the strictest bound of the rows of a chunk, by its number and
+    /// the bounds of a column.
+    ///
+    /// # Errors
+    /// What `strictest` returns.
+    pub(crate) fn bound_chunks(
+        &mut self,
+        strictest: impl Fn(usize, &FieldBounds) -> Result<Option<ErrorBound>> + Sync,
+    ) -> Result<()> {
+        let chunks = (self.rows as u64).div_ceil(self.chunk_rows) as usize;
+        for (column, bounds) in self.resolved.iter().enumerate() {
+            if !bounds.has_parts() {
+                continue;
+            }
+            let of_chunk = |chunk| Ok(strictest(chunk, bounds)?.unwrap_or(ErrorBound::Lossless));
+            let found: Vec<ErrorBound> = (0..chunks)
+                .into_par_iter()
+                .map(of_chunk)
+                .collect::<Result<_>>()?;
+            self.bounds[column] = found
+                .iter()
+                .copied()
+                .reduce(bound::looser)
+                .unwrap_or(ErrorBound::Lossless);
+            self.chunk_bounds[column] = Some(found.into());
+        }
+        Ok(())
+    }
+
     /// Says where the leaf cells lie whose rows the columns have.
     pub(crate) fn lie_at(&mut self, leaves: Arc<dyn LeafPlaces>) {
         self.leaves = Some(leaves);
     }
 
-    /// The attribute `error_bounds`: the bounds of the columns that have one.
-    pub(crate) fn bounds_attribute(&self) -> Option<Value> {
-        let bounds = self
-            .columns
-            .iter()
-            .zip(&self.bounds)
-            .filter(|(_, bound)| !bound.is_lossless());
-        let bounds = bounds.map(|((name, _), bound)| ((*name).to_owned(), bound_to_json(*bound)));
-        let bounds: Attributes = bounds.collect();
-        (!bounds.is_empty()).then_some(Value::Object(bounds))
+    /// Adds the attributes that say within which bounds columns were stored.
+    pub(crate) fn add_bounds(&self, own: &mut Attributes) {
+        let bounds = self.bounds.iter().zip(&self.asked);
+        let fields = self.columns.iter().zip(bounds);
+        let fields = fields.map(|((field, column), (bound, asked))| StoredBounds {
+            field,
+            bound: *bound,
+            asked,
+            median: asked
+                .needs_range()
+                .then(|| numbers::median_magnitude(column.dtype(), column.bytes()))
+                .flatten(),
+        });
+        add_bounds(own, fields);
     }
 
     /// Writes the columns.
@@ -175,13 +295,14 @@ impl<'a> Columns<'a> {
         let specs: Vec<ArraySpec> = self
             .columns
             .iter()
-            .zip(&self.bounds)
-            .map(|((_, column), bound)| {
+            .zip(self.bounds.iter().zip(&self.chunk_bounds))
+            .map(|((_, column), (bound, chunk_bounds))| {
                 ArraySpec::new(column.dtype().clone(), &[self.rows as u64])
                     .dimensions(&[self.dimension])
                     .chunks(&[self.chunk_rows])
                     .profile(self.profile)
                     .error_bound(Some(*bound))
+                    .chunk_bounds(chunk_bounds.clone())
                     .leaves(self.leaves.clone())
             })
             .collect();

@@ -96,6 +96,7 @@ impl RankWriter {
             owners: owners.transpose().map_err(|error| error.at_node(&name))?,
             name,
             origins: spec.block_origins,
+            chunk_bounds: spec.chunk_bounds,
             metadata,
             held,
             pending: Pending::default(),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ambar_codec::ErrorBound;
+
 use super::decomposition::Decomposition;
 use super::owners::Owners;
 use super::pending::Pending;
@@ -19,6 +21,8 @@ pub(super) struct Declared {
     pub metadata: ArrayMetadata,
     pub shards: Shards,
     pub origins: Option<Arc<[[i64; 3]]>>,
+    /// Error bounds by chunk, where these differ.
+    pub chunk_bounds: Option<Arc<[ErrorBound]>>,
     /// `None`: this rank may write all of it.
     pub held: Option<Arc<Decomposition>>,
     pub owners: Option<Arc<Owners>>,
@@ -31,6 +35,7 @@ impl Declared {
     /// Values of the array that hold whole shards.
     pub fn part<'a>(&'a self, region: Region, values: &'a [u8]) -> Result<ArrayPart<'a>> {
         let origins = self.origins.as_deref();
-        ArrayPart::new(&self.name, &self.metadata, origins, region, values)
+        let part = ArrayPart::new(&self.name, &self.metadata, origins, region, values)?;
+        Ok(part.chunk_bounds(self.chunk_bounds.clone()))
     }
 }

@@ -68,6 +68,10 @@ impl Definition {
         if let Some(origins) = &spec.block_origins {
             properties.insert("block_origins".into(), digest(origins).into());
         }
+        if let Some(bounds) = &spec.chunk_bounds {
+            let bounds: Vec<String> = bounds.iter().map(ToString::to_string).collect();
+            properties.insert("chunk_bounds".into(), digest(&bounds).into());
+        }
         Ok(Self::new("array", name, properties))
     }
 

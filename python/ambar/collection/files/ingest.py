@@ -23,7 +23,7 @@ from ambar.collection.openers import open_collection
 from ambar.collection.storage.records import Record
 from ambar.kinds.request import Conversion, OnError, Progress, shown
 from ambar.parallel.workers import Failure, Workers, processes_for
-from ambar.store.error_bounds import ErrorBound
+from ambar.store.error_bounds import ErrorBound, as_text, resolved
 from ambar.store.store import Store
 from ambar.store.writer import Durability, Profile
 
@@ -76,7 +76,8 @@ def ingest(
     ragged, on_mismatch
         As for `Collection.create`.
     error_bound
-        How far values may be off: a dict by variable, of numbers in the variable's own unit.
+        How far values may be off: a dict by variable, of bounds that do not depend on the value
+        range, such as ``0.01`` in the variable's own unit, or ``"1e-3 relative"``.
     engine
         xarray's engine for all files; by default each file's own.
     processes
@@ -281,18 +282,21 @@ def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
             )
 
 
-def _encoding(bounds: ErrorBound | None) -> dict[str, dict[str, float]] | None:
+def _encoding(bounds: ErrorBound | None) -> dict[str, dict[str, float | str]] | None:
     if bounds is None:
         return None
-    encoding = {}
-    for name, bound in bounds.items() if isinstance(bounds, Mapping) else [("", bounds)]:
-        try:
-            encoding[str(name)] = {"error_bound": float(bound)}
-        except ValueError:
-            encoding.clear()
-        if not encoding or not name:
-            raise _core.InvalidError(
-                f"error bounds of collections are absolute and by variable, such as "
-                f"{{'temperature': 0.01}}, not {bounds!r}"
-            )
-    return encoding
+    if not isinstance(bounds, Mapping):
+        raise _core.InvalidError(
+            f"error bounds of collections are by variable, such as {{'temperature': 0.01}}, "
+            f"not {bounds!r}"
+        )
+    return {str(name): {"error_bound": _bound(name, bound)} for name, bound in bounds.items()}
+
+
+def _bound(name: str, bound: float | str) -> float | str:
+    if _core.bound_needs_range(as_text(bound)):
+        raise _core.InvalidError(
+            f"the error bound of {name!r}, {bound!r}, depends on the value range of all datasets, "
+            "which is unknown while they are added; give an absolute or relative bound"
+        )
+    return resolved(bound)

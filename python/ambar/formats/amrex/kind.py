@@ -11,7 +11,13 @@ from ambar import _core
 from ambar.formats.amrex.source import AmrexSource, is_amrex, source_of
 from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, Request, listed, shown
-from ambar.snapshot.kind import compare_cells, plot_cells, steps_of_snapshot, summarize_run
+from ambar.snapshot.kind import (
+    compare_cells,
+    plot_cells,
+    steps_of_snapshot,
+    summarize_run,
+    warn_of_loose_bounds,
+)
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 
@@ -53,6 +59,7 @@ def _convert(request: Request) -> Conversion:
             request.threads,
             report,
         )
+    warn_of_loose_bounds(request.target, bounds)
     return Conversion(target=os.fspath(request.target), **json.loads(text))
 
 

@@ -15,7 +15,13 @@ from ambar.kinds.registry import Kind, Resource
 from ambar.kinds.request import Conversion, Request, listed, shown
 from ambar.kinds.request import Path as AnyPath
 from ambar.snapshot.field_names import resolve, resolve_all
-from ambar.snapshot.kind import compare_cells, plot_cells, steps_of_snapshot, summarize_run
+from ambar.snapshot.kind import (
+    compare_cells,
+    plot_cells,
+    steps_of_snapshot,
+    summarize_run,
+    warn_of_loose_bounds,
+)
 from ambar.snapshot.snapshot import Snapshot
 from ambar.store.error_bounds import listed_bounds
 
@@ -59,7 +65,8 @@ def _convert(request: Request) -> Conversion:
     bounds = listed_bounds(request.error_bound)
     (path,) = request.paths
     names, known = listed(request.fields), _known(path)
-    compression = (request.profile, [(resolve(name, known), bound) for name, bound in bounds])
+    bounds = [(_without_alias(target, known), bound) for target, bound in bounds]
+    compression = (request.profile, bounds)
     with shown(request.progress, f"converting {Path(path).name}") as report:
         text = _core.convert_ramses(
             os.fspath(path),
@@ -75,7 +82,15 @@ def _convert(request: Request) -> Conversion:
             request.threads,
             report,
         )
+    warn_of_loose_bounds(request.target, bounds)
     return Conversion(target=os.fspath(request.target), **json.loads(text))
+
+
+def _without_alias(target: str, known: Sequence[str]) -> str:
+    """Return the target of an error bound with an alias such as "rho" resolved."""
+    name, at, part = target.partition("@")
+    owner, slash, field = name.strip().rpartition("/")
+    return f"{owner}{slash}{resolve(field, known)}{at}{part}"
 
 
 def _known(path: AnyPath) -> list[str]:

@@ -8,7 +8,7 @@ use ambar::container::CreateOptions;
 use ambar::kinds::amr::PatchAmr;
 use ambar::kinds::amr::patches::{Covered, PatchHierarchy, PatchOptions, PatchSource};
 use ambar::kinds::attributes::VERSION;
-use ambar::kinds::bound::Compression;
+use ambar::kinds::bound::{Compression, missing_target};
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
 use ambar::store::{Store, StoreWriter};
@@ -168,12 +168,19 @@ impl ComponentSelection {
             .iter()
             .filter(|species| is_wanted(&species.name))
             .collect();
-        for (name, _) in &options.compression.error_bounds {
-            let owner = name.split_once('/').map(|(owner, _)| owner);
-            if owner.is_some_and(|owner| !chosen.iter().any(|species| species.name == owner)) {
-                return Err(Error::not_found(format!(
-                    "an error bound is given for {name:?}, but no such species is converted"
-                )));
+        let cells = is_wanted(CELLS);
+        let names: Vec<&str> = chosen.iter().map(|species| &species.name[..]).collect();
+        for (target, _) in &options.compression.error_bounds {
+            match species_column(target) {
+                Some((owner, _)) if !names.contains(&owner) => {
+                    return Err(missing_target("such a species", owner, &names));
+                }
+                None if !cells && target != "*" => {
+                    return Err(Error::not_found(format!(
+                        "an error bound is given for {target:?}, but the component \"cells\" is not converted"
+                    )));
+                }
+                _ => {}
             }
         }
         // Damaged species are not skipped silently: the store would look complete.
@@ -183,7 +190,7 @@ impl ComponentSelection {
             )));
         }
         Ok(Self {
-            cells: is_wanted(CELLS),
+            cells,
             species: chosen.iter().map(|species| species.name.clone()).collect(),
         })
     }
@@ -195,16 +202,21 @@ fn of_cells(compression: &Compression) -> Compression {
     Compression {
         profile: compression.profile,
         error_bounds: bounds
-            .filter(|(name, _)| !name.contains('/'))
+            .filter(|(target, _)| species_column(target).is_none())
             .cloned()
             .collect(),
     }
 }
 
+/// The species and the column of a bound's target such as `DM/mass`; `None` where it is of cells.
+fn species_column(target: &str) -> Option<(&str, &str)> {
+    target.trim_start_matches("particles/").split_once('/')
+}
+
 /// The part of a compression that applies to the columns of a species.
 fn of_species(compression: &Compression, species: &str) -> Compression {
     let bounds = compression.error_bounds.iter().filter_map(|(name, bound)| {
-        let (owner, column) = name.split_once('/')?;
+        let (owner, column) = species_column(name)?;
         (owner == species).then(|| (column.to_owned(), *bound))
     });
     Compression {

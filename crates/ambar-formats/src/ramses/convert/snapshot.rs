@@ -4,18 +4,20 @@ use ambar::codec::Profile;
 use ambar::container::CreateOptions;
 use ambar::kinds::amr::AmrTree;
 use ambar::kinds::attributes::VERSION;
-use ambar::kinds::bound::{Compression, ErrorBound};
+use ambar::kinds::bound::{
+    BoundTarget, Compression, ErrorBound, FieldBounds, Selected, missing_target,
+};
 use ambar::kinds::{particles, write};
 use ambar::metadata::Attributes;
 use ambar::store::StoreWriter;
-use ambar::{Column, Error, Result};
+use ambar::{Column, DataType, Error, Result};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 use super::completeness::{self, FileKinds};
 use super::options::ConvertOptions;
 use crate::progress::{ConversionProgress, Phase};
-use crate::ramses::component::{ComponentKind, MissingReason};
+use crate::ramses::component::{ComponentKind, Field, MissingReason};
 use crate::ramses::files::folder::{Folder, Survey};
 use crate::ramses::json;
 use crate::ramses::output::{Output, read_info};
@@ -188,9 +190,8 @@ impl SnapshotWriter<'_> {
         };
         let cells = self.output.read_cells(&request)?;
         let more = object(json!({"components": components}));
-        let names = cells.columns.iter().map(|(name, _)| name.clone()).collect();
         let profile = self.options.compression.profile;
-        let compression = selection.compression(profile, names, true);
+        let compression = selection.compression(profile, &selection.cells);
         self.progress
             .observe(writer, &cells.columns, Phase::new(40, 80));
         AmrTree::write(
@@ -231,7 +232,7 @@ impl SnapshotWriter<'_> {
             particles::sort(&mut columns, ndim, boxlen)?;
             self.progress.observe(writer, &columns, Phase::new(90, 99));
             let names = field_names(&columns);
-            let compression = self.selection.compression(profile, names.clone(), false);
+            let compression = self.selection.compression(profile, &[kind]);
             write::particles(writer, path, &columns, (ndim, boxlen), more, &compression)?;
             return Ok(Some(names));
         }
@@ -241,7 +242,8 @@ impl SnapshotWriter<'_> {
         };
         let mut columns = columns.unwrap_or_default();
         columns.retain(|(name, _)| names.contains(name));
-        write::table(writer, path, &columns, more, &profile.into())?;
+        let compression = self.selection.compression(profile, &[kind]);
+        write::table(writer, path, &columns, more, &compression)?;
         Ok(Some(field_names(&columns)))
     }
 }
@@ -261,6 +263,12 @@ fn with_positions(names: &[String], ndim: usize) -> Vec<String> {
     missing.chain(names.iter().cloned()).collect()
 }
 
+/// Error bounds of the fields of a component, by what they apply to.
+struct ComponentBounds {
+    kind: ComponentKind,
+    bounds: Vec<(String, ErrorBound)>,
+}
+
 /// The components and fields to convert, checked against the output.
 struct ComponentSelection {
     /// Components on cells.
@@ -269,8 +277,8 @@ struct ComponentSelection {
     tables: Vec<ComponentKind>,
     /// Names of the fields requested; `None` for all.
     fields: Option<Vec<String>>,
-    /// Error bounds by field name.
-    bounds: Vec<(String, ErrorBound)>,
+    /// Error bounds of the fields.
+    bounds: Vec<ComponentBounds>,
 }
 
 impl ComponentSelection {
@@ -296,58 +304,130 @@ impl ComponentSelection {
             .fields
             .as_ref()
             .map(|names| resolve_aliases(output, &kinds, names));
-        let mut bounds = Vec::new();
-        for (name, bound) in &options.compression.error_bounds {
-            if name == "*" {
-                bounds.push((name.clone(), *bound));
-            } else {
-                let names = resolve_aliases(output, &kinds, std::slice::from_ref(name))?;
-                bounds.extend(names.into_iter().map(|name| (name, *bound)));
-            }
-        }
-        let (cells, tables) = kinds.into_iter().partition(|kind| kind.is_on_cells());
-        Ok(Self {
+        let (cells, tables): (Vec<_>, Vec<_>) = kinds.iter().partition(|kind| kind.is_on_cells());
+        let mut selection = Self {
             cells,
             tables,
             fields: fields.transpose()?,
-            bounds,
-        })
+            bounds: Vec::new(),
+        };
+        selection.bounds = selection.error_bounds(output, &kinds, options)?;
+        Ok(selection)
     }
 
-    /// The compression of a group with these columns. With `has_default`, columns without a bound of
-    /// their own get the bound of `*`.
-    fn compression(&self, profile: Profile, names: Vec<String>, has_default: bool) -> Compression {
-        let bounds = self.bounds.iter();
-        let of_group = bounds.filter(|(name, _)| {
-            if name == "*" {
-                has_default
-            } else {
-                names.contains(name)
+    /// Selects the error bounds of all fields that are converted.
+    fn error_bounds(
+        &self,
+        output: &Output,
+        kinds: &[ComponentKind],
+        options: &ConvertOptions,
+    ) -> Result<Vec<ComponentBounds>> {
+        let info = output.info();
+        let finest = options
+            .max_level
+            .unwrap_or(info.levelmax)
+            .min(info.levelmax);
+        let levels = [info.levelmin.min(finest), finest].map(u64::from);
+        let rules = options.compression.rules()?;
+        let mut is_used: Vec<bool> = rules.iter().map(|(target, _)| target.name == "*").collect();
+        let mut bounds = Vec::new();
+        let mut known = Vec::new();
+        for kind in kinds {
+            // Without a component, patterns and levels are those of cells.
+            let applies = |target: &BoundTarget| {
+                let is_general = kind.is_on_cells() || target.name.contains('/');
+                is_general
+                    || !target.name.contains('*')
+                        && target.part.levels.is_none()
+                        && (*kind == ComponentKind::Particles || target.part.region.is_none())
+            };
+            let (places, own): (Vec<usize>, Vec<_>) = rules
+                .iter()
+                .enumerate()
+                .filter(|(_, (target, _))| applies(target))
+                .map(|(place, rule)| (place, rule.clone()))
+                .unzip();
+            let mut of_kind = Vec::new();
+            for field in self.fields_of(output, *kind) {
+                let names = [Some(&field.name), field.alias.as_ref()];
+                let names: Vec<String> = names
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|name| [name.clone(), format!("{}/{name}", kind.name())])
+                    .collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                for (place, (target, _)) in places.iter().zip(&own) {
+                    is_used[*place] |= target.applies_to(&names);
+                }
+                known.push(
+                    if kind.is_on_cells() {
+                        names[0]
+                    } else {
+                        names[1]
+                    }
+                    .to_owned(),
+                );
+                let is_float = matches!(field.dtype, DataType::Float32 | DataType::Float64);
+                match FieldBounds::select(&own, &names)? {
+                    Selected {
+                        bounds: Some(bounds),
+                        is_named,
+                    } if is_float || is_named => of_kind.extend(bounds.named(&field.name)),
+                    _ => {}
+                }
             }
-        });
+            bounds.push(ComponentBounds {
+                kind: *kind,
+                bounds: of_kind,
+            });
+        }
+        if let Some(place) = is_used.iter().position(|is_used| !is_used) {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let target = &rules[place].0;
+            let what = match target.part.is_all() {
+                true => "such a field",
+                false => "such a field of cells (or of particles, with a box)",
+            };
+            let error = missing_target(what, &target.name, &known);
+            return Err(error.in_file(output.path().display()));
+        }
+        options.compression.check_parts(info.ndim, Some(levels))?;
+        Ok(bounds)
+    }
+
+    /// The compression of a group with the fields of these components.
+    fn compression(&self, profile: Profile, kinds: &[ComponentKind]) -> Compression {
+        let bounds = self.bounds.iter();
+        let of_group = bounds.filter(|component| kinds.contains(&component.kind));
         Compression {
             profile,
-            error_bounds: of_group.cloned().collect(),
+            error_bounds: of_group
+                .flat_map(|component| &component.bounds)
+                .cloned()
+                .collect(),
         }
+    }
+
+    /// A component's fields that are converted.
+    fn fields_of<'a>(
+        &'a self,
+        output: &'a Output,
+        kind: ComponentKind,
+    ) -> impl Iterator<Item = &'a Field> {
+        let mut components = output.components().iter();
+        let component = components.find(|component| component.kind == kind);
+        let fields = component.map_or(&[][..], |component| &component.fields);
+        fields.iter().filter(|field| {
+            self.fields
+                .as_ref()
+                .is_none_or(|fields| fields.contains(&field.name))
+        })
     }
 
     /// Names of a component's fields that are converted.
     fn names(&self, output: &Output, kind: ComponentKind) -> Vec<String> {
-        let component = output
-            .components()
-            .iter()
-            .find(|component| component.kind == kind);
-        let fields = component.map_or(&[][..], |component| &component.fields);
-        let is_selected = |name: &String| {
-            self.fields
-                .as_ref()
-                .is_none_or(|fields| fields.contains(name))
-        };
-        fields
-            .iter()
-            .map(|field| field.name.clone())
-            .filter(is_selected)
-            .collect()
+        let fields = self.fields_of(output, kind);
+        fields.map(|field| field.name.clone()).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::kinds::amr::tree::geometry::Geometry;
 use crate::kinds::amr::tree::shape::Shape;
 use crate::kinds::amr::tree::walk::Jump;
 use crate::kinds::amr::tree::walk::{Centres, Walk};
+use crate::kinds::bound::{ErrorBound, FieldBounds, stricter};
 
 /// The cells of a tree that is being written.
 #[derive(Debug)]
@@ -30,6 +31,24 @@ impl Places {
             jumps: geometry.jumps.clone(),
             chunk_rows: chunk_rows as usize,
         }
+    }
+}
+
+impl Places {
+    /// The strictest bound of the cells of a chunk; `None` for a chunk without cells.
+    ///
+    /// # Errors
+    /// As `chunk`.
+    pub fn strictest(&self, chunk: u64, bounds: &FieldBounds) -> Result<Option<ErrorBound>> {
+        let (levels, places) = self.chunk(chunk)?;
+        let cells = levels.iter().zip(&places).map(|(level, place)| {
+            let side = self.shape.cell_size(*level);
+            // Indices are in z, y, x.
+            let lower = std::array::from_fn(|d| place[2 - d] as f64 * side);
+            let upper = std::array::from_fn(|d| (place[2 - d] + 1) as f64 * side);
+            bounds.within(Some(u64::from(*level)), &lower, &upper)
+        });
+        Ok(cells.reduce(stricter))
     }
 }
 

@@ -34,6 +34,7 @@ impl AmrTree {
         compression: &Compression,
     ) -> Result<()> {
         let shape = leaves.checked_shape()?;
+        compression.check_parts(shape.ndim, Some([0, u64::MAX]))?;
         check_names(fields.iter().map(|(name, _)| &name[..]), shape.ndim)?;
         let mut all = vec![(LEVEL, &leaves.levels)];
         all.extend(fields.iter().map(|(name, column)| (&name[..], column)));
@@ -43,6 +44,9 @@ impl AmrTree {
         let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
         if columns.is_bounded() {
             let places = Places::new(&shape, levels, &geometry, chunk_rows);
+            if columns.has_parts() {
+                columns.bound_chunks(|chunk, bounds| places.strictest(chunk as u64, bounds))?;
+            }
             columns.lie_at(Arc::new(places));
         }
         let mut own = Attributes::new();
@@ -58,9 +62,7 @@ impl AmrTree {
             json!(per_level.collect::<Attributes>()),
         );
         own.extend(named("fields", fields));
-        if let Some(bounds) = columns.bounds_attribute() {
-            own.insert("error_bounds".into(), bounds);
-        }
+        columns.add_bounds(&mut own);
         own.extend(more);
         writer.group(path, attributes::group("amr", own))?;
         columns.write(writer, path)?;

@@ -265,7 +265,7 @@ impl RankPatches {
             return Ok(());
         }
         let chunks = target.blocks.chunks();
-        let bound = plan.decided[field].bounds[level];
+        let bound = plan.decided[field].levels[level].loosest();
         for (chunk, [lo, hi]) in values.all_ranges(target) {
             writer.tell_range(
                 there.ranges,
@@ -347,6 +347,9 @@ fn plan(
     options: &RankPatchOptions,
 ) -> Result<PatchWritePlan> {
     let nest = Arc::new(Nest::new(hierarchy.clone())?);
+    // Finer levels may come later.
+    let compression = &options.compression;
+    compression.check_parts(nest.ndim(), Some([0, u64::MAX]))?;
     let (names, dtypes): (Vec<String>, Vec<DataType>) = fields.iter().cloned().unzip();
     let fields = named_fields(&nest, &names, &dtypes, &options.compression)?;
     let decided = fields
@@ -373,8 +376,11 @@ fn declare_fields(
         .map(|(field, decided)| {
             let mut spec =
                 spec(blocks, field, plan.nest.ndim()).profile(options.compression.profile);
-            spec = spec.error_bound(Some(decided.bounds[level]));
-            if decided.bounds[level].is_lossless() {
+            let bounds = &decided.levels[level];
+            spec = spec
+                .error_bound(Some(bounds.loosest()))
+                .chunk_bounds(plan.chunk_bounds(level, bounds));
+            if bounds.loosest().is_lossless() {
                 spec = spec.codecs(options.codecs.get(&field.name).cloned());
             }
             if let Some(mut shard) = spec.chunk_shape.clone().filter(|_| blocks.chunks() > 1) {

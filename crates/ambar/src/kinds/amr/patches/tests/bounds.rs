@@ -64,26 +64,102 @@ proptest! {
 
 #[test]
 fn averages_that_are_nearly_right_are_dropped_within_a_bound() {
-    use crate::kinds::amr::patches::write::covered::difference;
+    use crate::kinds::amr::patches::write::covered::{Averaging, finer_bound};
     let (hierarchy, _) = pair();
     let nest = crate::kinds::amr::patches::hierarchy::nest::Nest::new(hierarchy).unwrap();
-    let off = |coarse: f64, fine: f64, most: f64| {
+    let needed = |bound: ErrorBound, coarse: f64, fine: f64| {
         let of = |value: f64| {
             move |_: usize, out: &mut [u8]| {
                 out.as_chunks_mut().0.fill(value.to_ne_bytes());
                 Ok(())
             }
         };
-        difference(&nest, 0, &DataType::Float64, most, &of(coarse), &of(fine)).unwrap()
+        let averaging = Averaging {
+            bound,
+            floor: 0.0,
+            rounding: 0.0,
+            least: 0.0,
+        };
+        finer_bound(
+            &nest,
+            0,
+            &DataType::Float64,
+            &averaging,
+            &of(coarse),
+            &of(fine),
+        )
+        .unwrap()
     };
-    assert_eq!(off(1.0, 1.0, 0.0), 0.0);
-    assert_eq!(off(1.0, 1.25, 0.5), 0.25);
-    assert!(off(1.0, 1.25, 0.0) > 0.0);
-    assert!(off(-0.0, 0.0, 0.0) > 0.0, "the bits differ");
-    assert!(off(-0.0, 0.0, 1e-9) <= 1e-9);
-    assert_eq!(off(f64::NAN, 1.0, 1e9), f64::INFINITY);
-    assert_eq!(off(1.0, f64::NAN, 1e9), f64::INFINITY);
-    assert_eq!(off(f64::INFINITY, f64::INFINITY, 1.0), 0.0);
+    let lossless = |coarse, fine| needed(ErrorBound::Lossless, coarse, fine) >= 0.0;
+    assert!(lossless(1.0, 1.0) && lossless(f64::INFINITY, f64::INFINITY));
+    assert!(!lossless(1.0, 1.25));
+    assert!(!lossless(-0.0, 0.0), "the bits differ");
+    let absolute = |coarse, fine| needed(ErrorBound::Absolute(0.5), coarse, fine);
+    assert_eq!(absolute(1.0, 1.0), 0.5);
+    assert_eq!(absolute(1.0, 1.25), 0.25);
+    assert_eq!(absolute(-0.0, 0.0), 0.5);
+    assert_eq!(absolute(f64::NAN, 1.0), f64::NEG_INFINITY);
+    assert_eq!(absolute(1.0, f64::NAN), f64::NEG_INFINITY);
+    assert_eq!(needed(ErrorBound::Rms(0.5), 1.0, 1.25), 0.25);
+    let relative = |coarse, fine| needed(ErrorBound::Relative(0.5), coarse, fine);
+    assert_eq!(relative(-4.0, -4.0), 0.5);
+    assert_eq!(relative(4.0, 5.0), 0.2);
+    assert_eq!(relative(0.0, 0.0), 0.5);
+    assert!(relative(0.0, 1.0) < 0.0 && relative(1.0, f64::INFINITY) < 0.0);
+    assert_eq!(relative(f64::INFINITY, f64::INFINITY), 0.5);
+}
+
+/// Covered cells that are averages of finer ones are left out under every kind of bound, except bits.
+#[test]
+fn covered_cells_are_dropped_under_all_kinds_of_bounds() {
+    use crate::kinds::amr::patches::write::decision::Decided;
+    use crate::kinds::amr::patches::write::fields::named_fields;
+    let sample = Averages(Sample::new(&Recipe {
+        seed: 7,
+        ndim: 2,
+        levels: 2,
+    }));
+    let nest = crate::kinds::amr::patches::hierarchy::nest::Nest::new(sample.hierarchy().clone());
+    let nest = nest.unwrap();
+    for (bound, drops) in [
+        ("lossless", false),
+        ("1e-3", true),
+        ("1e-3 relative", true),
+        ("1e-3 relative above 1", true),
+        ("1e-3 rms", true),
+        ("10 bits", false),
+    ] {
+        let compression = bounded("smooth", bound.parse().unwrap());
+        let names = ["smooth".to_owned()];
+        let fields = named_fields(&nest, &names, &[DataType::Float64], &compression).unwrap();
+        let options = PatchOptions {
+            compression,
+            ..PatchOptions::default()
+        };
+        let decided = Decided::new(&nest, &sample, &fields[0], &options).unwrap();
+        assert_eq!(decided.dropped, [drops, false], "{bound}");
+    }
+}
+
+/// Values that are nearly the averages of the finer ones.
+struct Averages(Sample);
+
+impl PatchSource for Averages {
+    fn hierarchy(&self) -> &PatchHierarchy {
+        self.0.hierarchy()
+    }
+    fn fields(&self) -> &[String] {
+        self.0.fields()
+    }
+    fn dtype(&self, field: &str) -> Result<DataType> {
+        self.0.dtype(field)
+    }
+    fn read_box(&self, level: usize, _: usize, _: &str, out: &mut [u8]) -> Result<()> {
+        out.as_chunks_mut()
+            .0
+            .fill((5.0 + level as f64 * 1e-9).to_ne_bytes());
+        Ok(())
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::covered::{Covered, difference};
+use super::covered::{Averaging, Covered, finer_bound, is_relative, number};
 use super::gather::Field;
 use super::options::PatchOptions;
 use crate::dtype::DataType;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::average::can_average;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
-use crate::kinds::bound::{Compression, ErrorBound};
+use crate::kinds::bound::{Compression, ErrorBound, FieldBounds, looser};
 use crate::kinds::numbers;
 use crate::memory::Column;
 
@@ -23,8 +23,12 @@ const SHARE: f64 = 0.1;
 pub(crate) struct Decided {
     /// The bound that holds for every cell, as it will be read back.
     pub bound: ErrorBound,
-    /// By level: the bound of what is stored.
-    pub bounds: Vec<ErrorBound>,
+    /// The bounds as they were asked for.
+    pub asked: FieldBounds,
+    /// The median magnitude of the values, where a bound depends on their range.
+    pub median: Option<f64>,
+    /// By level: the bounds of what is stored.
+    pub levels: Vec<FieldBounds>,
     /// By level: whether covered cells are left out.
     pub dropped: Vec<bool>,
 }
@@ -40,59 +44,87 @@ impl Decided {
         field: &Field,
         options: &PatchOptions,
     ) -> Result<Self> {
-        let (bound, range) = match options.compression.bound(&field.name, &field.dtype)? {
-            Some(bound) => {
-                let range = leaf_range(nest, source, field)?;
-                (bound.resolve(range), range)
-            }
-            None => (ErrorBound::Lossless, [0.0; 2]),
+        let asked = options.compression.bounds(&field.name, &field.dtype)?;
+        let (range, sample) = match asked.loosest().is_lossless() {
+            true => ([0.0; 2], Vec::new()),
+            false => leaf_range(nest, source, field)?,
         };
-        let levels = nest.levels();
-        let mut decided = Self {
-            bound,
-            bounds: Vec::with_capacity(levels),
-            dropped: vec![false; levels],
-        };
+        let needs_range = asked.needs_range();
+        let mut decided = Self::undropped(nest, asked.resolve(range), asked);
+        decided.median = numbers::median(sample).filter(|_| needs_range);
         // Rounding a mean to its type, and summing it up, takes a little of the bound as well.
         let largest = range[0].abs().max(range[1].abs());
-        let rounding = 8.0 * largest * epsilon(&field.dtype);
-        // Only a part of an absolute bound can be left to the averages of finer cells.
-        let given = match bound {
-            ErrorBound::Absolute(bound) => bound,
-            _ => 0.0,
-        };
-        let can_share = given > 0.0 || bound.is_lossless();
-        let mut left = given;
-        for level in 0..levels {
-            decided.bounds.push(match bound {
-                ErrorBound::Absolute(_) => ErrorBound::from(left),
-                bound => bound,
-            });
-            let whole = nest.cells(level, CellSet::Leaves) == nest.cells(level, CellSet::All);
-            let most = if given > 0.0 {
-                SHARE * left - rounding
-            } else {
-                0.0
-            };
-            let (drops, off) = match options.covered {
-                _ if whole => (false, 0.0),
-                Covered::Keep => (false, 0.0),
-                Covered::Drop => (can_average(&field.dtype), 0.0),
-                Covered::Auto if most < 0.0 || !can_share => (false, 0.0),
+        for level in 0..nest.levels() {
+            if nest.cells(level, CellSet::Leaves) == nest.cells(level, CellSet::All) {
+                continue;
+            }
+            decided.dropped[level] = match options.covered {
+                Covered::Keep => false,
+                Covered::Drop => can_average(&field.dtype),
                 Covered::Auto => {
-                    let off = off(nest, source, level, field, most)?;
-                    (off <= most, off)
+                    let bound = decided.levels[level].strictest();
+                    let finer = decided.levels[level + 1].loosest();
+                    let averaging = Averaging {
+                        bound,
+                        floor: match finer {
+                            ErrorBound::RelativeAbove { floor, .. } => floor,
+                            _ => 0.0,
+                        },
+                        rounding: if is_relative(bound) {
+                            16.0 * epsilon(&field.dtype)
+                        } else {
+                            8.0 * largest * epsilon(&field.dtype)
+                        },
+                        least: (1.0 - SHARE) * number(finer),
+                    };
+                    decided.drop_averages(nest, source, level, field, &averaging)?
                 }
-            };
-            decided.dropped[level] = drops;
-            let bounded = drops && options.covered == Covered::Auto && given > 0.0;
-            left = if bounded {
-                left - off - rounding
-            } else {
-                given
             };
         }
         Ok(decided)
+    }
+
+    /// Covered cells are kept on all levels.
+    fn undropped(nest: &Nest, resolved: FieldBounds, asked: FieldBounds) -> Self {
+        let levels = (0..nest.levels()).map(|level| resolved.on_level(level as u64));
+        let levels: Vec<FieldBounds> = levels.collect();
+        let loosest = levels.iter().map(FieldBounds::loosest);
+        Self {
+            bound: loosest.reduce(looser).unwrap_or(ErrorBound::Lossless),
+            asked,
+            median: None,
+            dropped: vec![false; levels.len()],
+            levels,
+        }
+    }
+
+    /// Whether averages of the finer level give all covered cells of a level back, which then gets the bound for it.
+    /// Values with some bits kept have no such averages.
+    fn drop_averages(
+        &mut self,
+        nest: &Nest,
+        source: &dyn PatchSource,
+        level: usize,
+        field: &Field,
+        averaging: &Averaging,
+    ) -> Result<bool> {
+        let has_bits = [averaging.bound, self.levels[level + 1].loosest()];
+        if has_bits
+            .iter()
+            .any(|bound| matches!(bound, ErrorBound::Bits(_)))
+            || number(averaging.bound) < averaging.least
+        {
+            return Ok(false);
+        }
+        let coarse = |place: usize, out: &mut [u8]| source.read_box(level, place, &field.name, out);
+        let fine =
+            |place: usize, out: &mut [u8]| source.read_box(level + 1, place, &field.name, out);
+        let needed = finer_bound(nest, level, &field.dtype, averaging, &coarse, &fine)?;
+        if needed < averaging.least {
+            return Ok(false);
+        }
+        self.levels[level + 1] = self.levels[level + 1].limited(needed);
+        Ok(true)
     }
 }
 
@@ -108,18 +140,16 @@ impl Decided {
         covered: Option<Covered>,
         compression: &Compression,
     ) -> Result<Self> {
-        let bound = match compression.bound(&field.name, &field.dtype)? {
-            None => ErrorBound::Lossless,
-            Some(bound) if !bound.needs_range() => bound,
-            Some(_) => {
-                return Err(Error::unsupported(format!(
-                    "an error bound relative to the range of {:?}, which no one rank knows: find \
-                     the range together (MPI_Allreduce), and give an absolute bound",
-                    field.name
-                )));
-            }
-        };
-        let covered = covered.unwrap_or(match bound {
+        let asked = compression.bounds(&field.name, &field.dtype)?;
+        if asked.needs_range() {
+            return Err(Error::unsupported(format!(
+                "an error bound relative to the range of {:?}, which no one rank knows: find \
+                 the range together (MPI_Allreduce), and give an absolute bound",
+                field.name
+            )));
+        }
+        let mut decided = Self::undropped(nest, asked.clone(), asked);
+        let covered = covered.unwrap_or(match decided.bound {
             ErrorBound::Lossless => Covered::Keep,
             _ => Covered::Drop,
         });
@@ -134,25 +164,9 @@ impl Decided {
                 && can_average(&field.dtype)
                 && nest.cells(level, CellSet::Leaves) != nest.cells(level, CellSet::All)
         };
-        Ok(Self {
-            bound,
-            bounds: vec![bound; nest.levels()],
-            dropped: (0..nest.levels()).map(drops).collect(),
-        })
+        decided.dropped = (0..nest.levels()).map(drops).collect();
+        Ok(decided)
     }
-}
-
-/// How far averages of the finer level are off the covered cells; nothing is lost yet in either.
-fn off(
-    nest: &Nest,
-    source: &dyn PatchSource,
-    level: usize,
-    field: &Field,
-    most: f64,
-) -> Result<f64> {
-    let coarse = |place: usize, out: &mut [u8]| source.read_box(level, place, &field.name, out);
-    let fine = |place: usize, out: &mut [u8]| source.read_box(level + 1, place, &field.name, out);
-    difference(nest, level, &field.dtype, most, &coarse, &fine)
 }
 
 fn epsilon(dtype: &DataType) -> f64 {
@@ -162,12 +176,19 @@ fn epsilon(dtype: &DataType) -> f64 {
     }
 }
 
-/// The range of a field's finite values on leaf cells.
-fn leaf_range(nest: &Nest, source: &dyn PatchSource, field: &Field) -> Result<[f64; 2]> {
+/// The range of a field's finite values on leaf cells, and a sample of them.
+fn leaf_range(
+    nest: &Nest,
+    source: &dyn PatchSource,
+    field: &Field,
+) -> Result<([f64; 2], Vec<f64>)> {
     let boxes: Vec<(usize, usize)> = (0..nest.levels())
         .flat_map(|level| (0..nest.level(level).boxes.len()).map(move |place| (level, place)))
         .collect();
-    let range_of = |(level, place): (usize, usize)| -> Result<[f64; 2]> {
+    let cells = (0..nest.levels()).map(|level| nest.cells(level, CellSet::Leaves));
+    let step = (cells.sum::<u64>() as usize / numbers::SAMPLE).max(1);
+    let none = || ([f64::INFINITY, f64::NEG_INFINITY], Vec::new());
+    let range_of = |(level, place): (usize, usize)| -> Result<_> {
         let frame = &nest.level(level).boxes[place];
         let mut bytes = Column::allocate(&[DataType::UInt8], frame.cells() * field.size)?;
         source.read_box(level, place, &field.name, bytes[0].bytes_mut())?;
@@ -175,21 +196,23 @@ fn leaf_range(nest: &Nest, source: &dyn PatchSource, field: &Field) -> Result<[f
         numbers::to_f64(&field.name, &field.dtype, bytes[0].bytes(), &mut values)?;
         let mut leaf = vec![true; frame.cells()];
         nest.mask(level, frame, CellSet::Leaves, &mut leaf);
-        let finite = values
-            .iter()
-            .zip(leaf)
-            .filter(|(value, leaf)| *leaf && value.is_finite());
-        Ok(finite.fold(
-            [f64::INFINITY, f64::NEG_INFINITY],
-            |[lo, hi], (value, _)| [lo.min(*value), hi.max(*value)],
-        ))
+        let (mut range, mut sample) = none();
+        let finite = values.iter().zip(leaf);
+        let finite = finite.filter(|(value, leaf)| *leaf && value.is_finite());
+        for (number, (value, _)) in finite.enumerate() {
+            range = [range[0].min(*value), range[1].max(*value)];
+            if number % step == 0 {
+                sample.push(*value);
+            }
+        }
+        Ok((range, sample))
     };
     boxes
         .into_par_iter()
         .with_max_len(1)
         .map(range_of)
-        .try_reduce(
-            || [f64::INFINITY, f64::NEG_INFINITY],
-            |a, b| Ok([a[0].min(b[0]), a[1].max(b[1])]),
-        )
+        .try_reduce(none, |(a, mut sample), (b, more)| {
+            sample.extend(more);
+            Ok(([a[0].min(b[0]), a[1].max(b[1])], sample))
+        })
 }

@@ -35,6 +35,10 @@ pub(super) fn chosen_fields(
     options: &PatchOptions,
 ) -> Result<Vec<Field>> {
     let names = options.fields.as_deref().unwrap_or(source.fields());
+    let finest = nest.levels().saturating_sub(1) as u64;
+    options
+        .compression
+        .check_parts(nest.ndim(), Some([0, finest]))?;
     let dtypes = names.iter().map(|name| source.dtype(name));
     named_fields(
         nest,

@@ -9,14 +9,17 @@ use super::gather::{Field, chunk_ranges, gather, spec};
 use super::level_arrays::{LevelArray, LevelArrayValues, corners};
 use super::options::PatchOptions;
 use crate::array::ArrayData;
-use crate::codec::bound_to_json;
 use crate::error::Result;
 use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::blocks::Blocks;
 use crate::kinds::amr::patches::hierarchy::nest::{CellSet, Nest};
-use crate::kinds::bound;
+use crate::kinds::bound::{self, ErrorBound, FieldBounds, stricter};
+use crate::kinds::write::{StoredBounds, add_bounds};
 use crate::metadata::Attributes;
 use crate::store::StoreWriter;
+
+/// Cells of a chunk where bounds depend on positions.
+const REGION_CHUNK_CELLS: usize = 32 << 10;
 
 /// All decisions of a write: fields, their bounds, unit blocks.
 pub(crate) struct PatchWritePlan {
@@ -48,6 +51,10 @@ impl PatchWritePlan {
         decided: Vec<Decided>,
         chunk_cells: Option<usize>,
     ) -> Result<Self> {
+        // A chunk has the strictest bound of all boxes that it touches.
+        let mut bounds = decided.iter().flat_map(|field| &field.levels);
+        let has_regions = bounds.any(FieldBounds::has_regions);
+        let chunk_cells = chunk_cells.or_else(|| has_regions.then_some(REGION_CHUNK_CELLS));
         let blocks = (0..nest.levels()).map(|level| {
             let every = !decided.is_empty() && decided.iter().all(|field| field.dropped[level]);
             let cells = if every { CellSet::Leaves } else { CellSet::All };
@@ -103,13 +110,15 @@ impl PatchWritePlan {
             levels.map(|level| self.level(level)).collect(),
         );
         let bounds = self.fields.iter().zip(&self.decided);
-        let bounds = bounds.filter(|(_, decided)| !decided.bound.is_lossless());
-        let bounds =
-            bounds.map(|(field, decided)| (field.name.clone(), bound_to_json(decided.bound)));
-        let bounds: Attributes = bounds.collect();
-        if !bounds.is_empty() {
-            own.insert("error_bounds".into(), Value::Object(bounds));
-        }
+        add_bounds(
+            &mut own,
+            bounds.map(|(field, decided)| StoredBounds {
+                field: &field.name,
+                bound: decided.bound,
+                asked: &decided.asked,
+                median: decided.median,
+            }),
+        );
         own.extend(more.clone());
         own
     }
@@ -148,10 +157,13 @@ impl PatchWritePlan {
         let blocks = &self.blocks[level];
         let mut ranges = Vec::new();
         for (field, decided) in self.fields.iter().zip(&self.decided) {
-            let (dropped, bound) = (decided.dropped[level], decided.bounds[level]);
+            let (dropped, bounds) = (decided.dropped[level], &decided.levels[level]);
+            let bound = bounds.loosest();
             let values = gather(&self.nest, source, blocks, field, dropped)?;
             let spec = spec(blocks, field, ndim).profile(options.compression.profile);
-            let spec = spec.error_bound(Some(bound));
+            let spec = spec
+                .error_bound(Some(bound))
+                .chunk_bounds(self.chunk_bounds(level, bounds));
             let data = ArrayData::Fixed(values.bytes());
             writer.write_array(&format!("{path}/{}", field.array), &spec, data)?;
             let known = chunk_ranges(blocks, field, dropped, &values);
@@ -161,6 +173,29 @@ impl PatchWritePlan {
         }
         self.ranges(level, &ranges).write(writer, path)?;
         self.extents(level).write(writer, path)
+    }
+
+    /// The bounds of a level's chunks where these depend on positions: the strictest of their blocks.
+    pub fn chunk_bounds(&self, level: usize, bounds: &FieldBounds) -> Option<Arc<[ErrorBound]>> {
+        if !bounds.has_regions() {
+            return None;
+        }
+        let (nest, blocks) = (&self.nest, &self.blocks[level]);
+        let domain = nest.level(level).domain;
+        let corner = |cell: [i64; 3]| {
+            std::array::from_fn(|d| match d < nest.ndim() {
+                true => nest.place(level, d, 2 * (cell[d] - domain.lo[d])),
+                false => 0.0,
+            })
+        };
+        let strictest = |chunk| {
+            let extents = blocks.chunk(chunk).map(|block| blocks.extent(block));
+            let found = extents
+                .map(|extent| bounds.within(None, &corner(extent.lo), &corner(extent.hi)))
+                .reduce(stricter);
+            found.unwrap_or(ErrorBound::Lossless)
+        };
+        Some((0..blocks.chunks()).map(strictest).collect())
     }
 
     /// The arrays of the boxes of a level and of the origins of its unit blocks.

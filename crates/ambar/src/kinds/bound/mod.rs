@@ -1,0 +1,233 @@
+//! Error bounds of the fields of a group.
+
+use crate::codec::Profile;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::kinds::numbers;
+
+mod field;
+mod target;
+
+pub use ambar_codec::ErrorBound;
+pub use field::{FieldBounds, Selected};
+pub(crate) use field::{looser, stricter};
+pub use target::{BoundBox, BoundPart, BoundTarget, missing_target};
+
+/// Parses an error bound.
+///
+/// # Errors
+/// `Invalid`, naming the forms of bounds.
+pub fn parse(text: &str) -> Result<ErrorBound> {
+    text.parse()
+        .map_err(|error: ambar_codec::InvalidBound| Error::invalid(error.to_string()))
+}
+
+/// The bound of each chunk of an array of these values, native byte order.
+pub fn of_values(bound: ErrorBound, dtype: &DataType, bytes: &[u8]) -> ErrorBound {
+    if bound.needs_range() {
+        bound.resolve(numbers::finite_range(dtype, bytes))
+    } else if numbers::any_finite(dtype, bytes) {
+        bound
+    } else {
+        // Values that are not finite are stored verbatim: without loss they take less room.
+        ErrorBound::Lossless
+    }
+}
+
+/// The range of decoded values, `count` of which range from `low` to `high` before they are encoded.
+pub(crate) fn widened(bound: ErrorBound, [low, high]: [f64; 2], count: usize) -> [f64; 2] {
+    if low > high {
+        return [low, high];
+    }
+    let margin = |x: f64| match bound {
+        ErrorBound::Absolute(bound) => bound,
+        ErrorBound::Relative(relative) => relative * x.abs(),
+        ErrorBound::RelativeAbove { relative, floor } => relative * x.abs().max(floor),
+        ErrorBound::Bits(bits) => {
+            0.5f64.powi(bits as i32 + 1) * x.abs().max(f64::from(f32::MIN_POSITIVE))
+        }
+        ErrorBound::Rms(root) => root * (count as f64).sqrt(),
+        ErrorBound::Lossless | ErrorBound::OfRange(_) | ErrorBound::Psnr(_) => 0.0,
+    };
+    let (below, above) = (margin(low), margin(high));
+    // Rounding is towards the outside, except where nothing is lost.
+    let outwards = |margin: f64| {
+        if margin > 0.0 {
+            margin.next_up()
+        } else {
+            margin
+        }
+    };
+    match bound {
+        ErrorBound::Lossless | ErrorBound::Absolute(_) => [low - below, high + above],
+        _ => [
+            (low - outwards(below)).next_down(),
+            (high + outwards(above)).next_up(),
+        ],
+    }
+}
+
+/// How the fields of a group are to be compressed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compression {
+    /// What is lossless is compressed like this.
+    pub profile: Profile,
+    /// Error bounds by what they apply to, as [`BoundTarget`] parses it: the name of a field, or a pattern that matches
+    /// fields of float32 and float64, perhaps with levels or a box. The most specific name applies.
+    pub error_bounds: Vec<(String, ErrorBound)>,
+}
+
+impl From<Profile> for Compression {
+    fn from(profile: Profile) -> Self {
+        Self {
+            profile,
+            error_bounds: Vec::new(),
+        }
+    }
+}
+
+impl Compression {
+    /// The bounds, their targets parsed.
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn rules(&self) -> Result<Vec<(BoundTarget, ErrorBound)>> {
+        let bounds = self.error_bounds.iter();
+        bounds
+            .map(|(target, bound)| Ok((target.parse()?, *bound)))
+            .collect()
+    }
+
+    /// The bounds of a field.
+    ///
+    /// # Errors
+    /// `Invalid` where the field is named, but its values are no floats; where bounds cannot be compared.
+    pub fn bounds(&self, field: &str, dtype: &DataType) -> Result<FieldBounds> {
+        let selected = FieldBounds::select(&self.rules()?, &[field])?;
+        if matches!(dtype, DataType::Float32 | DataType::Float64) {
+            return Ok(selected.bounds.unwrap_or(ErrorBound::Lossless.into()));
+        }
+        match selected.bounds {
+            Some(bounds) if selected.is_named && !bounds.loosest().is_lossless() => {
+                Err(Error::invalid(format!(
+                    "an error bound is for float32 and float64 values, {field:?} holds {dtype}: leave it out"
+                )))
+            }
+            _ => Ok(ErrorBound::Lossless.into()),
+        }
+    }
+
+    /// Checks that every bound is that of a field that exists, or of `*`.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the fields; `Invalid`.
+    pub fn check_names(&self, fields: &[String]) -> Result<()> {
+        let known: Vec<&str> = fields.iter().map(String::as_str).collect();
+        for (target, _) in self.rules()? {
+            if target.name != "*" && !target.applies_to(&known) {
+                return Err(missing_target("such a field", &target.name, &known));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that boxes have `ndim` dimensions, and that a level of `levels`, the first and the last one, is
+    /// among those of every bound; `None` for rows, which have no levels.
+    ///
+    /// # Errors
+    /// `Invalid`; `NotFound`, naming the levels.
+    pub fn check_parts(&self, ndim: usize, levels: Option<[u64; 2]>) -> Result<()> {
+        for (target, _) in self.rules()? {
+            let text = format!("{}{}", target.name, target.part);
+            if let Some(BoundBox(sides)) = &target.part.region
+                && sides.len() != ndim
+            {
+                let expected = match ndim {
+                    0 => "no box, for rows of this table have no positions".to_owned(),
+                    ndim => format!("a box of {ndim} dimensions"),
+                };
+                return Err(Error::invalid(format!(
+                    "invalid target of an error bound: {text:?}; expected {expected}, found {} dimensions",
+                    sides.len()
+                )));
+            }
+            match (target.part.levels, levels) {
+                (Some(_), None) => {
+                    return Err(Error::invalid(format!(
+                        "invalid target of an error bound: {text:?}; particles and tables have no levels"
+                    )));
+                }
+                (Some([first, last]), Some([lowest, highest]))
+                    if last < lowest || first > highest =>
+                {
+                    return Err(Error::not_found(format!(
+                        "an error bound is given for {text:?}, but such a level does not exist; levels: {lowest} to \
+                         {highest}"
+                    )));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_are_not_finite_are_lossless() {
+        let bound = ErrorBound::Absolute(0.5);
+        let values = [f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1.0].map(f64::to_ne_bytes);
+        let bytes = values.as_flattened();
+        let of = |bytes| of_values(bound, &DataType::Float64, bytes);
+        assert_eq!(of(&bytes[..24]), ErrorBound::Lossless);
+        assert_eq!(of(bytes), bound);
+    }
+
+    #[test]
+    fn ranges_are_widened() {
+        let of = |text: &str, range| widened(parse(text).unwrap(), range, 4);
+        assert_eq!(of("0.5", [1.0, 2.0]), [0.5, 2.5]);
+        assert_eq!(of("lossless", [1.0, 2.0]), [1.0, 2.0]);
+        let none = [f64::INFINITY, f64::NEG_INFINITY];
+        assert_eq!(of("0.1 relative", none), none);
+        let [low, high] = of("0.5 relative above 4", [1.0, 8.0]);
+        assert!((-1.1..=-1.0).contains(&low) && (12.0..12.1).contains(&high));
+        let [low, high] = of("1 rms", [1.0, 2.0]);
+        assert!(low <= -1.0 && high >= 4.0);
+    }
+
+    #[test]
+    fn a_star_stands_for_all_other_floats() {
+        let bounds = [("*", 1.0), ("x", 2.0)];
+        let bounds = bounds.map(|(name, bound)| (name.to_owned(), ErrorBound::Absolute(bound)));
+        let compression = Compression {
+            error_bounds: bounds.to_vec(),
+            ..Compression::default()
+        };
+        let bound = |field: &str, dtype| compression.bounds(field, &dtype).map_err(|_| ());
+        let absolute = |bound| Ok(FieldBounds::from(ErrorBound::Absolute(bound)));
+        assert_eq!(bound("x", DataType::Float32), absolute(2.0));
+        assert_eq!(bound("y", DataType::Float64), absolute(1.0));
+        assert_eq!(bound("y", DataType::Int32), Ok(ErrorBound::Lossless.into()));
+        assert_eq!(bound("x", DataType::Int32), Err(()));
+        assert!(compression.check_names(&["y".into()]).is_err());
+        assert!(compression.check_names(&["y".into(), "x".into()]).is_ok());
+    }
+
+    #[test]
+    fn levels_and_boxes_are_checked() {
+        let check = |target: &str, levels| {
+            let compression = Compression {
+                error_bounds: vec![(target.to_owned(), ErrorBound::Absolute(1.0))],
+                ..Compression::default()
+            };
+            compression.check_parts(2, levels).is_ok()
+        };
+        assert!(check("x@3:", Some([1, 3])) && check("x@[0:1, 0:1]", None));
+        assert!(!check("x@4:", Some([1, 3])) && !check("x@0", Some([1, 3])));
+        assert!(!check("x@3", None) && !check("x@[0:1]", None));
+    }
+}
