@@ -56,7 +56,7 @@ def _put(writer: ambar.Writer, number: int) -> None:
         writer.array(f"g{(array + number) % 3}/a{array}", values, chunks=(500,))
         for other in range(3):
             if other != (array + number) % 3:
-                with contextlib.suppress(ambar.NotFoundError):
+                with contextlib.suppress(KeyError):
                     writer.remove(f"g{other}/a{array}")
 
 

@@ -42,11 +42,12 @@
 #define AMBAR_UNSUPPORTED 2 ///< The file is valid, but needs a feature that this version lacks.
 #define AMBAR_INVALID 3 ///< An argument or the order of calls is invalid: change the call.
 #define AMBAR_NOT_FOUND 4 ///< The file, node or step does not exist.
-#define AMBAR_BUSY 5 ///< The file exists, or another writer has it open.
+#define AMBAR_BUSY 5 ///< Another writer has the file open, or it changed while it was read.
 #define AMBAR_LIMIT 6 ///< A limit on memory or size was exceeded.
 #define AMBAR_INTERRUPTED 7 ///< Cancelled by a callback.
 #define AMBAR_IO 8 ///< The operating system returned an error.
 #define AMBAR_PANIC 9 ///< A bug in ambar. A writer that was used can only be closed.
+#define AMBAR_EXISTS 10 ///< The file exists, and options do not permit to overwrite it.
 
 /// A hierarchy that is being written, as seen by one rank.
 typedef struct ambar_amr ambar_amr;

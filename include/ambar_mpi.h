@@ -232,7 +232,7 @@ failed:
 /** Creates a store that all ranks of `comm` write. `path` and `options` (NULL for defaults) are those of rank 0. The store
  * appears under its name with the first commit. Collective.
  *
- * @return AMBAR_BUSY if the file exists and options do not allow to overwrite it; AMBAR_INVALID for singletons under a
+ * @return AMBAR_EXISTS if the file exists and options do not allow to overwrite it; AMBAR_INVALID for singletons under a
  * launcher of several processes. */
 static inline int ambar_mpi_create(MPI_Comm comm, const char *path, const ambar_options *options, ambar_mpi_writer *w) {
     return ambar_mpi_start(comm, path, options, 0, w);

@@ -172,7 +172,7 @@ def test_export_writes_the_same_files(
     ambar.export(store, tmp_path / "plt", progress=lambda *done: seen.append(done))
     same_files(plotfile, tmp_path / "plt")
     assert seen[-1][0] == seen[-1][1] > 0
-    with pytest.raises(ambar.BusyError):
+    with pytest.raises(FileExistsError):
         ambar.export(store, tmp_path / "plt")
 
 
@@ -238,7 +238,7 @@ def test_bounds_of_particles(tmp_path: Path) -> None:
     want = {name: want[name][np.lexsort((want["id"], want["cpu"]))] for name in want}
     assert 0 < np.abs(got["position_x"] - want["position_x"]).max() <= 1e-6
     assert np.array_equal(got["position_y"], want["position_y"])
-    with pytest.raises(ambar.NotFoundError, match="gas"):
+    with pytest.raises(KeyError, match="gas"):
         ambar.convert(plotfile, tmp_path / "y.ambar", error_bound={"gas/mass": 1.0})
 
 
@@ -357,27 +357,27 @@ def test_particles(name: str, species: str, converted: dict[str, Path]) -> None:
 
 def test_what_makes_no_sense_is_refused(small: Path, tmp_path: Path, stores) -> None:
     target = tmp_path / "run.ambar"
-    with pytest.raises(ambar.InvalidError, match="levels"):
+    with pytest.raises(ValueError, match="levels"):
         ambar.convert(small, target, levels=(0, 1))
-    with pytest.raises(ambar.InvalidError, match="covered"):
+    with pytest.raises(ValueError, match="covered"):
         ambar.convert(small, target, covered="perhaps")  # type: ignore[arg-type]
-    with pytest.raises(ambar.NotFoundError, match="density, Temp"):
+    with pytest.raises(KeyError, match="density, Temp"):
         ambar.convert(small, target, fields=["rho"])
-    with pytest.raises(ambar.NotFoundError, match="cells"):
+    with pytest.raises(KeyError, match="cells"):
         ambar.convert(small, target, components=["DM"])
-    with pytest.raises(ambar.NotFoundError, match="density, Temp"):
+    with pytest.raises(KeyError, match="density, Temp"):
         ambar.read_amrex(small, fields=["rho"])
-    with pytest.raises(ambar.NotFoundError, match="rho"):
+    with pytest.raises(KeyError, match="rho"):
         ambar.convert(small, target, error_bound={"rho": 1e-3})
     assert not target.exists()
     with pytest.raises(ambar.UnsupportedError, match=r"for a plotfile.*\.vtkhdf"):
         ambar.export(stores["sedov"], tmp_path / "plt")
-    with pytest.raises(ambar.InvalidError, match="boxes"):
+    with pytest.raises(ValueError, match="boxes"):
         ambar.open(stores["sedov"]).amr.boxes(3)
     amr = ambar.open(small).amr
-    with pytest.raises(ambar.InvalidError, match="level"):
+    with pytest.raises(ValueError, match="level"):
         amr.grid("density", level=2)
-    with pytest.raises(ambar.InvalidError, match="level"):
+    with pytest.raises(ValueError, match="level"):
         amr.boxes(2)
 
 
@@ -463,7 +463,7 @@ def test_fields_named_as_derived_columns_are_converted(tmp_path: Path) -> None:
     ambar.convert(plotfile, part, fields=["x_field"])
     ambar.export(part, tmp_path / "part")
     assert (tmp_path / "part" / "Header").read_text().startswith("HyperCLaw-V1.1\n1\nx\n3\n")
-    with pytest.raises(ambar.InvalidError, match="two fields have the name"):
+    with pytest.raises(ValueError, match="two fields have the name"):
         ambar.convert(plotfile, part, fields=["density", "density"], overwrite=True)
 
 

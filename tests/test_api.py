@@ -185,23 +185,23 @@ def test_grid_and_slice_have_the_cells_values(gravpart: ambar.Snapshot) -> None:
 def test_missing_components_are_a_clear_statement(stores: dict[str, Path]) -> None:
     for snapshot in (ambar.open(stores["sedov"]), ambar.read_ramses(output("sedov"))):
         assert "particles" in snapshot.missing
-        with pytest.raises(ambar.NotFoundError, match="no particles"):
+        with pytest.raises(KeyError, match="no particles"):
             _ = snapshot.particles
         assert "hydro" in repr(snapshot)
-    with pytest.raises(ambar.NotFoundError, match="no particles"):
+    with pytest.raises(KeyError, match="no particles"):
         ambar.read_ramses(output("sedov"), components=["particles"])
 
 
 def test_unknown_names_name_those_there_are(gravpart: ambar.Snapshot) -> None:
-    with pytest.raises(ambar.NotFoundError, match="density"):
+    with pytest.raises(KeyError, match="density"):
         gravpart.amr.cells(["entropy"])
-    with pytest.raises(ambar.NotFoundError, match="density"):
+    with pytest.raises(KeyError, match="density"):
         gravpart.amr.project("entropy", level=3)
-    with pytest.raises(ambar.NotFoundError, match="mass"):
+    with pytest.raises(KeyError, match="mass"):
         gravpart.particles.read(["charge"])
-    with pytest.raises(ambar.InvalidError, match="axis"):
+    with pytest.raises(ValueError, match="axis"):
         gravpart.amr.slice("density", axis="w")
-    with pytest.raises(ambar.InvalidError):
+    with pytest.raises(ValueError):
         gravpart.amr.cells(where="density >")
 
 
@@ -262,7 +262,7 @@ def test_a_run_becomes_a_series_that_can_be_continued(run: Path, tmp_path: Path)
     expected = ambar.read_ramses(later).amr.cells()
     for name, values in series.output(2).amr.cells().items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
-    with pytest.raises(ambar.NotFoundError, match="1, 2"):
+    with pytest.raises(KeyError, match="1, 2"):
         series.output(3)
 
 
@@ -426,7 +426,7 @@ def test_a_run_of_bad_outputs_raises(gravity_run: Path, tmp_path: Path) -> None:
     with pytest.raises(ambar.CorruptError, match="output_00002"):
         ambar.convert(gravity_run, tmp_path / "x.ambar", on_error="skip")
     assert not (tmp_path / "x.ambar").exists()
-    with pytest.raises(ambar.InvalidError, match="on_error"):
+    with pytest.raises(ValueError, match="on_error"):
         ambar.convert(gravity_run, tmp_path / "x.ambar", on_error="ignore")
 
 
@@ -468,15 +468,15 @@ def test_ctrl_c_ends_a_conversion_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_conversion_refuses(tmp_path: Path) -> None:
     target = tmp_path / "x.ambar"
-    with pytest.raises(ambar.InvalidError, match="of range"):
+    with pytest.raises(ValueError, match="of range"):
         ambar.convert(output("sedov"), target, error_bound="a little")
-    with pytest.raises((FileNotFoundError, ambar.NotFoundError)):
+    with pytest.raises((FileNotFoundError, KeyError)):
         ambar.convert(tmp_path / "nothing", target)
-    with pytest.raises(ambar.NotFoundError, match="entropy"):
+    with pytest.raises(KeyError, match="entropy"):
         ambar.convert(output("sedov"), target, fields=["entropy"])
     assert list(tmp_path.iterdir()) == []
     ambar.convert(output("sedov"), target)
-    with pytest.raises(ambar.BusyError):
+    with pytest.raises(FileExistsError):
         ambar.convert(output("sedov"), target)
     ambar.convert(output("sedov"), target, overwrite=True)
 
@@ -502,7 +502,7 @@ def test_opening_what_is_no_store(tmp_path: Path) -> None:
 
 
 def test_opening_a_folder_of_outputs_says_what_to_do(run: Path) -> None:
-    with pytest.raises(ambar.InvalidError, match="convert"):
+    with pytest.raises(ValueError, match="convert"):
         ambar.open(run)
 
 
@@ -600,5 +600,5 @@ def test_threads_change_nothing(gravpart: ambar.Snapshot) -> None:
 def test_a_store_that_only_claims_to_be_a_snapshot(attributes: dict, tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.group("", {"ambar": {"version": 1, "kind": "snapshot", **attributes}})
-    with pytest.raises((ambar.CorruptError, ambar.NotFoundError)):
+    with pytest.raises((ambar.CorruptError, KeyError)):
         _ = ambar.open(tmp_path / "x.ambar").amr

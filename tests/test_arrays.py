@@ -128,15 +128,15 @@ def test_indices_outside_are_errors(store: ambar.Store) -> None:
     array = store["group/int32"]
     with pytest.raises(IndexError):
         array[37]
-    with pytest.raises(ambar.InvalidError):
+    with pytest.raises(ValueError):
         array[1, 2, 3]
-    with pytest.raises(ambar.InvalidError, match="indices are integers"):
+    with pytest.raises(ValueError, match="indices are integers"):
         array[[1.5, 2.5]]
-    with pytest.raises(ambar.InvalidError, match="not 'x'"):
+    with pytest.raises(ValueError, match="not 'x'"):
         array["x"]
     with pytest.raises(IndexError, match="a mask of 3"):
         array[[True, False, True]]
-    with pytest.raises(ambar.NotFoundError):
+    with pytest.raises(KeyError):
         store["group/nothing"]
 
 
@@ -156,7 +156,7 @@ def test_reading_into_an_array(store: ambar.Store) -> None:
         np.empty((300, 10)),
         np.empty((10, 600))[:, ::2],
     ):
-        with pytest.raises(ambar.InvalidError):
+        with pytest.raises(ValueError):
             array.read(slice(90, 100), out=wrong)
 
 
@@ -216,7 +216,7 @@ def test_writers_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "x.ambar"
     with ambar.create(path) as writer:
         writer.array("a", np.arange(10))
-    with pytest.raises(ambar.BusyError):
+    with pytest.raises(FileExistsError):
         ambar.create(path)
     with ambar.append(path), pytest.raises(ambar.BusyError):
         ambar.append(path)
@@ -234,14 +234,14 @@ def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
         ):
             with pytest.raises(ambar.UnsupportedError):
                 writer.array("a", values)
-        with pytest.raises(ambar.InvalidError, match="JSON"):
+        with pytest.raises(ValueError, match="JSON"):
             writer.array("a", np.zeros(3), attributes={"x": float("nan")})
-        with pytest.raises(ambar.InvalidError, match="fill_value"):
+        with pytest.raises(ValueError, match="fill_value"):
             writer.array("a", np.zeros(3, "i4"), fill_value=1.5)
-        with pytest.raises(ambar.InvalidError):
+        with pytest.raises(ValueError):
             writer.array("a", np.zeros((3, 3)), dims=("x",))
         for path in ("../a", "a//b", "a\0b", ""):
-            with pytest.raises(ambar.InvalidError):
+            with pytest.raises(ValueError):
                 writer.array(path, np.zeros(3))
 
 
@@ -296,9 +296,9 @@ def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
     with pytest.raises(IndexError, match="index 12 is outside"):
         store["a"][[12]]
     with ambar.append(path, durability="none") as writer:
-        with pytest.raises(ambar.InvalidError, match="does not lie in"):
+        with pytest.raises(ValueError, match="does not lie in"):
             writer.write_region("a", model, (1, 0))
-        with pytest.raises(ambar.InvalidError, match="rows of one dtype"):
+        with pytest.raises(ValueError, match="rows of one dtype"):
             writer.append("t", new, np.arange(3))
-        with pytest.raises(ambar.NotFoundError):
+        with pytest.raises(KeyError):
             writer.append("b", new)

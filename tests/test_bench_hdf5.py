@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import ambar
 from ambar import hdf5
 from ambar_bench.cli import app
 from ambar_bench.hdf5.study import Direction, run_study
@@ -43,5 +42,5 @@ def test_the_study_writes_its_tables(tmp_path: Path) -> None:
 
 
 def test_chunks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ambar.InvalidError, match="do not fill"):
+    with pytest.raises(ValueError, match="do not fill"):
         run_study(tmp_path, side=32, sides=[20])

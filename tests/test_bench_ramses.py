@@ -61,10 +61,10 @@ def test_columns_that_differ_are_told() -> None:
 def test_a_missing_component_stops_the_study_before_anything_is_measured(tmp_path: Path) -> None:
     output = write_output(tmp_path, without(SMALL, "particles")).folder
     told: list[str] = []
-    with pytest.raises(ambar.NotFoundError, match=r"no particles.*--components hydro,gravity,rt"):
+    with pytest.raises(KeyError, match=r"no particles.*--components hydro,gravity,rt"):
         study.run_study(output, tmp_path, report=told.append)
     assert told == []
-    with pytest.raises(ambar.NotFoundError, match="no component 'gas'"):
+    with pytest.raises(KeyError, match="no component 'gas'"):
         study.run_study(output, tmp_path, components=["gas"], report=told.append)
 
 

@@ -286,16 +286,16 @@ def test_a_store_is_not_converted_to_a_store(
             lambda: ambar.ingest(source, target),  # noqa: B023
             lambda: ambar.convert([source, tmp_path / "no.nc"], target),  # noqa: B023
         ):
-            with pytest.raises(ambar.InvalidError, match="is a store of ambar already.*compact"):
+            with pytest.raises(ValueError, match="is a store of ambar already.*compact"):
                 call()
         code, _, error = run(capsys, "convert", source, target)
         assert code == 2
         assert "ambar export" in error
     # Among other files, too, in a folder or by a glob.
     for source in (str(tmp_path / "*.ambar"), str(tmp_path)):
-        with pytest.raises(ambar.InvalidError, match="is a store of ambar already"):
+        with pytest.raises(ValueError, match="is a store of ambar already"):
             ambar.convert(source, target)
-    with pytest.raises(ambar.InvalidError, match="is a store of ambar already"):
+    with pytest.raises(ValueError, match="is a store of ambar already"):
         ambar.convert("s3://bucket/x.ambar", target)
     assert list(target.parent.iterdir()) == []
 
@@ -328,7 +328,7 @@ def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> Non
         target = tmp_path / f"target{number}"
         done = ambar.export(source, target, **options)
         before = contents(target)
-        with pytest.raises((FileExistsError, ambar.BusyError)):
+        with pytest.raises(FileExistsError):
             ambar.export(source, target, **options)
         for path in [target] if target.is_file() else target.rglob("*"):
             if path.is_file():
@@ -344,12 +344,12 @@ def test_exports_replace_what_an_export_left(tmp_path: Path, store: Path) -> Non
     names = {path.name for path in tmp_path.iterdir()}
     assert not [name for name in names if name.startswith(".")]
     for target in (tmp_path, kept, tmp_path / "plt.ambar"):
-        with pytest.raises(ambar.InvalidError, match="overwrite would replace"):
+        with pytest.raises(ValueError, match="overwrite would replace"):
             ambar.export(kept, target, overwrite=True)
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("work of years")
-    with pytest.raises(ambar.InvalidError, match="other files than those of an export"):
+    with pytest.raises(ValueError, match="other files than those of an export"):
         ambar.export(kept, foreign, overwrite=True)
     # What fails leaves what was there.
     before = contents(tmp_path / "target0")

@@ -50,9 +50,9 @@ def test_bounds_and_types_that_make_no_sense_are_refused() -> None:
     from ambar.codecs.zarr_python import AmbarCodec
 
     for bound in (-1.0, float("nan"), float("inf"), "1e-3 of range", None, True):
-        with pytest.raises(ambar.InvalidError, match="error.bound"):
+        with pytest.raises(ValueError, match="error.bound"):
             AmbarCodec(error_bound=bound)  # type: ignore[arg-type]
-    with pytest.raises(ambar.InvalidError, match="int32"):
+    with pytest.raises(ValueError, match="int32"):
         encode(np.arange(3, dtype="i4"), 0.0)
     with pytest.raises(ValueError, match="no level"):
         AmbarCodec.from_dict({"name": "ambar", "configuration": {"error_bound": 1, "level": 3}})
@@ -119,7 +119,7 @@ def test_zarr_python_writes_and_reads_packed_streams(bound: float) -> None:
     packed = encode(values, bound, fast=True)
     assert (packed[0], packed[3]) == (1, 0), "version, and the mode of bit-packed streams"
     check(decode(packed, values.dtype, values.shape), values, bound)
-    with pytest.raises(ambar.InvalidError, match="fast or not"):
+    with pytest.raises(ValueError, match="fast or not"):
         AmbarCodec.from_dict({"name": "ambar", "configuration": {"error_bound": 1, "fast": 3}})
 
 
@@ -152,7 +152,7 @@ def test_zarr_python_refuses_other_types() -> None:
     zarr = pytest.importorskip("zarr")
     from ambar.codecs.zarr_python import AmbarCodec
 
-    with pytest.raises(ambar.InvalidError, match="float32 and float64, not int32"):
+    with pytest.raises(ValueError, match="float32 and float64, not int32"):
         zarr.create_array(
             zarr.storage.MemoryStore(),
             shape=(10,),
@@ -178,9 +178,9 @@ def test_numcodecs_finds_and_uses_the_codec() -> None:
     out = np.empty_like(values)
     codec.decode(codec.encode(values), out=out)
     check(out, values, 1e-4)
-    with pytest.raises(ambar.InvalidError, match="uint8"):
+    with pytest.raises(ValueError, match="uint8"):
         codec.encode(b"bytes")
-    with pytest.raises(ambar.InvalidError, match="byte order"):
+    with pytest.raises(ValueError, match="byte order"):
         codec.encode(values.astype(">f8"))
 
 
@@ -238,7 +238,7 @@ def test_unit_blocks_come_back() -> None:
     check(_core.codec_decode(planned, "float64", blocks.shape), blocks, 1e-2)
     with pytest.raises(ValueError, match="unit blocks with 3 origins"):
         _core.codec_encode(blocks[:2], origins, 1e-2)
-    with pytest.raises(ambar.InvalidError, match="Morton"):
+    with pytest.raises(ValueError, match="Morton"):
         _core.codec_encode(blocks, origins[::-1].copy(), 1e-2)
 
 
@@ -262,9 +262,9 @@ def test_corners_of_cells_come_back(width: int, dtype: str) -> None:
             decode_corners(damaged, values.dtype, values.shape)
     with pytest.raises(ambar.CorruptError, match="another number"):
         decode_corners(stream, values.dtype, (499, width))
-    with pytest.raises(ambar.InvalidError, match="rows of 2, 3 or 4"):
+    with pytest.raises(ValueError, match="rows of 2, 3 or 4"):
         decode_corners(stream, np.dtype("f8"), values.shape)
-    with pytest.raises(ambar.InvalidError, match="rows of 2, 3 or 4"):
+    with pytest.raises(ValueError, match="rows of 2, 3 or 4"):
         encode_corners(values.ravel())
 
 
@@ -343,6 +343,6 @@ def test_zarr_python_writes_corners() -> None:
     np.testing.assert_array_equal(opened[350:420, 1], values[350:420, 1])
     with pytest.raises(ValueError, match="no level"):
         SimplicesCodec.from_dict({"name": "ambar.simplices", "configuration": {"level": 3}})
-    with pytest.raises(ambar.InvalidError, match="rows of 2, 3 or 4"):
+    with pytest.raises(ValueError, match="rows of 2, 3 or 4"):
         about |= {"dtype": "f4"}
         zarr.create_array(zarr.storage.MemoryStore(), chunks=(400, 3), compressors=None, **about)

@@ -110,22 +110,22 @@ def test_indices_labels_and_memory_of_the_caller(path: Path) -> None:
     got = fleet.read("temperature", isel={"time": 0}, out=out)["temperature"]
     assert got is out
     np.testing.assert_array_equal(out, whole[:, :, 0])
-    with pytest.raises(ambar.InvalidError, match="no variable read has a dimension 'x'"):
+    with pytest.raises(ValueError, match="no variable read has a dimension 'x'"):
         fleet.read("temperature", isel={"x": 0})
-    with pytest.raises(ambar.InvalidError, match="out="):
+    with pytest.raises(ValueError, match="out="):
         fleet.read("temperature", out=np.empty(3))
     with pytest.raises(IndexError):
         fleet.read("temperature", isel={"depth": 12})
-    with pytest.raises(ambar.NotFoundError, match="no variable 'wind'"):
+    with pytest.raises(KeyError, match="no variable 'wind'"):
         fleet.read("wind")
-    with pytest.raises(ambar.NotFoundError, match="no dataset 'd10'"):
+    with pytest.raises(KeyError, match="no dataset 'd10'"):
         fleet.read("temperature", ["d10"])
-    with pytest.raises(ambar.NotFoundError, match="no label"):
+    with pytest.raises(KeyError, match="no label"):
         fleet.read("temperature", sel={"depth": 1.0})
     for bad in ["temperature.max +", "temperature.max", "__import__('os')", "id < (lambda: 1)"]:
-        with pytest.raises(ambar.InvalidError, match="no condition|not understood"):
+        with pytest.raises(ValueError, match="no condition|not understood"):
             fleet.read("temperature", bad)
-    with pytest.raises(ambar.NotFoundError, match="no statistic 'mean'"):
+    with pytest.raises(KeyError, match="no statistic 'mean'"):
         fleet.read("temperature", "temperature.mean > 1")
 
 
@@ -190,7 +190,7 @@ def test_shapes_side_by_side_and_ragged_profiles(path: Path) -> None:
     assert fleet.to_xarray().obs_count.values.tolist() == lengths
     with ambar.open_collection(path, "a", durability="none") as more:
         more.add("other", {"t": ("obs", [1, 2])})
-    with pytest.raises(ambar.InvalidError, match="2 families"):
+    with pytest.raises(ValueError, match="2 families"):
         ambar.open_collection(path).to_xarray()
 
 
@@ -300,9 +300,9 @@ def test_attributes_of_any_type(path: Path) -> None:
     assert pa.table(table).column("a").to_pylist() == ["1", "text", "2.5"]
     assert fleet.read("v", 'a == "text" or yes == True').names == ["d1", "d2"]
     assert fleet.read("v", "a in [1, 2.5]").names == ["d0", "d2"]
-    with pytest.raises(ambar.InvalidError, match="texts, numbers"):
+    with pytest.raises(ValueError, match="texts, numbers"):
         written(path.with_name("x.ambar"), {"d": xr.Dataset(attrs={"f": object()})})
-    with pytest.raises(ambar.InvalidError, match='may be named "ambar"'):
+    with pytest.raises(ValueError, match='may be named "ambar"'):
         written(path.with_name("x.ambar"), {"d": xr.Dataset(attrs={"ambar": 1})})
 
 
@@ -331,9 +331,9 @@ def test_types_that_differ(path: Path) -> None:
     cast = written(path.with_name("c.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="cast")
     assert len(cast.families) == 1
     assert cast.load("b").v.dtype == np.float32
-    with pytest.raises(ambar.InvalidError, match=r"v is of dtype <f8, where others have <f4"):
+    with pytest.raises(ValueError, match=r"v is of dtype <f8, where others have <f4"):
         written(path.with_name("r.ambar"), {"a": one("f4"), "b": one("f8")}, on_mismatch="raise")
-    with pytest.raises(ambar.InvalidError, match="on_mismatch"):
+    with pytest.raises(ValueError, match="on_mismatch"):
         ambar.Collection.create(path.with_name("o.ambar"), on_mismatch="guess")  # type: ignore[arg-type]
 
 
@@ -347,7 +347,7 @@ def test_an_error_bound_and_chunks(path: Path) -> None:
     array = fleet.store["f0/temperature"]
     assert array.error_bound == 0.05
     assert array.chunks[1:] == (12, 3)
-    with pytest.raises(ambar.InvalidError, match="unknown"):
+    with pytest.raises(ValueError, match="unknown"):
         ambar.Collection.create(path, encoding={"t": {"zlib": True}})
 
 
@@ -387,11 +387,11 @@ def test_dask_distributed_workers_read_by_themselves(path: Path) -> None:
 def test_mappings_of_arrays_are_taken_too(path: Path) -> None:
     with ambar.Collection.create(path, durability="none") as fleet:
         fleet.add("a", {"x": [1, 2, 3], "y": ("x", np.ones(3), {"units": "m"}), "z": 4.0})
-        with pytest.raises(ambar.InvalidError, match="a dimension has|dimension 'x' has length"):
+        with pytest.raises(ValueError, match="a dimension has|dimension 'x' has length"):
             fleet.add("b", {"x": ("x", [1, 2]), "y": ("x", [1, 2, 3])})
-        with pytest.raises(ambar.InvalidError, match="text of at least one letter"):
+        with pytest.raises(ValueError, match="text of at least one letter"):
             fleet.add("", {"x": [1]})
-        with pytest.raises(ambar.InvalidError, match="no dimension may be named 'dataset'"):
+        with pytest.raises(ValueError, match="no dimension may be named 'dataset'"):
             fleet.add("c", {"x": ("dataset", [1])})
     found = ambar.open_collection(path)["a"]
     assert found.y.attrs == {"units": "m"}
@@ -439,7 +439,7 @@ def test_tables_of_datasets_that_differ(path: Path) -> None:
     assert frame.u.tolist()[:4] == [0.0, 1.0, 2.0, 3.0]
     assert frame.lat.tolist()[4] == 2.5
     assert fleet.to_dataframe(["grid"], ["u"]).columns.tolist() == ["dataset", "x", "y", "u"]
-    with pytest.raises(ambar.InvalidError, match=r"dataset 'named': .*choose some with variables"):
+    with pytest.raises(ValueError, match=r"dataset 'named': .*choose some with variables"):
         fleet.to_dataframe(["named"])
-    with pytest.raises(ambar.NotFoundError, match="no dataset has a variable 'w'"):
+    with pytest.raises(KeyError, match="no dataset has a variable 'w'"):
         fleet.to_dataframe(variables=["w"])

@@ -70,7 +70,7 @@ def test_lazy_datasets_stay_with_their_commit(path: Path) -> None:
     np.testing.assert_array_equal(together.temperature[3], profile(3).temperature)
     with (
         multiprocessing.get_context("spawn").Pool(1) as pool,
-        pytest.raises(ambar.InvalidError, match="open it again"),
+        pytest.raises(ValueError, match="open it again"),
     ):
         pool.apply(load_pickled, [pickled])
 
@@ -88,16 +88,16 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
         fleet.replace("d3", profile(33))
         more = profile(5).isel(time=slice(0, 2))
         more["time"] = model["d5"].time.values[-1] + np.arange(1, 3) * np.timedelta64(1, "h")
-        with pytest.raises(ambar.InvalidError, match="after commit"):
+        with pytest.raises(ValueError, match="after commit"):
             fleet.load("d5")
         fleet.commit()
         fleet.extend("d5", more, "time")
         fleet.add("new", profile(9))
-        with pytest.raises(ambar.InvalidError, match="already"):
+        with pytest.raises(ValueError, match="already"):
             fleet.add("new", profile(9))
-        with pytest.raises(ambar.NotFoundError, match="'d1'"):
+        with pytest.raises(KeyError, match="'d1'"):
             fleet.remove("d1")
-        with pytest.raises(ambar.InvalidError, match="already"):
+        with pytest.raises(ValueError, match="already"):
             fleet.rename("d0", "two")
     del model["d1"], model["d4"]
     model = {"two" if name == "d2" else name: dataset for name, dataset in model.items()}
@@ -109,7 +109,7 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
     assert fleet.names == list(model)
     for name, dataset in model.items():
         xr.testing.assert_identical(fleet[name].load(), dataset)
-    with pytest.raises(ambar.InvalidError, match="open for reading"):
+    with pytest.raises(ValueError, match="open for reading"):
         fleet.add("x", profile(1))
     report = ambar.open(path).verify()
     assert report["chunks"] > 0
@@ -118,11 +118,11 @@ def test_datasets_are_removed_renamed_replaced_and_grow(path: Path) -> None:
 def test_what_is_no_collection_is_refused(path: Path) -> None:
     with ambar.create(path, durability="none") as writer:
         writer.array("a", [1])
-    with pytest.raises(ambar.InvalidError, match="no collection"):
+    with pytest.raises(ValueError, match="no collection"):
         ambar.open_collection(path)
     with pytest.raises(FileNotFoundError):
         ambar.open_collection(path.with_name("nothing.ambar"))
-    with pytest.raises(ambar.InvalidError, match="mode is"):
+    with pytest.raises(ValueError, match="mode is"):
         ambar.open_collection(path, "w")  # type: ignore[arg-type]
 
 

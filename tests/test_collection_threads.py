@@ -144,7 +144,7 @@ def test_a_forked_child_is_refused_and_does_not_wait(tmp_path: Path) -> None:
             try:
                 mine.add("b", dataset)
                 mine.commit()
-            except ambar.InvalidError as error:
+            except ValueError as error:
                 code = 0 if "forked" in str(error) else 2
                 mine.close()
             finally:

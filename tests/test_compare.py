@@ -86,9 +86,9 @@ def test_bounds_that_are_given_count(pair: tuple[Path, Path]) -> None:
     (one,) = ambar.compare(*pair, ["Temp"], bound=0.5).fields
     assert (one.bound, one.scale) == (0.5, 0.5)
     for wrong in ("much", "-1", "1e-3 of ranges", "nan"):
-        with pytest.raises(ambar.InvalidError, match="invalid error bound"):
+        with pytest.raises(ValueError, match="invalid error bound"):
             ambar.compare(*pair, bound=wrong)
-    with pytest.raises(ambar.NotFoundError, match="bound is given for .gas."):
+    with pytest.raises(KeyError, match="bound is given for .gas."):
         ambar.compare(*pair, bound={"gas": 1.0})
 
 
@@ -133,12 +133,12 @@ def test_a_value_that_is_wrong_breaks_the_bound(pair: tuple[Path, Path], tmp_pat
 
 def test_what_does_not_belong_together_is_refused(pair: tuple[Path, Path], tmp_path: Path) -> None:
     other = write_plotfile(tmp_path / "plt", [BOXES_3D[0], BOXES_3D[1][:1]])
-    with pytest.raises(ambar.InvalidError, match="other cells"):
+    with pytest.raises(ValueError, match="other cells"):
         ambar.compare(pair[0], other)
     flat = write_plotfile(tmp_path / "flat", [[((0, 0), (15, 7))]], domain=(16, 8))
-    with pytest.raises(ambar.InvalidError, match="other dimensions"):
+    with pytest.raises(ValueError, match="other dimensions"):
         ambar.compare(pair[0], flat)
-    with pytest.raises(ambar.NotFoundError, match="no field 'gas' in both"):
+    with pytest.raises(KeyError, match="no field 'gas' in both"):
         ambar.compare(*pair, ["gas"])
     with pytest.raises(SystemExit) as stopped:
         main(["compare", str(pair[0]), str(other)])
@@ -172,7 +172,7 @@ def test_stores_of_arrays_are_compared(tmp_path: Path) -> None:
     assert (x.bound, x.held, x.levels) == (0.01, True, [])
     assert 0.005 < x.all.max_error <= 0.01
     assert by_name["count"].bound == 0
-    with pytest.raises(ambar.InvalidError, match="has the shape"):
+    with pytest.raises(ValueError, match="has the shape"):
         ambar.compare(paths[0], paths[2])
 
 
@@ -266,7 +266,7 @@ def test_particles_are_compared_too(particles: tuple[Path, Path], tmp_path: Path
     assert "velocity_y" in result.output
     assert ambar.compare(particles[0], spoiled, bound={"particles/velocity_y": 0.3}).held
     assert ambar.compare(particles[0], spoiled, ["density", "sinks"]).held
-    with pytest.raises(ambar.NotFoundError, match="bound is given for .dust/mass."):
+    with pytest.raises(KeyError, match="bound is given for .dust/mass."):
         ambar.compare(particles[0], spoiled, bound={"dust/mass": 0.3})
     found = ambar.compare(
         particles[0], spoiled, ["particles"], bound={"particles/mass": "1e-1 of range"}
@@ -350,7 +350,7 @@ def test_a_series_needs_a_number(tmp_path: Path) -> None:
     for number in (1, 2):
         write_output(run, replace(FULL, number=number, specials=False))
     ambar.convert(run, store, durability="none", error_bound={"density": "1e-2 of range"})
-    with pytest.raises(ambar.InvalidError, match="series of 2 outputs: say which one"):
+    with pytest.raises(ValueError, match="series of 2 outputs: say which one"):
         ambar.compare(run / "output_00002", store)
     found = ambar.compare(run / "output_00002", store, ["density", "pressure"], output=2)
     assert [one.held for one in found.fields] == [True, True]
@@ -467,7 +467,7 @@ def test_arrays_of_meshes_have_their_names(reorder: bool, tmp_path: Path) -> Non
         tmp_path / "a.ambar", tmp_path / "b.ambar", "T", bound={"T": 0.01}
     ).fields
     assert (one.field, one.held) == ("T", False)
-    with pytest.raises(ambar.NotFoundError, match="no field 'p'.*both have: points, .*T, v, rank"):
+    with pytest.raises(KeyError, match="no field 'p'.*both have: points, .*T, v, rank"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", "p")
 
 
@@ -503,7 +503,7 @@ def test_small_arrays_of_meshes_are_compared(tmp_path: Path) -> None:
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "c.ambar", "points")
     assert (found.fields[0].all.max_error, found.held) == (1, False)
     ambar.write_mesh(pv.ImageData(dimensions=(2, 2, 2)), tmp_path / "d.ambar", durability="none")
-    with pytest.raises(ambar.InvalidError, match="other blocks, types or grids"):
+    with pytest.raises(ValueError, match="other blocks, types or grids"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "d.ambar")
 
 
@@ -518,5 +518,5 @@ def test_steps_of_meshes_are_compared(tmp_path: Path) -> None:
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", "T", output=2)
     assert found.held
     assert 0 < found.fields[0].all.max_error <= 0.25
-    with pytest.raises(ambar.InvalidError, match="a series of 3 meshes: say which step"):
+    with pytest.raises(ValueError, match="a series of 3 meshes: say which step"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")

@@ -63,7 +63,7 @@ def test_values_are_those_of_striding(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", [0, -2, 1.5, "2"])
 def test_steps_that_are_not_positive_integers(tmp_path: Path, step: object) -> None:
     store = ambar.open(written(tmp_path / "a.ambar"))
-    with pytest.raises(ambar.InvalidError, match="not a positive integer"):
+    with pytest.raises(ValueError, match="not a positive integer"):
         store["bounded"].read(downsample=step)  # type: ignore[arg-type]
 
 

@@ -67,9 +67,9 @@ def test_arrays_keep_their_bounds(bound: str, dtype: str, tmp_path: Path) -> Non
 
 def test_parsing_names_what_is_expected() -> None:
     for wrong in ("", "1e-3 of", "2 relative", "0 bits", "1e-3 relativ", "nan"):
-        with pytest.raises(ambar.InvalidError, match="invalid error bound"):
+        with pytest.raises(ValueError, match="invalid error bound"):
             _core.error_bound(wrong)
-    with pytest.raises(ambar.InvalidError, match="value range"):
+    with pytest.raises(ValueError, match="value range"):
         resolved("80 dB")
     assert _core.error_bound("1e-3 of range", (0.0, 2.0)) == 2e-3
     assert _core.error_bound("0") == _core.error_bound("lossless") == 0.0
@@ -96,7 +96,7 @@ def test_numcodecs_and_zarr_python(bound: str, tmp_path: Path) -> None:
 
 def test_codecs_refuse_bounds_of_a_range() -> None:
     for wrong in ("1e-3 of range", "80 dB", True, None, -1.0):
-        with pytest.raises(ambar.InvalidError):
+        with pytest.raises(ValueError):
             checked_bound(wrong)
 
 
@@ -209,15 +209,15 @@ def test_components_and_particles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bounds", "error", "message"),
     [
-        ({"densty": 1.0}, ambar.NotFoundError, "did you mean density"),
-        ({"hydro/densty": 1.0}, ambar.NotFoundError, "did you mean density"),
-        ({"xyz_*": 1.0}, ambar.NotFoundError, "does not exist; available: .*density"),
-        ({"density@40:": 1.0}, ambar.NotFoundError, "level does not exist; levels: "),
-        ({"rt/*": 1.0}, ambar.NotFoundError, "does not exist"),
-        ({"density@[0:1]": 1.0}, ambar.InvalidError, "a box of 3 dimensions"),
-        ({"density@x": 1.0}, ambar.InvalidError, "not a level"),
-        ({"particles/mass@3:": 1.0}, ambar.InvalidError, "no levels"),
-        ({"density": 1.0, "density@5:": "1e-3 relative"}, ambar.InvalidError, "be compared"),
+        ({"densty": 1.0}, KeyError, "did you mean density"),
+        ({"hydro/densty": 1.0}, KeyError, "did you mean density"),
+        ({"xyz_*": 1.0}, KeyError, "does not exist; available: .*density"),
+        ({"density@40:": 1.0}, KeyError, "level does not exist; levels: "),
+        ({"rt/*": 1.0}, KeyError, "does not exist"),
+        ({"density@[0:1]": 1.0}, ValueError, "a box of 3 dimensions"),
+        ({"density@x": 1.0}, ValueError, "not a level"),
+        ({"particles/mass@3:": 1.0}, ValueError, "no levels"),
+        ({"density": 1.0, "density@5:": "1e-3 relative"}, ValueError, "be compared"),
     ],
 )
 def test_bounds_of_nothing_are_errors(
@@ -256,10 +256,10 @@ def test_levels_and_boxes_of_plotfiles(tmp_path: Path) -> None:
         "Temp@0": "1e-3",
     }
     for wrong, error, message in (
-        ({"Tmep": 1.0}, ambar.NotFoundError, "did you mean Temp"),
-        ({"Temp@2": 1.0}, ambar.NotFoundError, "levels: 0 to 1"),
-        ({"DM/mass": 1.0}, ambar.NotFoundError, "species"),
-        ({"Temp@[0:1]": 1.0}, ambar.InvalidError, "3 dimensions"),
+        ({"Tmep": 1.0}, KeyError, "did you mean Temp"),
+        ({"Temp@2": 1.0}, KeyError, "levels: 0 to 1"),
+        ({"DM/mass": 1.0}, KeyError, "species"),
+        ({"Temp@[0:1]": 1.0}, ValueError, "3 dimensions"),
     ):
         with pytest.raises(error, match=message):
             ambar.convert(source, tmp_path / "y.ambar", error_bound=wrong)
@@ -335,7 +335,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert fields["Temp"]["asked"] == {"Temp": "1e-9"}
     assert fields["Temp"]["held"] is False
     result = run(app, ["compare", str(source), str(target), "--bound", "Tmep=1e-9"])
-    assert isinstance(result.exception, ambar.NotFoundError)
+    assert isinstance(result.exception, KeyError)
     assert "did you mean Temp" in str(result.exception)
 
 
@@ -357,5 +357,5 @@ def test_collections_take_bounds_that_need_no_range(tmp_path: Path) -> None:
         found = ambar.open_collection(target).load("1").density.values
         check(bound, 2 * values.ravel(), found.ravel())
     for bound in BOUNDS[4:]:
-        with pytest.raises(ambar.InvalidError, match="value range of all datasets"):
+        with pytest.raises(ValueError, match="value range of all datasets"):
             ambar.ingest(tmp_path, target, error_bound={"density": bound}, overwrite=True)

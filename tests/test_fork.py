@@ -182,7 +182,7 @@ if not child:
     for act in ({acts}):
         try:
             act()
-        except ambar.InvalidError as error:
+        except ValueError as error:
             assert "forked child" in str(error), error
             refused.append(act)
     assert len(refused) == {refusals}, refused

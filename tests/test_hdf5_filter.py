@@ -12,7 +12,6 @@ import h5py
 import numpy as np
 import pytest
 
-import ambar
 from ambar import hdf5
 
 pytestmark = pytest.mark.skipif(
@@ -177,18 +176,18 @@ def test_bounds_are_those_of_the_rest_of_ambar() -> None:
     assert hdf5.options() == hdf5.options("1 of range", value_range=(5, 5)) == (1, 0, 0, 0)
     assert hdf5.options(1.0) == (1, 1, 0, 0x3FF00000)
     for wrong in ("", "-1", "x", "nan", "inf", "of range", "1e-3 of it", -1.0):
-        with pytest.raises(ambar.InvalidError, match="invalid error bound"):
+        with pytest.raises(ValueError, match="invalid error bound"):
             hdf5.filter(wrong)
-    with pytest.raises(ambar.InvalidError, match="value_range"):
+    with pytest.raises(ValueError, match="value_range"):
         hdf5.filter("1e-3 of range")
-    with pytest.raises(ambar.InvalidError, match="expected a number"):
+    with pytest.raises(ValueError, match="expected a number"):
         hdf5.filter(True)
 
 
 def test_what_to_do_without_the_plugin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hdf5, "_PLUGIN", tmp_path / "libh5z_ambar.so")
     assert not hdf5.is_available()
-    with pytest.raises(ambar.NotFoundError, match=r"libh5z_ambar\.so: .*make build"):
+    with pytest.raises(KeyError, match=r"libh5z_ambar\.so: .*make build"):
         hdf5.filter()
 
 

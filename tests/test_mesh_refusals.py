@@ -54,17 +54,17 @@ def _variants() -> Any:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (_far_corner, ambar.InvalidError, "/cells: a cell refers to point 2184 of 2184: repair"),
-        (_negative_corner, ambar.InvalidError, "/polygons: a cell refers to point -1 of 12"),
-        (_short_array, ambar.InvalidError, "/point_data array 'short' has 3 tuples, the mesh 60"),
+        (_far_corner, ValueError, "/cells: a cell refers to point 2184 of 2184: repair"),
+        (_negative_corner, ValueError, "/polygons: a cell refers to point -1 of 12"),
+        (_short_array, ValueError, "/point_data array 'short' has 3 tuples, the mesh 60"),
         (_variants, ambar.UnsupportedError, "/row_data array 'any': values of vtkVariantArray"),
         (
             vtkCommonDataModel.vtkMolecule,
             ambar.UnsupportedError,
             "a vtkMolecule cannot be",
         ),
-        (lambda: None, ambar.InvalidError, "not None"),
-        (lambda: np.zeros(3), ambar.InvalidError, "a mesh is a VTK object, not a ndarray"),
+        (lambda: None, ValueError, "not None"),
+        (lambda: np.zeros(3), ValueError, "a mesh is a VTK object, not a ndarray"),
     ],
 )
 def test_what_cannot_be_written(

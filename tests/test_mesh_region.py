@@ -433,7 +433,7 @@ def test_the_command_line_reorders(tmp_path: Path, capsys: pytest.CaptureFixture
     code, _, errors = run(capsys, "convert", tmp_path / "x.nc", tmp_path / "n.ambar", "--reorder")
     assert code != 0
     assert "--reorder does not apply to NetCDF files" in " ".join(errors.split())
-    with pytest.raises(ambar.InvalidError, match="reorder=True does not apply"):
+    with pytest.raises(ValueError, match="reorder=True does not apply"):
         ambar.convert(tmp_path, tmp_path / "n.ambar", reorder=True)
 
 

@@ -113,11 +113,11 @@ def test_blocks_are_read_by_number_and_name(tmp_path: Path) -> None:
     assert type(inner) is pv.ImageData
     assert opened.read(block=1) is None
     assert opened.read(block=-1).n_blocks == 0
-    with pytest.raises(ambar.NotFoundError, match="no block 'nothing like it'; there are 4, named"):
+    with pytest.raises(KeyError, match="no block 'nothing like it'; there are 4, named"):
         opened.read(block="nothing like it")
-    with pytest.raises(ambar.NotFoundError, match="no block 4; there are 4"):
+    with pytest.raises(KeyError, match="no block 4; there are 4"):
         opened.read(block=4)
-    with pytest.raises(ambar.NotFoundError, match="no block 0; there are 0"):
+    with pytest.raises(KeyError, match="no block 0; there are 0"):
         opened.read(block=(0, 0))
 
 
@@ -135,14 +135,14 @@ def test_columns_of_a_table_are_chosen(tmp_path: Path) -> None:
 
 
 def test_arrays_that_there_are_not(path: Path) -> None:
-    with pytest.raises(ambar.NotFoundError, match=r"no array 'd' in point data; there are 'a', "):
+    with pytest.raises(KeyError, match=r"no array 'd' in point data; there are 'a', "):
         ambar.read_mesh(path, point_data=["a", "d"])
 
 
 def test_stores_of_another_kind_are_refused(tmp_path: Path) -> None:
     with ambar.create(tmp_path / "x.ambar") as writer:
         writer.array("a", np.arange(3))
-    with pytest.raises(ambar.InvalidError, match=r"x.ambar: / is of the kind 'arrays', not 'mesh'"):
+    with pytest.raises(ValueError, match=r"x.ambar: / is of the kind 'arrays', not 'mesh'"):
         ambar.read_mesh(tmp_path / "x.ambar")
     with pytest.raises(FileNotFoundError):
         ambar.read_mesh(tmp_path / "nothing.ambar")
@@ -185,7 +185,7 @@ def test_error_bounds_hold(bound: Any, tmp_path: Path) -> None:
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ambar.InvalidError, match=message):
+    with pytest.raises(ValueError, match=message):
         ambar.write_mesh(grid(), tmp_path / "x.ambar", **options)
     assert not (tmp_path / "x.ambar").exists()
 
@@ -222,7 +222,7 @@ def test_pyvista_has_a_reader_with_array_selection(path: Path) -> None:
     reader.threads = 1
     reader.show_progress()
     assert reader.read().point_data.keys() == ["a"]
-    with pytest.raises(ambar.NotFoundError, match="no point array 'd'"):
+    with pytest.raises(KeyError, match="no point array 'd'"):
         reader.enable_point_array("d")
 
 

@@ -42,7 +42,7 @@ def test_steps_come_back(path: Path) -> None:
     np.testing.assert_array_equal(series.at(1.7).read()["pressure"], step(3)["pressure"])
     assert series[-1].read(point_data=["height"], cell_data=[]).array_names == ["height"]
     assert "5 steps, times 0 to 2" in repr(series)
-    with pytest.raises(ambar.NotFoundError, match="no step at or before time -1"):
+    with pytest.raises(KeyError, match="no step at or before time -1"):
         series.at(-1)
     with pytest.raises(IndexError):
         series[5]
@@ -104,7 +104,7 @@ def test_a_step_that_fails_leaves_nothing_to_be_shared(path: Path) -> None:
     bad["late"] = np.full(bad.n_points, "x" * 20)
     bad["odd"] = np.zeros(bad.n_points)
     with ambar.MeshSeries.resume(path, error_bound={"late": 0.1}, durability="none") as series:
-        with pytest.raises(ambar.InvalidError, match="late"):
+        with pytest.raises(ValueError, match="late"):
             series.add(bad, 9.0)
         good = step(9)
         good.points = good.points + 1
@@ -129,15 +129,15 @@ def test_bounds_tell_arrays_apart(tmp_path: Path) -> None:
 
 def test_refusals(path: Path, tmp_path: Path) -> None:
     series = ambar.open(path)
-    with pytest.raises(ambar.InvalidError, match="opened to be read"):
+    with pytest.raises(ValueError, match="opened to be read"):
         series.add(step(0))
     with ambar.MeshSeries.resume(path) as writing:
-        with pytest.raises(ambar.InvalidError, match="not after"):
+        with pytest.raises(ValueError, match="not after"):
             writing.add(step(0), 2.0)
         with pytest.raises(ambar.BusyError):
             ambar.MeshSeries.resume(path)
     ambar.write_mesh(step(0), tmp_path / "one.ambar", durability="none")
-    with pytest.raises(ambar.InvalidError, match="no series of meshes"):
+    with pytest.raises(ValueError, match="no series of meshes"):
         ambar.MeshSeries.resume(tmp_path / "one.ambar")
     for times, error in [("x", ambar.CorruptError), ([[]], ambar.CorruptError)]:
         with ambar.append(path, durability="none") as writer:

@@ -69,7 +69,7 @@ def test_an_error_on_one_rank_reaches_all(mpi: Mpi, tmp_path: Path) -> None:
 
     path = tmp_path / "x.ambar"
     lines = python_run(mpi, 3, tmp_path, PROGRAM, "write", path, "counter").stdout
-    assert sorted(line.split(": ")[1] for line in lines.splitlines()) == ["BusyError"] * 3
+    assert sorted(line.split(": ")[1] for line in lines.splitlines()) == ["FileExistsError"] * 3
 
 
 @each_mpi

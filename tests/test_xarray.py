@@ -98,9 +98,9 @@ def test_groups_and_trees(path: Path) -> None:
     tree = xr.open_datatree(path, engine="ambar")
     assert set(tree.groups) == {"/", "/child"}
     assert tree["/child/nameless"].shape == (2, 3)
-    with pytest.raises(ambar.NotFoundError, match="child"):
+    with pytest.raises(KeyError, match="child"):
         xr.open_dataset(path, engine="ambar", group="nothing")
-    with pytest.raises(ambar.NotFoundError, match="nothing"):
+    with pytest.raises(KeyError, match="nothing"):
         xr.open_datatree(path, engine="ambar", group="nothing")
     assert set(xr.open_groups(path, engine="ambar", chunks={})) == {"/", "/child"}
     with pytest.raises(FileNotFoundError):
@@ -174,7 +174,7 @@ def test_arrays_elsewhere_are_of_the_same_commit_or_refused(changing: Path) -> N
             # The other process has it open, too.
             assert pool.submit(everything, pickled).result(timeout=60) == {1.0}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        with pytest.raises(ambar.InvalidError, match="it has commit 3.* at commit 2; open it"):
+        with pytest.raises(ValueError, match="it has commit 3.* at commit 2; open it"):
             pool.submit(everything, pickled).result(timeout=60)
         again = pickle.dumps(xr.open_dataset(changing, engine="ambar"))
         assert pool.submit(everything, again).result(timeout=60) == {2.0}
@@ -193,7 +193,7 @@ def test_a_store_in_the_place_of_another_is_noticed(tmp_path: Path) -> None:
     assert everything(pickled) == {1.0}
     with (
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
-        pytest.raises(ambar.InvalidError, match="replaced it, of commit 1.*open it again"),
+        pytest.raises(ValueError, match="replaced it, of commit 1.*open it again"),
     ):
         pool.submit(everything, pickled).result(timeout=60)
 
@@ -213,7 +213,7 @@ def test_a_changed_store_of_zarr_is_noticed(tmp_path: Path) -> None:
         pickles.append(pickle.dumps(dataset))
         assert everything(pickles[-1]) == {number}
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        with pytest.raises(ambar.InvalidError, match="another program.*open it again"):
+        with pytest.raises(ValueError, match="another program.*open it again"):
             pool.submit(everything, pickles[0]).result(timeout=60)
         assert pool.submit(everything, pickles[1]).result(timeout=60) == {2.0}
 
@@ -274,7 +274,7 @@ def test_many_datasets_leave_room_for_other_files(
     assert total(datasets[1]) == sum(range(600))
     with ambar.append(paths[0]) as writer:
         writer.array("temperature", np.zeros((20, 30), "f4"), dims=("time", "x"))
-    with pytest.raises(ambar.InvalidError, match="open it again"):
+    with pytest.raises(ValueError, match="open it again"):
         datasets[0]["temperature"].load()
     assert total(datasets[-1]) == sum(range(600))
 
@@ -299,7 +299,7 @@ def test_images_carry_coordinates_and_units(gravpart: ambar.Snapshot) -> None:
     assert image["x"].attrs["units"] == "code_length"
     assert image.attrs["units"] == "g/cm2"
     assert image.attrs["level"] == 5
-    with pytest.raises(ambar.InvalidError, match="ambar.Box"):
+    with pytest.raises(ValueError, match="ambar.Box"):
         gravpart.amr.grid("density", 4, ambar.Sphere("bc", 0.1))
-    with pytest.raises(ambar.InvalidError, match="no part in common"):
+    with pytest.raises(ValueError, match="no part in common"):
         gravpart.amr.grid("density", 4, ambar.Box((2, 2, 2), (3, 3, 3)))

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
         AmbarError,
         BusyError,
         CorruptError,
-        InvalidError,
         LimitError,
-        NotFoundError,
         UnsupportedError,
     )
     from ambar.collection import Bulk, Collection, Ragged, Schema, open_collection
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
 
     __version__: str
 
-register()
-
 __all__ = [
     "AmbarError",
     "Amr",
@@ -65,11 +61,9 @@ __all__ = [
     "Frame",
     "Info",
     "Ingest",
-    "InvalidError",
     "LimitError",
     "Mesh",
     "MeshSeries",
-    "NotFoundError",
     "Particles",
     "Ragged",
     "Schema",

@@ -54,7 +54,7 @@ def options(
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the bound is invalid.
     """
     if error_bound is None:
@@ -112,9 +112,9 @@ def filter(  # noqa: A001 - as h5py's users call it
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the bound is invalid.
-    NotFoundError
+    ImportError
         If this installation has no plugin; the message says how to get it.
     """
     _require()
@@ -127,15 +127,15 @@ def chunk_bound(
 ) -> float | str:
     """Return the bound of each chunk: a number if it is absolute (0: lossless), else a string.
 
-    Raises InvalidError if the bound is invalid, or needs a range that is not given.
+    Raises ValueError if the bound is invalid, or needs a range that is not given.
     """
     return resolved(error_bound, value_range)
 
 
 def _require() -> None:
     if not is_available():
-        raise _core.NotFoundError(
-            f"{_PLUGIN}: no such file: this installation of ambar has no plugin for HDF5; install "
+        raise ImportError(
+            f"{_PLUGIN} does not exist: this installation of ambar has no plugin for HDF5; install "
             "a wheel for Linux, or run `make build` in ambar's sources, which makes it"
         )
 

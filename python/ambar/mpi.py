@@ -61,7 +61,7 @@ class MpiWriter(Closing):
 
         Raises
         ------
-        InvalidError
+        ValueError
             If a block does not lie in the array, or ranks speak of different shapes.
         """
         with self._ranks.together():
@@ -119,7 +119,7 @@ class MpiWriter(Closing):
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the arguments do not fit together, or there is such a node.
         UnsupportedError
             If the dtype has no fixed size.
@@ -156,7 +156,7 @@ class MpiWriter(Closing):
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the array was not declared, or data and blocks do not fit.
         OSError
             If the file system refuses, such as when the disk is full; nothing is committed then.
@@ -223,7 +223,7 @@ class MpiWriter(Closing):
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the group holds something else.
         """
         path = None
@@ -297,9 +297,11 @@ def create(
 
     Raises
     ------
+    FileExistsError
+        If `path` exists.
     BusyError
-        If there is a file of that name, or another writer is at it.
-    InvalidError
+        If another writer has it open.
+    ValueError
         If the launcher started several processes, but MPI sees one.
     OSError
         If the file system refuses on any rank.
@@ -323,7 +325,7 @@ def append(
     """Return this rank's writer that adds to the store at `path`, on any number of ranks.
 
     Arguments are as for `create`. What a killed run left behind the last commit is cut off. Raises
-    NotFoundError if there is no store, BusyError if another writer is at it.
+    KeyError if there is no store, BusyError if another writer is at it.
     """
     how = (placement, alignment, extent, threads)
     return _start(path, comm, "append", durability, profile, how)

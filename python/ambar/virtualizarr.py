@@ -48,7 +48,7 @@ class AmbarParser:
 
         Raises
         ------
-        InvalidError
+        ValueError
             If `url` is of another scheme.
         """
         path = _local(url)

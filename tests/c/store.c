@@ -180,7 +180,7 @@ static void make_mistakes(const char *path) {
     uint64_t shape[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     ambar_options options = {0};
     options.size = sizeof options;
-    expect(ambar_create(path, NULL, &writer), AMBAR_BUSY, "creating what is there");
+    expect(ambar_create(path, NULL, &writer), AMBAR_EXISTS, "creating a store that exists");
     expect(ambar_create(NULL, NULL, &writer), AMBAR_INVALID, "no path");
     expect(ambar_open("/nowhere/x.ambar", &store), AMBAR_NOT_FOUND, "opening nothing");
     options.placement = 9;

@@ -101,7 +101,7 @@ def main() -> None:
                 writer.write("twice", np.zeros(8), (0,))
                 try:
                     writer.write("twice", np.zeros(8), (0,))
-                except ambar.InvalidError:
+                except ValueError:
                     say("refused")
 
 

@@ -69,7 +69,7 @@ fn samples_come_back_byte_by_byte() {
         export(&store, "/", &again, None).unwrap();
         same_files(&path, &again);
         let error = convert(&path, &target, &options).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Busy);
+        assert_eq!(error.kind(), ErrorKind::Exists);
     }
 }
 

@@ -135,7 +135,7 @@ fn an_existing_target_is_an_error_and_failures_leave_nothing() {
     let target = folder.path().join("plt");
     fs::create_dir(&target).unwrap();
     let error = write(&plotfile, None, &target).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_eq!(error.kind(), ErrorKind::Exists);
     fs::remove_dir(&target).unwrap();
     let run = plotfile.run();
     let mut request = WriteRequest {

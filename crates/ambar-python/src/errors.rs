@@ -2,7 +2,7 @@
 
 use ambar::ErrorKind;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyKeyError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyFileExistsError, PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(
@@ -27,7 +27,7 @@ create_exception!(
     ambar,
     BusyError,
     AmbarError,
-    "The file exists, or another writer has it open: choose another name, or wait."
+    "Another writer has the file open, or it changed while it was read: wait, or open it again."
 );
 create_exception!(
     ambar,
@@ -45,7 +45,7 @@ fn with_second_base(
     doc: &str,
 ) -> PyResult<Py<PyAny>> {
     let namespace = pyo3::types::PyDict::new(py);
-    namespace.set_item("__module__", "ambar")?;
+    namespace.set_item("__module__", "ambar._core")?;
     namespace.set_item("__doc__", doc)?;
     // `str` of a KeyError is the repr of its argument, which is unreadable for a sentence.
     namespace.set_item("__str__", py.get_type::<PyException>().getattr("__str__")?)?;
@@ -116,6 +116,8 @@ pub fn exception(error: &ambar::Error) -> PyErr {
         ErrorKind::Unsupported => UnsupportedError::new_err(message),
         ErrorKind::Invalid => dynamic(invalid),
         ErrorKind::NotFound => dynamic(not_found),
+        // Of another rank, whose number was not sent.
+        ErrorKind::Exists => PyFileExistsError::new_err(message),
         ErrorKind::Busy => BusyError::new_err(message),
         ErrorKind::Limit => LimitError::new_err(message),
         _ => AmbarError::new_err(message),

@@ -19,7 +19,9 @@ pub enum ErrorKind {
     Invalid,
     /// There is no such file, node, field or component: ask for another.
     NotFound,
-    /// The file exists already, or another writer has it: choose another name, or wait.
+    /// The file exists: choose another name, or permit to replace it.
+    Exists,
+    /// Another writer has the file open, or it changed while it was read: wait, or open it again.
     Busy,
     /// A limit on memory or size was passed: raise the limit or ask for less.
     Limit,
@@ -72,7 +74,23 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// A name that is taken, or a lock that another process holds.
+    /// A file that does not exist, as the operating system would report it.
+    pub fn missing_file(message: impl Into<String>) -> Self {
+        Self::from_os(ErrorKind::NotFound, libc::ENOENT, message)
+    }
+
+    /// A file that exists but must not be replaced, as the operating system would report it.
+    pub fn exists(message: impl Into<String>) -> Self {
+        Self::from_os(ErrorKind::Exists, libc::EEXIST, message)
+    }
+
+    fn from_os(kind: ErrorKind, number: i32, message: impl Into<String>) -> Self {
+        let mut error = Self::new(kind, message);
+        error.0.source = Some(io::Error::from_raw_os_error(number));
+        error
+    }
+
+    /// A file that another writer has open, or that changed while it was read.
     pub fn busy(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Busy, message)
     }
@@ -86,6 +104,7 @@ impl Error {
     pub fn io(source: io::Error, path: &Path, action: &str) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::AlreadyExists => ErrorKind::Exists,
             _ => ErrorKind::Io,
         };
         let mut error = Self::new(kind, format!("{action}: {source}")).in_file(path.display());

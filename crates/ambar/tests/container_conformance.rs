@@ -218,7 +218,7 @@ fn names_are_taken_unless_overwritten(form: Form) {
     let (folder, path) = folder();
     commit(&mut *create(&path, form), &[("a", b"one"), ("b", b"x")]);
     let error = container::create(&path, &options(form)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_eq!(error.kind(), ErrorKind::Exists);
     let overwrite = CreateOptions {
         overwrite: true,
         durability: Durability::Full,
@@ -249,7 +249,7 @@ fn a_name_taken_meanwhile_is_not_overwritten(form: Form) {
     writer.put("a", &[b"one"]).unwrap();
     fs::write(&path, b"another program's").unwrap();
     let error = writer.commit().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Busy);
+    assert_eq!(error.kind(), ErrorKind::Exists);
     assert_eq!(writer.commit().unwrap_err().kind(), ErrorKind::Io);
     drop(writer);
     assert_eq!(fs::read(&path).unwrap(), b"another program's");

@@ -11,7 +11,7 @@ from ambar import _core
 def save_figure(figure: Any, target: Path) -> Path:
     """Write a figure of matplotlib, and return its file.
 
-    Raises InvalidError if matplotlib writes no such file.
+    Raises ValueError if matplotlib writes no such file.
     """
     try:
         figure.savefig(target)

@@ -32,7 +32,7 @@ os.register_at_fork(after_in_child=_Process.update)
 class WriterLock:
     """Serialises the operations of a writer between threads; a context manager.
 
-    Only the process that made the lock may write. In a forked child the lock raises InvalidError
+    Only the process that made the lock may write. In a forked child the lock raises ValueError
     instead of waiting for a thread that does not exist there.
     """
 

@@ -18,7 +18,7 @@ def replaced(target: Path, source: Path) -> Iterator[Path]:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If `source`, which the block reads, is at `target` or in it, or if `target` is a folder with
         other files than those of an export.
     """
@@ -53,7 +53,7 @@ def _replace(place: Path, new: Path, old: Path) -> None:
 
 
 def _check(place: Path) -> None:
-    """Raise InvalidError if `place` is a folder with other files than those of an export."""
+    """Raise ValueError if `place` is a folder with other files than those of an export."""
     if place.is_dir() and not _core.is_plotfile(place) and not all(map(_is_export, _inside(place))):
         raise _core.InvalidError(
             f"{place} is a folder with other files than those of an export: overwrite does not "

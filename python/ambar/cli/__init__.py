@@ -106,6 +106,6 @@ def _code(error: Exception) -> Exit | None:
         (_core.InvalidError, Exit.USAGE),
         (_core.AmbarError, Exit.REFUSED),
         (OSError, Exit.REFUSED),
-        (ModuleNotFoundError, Exit.REFUSED),
+        (ImportError, Exit.REFUSED),
     ]
     return next((code for kind, code in kinds if isinstance(error, kind)), None)

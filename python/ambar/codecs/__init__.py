@@ -32,7 +32,7 @@ def checked_bound(value: object) -> float | str:
 
     Raises
     ------
-    InvalidError
+    ValueError
         For any other value, and for bounds that depend on the range of the whole array.
     """
     if isinstance(value, int | float | str) and not isinstance(value, bool):
@@ -53,7 +53,7 @@ def checked_dtype(dtype: np.dtype[Any]) -> str:
 
     Raises
     ------
-    InvalidError
+    ValueError
         For any other type.
     """
     name = dtype.newbyteorder("=").name
@@ -97,7 +97,7 @@ def checked_corners(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the values are no integers of 32 or 64 bits, or no rows of 2 to 4.
     """
     name = dtype.newbyteorder("=").name

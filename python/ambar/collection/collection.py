@@ -113,9 +113,11 @@ class Collection(Closing):
 
         Raises
         ------
+        FileExistsError
+            If `path` exists.
         BusyError
-            If there is a file of that name, or another writer is at it.
-        InvalidError
+            If another writer has it open.
+        ValueError
             If an option is unknown.
         """
         settings = checked_settings(ragged, encoding, on_mismatch)
@@ -135,7 +137,7 @@ class Collection(Closing):
         """Add a dataset of xarray, or a mapping from names to arrays.
 
         A mapping's values may be ``(dims, array)`` and ``(dims, array, attributes)`` too. Raises
-        InvalidError if the name is taken, UnsupportedError for values that cannot be stored.
+        ValueError if the name is taken, UnsupportedError for values that cannot be stored.
         """
         self._add(as_record(name, dataset))
 
@@ -152,7 +154,7 @@ class Collection(Closing):
             self.add(name, dataset)
 
     def replace(self, name: str, dataset: Input) -> None:
-        """Put a dataset in the place of the one of that name; raises NotFoundError if it lacks."""
+        """Put a dataset in the place of the one of that name; raises KeyError if it lacks."""
         self._replace(as_record(name, dataset))
 
     @locked
@@ -165,9 +167,9 @@ class Collection(Closing):
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no dataset of the name.
-        InvalidError
+        ValueError
             If the two have other variables, or `dim` is none of them.
         """
         self._changing.replace(grown(self._record(name), as_record(name, dataset), dim))
@@ -183,7 +185,7 @@ class Collection(Closing):
 
     @locked
     def rename(self, old: str, new: str) -> None:
-        """Give a dataset another name; raises NotFoundError, InvalidError if the new is taken."""
+        """Give a dataset another name; raises KeyError, ValueError if the new is taken."""
         self._changing.touch()
         self._catalogue.rename(old, new)
 
@@ -269,7 +271,7 @@ class Collection(Closing):
 
     @locked
     def attributes(self, name: str) -> dict[str, Any]:
-        """Return the attributes of a dataset; raises NotFoundError if there is none."""
+        """Return the attributes of a dataset; raises KeyError if there is none."""
         family, row = self.place(name)
         return self._columns.attributes(family, None, row)
 
@@ -353,9 +355,9 @@ class Collection(Closing):
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If no dataset has a variable, or there is no dataset of a name, no such label.
-        InvalidError
+        ValueError
             If a selection or `out` does not fit.
         IndexError
             If an index is outside.
@@ -402,7 +404,7 @@ class Collection(Closing):
         """Return all datasets, or those named, as one, lazily, with a dimension "dataset".
 
         Of ragged datasets it is a contiguous ragged array (CF conventions, section 9.3.3), loaded.
-        Raises InvalidError where their shapes or types differ otherwise.
+        Raises ValueError where their shapes or types differ otherwise.
         """
         from ambar.collection.views import stacked
 
@@ -430,9 +432,9 @@ class Collection(Closing):
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no dataset of a name, or no dataset has one of the variables.
-        InvalidError
+        ValueError
             If a dataset's variables cannot be the columns of one table.
         """
         import pandas as pd
@@ -468,7 +470,7 @@ class Collection(Closing):
 
     @locked
     def place(self, name: str) -> tuple[Family, int]:
-        """Return the family of a dataset and its row there; raises NotFoundError."""
+        """Return the family of a dataset and its row there; raises KeyError."""
         at = self._catalogue.position(name)
         self._check_committed()
         family, row = self._catalogue.places[at].tolist()

@@ -42,12 +42,12 @@ def open_collection(
     ------
     FileNotFoundError
         If there is nothing at `path`.
-    InvalidError
+    ValueError
         If it is no collection.
     UnsupportedError
         If a newer version wrote it.
     BusyError
-        If another writer is at it.
+        If another writer has it open.
     """
     if mode not in ("r", "a"):
         raise _core.InvalidError(

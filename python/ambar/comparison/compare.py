@@ -191,9 +191,9 @@ def compare(
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the two have other cells, or a bound makes no sense.
-    NotFoundError
+    KeyError
         If there is no such field.
     """
     a, b = (side_of(path, output, threads) for path in (original, other))

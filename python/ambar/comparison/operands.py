@@ -87,7 +87,7 @@ class Side(ABC):
     def match(self, other: Side) -> np.ndarray | None:
         """Return the order that puts the other's values as these are; None if they are.
 
-        Raises InvalidError where the two cannot be compared.
+        Raises ValueError where the two cannot be compared.
         """
 
     @abstractmethod

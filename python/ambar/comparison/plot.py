@@ -48,7 +48,7 @@ def draw_comparison(
 
     Raises
     ------
-    InvalidError
+    ValueError
         If there are no cells, or only of one dimension.
     """
     from matplotlib.figure import Figure

@@ -126,21 +126,21 @@ def convert(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no output, or no component or field of a name; if an error bound is given for a
         field, component or level that does not exist.
     CorruptError
         If a file of the output is damaged or cut short, or the output is not complete.
-    InvalidError
+    ValueError
         If an error bound is none, or is given for values that are no floats; if `levels` are given
         for a plotfile, or `covered` for RAMSES, whose cells cover no others; if a source is a store
         already.
     UnsupportedError
         If `target` is a URL.
-    BusyError
-        If there is a store of that name, or another writer is at it.
     FileExistsError
-        If there is something at `target`, of meshes.
+        If `target` exists, without `overwrite`.
+    BusyError
+        If another writer has `target` open.
     """
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     request = Request(
@@ -176,9 +176,9 @@ def kind_to_convert(
     ------
     FileNotFoundError
         If nothing is at the path.
-    NotFoundError
+    KeyError
         If it is no source of any kind.
-    InvalidError
+    ValueError
         If a path is a store already, or a URL; if several paths were given that are no one source.
     """
     for path in paths:
@@ -224,7 +224,7 @@ def read_ramses(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no output, or no component or field of a name.
     CorruptError
         If a file of the output is damaged or cut short.
@@ -273,7 +273,7 @@ def read_amrex(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no plotfile, or no component or field of a name.
     CorruptError
         If a file of the plotfile is damaged or cut short.
@@ -342,7 +342,7 @@ def export(
         If the store has neither cells of patches, nor datasets, nor a mesh; if PyVista does not
         write a mesh in that format; if the format cannot keep what the meshes have; if `target` is
         a URL.
-    InvalidError
+    ValueError
         If an option is for the other kind; if `overwrite` would replace the store, or a folder of
         other files.
     FileExistsError

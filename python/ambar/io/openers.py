@@ -50,12 +50,10 @@ def open(  # noqa: A001
     Raises
     ------
     FileNotFoundError
-        If there is nothing at the path.
-    NotFoundError
-        If there is nothing at the URL.
+        If the path or the URL does not exist.
     CorruptError
         If it is no store, or a damaged one.
-    InvalidError
+    ValueError
         If it is a folder of RAMSES outputs; if there is no such storage option.
     UnsupportedError
         If the server does not serve parts of files.

@@ -68,7 +68,7 @@ class Resource:
 
     @property
     def store(self) -> Store:
-        """The store; raises InvalidError if there is none."""
+        """The store; raises ValueError if there is none."""
         if self.opened is None:
             raise _core.InvalidError(f"{self.location} is no store")
         return self.opened
@@ -110,11 +110,11 @@ class Kind:
     """Draw a picture, and return its file."""
 
     def check_conversion(self, request: Request) -> None:
-        """Raise InvalidError if an option was given that does not apply to this kind."""
+        """Raise ValueError if an option was given that does not apply to this kind."""
         refuse_options(request, self.convert_options, self.name, request.name)
 
     def check_export(self, request: ExportRequest) -> None:
-        """Raise InvalidError if an option was given that does not apply to this kind."""
+        """Raise ValueError if an option was given that does not apply to this kind."""
         refuse_options(request, self.export_options, self.name, os.fspath(request.store))
 
 

@@ -154,7 +154,7 @@ class PlotRequest:
 def refuse_options(
     request: Request | ExportRequest, accepted: frozenset[str], kind: str, where: str
 ) -> None:
-    """Raise InvalidError if an option was given that is neither common nor in `accepted`."""
+    """Raise ValueError if an option was given that is neither common nor in `accepted`."""
     for option in fields(request):
         if option.name in request.common or option.name in accepted:
             continue

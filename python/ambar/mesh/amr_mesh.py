@@ -23,7 +23,7 @@ class AmrMesh:
 
     @property
     def amr(self) -> Amr:
-        """The cells; raises NotFoundError if the snapshot has none."""
+        """The cells; raises KeyError if the snapshot has none."""
         return self._snapshot.amr
 
     @property
@@ -52,7 +52,7 @@ class AmrMesh:
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no such field or block; there are none but on cells.
         CorruptError
             If a checksum differs.
@@ -82,7 +82,7 @@ class AmrMesh:
         return mesh if block is None else self._block(mesh, block)
 
     def _block(self, mesh: Any, block: Block) -> Any:
-        """Return the grid of (level, block); raises NotFoundError if there is none."""
+        """Return the grid of (level, block); raises KeyError if there is none."""
         from ambar.snapshot.vtk_amr import blocks_of
 
         steps = [block] if isinstance(block, (int, str)) else list(block)

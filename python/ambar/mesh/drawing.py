@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 
 from ambar import _core
 from ambar.mesh.mesh import Mesh
+from ambar._util.optional import require
 
 
 def draw_mesh(
@@ -38,15 +38,14 @@ def draw_mesh(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no such array.
     UnsupportedError
         If PyVista is not installed, or draws no such objects.
-    InvalidError
+    ValueError
         If the mesh has no points, or PyVista writes no pictures of that suffix.
     """
-    if find_spec("pyvista") is None:
-        raise _core.UnsupportedError("meshes are drawn by PyVista: pip install 'ambar[mesh]'")
+    require("pyvista", purpose="drawing meshes", install="ambar[mesh]")
     import pyvista
 
     names: dict[str, list[str | None]] = {}

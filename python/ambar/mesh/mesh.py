@@ -191,9 +191,9 @@ class Mesh:
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no such array or block.
-        InvalidError
+        ValueError
             If several arrays have the name, or `rows` are none.
         IndexError
             If a row in a list is outside of the array.

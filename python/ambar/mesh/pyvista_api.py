@@ -88,7 +88,7 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         return None if all(status.values()) else [name for name, on in status.items() if on]
 
     def set_status(self, association: str, name: str, on: bool) -> None:
-        """Enable or disable an array; raises NotFoundError if there is none of that name."""
+        """Enable or disable an array; raises KeyError if there is none of that name."""
         status = self.status[association]
         if name not in status:
             raise _core.NotFoundError(
@@ -160,12 +160,12 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
     def set_active_time_value(self, time_value: float) -> None:
         """Choose the step of the nearest time, within the tolerance of `ambar.MeshSeries.at`.
 
-        Raises NotFoundError if no time is so near.
+        Raises KeyError if no time is so near.
         """
         self.set_active_time_point(step_at(self.reader.times, time_value, self.path))
 
     def set_active_time_point(self, time_point: int) -> None:
-        """Choose a step by its number; raises NotFoundError if there is none."""
+        """Choose a step by its number; raises KeyError if there is none."""
         self.reader.choose(time_point)
 
     @property

@@ -58,11 +58,11 @@ def read_mesh(
     ------
     CorruptError
         If it is no store, or a damaged one.
-    InvalidError
+    ValueError
         If it is a store of another kind, the box is invalid, or `threads` are fewer than 1.
     UnsupportedError
         If there is a region, and a part of the object's type cannot be read.
-    NotFoundError
+    KeyError
         If there is no such array or block, or nothing at a URL.
     FileNotFoundError
         If there is nothing at the path.

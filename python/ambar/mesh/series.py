@@ -91,7 +91,7 @@ class MeshSeries(Sequence[Mesh], Closing):
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the store holds something else.
         BusyError
             If another writer is at it.
@@ -128,7 +128,7 @@ class MeshSeries(Sequence[Mesh], Closing):
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the series was opened to be read, or the time is not later; and as `write_mesh` does.
         """
         if self._writer is None:
@@ -185,7 +185,7 @@ class MeshSeries(Sequence[Mesh], Closing):
 
     @property
     def store(self) -> Store:
-        """The store, with all arrays as they lie there; raises InvalidError while it is written."""
+        """The store, with all arrays as they lie there; raises ValueError while it is written."""
         if self._store is None or self._writer is not None:
             raise _core.InvalidError("a series is read with ambar.open, not while it is written")
         return self._store
@@ -198,7 +198,7 @@ class MeshSeries(Sequence[Mesh], Closing):
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If all steps are later.
         """
         numbers = [number for number, known in enumerate(self._times) if known is not None]

@@ -28,7 +28,7 @@ def steps_of(path: str | os.PathLike[str]) -> Steps:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the store holds something else, and as `ambar.open`.
     """
     kind, resource = locate(path)

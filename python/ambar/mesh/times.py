@@ -24,7 +24,7 @@ def is_near(time: float, known: float, times: Sequence[float]) -> bool:
 def step_at(times: Sequence[float], time: float, where: str) -> int:
     """Return the number of the step whose time is nearest to `time`.
 
-    Raises NotFoundError, which names the nearest times, if none is within the tolerance.
+    Raises KeyError, which names the nearest times, if none is within the tolerance.
     """
     nearest = sorted(range(len(times)), key=lambda number: abs(times[number] - time))
     if nearest and is_near(time, times[nearest[0]], times):

@@ -81,8 +81,8 @@ def write_mesh(
     FileExistsError
         If there is something at `path`, without `overwrite`.
     BusyError
-        If another writer is at it.
-    InvalidError
+        If another writer has it open.
+    ValueError
         If arguments do not fit together, or the mesh is inconsistent: cells refer to points that
         there are not, or an array has not one tuple for each point or cell.
     UnsupportedError
@@ -168,7 +168,7 @@ def put_mesh(
 
 
 def _of_user(user_dict: Any) -> dict[str, Any]:
-    """Return a user's dict; raises InvalidError if it is none, or JSON would change its keys."""
+    """Return a user's dict; raises ValueError if it is none, or JSON would change its keys."""
     if not isinstance(user_dict, Mapping):
         raise _core.InvalidError(f"user_dict is a mapping, not a {type(user_dict).__name__}")
     _as_json(dict(user_dict))  # nothing in it holds itself then

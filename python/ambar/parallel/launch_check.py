@@ -18,14 +18,14 @@ def mpi() -> Any:
 
     Raises
     ------
-    UnsupportedError
+    ImportError
         If mpi4py is missing, or finds no MPI library.
     """
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise _core.UnsupportedError(
-            f"mpi4py and an MPI library are needed: pip install 'ambar[mpi]' ({error})"
+        raise ImportError(
+            f"ambar.mpi needs mpi4py and an MPI library: {error}; run: pip install 'ambar[mpi]'"
         ) from error
     return MPI
 
@@ -38,7 +38,7 @@ def check_launched() -> None:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If MPI sees one process where the launcher has started several.
     """
     library = mpi()

@@ -216,7 +216,7 @@ def explained(error: BaseException) -> str:
 def processes_for(tasks: int, processes: int | None) -> int:
     """Return how many processes to start: one a core, where there is enough to do.
 
-    Raises InvalidError if the number asked for is not at least 1.
+    Raises ValueError if the number asked for is not at least 1.
     """
     if processes is not None and processes < 1:
         raise _core.InvalidError(f"processes={processes}: at least one is needed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,7 +119,7 @@ class Amr:
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the cells lie in a tree, or there is no such level.
         """
         try:
@@ -169,7 +168,7 @@ class Amr:
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no field of a name.
         CorruptError
             If a checksum differs.
@@ -371,9 +370,9 @@ class Amr:
 
         Raises
         ------
-        InvalidError
+        ValueError
             If there are no such levels, or the region is no box.
-        NotFoundError
+        KeyError
             If there is no field of a name, or no cell in the region.
         UnsupportedError
             If VTK is not installed, the cells have one dimension, or levels are refined by other
@@ -431,7 +430,7 @@ class Amr:
     def extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners of `region`, cut to the simulation's box, code length.
 
-        Raises InvalidError if it is no box, or has no part in common with the simulation's.
+        Raises ValueError if it is no box, or has no part in common with the simulation's.
         """
         start, end = self._core.lower, self._core.upper
         if region is None:

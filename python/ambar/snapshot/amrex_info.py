@@ -75,7 +75,7 @@ class AmrexInfo:
     def from_dict(cls, values: Mapping[str, Any]) -> AmrexInfo:
         """Make an `AmrexInfo` of a mapping; names it does not know are left out.
 
-        Raises InvalidError where a value is missing or of another type.
+        Raises ValueError where a value is missing or of another type.
         """
         try:
             aexp = values.get("aexp")

@@ -77,7 +77,7 @@ def compare_cells(snapshot: Snapshot, threads: int | None) -> Side:
 def output_of(resource: Resource, output: int | None) -> Snapshot:
     """Return the output of a series with a number; its only one by default.
 
-    Raises InvalidError if there are several, and no number is given.
+    Raises ValueError if there are several, and no number is given.
     """
     series = _open_series(resource)
     if output is None and len(series) != 1:

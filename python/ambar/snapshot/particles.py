@@ -80,7 +80,7 @@ class Particles:
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no field of a name.
         CorruptError
             If a checksum differs.

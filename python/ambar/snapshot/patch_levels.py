@@ -57,7 +57,7 @@ def levels_of(
 
     Raises
     ------
-    InvalidError
+    ValueError
         If there are no such levels, or the region is no box, or has no part of the domain.
     UnsupportedError
         If a level is refined by different ratios in x, y and z.

@@ -105,7 +105,7 @@ class Box:
 
         Raises
         ------
-        InvalidError
+        ValueError
             If they have a unit of length, are not three numbers each, or count from "bc".
         """
         center = (0.0, 0.0, 0.0) if self.center is None else self.center
@@ -145,7 +145,7 @@ def as_box(region: Box | Bounds) -> Box:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it is neither.
     """
     if isinstance(region, Box):

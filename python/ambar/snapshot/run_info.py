@@ -141,7 +141,7 @@ class Info:
     def from_dict(cls, values: Mapping[str, Any]) -> Info:
         """Make an `Info` of a mapping; names it does not know are left out.
 
-        Raises InvalidError where a value is missing or of another type.
+        Raises ValueError where a value is missing or of another type.
         """
         chosen: dict[str, Any] = {}
         for field in dataclasses.fields(cls):
@@ -158,7 +158,7 @@ class Info:
         return info
 
     def _check(self) -> None:
-        """Raise InvalidError for numbers with which factors and times cannot be calculated."""
+        """Raise ValueError for numbers with which factors and times cannot be calculated."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if type(value) is int and abs(value) > _LARGEST:

@@ -82,7 +82,7 @@ class Snapshot:
     """One output of a simulation.
 
     `info` and `components` are known when it is opened; `amr`, `particles`, `sinks` and `clumps`
-    open a component, and raise NotFoundError with the reason if the output lacks it. Values are
+    open a component, and raise KeyError with the reason if the output lacks it. Values are
     read when a method of these asks for them.
     """
 

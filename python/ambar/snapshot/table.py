@@ -55,7 +55,7 @@ class Table(Mapping[str, np.ndarray]):
         return sum(column.nbytes for column in self._columns.values())
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return the column `name`; raises NotFoundError (a KeyError) if there is none."""
+        """Return the column `name`; raises KeyError if there is none."""
         try:
             return self._columns[resolve(name, self._columns)]
         except KeyError:

@@ -161,7 +161,7 @@ class Units:
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the quantity has no units here, or no unit of that name; the message names those
             there are.
         UnsupportedError

@@ -135,7 +135,7 @@ class Array:
         ------
         CorruptError
             If a checksum differs.
-        InvalidError
+        ValueError
             If `key` or `out` does not fit the array, or `downsample` is not a positive integer.
         """
         selection = Selection.of(key, self.shape)

@@ -45,7 +45,7 @@ def place_of(place: Place | Held, storage_options: Mapping[str, object] | None =
 
     Raises
     ------
-    InvalidError
+    ValueError
         If there are options, but for a path.
     """
     options = core_options(storage_options) or {}
@@ -71,7 +71,7 @@ class OpenedStore:
 
     A commit that follows, or another file in its place, changes nothing for its reader. It pickles
     as the store's place and the commit's identity. Another process opens the store again, and so
-    does a process that holds more than 512 stores; there, reading raises InvalidError if the store
+    does a process that holds more than 512 stores; there, reading raises ValueError if the store
     has another commit by then.
     """
 

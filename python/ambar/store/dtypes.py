@@ -20,7 +20,7 @@ def common_dtype(variable: str, dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If there is none, as for integers and times.
     """
     try:

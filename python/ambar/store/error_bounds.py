@@ -22,7 +22,7 @@ ErrorBound: TypeAlias = float | str | Mapping[str, float | str]
 def listed_bounds(error_bound: ErrorBound | None) -> list[tuple[str, str]]:
     """Return bounds by field as text; "*" is the field of one that is given for all.
 
-    Raises InvalidError for what is neither a number nor a text.
+    Raises ValueError for what is neither a number nor a text.
     """
     if error_bound is None:
         return []
@@ -47,7 +47,7 @@ def resolved(bound: float | str, value_range: Sequence[float] | None = None) -> 
     """Return a bound as a number if it is absolute (0: lossless), else as a string.
 
     With `value_range`, (lowest, highest) of the finite values, bounds that depend on it are
-    resolved. Raises InvalidError if the bound is invalid, or needs a range that is not given.
+    resolved. Raises ValueError if the bound is invalid, or needs a range that is not given.
     """
     text = as_text(bound)
     if value_range is None:
@@ -195,7 +195,7 @@ def joined_bounds(bounds: Sequence[float | str | None]) -> float | str | None:
 def parse_bounds(text: str | None) -> ErrorBound | None:
     """Return what the command line's text says: one bound, or target=bound,target=bound.
 
-    Raises InvalidError if a target has two.
+    Raises ValueError if a target has two.
     """
     if text is None or "=" not in text:
         return text

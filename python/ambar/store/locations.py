@@ -53,7 +53,7 @@ class Held:
 def taken(place: Place | Held) -> str | os.PathLike[str] | Held:
     """Return paths and URLs as they are, bytes and all that a binary file object has as `Held`.
 
-    Raises InvalidError for a file object that was opened for text, and for what is no place.
+    Raises ValueError for a file object that was opened for text, and for what is no place.
     """
     if isinstance(place, (str, os.PathLike, Held)):
         return place
@@ -74,7 +74,7 @@ def taken(place: Place | Held) -> str | os.PathLike[str] | Held:
 
 
 def refuse_store(path: str | os.PathLike[str]) -> None:
-    """Raise InvalidError if `path`, which is to be converted to a store, is one already."""
+    """Raise ValueError if `path`, which is to be converted to a store, is one already."""
     if is_store(path):
         raise _core.InvalidError(
             f"{os.fspath(path)} is a store of ambar already; `ambar compact` rewrites a store "
@@ -115,11 +115,11 @@ def open_store(place: Place | Held, storage_options: Mapping[str, object] | None
     ------
     FileNotFoundError
         If there is nothing at the path.
-    NotFoundError
-        If there is nothing at the URL.
+    FileNotFoundError
+        If the URL does not exist.
     CorruptError
         If it is no store, or a damaged one.
-    InvalidError
+    ValueError
         If there are storage options for what is no URL.
     """
     found = taken(place)

@@ -48,7 +48,7 @@ def limits(*, memory: int | None) -> _Limits:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If `memory` is not in the range from 1 to 2^64 - 1.
 
     Examples

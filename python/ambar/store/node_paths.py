@@ -17,7 +17,7 @@ def absolute(path: str) -> str:
 
 
 def to_json(attributes: Mapping[str, Any] | None) -> str:
-    """Return attributes as JSON text; raises InvalidError if JSON cannot hold them."""
+    """Return attributes as JSON text; raises ValueError if JSON cannot hold them."""
     try:
         return json.dumps(dict(attributes or {}), default=_plain, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -51,7 +51,7 @@ class Store(Mapping[str, Array]):
         return list(self._nodes["group"])
 
     def attributes(self, path: str = "/") -> dict[str, Any]:
-        """Return the attributes of a group or array; raises NotFoundError if there is none."""
+        """Return the attributes of a group or array; raises KeyError if there is none."""
         attributes: dict[str, Any] = json.loads(self._core.attributes(_absolute(path)))
         return attributes
 
@@ -68,7 +68,7 @@ class Store(Mapping[str, Array]):
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no such array.
         CorruptError
             If a checksum differs.
@@ -106,7 +106,7 @@ class Store(Mapping[str, Array]):
         return checked
 
     def __getitem__(self, path: str) -> Array:
-        """Return the array at `path`; raises NotFoundError (a KeyError) if there is none."""
+        """Return the array at `path`; raises KeyError if there is none."""
         return Array(self._core.array(_absolute(path)))
 
     def __contains__(self, path: object) -> bool:

@@ -44,7 +44,7 @@ def encode(scheme: str, values: Values, bound: float) -> bytes:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the values are not a whole number of unit blocks, or the bound is not valid.
     """
     values = np.ascontiguousarray(values)
@@ -70,7 +70,7 @@ def decode(scheme: str, stream: bytes, dtype: str, shape: tuple[int, ...]) -> Va
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the stream is damaged, or is not one of this scheme, type and shape.
     """
     values: Values = np.zeros(shape, dtype)

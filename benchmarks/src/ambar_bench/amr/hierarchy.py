@@ -105,7 +105,7 @@ def load_levels(path: Path) -> Hierarchy:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it is no plotfile.
     """
     from ambar_bench.amr import plotfile

@@ -19,7 +19,7 @@ def read_plotfile(path: Path) -> Hierarchy:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it is no native plotfile.
     CorruptError
         If it was cut short.
@@ -49,7 +49,7 @@ def read_hdf5_plotfile(path: Path) -> Hierarchy:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it is no such plotfile.
     """
     from ambar.formats.amrex.hdf5 import is_hdf5_plotfile, read_hdf5

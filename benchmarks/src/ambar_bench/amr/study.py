@@ -196,9 +196,9 @@ def run_study(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no such field or method.
-    InvalidError
+    ValueError
         If it is no plotfile.
     """
     report(f"reading {path}")

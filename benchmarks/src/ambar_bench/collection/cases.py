@@ -86,7 +86,7 @@ class Case:
 
         Raises
         ------
-        InvalidError
+        ValueError
             If there were none.
         """
         if count is None:
@@ -161,7 +161,7 @@ def find_case(name: str) -> Case:
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is none.
     """
     if name not in CASES:

@@ -90,9 +90,9 @@ def run_scale(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no such case.
-    InvalidError
+    ValueError
         If there are no datasets or variables to write.
     """
     chosen = find_case(case).with_variables(n_vars)

@@ -128,9 +128,9 @@ def run_study(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no such case, or none of `keys` (all rows by default).
-    InvalidError
+    ValueError
         If there are no datasets or variables to write, or no slice to read.
     """
     chosen = find_case(case).with_variables(n_vars)

@@ -87,9 +87,9 @@ def run_study(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If this installation has no plugin.
-    InvalidError
+    ValueError
         If a side of chunks does not divide that of the field.
     """
     hdf5.filter()

@@ -212,7 +212,7 @@ def make(name: str, sizes: Sizes) -> Any:
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is none of that name.
     """
     if name in MADE:

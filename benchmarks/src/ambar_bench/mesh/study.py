@@ -68,9 +68,9 @@ def run_study(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no such part, kind of data, way or mesh.
-    InvalidError
+    ValueError
         If a size or level cannot be.
     """
     _require(n, points, levels, steps)

@@ -50,7 +50,7 @@ def compiler() -> str:
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is none.
     """
     name = os.environ.get("MPICC", "mpicc")
@@ -68,7 +68,7 @@ def build(folder: Path, programs: set[str]) -> Programs:
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no compiler.
     """
     mpicc = compiler()

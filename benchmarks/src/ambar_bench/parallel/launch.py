@@ -115,7 +115,7 @@ def launcher(programs: Programs, command: str | None) -> Launcher:
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If mpirun cannot be started.
     """
     if command is not None:

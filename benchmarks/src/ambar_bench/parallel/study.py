@@ -84,9 +84,9 @@ def run_study(
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If there is no such kind of data or version, or no compiler for MPI.
-    InvalidError
+    ValueError
         If a number cannot be.
     """
     _require(doubles, text_share, [*ranks, *readers], bound, bandwidths)

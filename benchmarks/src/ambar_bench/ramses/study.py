@@ -127,7 +127,7 @@ class Worker:
         """Load once more and return the seconds it took."""
         process = self._process
         if process is None or process.stdin is None:
-            raise ambar.InvalidError("the first load comes first")
+            raise _core.InvalidError("the first load comes first")
         process.stdin.write("load\n")
         process.stdin.flush()
         return float(self._answer(process)["seconds"])
@@ -212,12 +212,12 @@ def _require(
 ) -> None:
     for component in components:
         if component not in (*FILES, "all"):
-            raise ambar.NotFoundError(
+            raise _core.NotFoundError(
                 f"no component {component!r}; there are: {', '.join(FILES)}, all"
             )
         if component != "all" and component not in there:
             why = output.missing.get(component, "its files are not there")
-            raise ambar.NotFoundError(
+            raise _core.NotFoundError(
                 f"{path}: no {component}: {why}; choose among --components {','.join(there)},all"
             )
 

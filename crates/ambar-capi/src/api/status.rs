@@ -19,7 +19,7 @@ pub const AMBAR_UNSUPPORTED: i32 = 2;
 pub const AMBAR_INVALID: i32 = 3;
 /// The file, node or step does not exist.
 pub const AMBAR_NOT_FOUND: i32 = 4;
-/// The file exists, or another writer has it open.
+/// Another writer has the file open, or it changed while it was read.
 pub const AMBAR_BUSY: i32 = 5;
 /// A limit on memory or size was exceeded.
 pub const AMBAR_LIMIT: i32 = 6;
@@ -29,6 +29,8 @@ pub const AMBAR_INTERRUPTED: i32 = 7;
 pub const AMBAR_IO: i32 = 8;
 /// A bug in ambar. A writer that was used can only be closed.
 pub const AMBAR_PANIC: i32 = 9;
+/// The file exists, and options do not permit to overwrite it.
+pub const AMBAR_EXISTS: i32 = 10;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -75,6 +77,7 @@ fn status(kind: ErrorKind) -> i32 {
         ErrorKind::Unsupported => AMBAR_UNSUPPORTED,
         ErrorKind::Invalid => AMBAR_INVALID,
         ErrorKind::NotFound => AMBAR_NOT_FOUND,
+        ErrorKind::Exists => AMBAR_EXISTS,
         ErrorKind::Busy => AMBAR_BUSY,
         ErrorKind::Limit => AMBAR_LIMIT,
         ErrorKind::Interrupted => AMBAR_INTERRUPTED,

@@ -306,9 +306,10 @@ pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
     Ok(path.with_file_name(hidden))
 }
 
-/// The error for a name that is taken.
-pub fn taken(path: &Path) -> Error {
-    Error::busy("the name is taken; choose another, or ask to overwrite it").in_file(path.display())
+/// The error for a file that exists and must not be overwritten.
+pub fn already_exists(path: &Path) -> Error {
+    Error::exists("the file exists; choose another name, or permit to overwrite it")
+        .in_file(path.display())
 }
 
 /// Makes the names in the folder of `path` durable.

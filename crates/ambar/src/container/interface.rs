@@ -138,7 +138,7 @@ pub trait ContainerWriter: Send + fmt::Debug {
     /// When it returns, the commit is on the disk (with [`Durability::Full`]).
     ///
     /// # Errors
-    /// `Busy` where a new container's name has been taken meanwhile; `Io`, which poisons. After an
+    /// `Exists` where a file with a new container's name appeared meanwhile; `Io`, which poisons. After an
     /// error the last commit, or this one, is what readers find.
     fn commit(&mut self) -> Result<()>;
 

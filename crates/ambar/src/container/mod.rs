@@ -116,7 +116,7 @@ pub fn open_url(
 /// Creates a container. Nothing is seen under `path` until the first commit.
 ///
 /// # Errors
-/// `Busy` where the name is taken (and `overwrite` is not set), or another writer is at work on it;
+/// `Exists` where the file exists (and `overwrite` is not set); `Busy` where another writer has it open;
 /// `NotFound` where its folder is missing; `Invalid` where `overwrite` would replace a file by a
 /// directory or the reverse, or a directory that is not a store; `Io`.
 pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerWriter>> {

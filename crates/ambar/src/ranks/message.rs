@@ -65,11 +65,12 @@ pub(super) struct Failure {
     pub received: bool,
 }
 
-const KINDS: [ErrorKind; 8] = [
+const KINDS: [ErrorKind; 9] = [
     ErrorKind::Corrupt,
     ErrorKind::Unsupported,
     ErrorKind::Invalid,
     ErrorKind::NotFound,
+    ErrorKind::Exists,
     ErrorKind::Busy,
     ErrorKind::Limit,
     ErrorKind::Interrupted,

@@ -54,7 +54,7 @@ impl StoreWriter {
     /// Creates a store at `path`; it appears there with the first commit.
     ///
     /// # Errors
-    /// `Busy` if it exists and must not be overwritten, or another writer creates it; `Io`.
+    /// `Exists` if it exists and must not be overwritten; `Busy` if another writer creates it; `Io`.
     pub fn create(path: &Path, options: &CreateOptions) -> Result<Self> {
         Ok(Self {
             container: container::create(path, options)?,

@@ -82,7 +82,7 @@ def export_collection(
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it is no collection, or the format is unknown.
     FileExistsError
         If there is something at `target` that is no empty folder.
@@ -133,7 +133,7 @@ def _check_writable(format: Format) -> None:  # noqa: A002
     for names in (("xarray",), wanted):
         if not any(map(find_spec, names)):
             extra = "netcdf" if format == "netcdf" else "zarr"
-            raise ModuleNotFoundError(f"{names[0]} is missing: pip install 'ambar[{extra}]'")
+            raise missing(names[0], purpose=f"writing {format}", install=f"ambar[{extra}]")
 
 
 @lru_cache(maxsize=1)

@@ -109,15 +109,17 @@ def ingest(
     ------
     FileNotFoundError
         If there is nothing at a path.
-    NotFoundError
-        If there are no such files in a folder.
-    InvalidError
+    FileNotFoundError
+        If a folder contains no such files.
+    ValueError
         If an option is invalid, or differs from that of the collection that is continued; if no
         file has a dimension of `ragged`.
-    CorruptError, UnsupportedError, InvalidError, NotFoundError, OSError
+    CorruptError, UnsupportedError, ValueError, KeyError, OSError
         If a file cannot be taken in (see `on_error`); the message names it.
+    FileExistsError
+        If `target` exists, without `overwrite` or `resume`.
     BusyError
-        If there is a store at `target`, without `overwrite` or `resume`, or a writer is at it.
+        If another writer has `target` open.
     ModuleNotFoundError
         If the library that reads such files is missing.
     """
@@ -196,7 +198,7 @@ class _Run:
                 report(done, len(self.wanted))
 
     def check(self) -> None:
-        """Raise the first error if all files failed, InvalidError for a dimension of no file."""
+        """Raise the first error if all files failed, ValueError for a dimension of no file."""
         if self._first_error is not None and len(self.failed) == self._count:
             raise self._first_error
         families = self._fleet.families
@@ -272,7 +274,7 @@ def _opened(
 
 
 def _check_names(fleet: Collection, sources: Mapping[str, Path]) -> None:
-    """Raise InvalidError where a dataset may be a file that has another name by now."""
+    """Raise ValueError where a dataset may be a file that has another name by now."""
     for name, path in sources.items():
         stem = path.stem
         if name != stem and stem in fleet and stem not in sources:

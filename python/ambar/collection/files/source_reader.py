@@ -30,9 +30,9 @@ def read_source(name: str, path: Path, reading: Reading) -> Record:
 
     Raises
     ------
-    NotFoundError
+    KeyError
         If it has none of the variables.
-    UnsupportedError, InvalidError
+    UnsupportedError, ValueError
         If it is not a file that xarray reads, or holds what a collection cannot.
     """
     variables = reading.variables

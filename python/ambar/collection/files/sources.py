@@ -43,9 +43,9 @@ def find_sources(paths: Paths) -> list[Path]:
     ------
     FileNotFoundError
         If there is nothing at a path, or nothing that a glob matches.
-    NotFoundError
-        If there is none in any of the folders.
-    InvalidError
+    FileNotFoundError
+        If none of the folders contains one.
+    ValueError
         If one of them is a store of ambar.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
@@ -55,7 +55,7 @@ def find_sources(paths: Paths) -> list[Path]:
     for source in found:
         refuse_store(source)
     if not found:
-        raise _core.NotFoundError(
+        raise FileNotFoundError(
             f"{', '.join(map(str, given)) or 'no paths'}: no NetCDF files and no Zarr stores "
             f"({', '.join(SUFFIXES)})"
         )
@@ -99,14 +99,14 @@ def named(sources: list[Path]) -> dict[str, Path]:
 def check_readable(sources: Iterable[Path], engine: str | None) -> None:
     """Raise ModuleNotFoundError if what reads such files is not installed."""
     if find_spec("xarray") is None:
-        raise ModuleNotFoundError("xarray is missing: pip install 'ambar[netcdf]'")
+        raise missing("xarray", purpose="reading these files", install="ambar[netcdf]")
     if engine is not None:
         return
     libraries = ("netCDF4", "h5netcdf", "scipy")
     if any(not path.is_dir() for path in sources) and not any(map(find_spec, libraries)):
-        raise ModuleNotFoundError("netCDF4 is missing: pip install 'ambar[netcdf]'")
+        raise missing("netCDF4", purpose="reading NetCDF files", install="ambar[netcdf]")
     if any(path.is_dir() for path in sources) and find_spec("zarr") is None:
-        raise ModuleNotFoundError("zarr is missing: pip install 'ambar[zarr]'")
+        raise missing("zarr", purpose="reading Zarr stores", install="ambar[zarr]")
 
 
 def size_of(source: Path) -> int:

@@ -71,11 +71,11 @@ class Chooser:
 
         Raises
         ------
-        NotFoundError
+        KeyError
             If there is no dataset of a name.
         IndexError
             If a position is outside.
-        InvalidError
+        ValueError
             If `datasets` is nothing of what may be given.
         """
         count = len(self._catalogue)

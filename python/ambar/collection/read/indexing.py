@@ -141,8 +141,8 @@ def _with(piece: Piece, dim: str, index: Any, rows: Any) -> Piece:
 def find_labels(values: np.ndarray, label: Any, dim: str) -> Any:
     """Return the index that a label, a list of them, or a slice from label to label means.
 
-    Slices hold both ends, as pandas' and xarray's. Raises NotFoundError for a label that is not
-    there, InvalidError for a slice of labels in no order.
+    Slices hold both ends, as pandas' and xarray's. Raises KeyError for a label that is not
+    there, ValueError for a slice of labels in no order.
     """
     if isinstance(label, slice):
         steps = values[1:] >= values[:-1]

@@ -34,9 +34,9 @@ def matching(text: str, count: int, lookup: Lookup) -> np.ndarray:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the text is no condition.
-    NotFoundError
+    KeyError
         If it names what no dataset has.
     """
     try:

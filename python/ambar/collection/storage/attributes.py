@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it cannot.
     """
     if (
@@ -73,7 +73,7 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - a case each
 def texts_of(owner: tuple[str, ...], attributes: Mapping[Any, Any]) -> dict[str, str]:
     """Return attributes as JSON texts, as they are stored.
 
-    `owner` is named in errors: a dataset, and its variable if they are one's. Raises InvalidError
+    `owner` is named in errors: a dataset, and its variable if they are one's. Raises ValueError
     for attributes that cannot be stored.
     """
     texts: dict[str, str] = {}

@@ -86,7 +86,7 @@ class Catalogue:
         return len(self._names)
 
     def position(self, name: str) -> int:
-        """Return the position of a dataset; raises NotFoundError if there is none of the name."""
+        """Return the position of a dataset; raises KeyError if there is none of the name."""
         try:
             return self._positions[name]
         except KeyError:
@@ -102,7 +102,7 @@ class Catalogue:
         return self._places
 
     def add(self, name: str, family: int, row: int) -> None:
-        """Add a dataset at the end; raises InvalidError if the name is taken."""
+        """Add a dataset at the end; raises ValueError if the name is taken."""
         if name in self._positions:
             raise _core.InvalidError(
                 f"there is a dataset {name!r} already; replace it, or choose another name"

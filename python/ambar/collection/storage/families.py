@@ -46,7 +46,7 @@ class Families:
 
         Raises
         ------
-        InvalidError
+        ValueError
             If the dataset has a dimension that the collection's settings call ragged, but it cannot
             be.
         """

@@ -68,7 +68,7 @@ def as_record(name: str, dataset: Input) -> Record:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If the name is no text or empty, a dimension has two lengths, or is named "dataset"; if a
         variable is named as no array can be, or an attribute cannot be stored.
     UnsupportedError
@@ -131,7 +131,7 @@ def variable_of(
     """Return a copy of values as a variable; times as integers, texts as objects, in C order.
 
     `owner` is named in errors: the dataset, and the variable. `text_type` is what objects are, of
-    which none says so: all are missing, or there are none. Raises InvalidError for attributes that
+    which none says so: all are missing, or there are none. Raises ValueError for attributes that
     cannot be stored, UnsupportedError for objects that are no texts.
     """
     times = None
@@ -237,7 +237,7 @@ def _is_unicode(text: str) -> bool:
 def grown(old: Record, new: Record, dim: str) -> Record:
     """Return a dataset with another behind it along `dim`; the rest must be as it was.
 
-    Raises InvalidError where the two have other variables, `dim` is none of theirs, or what lacks
+    Raises ValueError where the two have other variables, `dim` is none of theirs, or what lacks
     it has changed.
     """
     if old.variables.keys() != new.variables.keys() or dim not in old.sizes:

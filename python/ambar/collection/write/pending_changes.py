@@ -26,7 +26,7 @@ def checked_settings(
     encoding: Mapping[str, Mapping[str, Any]] | None,
     on_mismatch: str,
 ) -> dict[str, Any]:
-    """Return the settings of a new collection; raises InvalidError for unknown ones."""
+    """Return the settings of a new collection; raises ValueError for unknown ones."""
     if on_mismatch not in MISMATCHES:
         raise _core.InvalidError(f"on_mismatch is one of {MISMATCHES}, not {on_mismatch!r}")
     encoding = {name: dict(options) for name, options in (encoding or {}).items()}
@@ -66,7 +66,7 @@ class Changes:
     def check(self) -> None:
         """Raise the error that writing met, if any: what is not committed is lost then.
 
-        In a forked child, raise InvalidError: it must not use what its parent writes with.
+        In a forked child, raise ValueError: it must not use what its parent writes with.
         """
         self._background.check()
         self._writer.core.check()

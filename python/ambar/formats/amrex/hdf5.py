@@ -93,7 +93,7 @@ class Hdf5Plotfile:
 
         Raises
         ------
-        ambar.NotFoundError
+        KeyError
             There is no such field, level or box.
         ambar.CorruptError
             The values cannot be read: damage, or a compression filter that is not installed.
@@ -138,7 +138,7 @@ def read_hdf5(path: str | os.PathLike[str]) -> Hdf5Plotfile:
 
     Raises
     ------
-    ambar.NotFoundError
+    KeyError
         There is no such file.
     ambar.CorruptError
         It is no such plotfile, or parts of it are missing or contradict each other.

@@ -96,7 +96,7 @@ def export_hdf5(
     UnsupportedError
         If the store has no cells of patches, or they are neither all float32 nor all float64; if
         it has particles, and `without_particles` is not set.
-    NotFoundError
+    KeyError
         If a bound is for a field there is not, or this installation has no plugin.
     CorruptError
         If a checksum differs.

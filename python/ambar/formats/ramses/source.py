@@ -81,7 +81,7 @@ class RamsesSource:
     def _chosen(
         self, there: dict[str, list[str]], components: list[str] | None, fields: list[str] | None
     ) -> dict[str, list[str]]:
-        """Return the components and fields asked for; raises NotFoundError for one not there."""
+        """Return the components and fields asked for; raises KeyError for one not there."""
         for name in components or []:
             if name not in there:
                 why = self.missing.get(name, f"there are: {', '.join(there)}")

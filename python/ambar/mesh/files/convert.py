@@ -107,7 +107,7 @@ def _series(request: Request) -> MeshSeries:
 
 
 def _check_known(request: Request, series: MeshSeries, steps: list[FileStep]) -> None:
-    """Raise InvalidError if the steps that a series has are not the first ones of the files."""
+    """Raise ValueError if the steps that a series has are not the first ones of the files."""
     known = series.times
     told = [step.time for step in steps[: len(known)]]
     same = all(a is None or a == b for a, b in zip(told, known, strict=False))

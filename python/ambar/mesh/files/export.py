@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -242,8 +241,7 @@ def _complete(target: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _write_hdf(path: Path, meshes: Iterable[Any], times: Sequence[float] | None) -> None:
-    if find_spec("h5py") is None:
-        raise _core.UnsupportedError("VTKHDF is written by h5py: pip install 'ambar[mesh]'")
+    require("h5py", purpose="writing VTKHDF", install="ambar[mesh]")
     h5py = import_module("h5py")
     from ambar.mesh.files.vtkhdf import VtkHdfFile
 

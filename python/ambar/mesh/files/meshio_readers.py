@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.optional import require
 
 _SUFFIXES = ".avs .bdf .fem .med .mesh .msh .nas .off .su2 .ugrid"
 SUFFIXES = frozenset(_SUFFIXES.split())
@@ -59,16 +60,14 @@ def read_by_meshio(path: Path, pyvista: Any) -> Any:
 
     Raises
     ------
+    ModuleNotFoundError
+        If meshio is not installed.
     UnsupportedError
-        If meshio is not installed, or cannot read what the file has.
+        If meshio cannot read the file's content.
     CorruptError, OSError, ValueError and others
         If it is damaged, or of another format.
     """
-    if find_spec("meshio") is None:
-        raise _core.UnsupportedError(
-            f"{path}: files {path.suffix} are read by meshio: pip install meshio"
-        )
-    meshio = import_module("meshio")
+    meshio = require("meshio", purpose=f"{path}: reading {path.suffix} files", install="meshio")
     name = _format_of(path, meshio)
     with warnings.catch_warnings(action="ignore"), redirect_stdout(io.StringIO()) as told:
         with redirect_stderr(told):

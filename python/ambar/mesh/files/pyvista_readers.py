@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -267,18 +266,12 @@ def _read_to_a_space(reader: Any, path: Path) -> None:
 
 
 def pyvista() -> Any:
-    """Return PyVista; raises UnsupportedError if it is not installed."""
-    if find_spec("pyvista") is None:
-        raise _core.UnsupportedError(
-            "files of meshes are read and written by PyVista: pip install 'ambar[mesh]'"
-        )
-    return import_module("pyvista")
+    """Return PyVista; raises ModuleNotFoundError if it is not installed."""
+    return require("pyvista", purpose="reading and writing mesh files", install="ambar[mesh]")
 
 
 def _zvtk() -> Any:
-    if find_spec("zvtk") is None:
-        raise _core.UnsupportedError("files .zvtk are read by zvtk: pip install zvtk")
-    return import_module("zvtk")
+    return require("zvtk", purpose="reading .zvtk files", install="zvtk")
 
 
 def size_of(path: Path) -> int:

@@ -48,7 +48,7 @@ class FileStep:
         ------
         FileNotFoundError
             If there is no such file.
-        InvalidError
+        ValueError
             If a file of a step has steps itself.
         CorruptError
             If it cannot be read.
@@ -89,8 +89,8 @@ def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
     ------
     CorruptError
         If a collection is damaged, or of another form.
-    NotFoundError
-        If a file that it names is not there.
+    FileNotFoundError
+        If a file that it lists does not exist.
     """
     path = Path(paths[0])
     suffix = path.suffix.lower() if len(paths) == 1 else ""
@@ -100,9 +100,9 @@ def steps_in(paths: Sequence[AnyPath]) -> list[FileStep]:
     # Before hours of steps are converted, not in the middle of them.
     lacking = [file for step in steps for file in step.paths if not file.exists()]
     if lacking:
-        raise _core.NotFoundError(
-            f"{path} names {lacking[0]}, which is not there ({len(lacking)} of its files are not): "
-            "restore it, or take it out of the collection"
+        raise FileNotFoundError(
+            f"{path} lists {lacking[0]}, which does not exist ({len(lacking)} missing in total): "
+            "restore it, or remove it from the list"
         )
     return steps
 

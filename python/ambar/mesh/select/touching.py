@@ -22,7 +22,7 @@ class Touching:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it is neither, or a box of other than three coordinates.
     """
 

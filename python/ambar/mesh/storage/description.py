@@ -23,7 +23,7 @@ ASSOCIATIONS = ("point_data", "cell_data", "row_data", "field_data")
 def description_of(store: Store, path: str) -> dict[str, Any]:
     """Return what the group `path` says of its mesh.
 
-    Raises InvalidError if it is of another kind, UnsupportedError if it is of a newer version.
+    Raises ValueError if it is of another kind, UnsupportedError if it is of a newer version.
     """
     key = f"mesh description of /{path.strip('/')}"
     if key not in store.kept:
@@ -132,7 +132,7 @@ def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, An
 def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> Any:
     """Return the description of one block; of the whole if `block` is None.
 
-    Raises NotFoundError if there is no such block.
+    Raises KeyError if there is no such block.
     """
     if block is None:
         kept = dict(described)

@@ -194,7 +194,7 @@ class Sink:
     def finish(self) -> tuple[list[Any], list[bytes]]:
         """Return where each pack is, for the description's key `packed`, and bytes to keep with it.
 
-        Long packs are written. Raises InvalidError if there was no array of a name that an error
+        Long packs are written. Raises ValueError if there was no array of a name that an error
         bound was given for.
         """
         if self._unused:

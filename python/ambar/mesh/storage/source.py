@@ -42,7 +42,7 @@ class Source:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If `threads` is not a whole number from 1 on.
     """
 

@@ -131,7 +131,7 @@ class AmbarReader(VTKPythonAlgorithmBase):  # type: ignore[misc]
     def _opened(self, number: int = 0) -> AnyMesh:
         """Return the mesh, or a step of a series; the store is opened once.
 
-        Raises InvalidError for a store of another kind.
+        Raises ValueError for a store of another kind.
         """
         if self._steps is None:
             self._steps = steps_of(self._path)

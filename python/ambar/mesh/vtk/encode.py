@@ -27,7 +27,7 @@ def describe_dataset(mesh: Any, type_name: str, sink: Sink, path: str) -> dict[s
 
     Raises
     ------
-    InvalidError
+    ValueError
         If cells refer to points that there are not, or arrays have too few or many tuples.
     UnsupportedError
         If an array's values cannot be stored.

@@ -60,7 +60,7 @@ def describe_fields(
 
     Raises
     ------
-    InvalidError
+    ValueError
         If an array has another number of tuples.
     UnsupportedError
         If an array's values cannot be stored.

@@ -22,7 +22,7 @@ def describe(mesh: Any, sink: Sink, path: str = "") -> dict[str, Any] | None:
 
     Raises
     ------
-    InvalidError
+    ValueError
         If it is no VTK object, or an inconsistent one.
     UnsupportedError
         If it is of a type, or has values, that cannot be stored.

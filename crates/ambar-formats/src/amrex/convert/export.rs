@@ -22,7 +22,7 @@ use crate::progress::Progress;
 /// other snapshots keep values, boxes and names.
 ///
 /// # Errors
-/// `Unsupported` if the snapshot has no patches; `Busy` if `target` exists; `Corrupt`; `Io`; those of
+/// `Unsupported` if the snapshot has no patches; `Exists` if `target` exists; `Corrupt`; `Io`; those of
 /// `progress`.
 pub fn export(
     store: &Store,

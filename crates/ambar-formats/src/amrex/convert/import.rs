@@ -28,7 +28,7 @@ const CELLS: &str = "cells";
 ///
 /// # Errors
 /// As `Plotfile::open`; `NotFound` for a component or field that does not exist; `Corrupt` for a damaged
-/// species among the components; `Busy` if `target` exists; `Io`.
+/// species among the components; `Exists` if `target` exists; `Io`.
 pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
     let plotfile = Plotfile::open(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy());

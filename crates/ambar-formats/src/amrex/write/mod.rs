@@ -27,7 +27,7 @@ use staging::StagingFolder;
 /// renamed.
 ///
 /// # Errors
-/// `Busy` if `path` exists; `Invalid` for columns that `SpeciesData` does not allow, or invalid names;
+/// `Exists` if `path` exists; `Invalid` for columns that `SpeciesData` does not allow, or invalid names;
 /// those of the source and of `progress`; `Io`.
 pub fn write_plotfile(path: &Path, request: &WriteRequest<'_>) -> Result<()> {
     request.source.hierarchy().check()?;

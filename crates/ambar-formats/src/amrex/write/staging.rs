@@ -17,7 +17,7 @@ impl StagingFolder {
     /// Creates the temporary folder for a plotfile at `path`.
     ///
     /// # Errors
-    /// `Busy` if `path` or the temporary folder exists; `Invalid` if `path` has no name; `Io`.
+    /// `Exists` if `path` or the temporary folder exists; `Invalid` if `path` has no name; `Io`.
     pub fn new(path: &Path) -> Result<Self> {
         check_free(path)?;
         let name = path.file_name().ok_or_else(|| {
@@ -33,7 +33,7 @@ impl StagingFolder {
         );
         let folder = path.with_file_name(name);
         match fs::create_dir(&folder) {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::busy(
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::exists(
                 "a folder of an unfinished write exists; remove it if no other process is writing",
             )
             .in_file(folder.display())),
@@ -49,7 +49,7 @@ impl StagingFolder {
     /// Renames the folder to the plotfile, and makes the name durable.
     ///
     /// # Errors
-    /// `Busy` if something appeared at the plotfile's path meanwhile; `Io`.
+    /// `Exists` if something appeared at the plotfile's path meanwhile; `Io`.
     pub fn finish(mut self) -> Result<()> {
         check_free(&self.path)?;
         let io = |e| Error::io(e, &self.path, "renaming the plotfile's folder");
@@ -78,7 +78,7 @@ fn check_free(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::io(e, path, "looking for the plotfile")),
-        Ok(_) => Err(Error::busy(
+        Ok(_) => Err(Error::exists(
             "expected a new name, found one that exists; choose another name, or remove it",
         )
         .in_file(path.display())),

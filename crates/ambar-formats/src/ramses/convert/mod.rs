@@ -25,7 +25,7 @@ pub use options::{ConvertOptions, ConvertReport, OnError};
 ///
 /// # Errors
 /// As `Output::open`, `Output::read_cells` and `Output::read_particles`; `Corrupt` if an output is
-/// incomplete; `Invalid` if `target` is a store of another kind; `Busy` if it exists or is open for
+/// incomplete; `Invalid` if `target` is a store of another kind; `Exists` if it exists, `Busy` if it is open for
 /// writing elsewhere; `Io`. With `OnError::Skip` the errors of outputs are listed instead, unless all
 /// outputs fail.
 pub fn convert(path: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {

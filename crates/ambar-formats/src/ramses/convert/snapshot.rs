@@ -83,7 +83,7 @@ pub fn step_name(number: u32) -> String {
 /// Creates a store.
 ///
 /// # Errors
-/// `Busy` if it exists and is not to be replaced; `Io`.
+/// `Exists` if it exists and is not to be replaced; `Io`.
 pub fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
     let (durability, overwrite) = (options.durability, options.overwrite);
     StoreWriter::create(

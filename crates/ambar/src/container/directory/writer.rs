@@ -46,7 +46,7 @@ impl DirectoryWriter {
         let path = file::resolve(path);
         let replaced = match fs::symlink_metadata(&path) {
             Err(_) => None,
-            Ok(_) if !options.overwrite => return Err(file::taken(&path)),
+            Ok(_) if !options.overwrite => return Err(file::already_exists(&path)),
             Ok(found) if found.is_dir() && tree::is_store(&Folder::open(&path)?) => {
                 Some((lock_existing(&Folder::open(&path)?)?, found))
             }
@@ -229,7 +229,7 @@ impl DirectoryWriter {
     fn name_folder(&mut self, overwrite: bool) -> Result<()> {
         let exists = self.path.symlink_metadata().is_ok();
         if exists && !overwrite {
-            return Err(file::taken(&self.path));
+            return Err(file::already_exists(&self.path));
         }
         // The names in the folder must be durable before it has its final name.
         self.root.sync("", self.durability)?;

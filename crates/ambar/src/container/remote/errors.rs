@@ -9,9 +9,9 @@ use crate::error::{Error, ErrorKind};
 pub fn explained(error: &object_store::Error, hint: &str, location: &str, key: &str) -> Error {
     use object_store::Error as Refusal;
     let explained = match error {
-        Refusal::NotFound { .. } => {
-            Error::not_found("the object does not exist; check the bucket and the path of the URL")
-        }
+        Refusal::NotFound { .. } => Error::missing_file(
+            "the object does not exist; check the bucket and the path of the URL",
+        ),
         Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => Error::new(
             ErrorKind::Io,
             format!("the server refuses to give it; {}", hint),

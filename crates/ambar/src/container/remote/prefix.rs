@@ -42,7 +42,7 @@ impl PrefixReader {
             None => {
                 let message = "there is no store: neither `.ambar/commit` nor `zarr.json` lies below \
                                the URL; check it";
-                return Err(Error::not_found(message).in_file(&service.location));
+                return Err(Error::missing_file(message).in_file(&service.location));
             }
         };
         let reader = Self {

@@ -52,7 +52,7 @@ impl ZipWriter {
         let path = file::resolve(path);
         let replaced = match fs::symlink_metadata(&path) {
             Err(_) => None,
-            Ok(_) if !options.overwrite => return Err(file::taken(&path)),
+            Ok(_) if !options.overwrite => return Err(file::already_exists(&path)),
             Ok(found) if found.is_file() => Some((file::open_locked(&path)?, found)),
             Ok(_) => {
                 return Err(Error::invalid(
@@ -262,7 +262,7 @@ impl ZipWriter {
                 write_slot(&self.file, &new.temporary, slot.index(), &slot)?;
                 file::sync(&self.file, &new.temporary, self.durability)?;
                 if !new.overwrite && self.path.symlink_metadata().is_ok() {
-                    return Err(file::taken(&self.path));
+                    return Err(file::already_exists(&self.path));
                 }
                 #[cfg(test)]
                 super::super::faults::step(&self.path)?;
