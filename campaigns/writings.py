@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import ambar
+import ambar.xarray
 from campaigns import samples
 
 Done: TypeAlias = Callable[[], None]

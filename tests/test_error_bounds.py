@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ambar
+import ambar.xarray
 from ambar import _core
 from ambar.cli import app
 from ambar.codecs import checked_bound

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ambar
+import ambar.xarray
 from ambar.store import cache as cached
 
 xr = pytest.importorskip("xarray")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ambar
+import ambar.xarray
 
 xr = pytest.importorskip("xarray")
 da = pytest.importorskip("dask.array")

@@ -29,6 +29,7 @@ from xarray.tests.test_backends_datatree import (  # noqa: E402, F401
     unaligned_datatree_zarr_factory,
 )
 
+import ambar.xarray  # noqa: E402, F401 - registers the accessor
 from ambar.interop.xarray.dataset_writer import Options, Session  # noqa: E402
 from ambar.interop.xarray.group_reader import GroupStore  # noqa: E402
 from ambar.interop.xarray.group_writer import WritableGroup  # noqa: E402
