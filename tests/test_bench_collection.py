@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import ambar
 from ambar_bench.cli import app
 from ambar_bench.collection import report, scale_report, study
 from ambar_bench.collection.cases import CASES, Case, dataset_name

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import ambar
 from ambar_bench.cli import app
 from ambar_bench.mesh import charts, meshes, report, study
 from ambar_bench.mesh.contents import contents, differences, raw_bytes, retyped

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import ambar
 from ambar_bench.cli import app
 from ambar_bench.files import size_on_disk
 from ambar_bench.parallel import asked, model, report, study

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import ambar
 from ambar_bench.cli import app
 from ambar_bench.ramses import report, study
 from ramses_outputs import without, write_output

@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ambar.interop.xarray.register import register
-
 if TYPE_CHECKING:
     from ambar._core import (
         AmbarError,

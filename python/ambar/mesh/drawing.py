@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ambar import _core
-from ambar.mesh.mesh import Mesh
 from ambar._util.optional import require
+from ambar.mesh.mesh import Mesh
 
 
 def draw_mesh(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ambar import _core
+from ambar._util.optional import require
 from ambar.snapshot.field_names import quantity_of, resolve, resolve_all, resolve_where
 from ambar.snapshot.regions import Box, Region, length_of_unit
 from ambar.snapshot.table import Table
@@ -374,14 +375,15 @@ class Amr:
             If there are no such levels, or the region is no box.
         KeyError
             If there is no field of a name, or no cell in the region.
+        ModuleNotFoundError
+            If VTK is not installed.
         UnsupportedError
-            If VTK is not installed, the cells have one dimension, or levels are refined by other
+            If the cells have one dimension, or levels are refined by other
             ratios in x than in y and z.
         CorruptError
             If a checksum differs.
         """
-        if find_spec("vtkmodules") is None:
-            raise _core.UnsupportedError("VTK is not installed: pip install 'ambar[mesh]'")
+        require("vtkmodules", purpose="to_vtk", install="ambar[mesh]")
         from ambar.snapshot.vtk_amr import overlapping_amr
 
         return overlapping_amr(self, fields, levels, region, threads)

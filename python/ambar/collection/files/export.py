@@ -16,6 +16,7 @@ from uuid import uuid4
 import numpy as np
 
 from ambar import _core
+from ambar._util.optional import missing
 from ambar._util.scratch import already_there, publish, scratch_folder
 from ambar.collection.collection import Collection
 from ambar.collection.openers import open_collection

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
-from ambar import _core
+from ambar._util.optional import missing
 from ambar.store.locations import refuse_store
 
 Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ambar import _core
+from ambar._util.optional import require
 from ambar._util.scratch import already_there, publish_all, scratch_folder
 from ambar.kinds.request import Progress
 from ambar.mesh.files.pyvista_readers import VTK_SUFFIXES, pyvista, strictly

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ambar import _core
+from ambar._util.optional import require
 from ambar.mesh.files import meshio_readers as by_meshio
 from ambar.mesh.files.truncation_checks import check_length
 
