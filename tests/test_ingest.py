@@ -275,7 +275,7 @@ def test_what_is_found_where(tmp_path: Path, zarrs: Path) -> None:
     with pytest.raises(FileNotFoundError):
         find_sources(tmp_path / "nothing")
     (tmp_path / "void").mkdir()
-    with pytest.raises(KeyError, match="no NetCDF files"):
+    with pytest.raises(FileNotFoundError, match="no NetCDF files"):
         find_sources(tmp_path / "void")
 
 
@@ -361,7 +361,7 @@ def test_resume_adds_what_is_lacking(tmp_path: Path, zarrs: Path, capsys) -> Non
 
 _SLOW = """
 import sys, time
-from ambar.collection import ingest, source_reading
+from ambar.collection.files import ingest
 ingest.COMMIT_DATASETS = 5
 ingest.ingest(sys.argv[1], sys.argv[2], processes=2, durability="none",
               progress=lambda done, total: (print(done, flush=True), time.sleep(0.02)))
