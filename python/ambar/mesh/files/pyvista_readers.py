@@ -179,7 +179,7 @@ class MeshFile:
             with strictly(self._pyvista) as told:
                 yield
             _check_warnings(told)
-        except _core.AmbarError:
+        except (_core.AmbarError, ImportError):
             raise
         except (Exception, SystemExit) as error:
             # HDF5's errors are such too, without a number.
