@@ -33,7 +33,7 @@ program alone
     if (status /= AMBAR_INVALID) error stop "a commit without values"
     call ambar_close(writer)
     call ambar_create(writer, path, ierr=status)
-    if (status /= AMBAR_BUSY) error stop "a file was replaced"
+    if (status /= AMBAR_EXISTS) error stop "a file was replaced"
     call ambar_open(store, path)
     u = 0
     call ambar_read(store, "step_000001/u", [2_int64, 1_int64], u(2:2, :))
