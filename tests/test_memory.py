@@ -183,8 +183,8 @@ def test_values_may_be_decoded_over_their_own_stream() -> None:
     """Stream and values in the same memory were read and written at once."""
     values = np.random.default_rng(1).integers(0, 9, 5000)
     dtype = '"int64"'
-    codecs, stream = _core.encode_alone(values, dtype, [5000], False)
+    codecs, stream = _core.encode_bare_array(values, dtype, [5000], False)
     memory = np.zeros(values.nbytes, "u1")
     memory[100 : 100 + len(stream)] = np.frombuffer(stream, "u1")
-    _core.decode_alone(codecs, dtype, [5000], memory[100 : 100 + len(stream)], memory)
+    _core.decode_bare_array(codecs, dtype, [5000], memory[100 : 100 + len(stream)], memory)
     np.testing.assert_array_equal(memory.view("i8"), values)

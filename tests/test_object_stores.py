@@ -126,7 +126,7 @@ def test_settings_come_from_the_environment(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     assert len(ambar.open(f"{bucket}/some/one.ambar")) == 5
     assert len(ambar.open(f"{bucket}/public.ambar", storage_options={"anonymous": True})) == 5
-    with pytest.raises(ambar.AmbarError, match="anonymous requests are refused"):
+    with pytest.raises(ambar.AmbarError, match="anonymous access is denied"):
         ambar.open(f"{bucket}/some/one.ambar", storage_options={"anonymous": True})
 
 

@@ -23,9 +23,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(codec_encode, module)?)?;
     module.add_function(wrap_pyfunction!(codec_decode, module)?)?;
     module.add_function(wrap_pyfunction!(codec_inspect, module)?)?;
-    module.add_function(wrap_pyfunction!(encode_alone, module)?)?;
-    module.add_function(wrap_pyfunction!(encode_alone_with, module)?)?;
-    module.add_function(wrap_pyfunction!(decode_alone, module)?)
+    module.add_function(wrap_pyfunction!(encode_bare_array, module)?)?;
+    module.add_function(wrap_pyfunction!(encode_bare_array_with, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_bare_array, module)?)
 }
 
 /// What the codec chose for values like those it was shown.
@@ -276,9 +276,9 @@ fn decode<'py, T: Value>(
     })
 }
 
-/// Encodes a small array of the type that JSON text names: the names of its codecs, and its bytes.
+/// Encodes a small array; `dtype` is the type as JSON. Returns the names of its codecs, and its bytes.
 #[pyfunction]
-fn encode_alone<'py>(
+fn encode_bare_array<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
     dtype: &str,
@@ -286,15 +286,15 @@ fn encode_alone<'py>(
     predict: bool,
 ) -> PyResult<(String, Bound<'py, PyBytes>)> {
     let (lent, dtype) = (Lent::new(values, false)?, data_type(dtype)?);
-    let alone = py
-        .detach(|| ambar::codec::encode_alone(&dtype, &shape, lent.bytes(), predict))
+    let array = py
+        .detach(|| ambar::codec::encode_bare_array(&dtype, &shape, lent.bytes(), predict))
         .or_raise()?;
-    Ok((alone.codecs, PyBytes::new(py, &alone.bytes)))
+    Ok((array.codecs, PyBytes::new(py, &array.bytes)))
 }
 
-/// Encodes an array of the type that JSON text names by codecs of these names.
+/// Encodes an array with the codecs of these names; `dtype` is the type as JSON.
 #[pyfunction]
-fn encode_alone_with<'py>(
+fn encode_bare_array_with<'py>(
     py: Python<'py>,
     codecs: &str,
     values: &Bound<'py, PyAny>,
@@ -303,13 +303,13 @@ fn encode_alone_with<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (lent, dtype) = (Lent::new(values, false)?, data_type(dtype)?);
     let stream =
-        py.detach(|| ambar::codec::encode_alone_with(codecs, &dtype, &shape, lent.bytes()));
+        py.detach(|| ambar::codec::encode_bare_array_with(codecs, &dtype, &shape, lent.bytes()));
     Ok(PyBytes::new(py, &stream.or_raise()?))
 }
 
-/// Decodes what `encode_alone` made into an array of its type and shape.
+/// Decodes the result of `encode_bare_array` into an array of its type and shape.
 #[pyfunction]
-fn decode_alone(
+fn decode_bare_array(
     py: Python<'_>,
     codecs: &str,
     dtype: &str,
@@ -317,12 +317,12 @@ fn decode_alone(
     encoded: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    // A copy, unless nobody can write to it: `out` may lie in the same memory.
+    // A copy unless the memory is read-only: `out` may overlap it.
     let (encoded, dtype) = (Stable::new(encoded)?, data_type(dtype)?);
     let mut out = Lent::new(out, true)?;
     let (stored, values) = (encoded.bytes(), out.bytes_mut());
     py.detach(|| {
-        ambar::codec::decode_alone(
+        ambar::codec::decode_bare_array(
             codecs,
             &dtype,
             &shape,

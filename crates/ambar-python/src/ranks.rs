@@ -105,7 +105,7 @@ impl RankWriter {
         let create = CreateOptions {
             durability,
             overwrite: mode == "overwrite",
-            directory: false,
+            ..CreateOptions::default()
         };
         let writer = py.detach(|| match mode {
             "append" => ranks::RankWriter::append(&path, durability, options),

@@ -12,7 +12,7 @@ use ambar::kinds::particles::Particles;
 use ambar::kinds::table::Table as Rows;
 use ambar::parallel;
 use ambar::store::NodeKind;
-use ambar::{Column, DataType, Error};
+use ambar::{Column, DataType, Error, Limits};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -45,7 +45,7 @@ impl Store {
         let options = storage_options.unwrap_or_default();
         let open = || {
             match location.to_str().filter(|text| is_url(text)) {
-            Some(url) => ambar::store::Store::open_url(url, &options),
+            Some(url) => ambar::store::Store::open_url(url, &options, Limits::default()),
             None if options.is_empty() => ambar::store::Store::open(&location),
             None => Err(Error::invalid(
                 "expected a URL (s3://..., https://...) with storage options, found a path; omit them",
@@ -62,7 +62,7 @@ impl Store {
     #[staticmethod]
     fn of_bytes(py: Python<'_>, data: &Bound<'_, PyAny>, location: &str) -> PyResult<Self> {
         let bytes: Owner = Arc::new(Stable::new(data)?);
-        let open = || ambar::store::Store::open_bytes(bytes, location);
+        let open = || ambar::store::Store::open_bytes(bytes, location, Limits::default());
         let inner = py.detach(open).or_raise()?;
         Ok(Self { inner })
     }
@@ -191,7 +191,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
 /// Bytes read ahead from a store, kept until this is released.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Ahead {
-    kept: Mutex<Option<ambar::container::Ahead>>,
+    kept: Mutex<Option<ambar::container::ReadAhead>>,
 }
 
 #[pymethods]
@@ -380,7 +380,7 @@ impl Array {
     ) -> PyResult<T> {
         let small = self.inner.touched_bytes(selection).or_raise()? <= SMALL;
         py.detach(|| match threads {
-            None | Some(1..) if small => parallel::alone(read),
+            None | Some(1..) if small => parallel::on_this_thread(read),
             _ => parallel::with_threads(threads, read),
         })
         .or_raise()
@@ -425,7 +425,7 @@ impl Array {
 /// Truncates dead bytes after the last commit, so that every ZIP reader finds the central directory.
 #[pyfunction]
 pub fn repair(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| ambar::container::repair(Path::new(&path)))
+    py.detach(|| ambar::container::repair(Path::new(&path), &Limits::default()))
         .or_raise()?;
     Ok(())
 }
@@ -433,7 +433,7 @@ pub fn repair(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 /// Rewrites the store without dead bytes.
 #[pyfunction]
 pub fn compact(py: Python<'_>, path: PathBuf) -> PyResult<()> {
-    py.detach(|| ambar::container::compact(Path::new(&path)))
+    py.detach(|| ambar::container::compact(Path::new(&path), &Limits::default()))
         .or_raise()?;
     Ok(())
 }

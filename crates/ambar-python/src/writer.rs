@@ -168,6 +168,7 @@ impl Writer {
             durability,
             overwrite,
             directory,
+            ..CreateOptions::default()
         };
         let writer = py
             .detach(|| match mode {

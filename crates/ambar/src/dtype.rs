@@ -118,7 +118,7 @@ impl DataType {
         ("complex128", DataType::Complex128),
     ];
 
-    /// Bytes of one value; `None` where values differ in length.
+    /// Bytes of one value; `None` if values differ in length.
     pub fn size(&self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::Int8 | Self::UInt8 => 1,
@@ -169,7 +169,7 @@ impl DataType {
     /// The type that `data_type` of Zarr v3 metadata names.
     ///
     /// # Errors
-    /// `Unsupported` where the name is not one of the above; `Corrupt` where its configuration is
+    /// `Unsupported` if the name is not one of the above; `Corrupt` if its configuration is
     /// missing or is invalid.
     pub fn from_json(value: &Value) -> Result<Self> {
         let name = value

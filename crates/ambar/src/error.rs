@@ -135,12 +135,12 @@ impl Error {
         self.0.kind
     }
 
-    /// The file it happened in; empty where none was involved.
+    /// The file it happened in; empty if none was involved.
     pub fn file(&self) -> &str {
         &self.0.file
     }
 
-    /// The node it happened at; empty where none was involved.
+    /// The node it happened at; empty if none was involved.
     pub fn node(&self) -> &str {
         &self.0.node
     }

@@ -8,6 +8,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ambar::ErrorKind;
+use ambar::Limits;
 use ambar::container::{self, CreateOptions, Durability};
 use container_support::{
     Form, append, commit, content, create, folder, names, options, try_verify, whole,
@@ -146,7 +147,11 @@ fn keys_change_between_files_and_folders(form: Form) {
             );
             assert_eq!(content(&path)[after[0]], b"after", "{what}");
         }
-        assert_eq!(container::repair(&path).unwrap().notes, [""; 0], "{what}");
+        assert_eq!(
+            container::repair(&path, &Limits::default()).unwrap().notes,
+            [""; 0],
+            "{what}"
+        );
         try_verify(&path).unwrap();
     }
 }
@@ -267,10 +272,10 @@ fn two_writers_are_one_too_many(form: Form) {
         ..options(form)
     };
     for _ in 0..2 {
-        busy(container::append(&path, Durability::Full).unwrap_err());
+        busy(container::append(&path, Durability::Full, &Limits::default()).unwrap_err());
         busy(container::create(&path, &overwrite).unwrap_err());
-        busy(container::repair(&path).unwrap_err());
-        busy(container::compact(&path).unwrap_err());
+        busy(container::repair(&path, &Limits::default()).unwrap_err());
+        busy(container::compact(&path, &Limits::default()).unwrap_err());
         drop(writer);
         writer = append(&path);
     }
@@ -280,9 +285,9 @@ fn two_writers_are_one_too_many(form: Form) {
         drop(writer);
         container::create(&path, &overwrite).unwrap()
     };
-    busy(container::append(&path, Durability::Full).unwrap_err());
+    busy(container::append(&path, Durability::Full, &Limits::default()).unwrap_err());
     commit(&mut *replacing, &[("c", b"three")]);
-    busy(container::append(&path, Durability::Full).unwrap_err());
+    busy(container::append(&path, Durability::Full, &Limits::default()).unwrap_err());
 }
 
 fn bad_keys_are_refused_and_do_no_harm(form: Form) {
@@ -301,9 +306,9 @@ fn what_is_not_there_is_not_found(form: Form) {
     let (folder, path) = folder();
     let not_found = |error: ambar::Error| assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     not_found(container::open(&path).unwrap_err());
-    not_found(container::append(&path, Durability::Full).unwrap_err());
-    not_found(container::repair(&path).unwrap_err());
-    not_found(container::compact(&path).unwrap_err());
+    not_found(container::append(&path, Durability::Full, &Limits::default()).unwrap_err());
+    not_found(container::repair(&path, &Limits::default()).unwrap_err());
+    not_found(container::compact(&path, &Limits::default()).unwrap_err());
     let nowhere = folder.path().join("no such folder/run.ambar");
     not_found(container::create(&nowhere, &options(form)).unwrap_err());
     assert_eq!(names(folder.path()), [""; 0]);
@@ -321,7 +326,7 @@ fn compaction_leaves_only_what_lives(form: Form) {
     writer.commit().unwrap();
     drop(writer);
     let before = content(&path);
-    let compacted = container::compact(&path).unwrap();
+    let compacted = container::compact(&path, &Limits::default()).unwrap();
     assert_eq!(content(&path), before);
     try_verify(&path).unwrap();
     let usage = container::open(&path).unwrap().usage().unwrap();
@@ -340,7 +345,7 @@ fn a_sound_container_needs_no_repair(form: Form) {
     commit(&mut *writer, &[("a", b"two")]);
     drop(writer);
     let before = content(&path);
-    let repaired = container::repair(&path).unwrap();
+    let repaired = container::repair(&path, &Limits::default()).unwrap();
     assert_eq!((repaired.commit, repaired.cut), (2, 0));
     assert_eq!(repaired.notes, [""; 0]);
     assert_eq!(content(&path), before);

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ambar::ErrorKind;
+use ambar::Limits;
 use ambar::container::{self, CreateOptions, Durability};
 use container_support::{Form, Random, append, content, folder, names, options, try_verify};
 
@@ -41,7 +42,7 @@ fn child(test: &str, path: &Path, form: Form, durability: &str) -> Command {
     command
 }
 
-/// What the parent has told this child; `None` where there is no parent.
+/// What the parent has told this child; `None` if there is no parent.
 fn told() -> Option<(PathBuf, Form, Durability)> {
     let form = match std::env::var(FORM).ok()?.as_str() {
         "Zip" => Form::Zip,
@@ -92,7 +93,7 @@ fn child_that_commits_for_ever() {
         return;
     };
     let mut writer = match path.exists() {
-        true => container::append(&path, durability).unwrap(),
+        true => container::append(&path, durability, &Limits::default()).unwrap(),
         false => {
             let options = CreateOptions {
                 durability,
@@ -304,12 +305,14 @@ fn fail_at_every_length(path: &Path, form: Form, limit: &dyn Fn(u64)) {
         let first = content(&path);
         drop(writer);
         limit(most);
-        let result = container::append(&path, Durability::Full).and_then(|mut writer| {
-            writer.put("a", &[&[2; 2500]])?;
-            writer.put("b", &[&[2; 2500]])?;
-            writer.put("zarr.json", &[b"2"])?;
-            writer.commit()
-        });
+        let result = container::append(&path, Durability::Full, &Limits::default()).and_then(
+            |mut writer| {
+                writer.put("a", &[&[2; 2500]])?;
+                writer.put("b", &[&[2; 2500]])?;
+                writer.put("zarr.json", &[b"2"])?;
+                writer.commit()
+            },
+        );
         limit(1 << 30);
         let found = content(&path);
         match result {

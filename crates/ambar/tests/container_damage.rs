@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ambar::ErrorKind;
+use ambar::Limits;
 use ambar::container;
 use container_support::{
     Content, Form, Random, SLOTS, append, commit, content, create, folder, three_commits,
@@ -118,7 +119,8 @@ fn every_truncation_of_a_zip_is_an_error() {
         fs::write(&path, &bytes[..len]).unwrap();
         let error = container::open(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{len} bytes");
-        let error = container::append(&path, container::Durability::None).unwrap_err();
+        let error =
+            container::append(&path, container::Durability::None, &Limits::default()).unwrap_err();
         let expected = [ErrorKind::Corrupt, ErrorKind::Unsupported];
         assert!(expected.contains(&error.kind()), "{len} bytes: {error}");
         assert_eq!(fs::read(&path).unwrap(), bytes[..len], "nothing is changed");
@@ -190,7 +192,7 @@ fn a_dead_tail_of_gigabytes_costs_nothing_and_is_cut_off() {
     let usage = container::open(&path).unwrap().usage().unwrap();
     assert!(usage.dead > 5 << 30);
 
-    let repaired = container::repair(&path).unwrap();
+    let repaired = container::repair(&path, &Limits::default()).unwrap();
     assert_eq!((repaired.commit, repaired.cut), (3, 5 << 30));
     assert_eq!(fs::metadata(&path).unwrap().len(), end);
 
@@ -334,7 +336,7 @@ fn what_is_no_store_is_an_error() {
         let error = container::open(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert_eq!(error.file(), path.to_str().unwrap());
-        assert!(container::repair(&path).is_err());
+        assert!(container::repair(&path, &Limits::default()).is_err());
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
     let error = container::open(folder.path()).unwrap_err();

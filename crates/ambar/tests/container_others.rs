@@ -11,10 +11,11 @@ use std::path::Path;
 use std::process::Command;
 
 use ambar::ErrorKind;
+use ambar::Limits;
 use ambar::container;
 use container_support::{Form, append, commit, content, create, folder, names, try_verify};
 
-/// Runs a program, which must succeed. Returns what it printed; `None` where it is not installed.
+/// Runs a program, which must succeed. Returns what it printed; `None` if it is not installed.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Err(error) if error.kind() == NotFound => {
@@ -72,9 +73,9 @@ fn zipfile_and_unzip_accept_every_stage_of_a_store() {
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(file.metadata().unwrap().len() + 1_000_000)
         .unwrap();
-    container::repair(&path).unwrap();
+    container::repair(&path, &Limits::default()).unwrap();
     others_accept(&path);
-    container::compact(&path).unwrap();
+    container::compact(&path, &Limits::default()).unwrap();
     others_accept(&path);
 }
 
@@ -134,13 +135,14 @@ fn zips_of_other_programs_are_read_compacted_and_then_written() {
         assert_eq!(store.usage().unwrap().commit, 0);
         try_verify(&path).unwrap();
         assert_eq!(
-            container::repair(&path).unwrap(),
-            container::Repaired::default()
+            container::repair(&path, &Limits::default()).unwrap(),
+            container::RepairReport::default()
         );
 
-        let error = container::append(&path, container::Durability::None).unwrap_err();
+        let error =
+            container::append(&path, container::Durability::None, &Limits::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{kind}");
-        container::compact(&path).unwrap();
+        container::compact(&path, &Limits::default()).unwrap();
         commit(&mut *append(&path), &[("b", b"new")]);
         assert_eq!(content(&path).len(), 3);
         assert_eq!(content(&path)["a/c/0"], data, "{kind}");
@@ -172,7 +174,9 @@ fn zips_that_cannot_be_read_safely_are_errors() {
             "{kind}"
         );
         assert_eq!(
-            container::compact(&path).unwrap_err().kind(),
+            container::compact(&path, &Limits::default())
+                .unwrap_err()
+                .kind(),
             expected,
             "{kind}"
         );
@@ -224,13 +228,14 @@ fn directories_of_other_programs_are_read_adopted_and_then_written() {
     assert_eq!(content(&path)["a/c/0"], b"data");
     try_verify(&path).unwrap();
     assert_eq!(
-        container::repair(&path).unwrap(),
-        container::Repaired::default()
+        container::repair(&path, &Limits::default()).unwrap(),
+        container::RepairReport::default()
     );
-    let error = container::append(&path, container::Durability::None).unwrap_err();
+    let error =
+        container::append(&path, container::Durability::None, &Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 
-    container::compact(&path).unwrap();
+    container::compact(&path, &Limits::default()).unwrap();
     commit(&mut *append(&path), &[("b", b"new")]);
     assert_eq!(content(&path).len(), 3);
     assert_eq!(fs::read(path.join("b")).unwrap(), b"new");

@@ -7,6 +7,7 @@ mod container_support;
 use std::fs;
 
 use ambar::ErrorKind;
+use ambar::Limits;
 use ambar::container;
 use container_support::{
     Form, SLOTS, append, commit, content, create, folder, overwrite, three_commits, try_content,
@@ -56,7 +57,7 @@ fn repair_restores_what_can_be_restored() {
                 overwrite(&path, *offset, &vec![0xaa; *len]);
             }
             assert!(try_verify(&path).is_err(), "{what}");
-            let repaired = container::repair(&path).unwrap();
+            let repaired = container::repair(&path, &Limits::default()).unwrap();
             assert_eq!(
                 (repaired.commit, repaired.cut),
                 (3, tail.len() as u64),
@@ -79,7 +80,9 @@ fn repair_goes_back_to_no_older_commit() {
     overwrite(&path, end - 250, &[0xaa; 8]);
     let before = fs::read(&path).unwrap();
     assert_eq!(
-        container::repair(&path).unwrap_err().kind(),
+        container::repair(&path, &Limits::default())
+            .unwrap_err()
+            .kind(),
         ErrorKind::Corrupt
     );
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -93,18 +96,18 @@ fn a_directory_that_another_program_changed_is_repaired_on_request() {
     fs::create_dir(path.join("new")).unwrap();
     fs::write(path.join("new/zarr.json"), b"{}").unwrap();
     assert_eq!(try_content(&path).unwrap_err().kind(), ErrorKind::Corrupt);
-    let repaired = container::repair(&path).unwrap();
+    let repaired = container::repair(&path, &Limits::default()).unwrap();
     assert_eq!((repaired.commit, repaired.notes.len()), (4, 2));
     assert_eq!(content(&path)["c"], b"changed");
     assert_eq!(content(&path)["new/zarr.json"], b"{}");
 
     fs::remove_file(path.join(".ambar/commit")).unwrap();
     assert_eq!(try_content(&path).unwrap_err().kind(), ErrorKind::Corrupt);
-    container::repair(&path).unwrap();
+    container::repair(&path, &Limits::default()).unwrap();
     assert_eq!(content(&path).len(), 4);
 
     fs::remove_file(path.join("c")).unwrap();
-    let error = container::repair(&path).unwrap_err();
+    let error = container::repair(&path, &Limits::default()).unwrap_err();
     assert_eq!((error.kind(), error.node()), (ErrorKind::Corrupt, "c"));
 }
 
@@ -117,7 +120,7 @@ fn compaction_of_a_damaged_container_leaves_it_as_it_was() {
     );
     overwrite(&path, 2500, &[9]);
     let before = fs::read(&path).unwrap();
-    let error = container::compact(&path).unwrap_err();
+    let error = container::compact(&path, &Limits::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(container_support::names(folder.path()), ["run.ambar"]);

@@ -3,7 +3,7 @@
 mod common;
 
 use ambar::DataType;
-use ambar::array::{ArrayData, ArraySpec, Slice, Strings};
+use ambar::array::{ArrayData, ArraySpec, NewArray, Slice, Strings};
 use ambar::codec::Profile;
 use ambar::container::{CreateOptions, Durability};
 use ambar::parallel::with_threads;
@@ -243,16 +243,14 @@ fn calls_that_make_no_sense_are_refused() {
     );
     writer.write_array("a", &spec, data).unwrap();
     assert!(writer.write_array("a/b", &spec, data).is_err());
-    assert!(
-        writer
-            .write_arrays(&[("x", &spec, data), ("x", &spec, data)])
-            .is_err()
-    );
-    assert!(
-        writer
-            .write_arrays(&[("x/y", &spec, data), ("x", &spec, data)])
-            .is_err()
-    );
+    for paths in [["x", "x"], ["x/y", "x"]] {
+        let arrays = paths.map(|path| NewArray {
+            path,
+            spec: &spec,
+            data,
+        });
+        assert!(writer.write_arrays(&arrays).is_err(), "{paths:?}");
+    }
     assert!(writer.group("a", Default::default()).is_err());
     assert!(writer.remove("nothing").is_err());
     writer.commit().unwrap();

@@ -151,7 +151,7 @@ impl ambar_options {
         CreateOptions {
             durability: self.durability(),
             overwrite: self.overwrite != 0,
-            directory: false,
+            ..CreateOptions::default()
         }
     }
 

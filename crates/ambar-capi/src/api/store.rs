@@ -180,7 +180,7 @@ pub unsafe extern "C" fn ambar_read(
             .map(|(start, length)| Slice::from(*start..start.saturating_add(*length)))
             .collect();
         match usize::try_from(threads).ok() {
-            Some(1) => parallel::alone(|| array.read(&selection, out)),
+            Some(1) => parallel::on_this_thread(|| array.read(&selection, out)),
             threads => {
                 let threads = threads.filter(|threads| *threads > 0);
                 parallel::with_threads(threads, || array.read(&selection, out))

@@ -1,24 +1,24 @@
-//! Arrays: n-dimensional, cut into chunks that are decoded one by one.
+//! N-dimensional arrays, divided into chunks that are encoded and decoded independently.
 
-mod blocks;
-mod check;
-mod downsample;
-mod layout;
-mod leaves;
-mod long;
-mod origins;
-mod parts;
-mod pieces;
-mod ranges;
+mod block_origins;
+mod chunk_grid;
+mod chunk_ranges;
+mod chunk_requests;
+mod chunk_source;
+mod downsampled_read;
+mod leaf_positions;
+mod long_chunks;
+mod prefetch;
 mod read;
-mod remote;
+mod read_plan;
+mod row_pieces;
 mod shard;
-mod source;
+mod shard_encoder;
 mod spec;
-mod stored;
+mod storage;
 mod strings;
+mod validation;
 mod verify;
-mod wanted;
 mod write;
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::container::{Container, Entry};
+use crate::container::Container;
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::limits::Limits;
@@ -36,31 +36,27 @@ use crate::process::PerProcess;
 
 pub use crate::strings::Strings;
 
-pub(crate) use layout::chunk_shape_of;
-pub use layout::table_chunk_rows;
-pub use leaves::LeafPlaces;
-pub use ranges::ChunkRange;
+pub(crate) use chunk_grid::chunk_shape_of;
+pub use chunk_grid::table_chunk_rows;
+pub use chunk_ranges::ChunkRange;
+pub use leaf_positions::LeafPositions;
 pub use spec::{ArrayData, ArraySpec, Region};
-pub use write::{Observer, choose_codecs};
+pub use write::{NewArray, Observer, choose_codecs};
 
-/// Where the `ambar` attributes of an array say how many of its values were not written.
+/// The key of the `ambar` attributes that holds the number of an array's unwritten values.
 pub(crate) const UNWRITTEN: &str = "unwritten_values";
 
-pub(crate) use parts::{ArrayPart, Shards, copy_common};
-pub(crate) use remote::fetch_rows;
-pub(crate) use source::declared;
-pub(crate) use write::{Prepared, empty_entry, entries};
+pub(crate) use chunk_source::metadata_of;
+pub(crate) use prefetch::fetch_rows;
+pub(crate) use shard_encoder::{EntryGrid, ShardEncoder, copy_intersection};
+pub(crate) use write::{WriteBatch, empty_entry, entries};
 
-/// Entries of an array that are asked for one by one where the number of the store's is not known; of arrays
-/// that declare more, all entries are listed.
-const MOST_PROBES: u64 = 4096;
-
-/// The part of one dimension that a read wants: `start, start + step, ...` below `stop`.
+/// The selected indices of one dimension: `start, start + step, ...` below `stop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// The first index.
     pub start: u64,
-    /// One past the last index; at most the dimension's length.
+    /// The index after the last one; at most the dimension's length.
     pub stop: u64,
     /// Distance between indices, at least 1.
     pub step: u64,
@@ -83,7 +79,7 @@ impl Slice {
             .div_ceil(self.step.max(1))
     }
 
-    /// Whether there is no index.
+    /// Whether no index is selected.
     pub fn is_empty(&self) -> bool {
         self.start >= self.stop
     }
@@ -99,12 +95,12 @@ impl From<Range<u64>> for Slice {
     }
 }
 
-/// The indices of one dimension that a read wants.
+/// The selected indices of one dimension: a slice, or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indices<'a> {
     /// Those of a slice.
     Slice(Slice),
-    /// Those of a list, in its order; an index may occur again.
+    /// Those of a list, in its order; an index may occur more than once.
     List(&'a [u64]),
 }
 
@@ -117,7 +113,7 @@ impl Indices<'_> {
         }
     }
 
-    /// Whether there is no index.
+    /// Whether no index is selected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -129,18 +125,18 @@ impl From<Slice> for Indices<'_> {
     }
 }
 
-/// An array of a store, open for reading. Cheap to clone; any number of threads may read from it.
+/// An array of a store, open for reading. Cheap to clone; threads can read concurrently.
 #[derive(Clone)]
 pub struct Array(Arc<Inner>);
 
 struct Inner {
     container: Arc<dyn Container>,
-    /// Without the leading `/`.
+    /// The path without the leading `/`.
     name: String,
     path: String,
     metadata: Arc<ArrayMetadata>,
     limits: Limits,
-    /// Whether every shard must be there, so that a missing one was lost.
+    /// Whether the writer writes every shard, so that a missing one is an error.
     complete: bool,
     /// Indices of the shards that have been read from; `None` for one that does not exist.
     shards: PerProcess<Mutex<HashMap<u64, Option<Arc<shard::Shard>>>>>,
@@ -176,14 +172,14 @@ impl Array {
         &self.0.metadata.dtype
     }
 
-    /// Length of each dimension; none for a single value.
+    /// Length of each dimension; empty for a single value.
     pub fn shape(&self) -> &[u64] {
         &self.0.metadata.shape
     }
 
     /// Number of values.
     pub fn elements(&self) -> u64 {
-        // That the product fits was checked when the metadata was parsed.
+        // The product was checked when the metadata was parsed.
         checked_product(self.shape(), 1).unwrap_or(u64::MAX)
     }
 
@@ -192,8 +188,7 @@ impl Array {
         &self.0.metadata.chunk_shape
     }
 
-    /// Length of a shard, the unit of storage, in each dimension; `None` where every chunk is
-    /// stored on its own.
+    /// Length of a shard, the unit of storage, in each dimension; `None` if every chunk is an entry.
     pub fn shard_shape(&self) -> Option<&[u64]> {
         self.0
             .metadata
@@ -210,7 +205,7 @@ impl Array {
             .product()
     }
 
-    /// Names of the dimensions; empty where none has a name.
+    /// Names of the dimensions; empty if none has a name.
     pub fn dimension_names(&self) -> &[Option<String>] {
         &self.0.metadata.dimension_names
     }
@@ -227,22 +222,22 @@ impl Array {
         count.unwrap_or(0)
     }
 
-    /// The value of what was never written, native byte order; for strings, their bytes.
+    /// The value of elements that were never written, in native byte order; for strings, their bytes.
     pub fn fill_value(&self) -> &[u8] {
         &self.0.metadata.fill_value
     }
 
-    /// The codecs of a chunk in words, such as `pcodec 8, crc32c`.
+    /// A short description of the codecs, such as `pcodec 8, crc32c`.
     pub fn codecs(&self) -> String {
         self.0.metadata.chain.describe()
     }
 
-    /// The absolute error bound of the values; `None` where they are as they were written.
+    /// The error bound of the values; `None` if they are lossless.
     pub fn error_bound(&self) -> Option<ambar_codec::ErrorBound> {
         self.0.metadata.chain.error_bound()
     }
 
-    /// Bytes that the array's chunks take in the store, from the container's directory alone.
+    /// Stored bytes of the array's chunks. Reads only the container's directory.
     ///
     /// # Errors
     /// `Io`.
@@ -250,52 +245,6 @@ impl Array {
         let entries = self.stored_entries()?;
         let lengths = entries.iter().map(|(_, entry)| entry.len());
         Ok(lengths.fold(0, u64::saturating_add))
-    }
-
-    /// Number of entries (shards, or chunks where there are none) in each dimension.
-    fn entry_grid(&self) -> Vec<u64> {
-        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
-        let lengths = self.shape().iter().zip(outer);
-        lengths
-            .map(|(length, outer)| length.div_ceil(*outer))
-            .collect()
-    }
-
-    /// The entries that the store has of the array, with their coordinates, in C order.
-    ///
-    /// It takes no longer than going through all entries of the store, however many chunks the array's
-    /// metadata declare.
-    ///
-    /// # Errors
-    /// `Io`.
-    fn stored_entries(&self) -> Result<Vec<(Vec<u64>, Entry)>> {
-        let (container, keys) = (&self.0.container, self.0.metadata.keys);
-        let grid = self.entry_grid();
-        let declared = checked_product(&grid, 1).unwrap_or(u64::MAX);
-        let mut found = Vec::new();
-        if declared == 0 {
-            return Ok(found);
-        }
-        if declared > container.entry_count().unwrap_or(MOST_PROBES) {
-            let all = container.keys()?;
-            let named = all.iter().filter_map(|key| {
-                let coordinates = keys.coordinates(&self.0.name, key, &grid)?;
-                Some((coordinates, key))
-            });
-            for (coordinates, key) in named {
-                found.extend(container.entry(key)?.map(|entry| (coordinates, entry)));
-            }
-            found.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-            return Ok(found);
-        }
-        let mut next = vec![0; grid.len()];
-        loop {
-            let entry = container.entry(&keys.key(&self.0.name, &next))?;
-            found.extend(entry.map(|entry| (next.clone(), entry)));
-            if !blocks::advance(&mut next, &grid) {
-                return Ok(found);
-            }
-        }
     }
 }
 

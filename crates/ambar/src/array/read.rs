@@ -1,28 +1,22 @@
-//! Reading values of a fixed size: each touched chunk is read with one call, verified, and decoded
-//! to where its values belong.
+//! Reads values of a fixed size: each selected chunk is read with one call, verified, and decoded
+//! into the caller's memory.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::blocks::{Block, ReadPlan, Runs, Span, advance};
-use super::remote::Fetched;
-use super::shard::{Shard, misplaced, tag};
-use super::stored::StoredChunk;
-use super::wanted::{Wanted, whole};
+use super::chunk_requests::{ChunkRequests, whole};
+use super::prefetch::ChunkFetch;
+use super::read_plan::{Block, ReadPlan, Runs, Span};
+use super::shard::{misplaced, tag};
+use super::storage::StoredChunk;
 use super::{Array, Indices, Slice};
-use crate::codec::{CodecScratch, Scratch, Words, check_crc32c, with_scratch};
-use crate::container::{Entry, EntryRange};
+use crate::codec::{Scratch, check_crc32c, with_scratch};
+use crate::container::EntryRange;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::limits::checked_product;
+
 use crate::memory::Shared;
-use crate::metadata::Sharding;
 
-/// Missing entries that an error names.
-const NAMED: usize = 3;
-
-/// Checks the values of a chunk that is stored unencoded, with its checksum after them: by the checksum,
-/// and that the chunk has this tag.
+/// Verifies the checksum and the tag of a chunk whose values are stored verbatim.
 fn check_plain(values: &[u8], checksum: [u8; 4], expected: Option<u32>) -> Result<()> {
     check_crc32c(values, checksum, "a chunk")?;
     match expected {
@@ -32,41 +26,41 @@ fn check_plain(values: &[u8], checksum: [u8; 4], expected: Option<u32>) -> Resul
 }
 
 impl Array {
-    /// Reads a selection, one slice a dimension, into `out` in C order, native byte order, on the
+    /// Reads a selection, one slice for each dimension, into `out` in C order and native byte order, on the
     /// threads of the current pool. `out` has exactly `product of lengths * dtype size` bytes.
-    /// Only the chunks that the selection touches are read.
+    /// Only chunks that overlap the selection are read.
     ///
     /// # Errors
-    /// `Invalid` for a selection outside of the array, an `out` of another size or a dtype without
-    /// fixed size; `Corrupt` where a checksum differs; `Io`.
+    /// `Invalid` for a selection outside of the array, an `out` of another size, or a dtype without
+    /// fixed size; `Corrupt` if a checksum differs; `Io`.
     pub fn read(&self, selection: &[Slice], out: &mut [u8]) -> Result<()> {
         let selection: Vec<Indices<'_>> = selection.iter().copied().map(Indices::Slice).collect();
         self.read_indices(&selection, out)
     }
 
-    /// As `read`, with slices or lists of indices: every combination of the indices of all dimensions
-    /// is read, a chunk once however many of them it holds.
+    /// As `read`, with slices or lists of indices. Every combination of the indices of all dimensions is
+    /// read; each chunk is decoded once.
     ///
     /// # Errors
     /// As `read`.
     pub fn read_indices(&self, selection: &[Indices<'_>], out: &mut [u8]) -> Result<()> {
         self.try_read(selection, out)
-            .map_err(|error| self.place(error))
+            .map_err(|error| self.with_path(error))
     }
 
-    /// Raw bytes of the chunks that a selection touches: what reading it decodes; of strings, about.
+    /// Raw bytes of the chunks that overlap a selection, all of which are decoded; an estimate for strings.
     ///
     /// # Errors
     /// `Invalid` for a selection outside of the array; `Limit`.
     pub fn touched_bytes(&self, selection: &[Indices<'_>]) -> Result<u64> {
         let plan = ReadPlan::new(self.shape(), self.chunk_shape(), selection)
-            .map_err(|error| self.place(error))?;
+            .map_err(|error| self.with_path(error))?;
         let chunk = self.chunk_shape().iter().product::<u64>();
         let size = self.dtype().size().unwrap_or(32) as u64;
         Ok((plan.count as u64).saturating_mul(chunk.saturating_mul(size)))
     }
 
-    /// Reads rows of a 1-D array on the calling thread; of others, rows of their first dimension as
+    /// Reads rows of a 1-D array on the calling thread; of other arrays, rows of the first dimension as
     /// `read` does.
     ///
     /// # Errors
@@ -75,7 +69,7 @@ impl Array {
         if let ([length], Some(size)) = (self.shape(), self.dtype().size()) {
             return self
                 .try_read_rows(rows, *length, size, out)
-                .map_err(|error| self.place(error));
+                .map_err(|error| self.with_path(error));
         }
         let mut selection: Vec<Slice> = self.shape().iter().copied().map(Slice::all).collect();
         if let Some(first) = selection.first_mut() {
@@ -85,13 +79,13 @@ impl Array {
     }
 
     /// Names the chunk at `coordinates` in an error.
-    pub(super) fn place_chunk(&self, error: Error, coordinates: &[u64]) -> Error {
+    pub(super) fn with_chunk_path(&self, error: Error, coordinates: &[u64]) -> Error {
         let places: Vec<String> = coordinates.iter().map(u64::to_string).collect();
         error.at_node(format!("{}, chunk {}", self.path(), places.join("/")))
     }
 
     /// Names file and node in an error.
-    pub(super) fn place(&self, error: Error) -> Error {
+    pub(super) fn with_path(&self, error: Error) -> Error {
         error
             .at_node(self.path())
             .in_file(self.0.container.location())
@@ -106,7 +100,7 @@ impl Array {
             return Ok(());
         }
         let shared = Shared::new(out);
-        let wanted = Wanted {
+        let wanted = ChunkRequests {
             chunk: |index: usize| Some(plan.block(index)?.chunk),
             parts: |index: usize, whole: EntryRange| self.parts_of_block(&plan, index, whole),
         };
@@ -115,7 +109,7 @@ impl Array {
                 return Ok(());
             };
             with_scratch(|scratch| self.read_block(&block, &plan.out_shape, &shared, scratch))
-                .map_err(|error| self.place_chunk(error, &block.chunk))
+                .map_err(|error| self.with_chunk_path(error, &block.chunk))
         })
     }
 
@@ -130,7 +124,7 @@ impl Array {
         let size = self.value_size()?;
         let stored = self.locate(&block.chunk, scratch)?;
         if let Some(stored) = &stored
-            && self.read_coarse(stored, block, (out_shape, shared), scratch)?
+            && self.read_downsampled(stored, block, out_shape, shared, scratch)?
         {
             return Ok(());
         }
@@ -168,7 +162,7 @@ impl Array {
     ) -> Result<()> {
         if rows.start > rows.end || rows.end > length {
             return Err(Error::invalid(format!(
-                "rows {rows:?} of an array of {length}"
+                "rows {rows:?} are outside of an array of {length} rows"
             )));
         }
         self.check_out((rows.end - rows.start) * size as u64, out)?;
@@ -176,15 +170,14 @@ impl Array {
         let chunk_bytes = self.chunk_bytes()?;
         let mut rest = out;
         let mut row = rows.start;
-        let behind = rows.end.div_ceil(chunk_rows) as usize;
-        let mut fetched = Fetched::default();
+        let end = rows.end.div_ceil(chunk_rows) as usize;
+        let mut fetched = ChunkFetch::default();
         with_scratch(|scratch| {
             while row < rows.end {
                 let chunk = row / chunk_rows;
                 if chunk as usize >= fetched.end {
                     let chunk = chunk as usize;
-                    fetched =
-                        self.fetch(chunk..behind, &|chunk| Some(vec![chunk as u64]), &whole)?;
+                    fetched = self.fetch(chunk..end, &|chunk| Some(vec![chunk as u64]), &whole)?;
                 }
                 let start = chunk * chunk_rows;
                 let stop = rows.end.min(start + chunk_rows);
@@ -198,14 +191,14 @@ impl Array {
                     chunk_bytes,
                     scratch,
                 )
-                .map_err(|error| self.place_chunk(error, &[chunk]))?;
+                .map_err(|error| self.with_chunk_path(error, &[chunk]))?;
                 row = stop;
             }
             Ok(())
         })
     }
 
-    /// Reads the bytes of a 1-D array's chunk from `skipped` on, as many as `out` takes.
+    /// Reads bytes of a chunk of a 1-D array, from byte `skipped` on, into all of `out`.
     pub(super) fn read_part(
         &self,
         chunk: u64,
@@ -238,7 +231,7 @@ impl Array {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "the selection takes {bytes} bytes, but there is memory for {}",
+            "the selection has {bytes} bytes, but `out` has {}; give memory of exactly that size",
             out.len()
         )))
     }
@@ -249,139 +242,7 @@ impl Array {
         Limits::check("a chunk", bytes, self.0.limits.chunk_bytes)
     }
 
-    /// Where the chunk at `coordinates` is stored; `None` where it was never written.
-    pub(super) fn locate(
-        &self,
-        coordinates: &[u64],
-        scratch: &mut Scratch,
-    ) -> Result<Option<StoredChunk>> {
-        let metadata = &self.0.metadata;
-        let Some(sharding) = &metadata.sharding else {
-            let key = metadata.keys.key(&self.0.name, coordinates);
-            let entry = self.0.container.entry(&key)?;
-            self.check_present(entry.is_some(), &key)?;
-            return Ok(entry.map(|entry| StoredChunk::Whole(key, entry)));
-        };
-        let (linear, shard, inside) = self.shard_of(sharding, coordinates);
-        let shard = self.shard(linear, &shard, scratch)?;
-        Ok(shard.and_then(|shard| {
-            let place = shard.place(inside)?;
-            Some(StoredChunk::Part(shard, place))
-        }))
-    }
-
-    /// Which shard holds the chunk at `coordinates`: its number, its coordinates, and which of its
-    /// chunks it is.
-    pub(super) fn shard_of(
-        &self,
-        sharding: &Sharding,
-        coordinates: &[u64],
-    ) -> (u64, Vec<u64>, usize) {
-        let metadata = &self.0.metadata;
-        let mut inside = 0u64;
-        let mut shard = vec![0; coordinates.len()];
-        for d in 0..coordinates.len() {
-            let per_shard = sharding.shape[d] / metadata.chunk_shape[d];
-            shard[d] = coordinates[d] / per_shard;
-            inside = inside * per_shard + coordinates[d] % per_shard;
-        }
-        (self.entry_number(&shard), shard, inside as usize)
-    }
-
-    /// The number of the entry (shard, or chunk where there are none) at `coordinates`, in C order.
-    pub(super) fn entry_number(&self, coordinates: &[u64]) -> u64 {
-        let outer = self.shard_shape().unwrap_or(self.chunk_shape());
-        let lengths = self.shape().iter().zip(outer);
-        let grid = lengths.map(|(length, outer)| length.div_ceil(*outer));
-        coordinates
-            .iter()
-            .zip(grid)
-            .fold(0, |number: u64, (at, length)| {
-                number.wrapping_mul(length).wrapping_add(*at)
-            })
-    }
-
-    /// The number of chunks in a shard.
-    pub(super) fn chunks_in_shard(&self, sharding: &Sharding) -> usize {
-        let lengths = sharding.shape.iter().zip(&self.0.metadata.chunk_shape);
-        lengths.map(|(shard, chunk)| shard / chunk).product::<u64>() as usize
-    }
-
-    /// The shard at `coordinates`, its index read once; `None` where it was never written.
-    pub(super) fn shard(
-        &self,
-        linear: u64,
-        coordinates: &[u64],
-        scratch: &mut Scratch,
-    ) -> Result<Option<Arc<Shard>>> {
-        let Some(sharding) = &self.0.metadata.sharding else {
-            return Ok(None);
-        };
-        let cached = || self.0.shards.lock();
-        if let Some(shard) = cached().get(&linear) {
-            return Ok(shard.clone());
-        }
-        let key = self.0.metadata.keys.key(&self.0.name, coordinates);
-        let entry = self.0.container.entry(&key)?;
-        self.check_present(entry.is_some(), &key)?;
-        let shard = match entry {
-            None => None,
-            Some(entry) => {
-                let count = self.chunks_in_shard(sharding);
-                let container = &*self.0.container;
-                let limits = &self.0.limits;
-                let shard = Shard::read(container, entry, sharding, count, limits, scratch)?;
-                Some(Arc::new(shard))
-            }
-        };
-        cached().insert(linear, shard.clone());
-        Ok(shard)
-    }
-
-    fn check_present(&self, present: bool, key: &str) -> Result<()> {
-        if present || !self.0.complete {
-            return Ok(());
-        }
-        Err(Error::corrupt(format!(
-            "{key} is missing; restore the store from a copy"
-        )))
-    }
-
-    /// Checks that `stored` are all entries of the array, if no writer leaves any out.
-    ///
-    /// # Errors
-    /// `Corrupt`, which says how many are missing and names the first of them.
-    pub(super) fn check_complete(&self, stored: &[(Vec<u64>, Entry)]) -> Result<()> {
-        let grid = self.entry_grid();
-        let declared = checked_product(&grid, 1).unwrap_or(u64::MAX);
-        let missing = declared.saturating_sub(stored.len() as u64);
-        if missing == 0 || !self.0.complete {
-            return Ok(());
-        }
-        // Those that are there are in order: the first that is not where it should be shows a gap.
-        let mut expected = vec![0; grid.len()];
-        let mut there = stored.iter().map(|(place, _)| place).peekable();
-        let mut named = Vec::new();
-        loop {
-            if there.next_if(|place| **place == expected).is_none() {
-                named.push(self.0.metadata.keys.key(&self.0.name, &expected));
-            }
-            if named.len() == NAMED || !advance(&mut expected, &grid) {
-                break;
-            }
-        }
-        let more = if missing > named.len() as u64 {
-            ", ..."
-        } else {
-            ""
-        };
-        Err(Error::corrupt(format!(
-            "{missing} of {declared} entries are missing: {}{more}; restore the store from a copy",
-            named.join(", ")
-        )))
-    }
-
-    /// Decodes a chunk into `out`, which has exactly its size.
+    /// Decodes a chunk into `out`, which has exactly the decoded size.
     fn decode_chunk(
         &self,
         stored: Option<&StoredChunk>,
@@ -393,14 +254,14 @@ impl Array {
             return Ok(());
         };
         let chain = &self.0.metadata.chain;
-        let (entry, offset, len) = stored.place();
+        let EntryRange { entry, offset, len } = stored.range();
         if chain.is_plain(self.dtype()) && len == out.len() as u64 + 4 {
-            // Straight to where it is wanted: a copy would take as long as the reading itself.
+            // Read directly into `out`: a copy would take as long as the read.
             let mut checksum = [0; 4];
-            self.0.container.read_at(entry, offset, out)?;
+            self.0.container.read_at(&entry, offset, out)?;
             self.0
                 .container
-                .read_at(entry, offset + len - 4, &mut checksum)?;
+                .read_at(&entry, offset + len - 4, &mut checksum)?;
             return check_plain(out, checksum, stored.tag());
         }
         self.with_encoded(stored, scratch, |encoded, _, codecs| {
@@ -416,7 +277,7 @@ impl Array {
         })
     }
 
-    /// Decodes a chunk of `bytes` into scratch memory and hands it to `f`.
+    /// Decodes a chunk of `bytes` into scratch memory, and calls `f` with it.
     fn with_decoded(
         &self,
         stored: Option<&StoredChunk>,
@@ -435,43 +296,6 @@ impl Array {
             chain.decode(self.dtype(), shape, encoded, values, &self.0.limits, codecs)?;
             f(values)
         })
-    }
-
-    /// Reads a chunk as it is stored and hands it to `f`, with the rest of the scratch memory.
-    pub(super) fn with_encoded<T>(
-        &self,
-        stored: &StoredChunk,
-        scratch: &mut Scratch,
-        f: impl FnOnce(&[u8], &mut Words, &mut CodecScratch) -> Result<T>,
-    ) -> Result<T> {
-        let Scratch {
-            encoded,
-            decoded,
-            codecs,
-        } = scratch;
-        let container = &self.0.container;
-        // What is stored may be a little longer than what it decodes to.
-        let limit = self.0.limits.chunk_bytes.saturating_add(1 << 20);
-        if let StoredChunk::Whole(key, _) = stored
-            && !self.0.metadata.chain.is_checksummed()
-        {
-            // Without a checksum of the chunk's own, the container's is the only one.
-            let bytes = container.read_whole(key, limit)?;
-            let bytes = bytes.ok_or_else(|| Error::corrupt(format!("{key} has vanished")))?;
-            return f(&bytes, decoded, codecs);
-        }
-        let (entry, offset, len) = stored.place();
-        let encoded = encoded.bytes(Limits::check("a stored chunk", len, limit)?)?;
-        container.read_at(entry, offset, encoded)?;
-        if stored
-            .tag()
-            .is_some_and(|expected| tag([&*encoded].into_iter()) != expected)
-        {
-            // Damage of the chunk's end changes the tag, too, and is to be reported as such.
-            self.0.metadata.chain.verify(encoded)?;
-            return Err(misplaced());
-        }
-        f(encoded, decoded, codecs)
     }
 }
 

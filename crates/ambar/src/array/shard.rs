@@ -1,24 +1,24 @@
-//! Shards: several chunks in one entry, the index that says where each of them lies, and the table of
-//! their tags, which ties each chunk to its place (format, section 2.3).
+//! Shards: several chunks in one entry, the index of their offsets and lengths, and the table of their
+//! tags, which detects swapped chunks (format, section 2.3).
 
-use crate::codec::{ChunkPlace, CodecScratch, Scratch, Words};
+use crate::codec::{AlignedBuffer, ChunkGeometry, CodecScratch, Scratch};
 use crate::container::{Container, Entry};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::metadata::{ArrayMetadata, IndexLocation, Sharding};
 
-/// What the index says of a chunk that was not written.
+/// Offset and length in the index of a chunk that was not written.
 const MISSING: u64 = u64::MAX;
 
-/// A shard's entry and its index, every place of which lies inside of the entry.
+/// A shard's entry and its index, whose chunks are all inside of the entry.
 #[derive(Debug)]
 pub(super) struct Shard {
     pub entry: Entry,
-    places: Vec<Option<ChunkLocation>>,
+    locations: Vec<Option<ChunkLocation>>,
 }
 
-/// Where in an entry a chunk lies.
+/// The location of a chunk in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkLocation {
     pub offset: u64,
@@ -27,7 +27,7 @@ pub(super) struct ChunkLocation {
     pub tag: Option<u32>,
 }
 
-/// What index and table say of a chunk that is about to be written.
+/// Length and tag of a chunk to be written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkRecord {
     len: u64,
@@ -45,10 +45,10 @@ impl ChunkRecord {
 }
 
 /// The tag of the encoded chunk that consists of `parts`: the CRC-32 of its last 8 bytes, or of all of
-/// them where there are fewer.
+/// its bytes if there are fewer.
 ///
-/// They hold the chunk's CRC-32C, so that the tag tells chunks apart without reading them again. It must
-/// be another checksum than that: the CRC-32C of anything that ends with its own is constant.
+/// The last bytes are the chunk's CRC-32C, so the tag distinguishes chunks without reading all of them. It
+/// must be a different checksum: the CRC-32C of bytes that end with their own CRC-32C is constant.
 pub(super) fn tag<'a>(parts: impl DoubleEndedIterator<Item = &'a [u8]>) -> u32 {
     let mut end = [0; 8];
     let mut start = end.len();
@@ -60,17 +60,17 @@ pub(super) fn tag<'a>(parts: impl DoubleEndedIterator<Item = &'a [u8]>) -> u32 {
     crc32fast::hash(&end[start..])
 }
 
-/// What is wrong with a chunk whose own checksum is right, but whose tag is not the one of its place.
+/// The error for a chunk whose checksum is valid, but whose tag differs from the stored one.
 pub(super) fn misplaced() -> Error {
     Error::corrupt(
-        "the chunk is whole, but it is not the one that was written here: chunks of the file were \
+        "the chunk is intact, but it is not the one that was written here: chunks of the file were \
          swapped, or come from another file; restore the file from a copy",
     )
 }
 
 impl Shard {
-    /// Reads and checks the index of the shard in `entry`, which holds `count` chunks, and the table of
-    /// tags, where the entry is sealed.
+    /// Reads and checks the index of the shard in `entry`, which has `count` chunks, and the table of
+    /// tags if the entry has a seal.
     pub fn read(
         container: &dyn Container,
         entry: Entry,
@@ -79,8 +79,8 @@ impl Shard {
         limits: &Limits,
         scratch: &mut Scratch,
     ) -> Result<Self> {
-        let (offset, stored) = Self::index_place(&entry, sharding, count, limits)?;
-        // The count was checked with the index's length.
+        let (offset, stored) = Self::index_range(&entry, sharding, count, limits)?;
+        // `index_range` has checked the count.
         let (raw, stored) = (count * 16, stored as usize);
         let tags = tags_len(&entry, count);
         let Scratch {
@@ -104,15 +104,15 @@ impl Shard {
         if let Some(seal) = entry.seal() {
             check_seal(seal, encoded)?;
         }
-        let places = places(index, table, entry.len())?;
-        Ok(Self { entry, places })
+        let locations = locations(index, table, entry.len())?;
+        Ok(Self { entry, locations })
     }
 
-    /// Where in `entry`, a shard of `count` chunks, index and table of tags lie: offset and length.
+    /// Offset and length of index and table of tags in `entry`, a shard of `count` chunks.
     ///
     /// # Errors
-    /// `Corrupt` where the entry is too short for it; `Limit`.
-    pub fn index_place(
+    /// `Corrupt` if the entry is too short; `Limit`.
+    pub fn index_range(
         entry: &Entry,
         sharding: &Sharding,
         count: usize,
@@ -135,14 +135,14 @@ impl Shard {
         }
     }
 
-    /// Where the chunk `index` lies; `None` where it was not written.
-    pub fn place(&self, index: usize) -> Option<ChunkLocation> {
-        self.places.get(index).copied().flatten()
+    /// The location of the chunk `index`; `None` if it was not written.
+    pub fn location(&self, index: usize) -> Option<ChunkLocation> {
+        self.locations.get(index).copied().flatten()
     }
 
-    /// All places of chunks that were written.
-    pub fn places(&self) -> impl Iterator<Item = ChunkLocation> {
-        self.places.iter().copied().flatten()
+    /// The locations of all written chunks.
+    pub fn locations(&self) -> impl Iterator<Item = ChunkLocation> {
+        self.locations.iter().copied().flatten()
     }
 }
 
@@ -151,15 +151,15 @@ fn tags_len(entry: &Entry, count: usize) -> usize {
     entry.seal().map_or(0, |_| 4 * count)
 }
 
-/// Checks that index and table, as stored, are those that the container's directory knows.
+/// Verifies the checksum of index and table in the container's directory.
 fn check_seal(seal: u32, stored: &[u8]) -> Result<()> {
     let found = crc32fast::hash(stored);
     if found == seal {
         return Ok(());
     }
     Err(Error::corrupt(format!(
-        "the checksum of the shard's index and tags is {found:08x} where the container's directory says \
-         {seal:08x}: they are damaged, or those of another shard; restore the file from a copy"
+        "the checksum of the shard's index and tags is {found:08x}; expected {seal:08x} as in the container's \
+         directory: they are damaged, or those of another shard; restore the file from a copy"
     )))
 }
 
@@ -178,48 +178,47 @@ impl ChunkLocation {
     }
 }
 
-/// The places that a decoded index gives, all of them within an entry of `limit` bytes, with the tags of
-/// `table`, which is empty where there are none.
-fn places(index: &[u8], table: &[u8], limit: u64) -> Result<Vec<Option<ChunkLocation>>> {
+/// The locations of a decoded index, checked to be within an entry of `limit` bytes, with the tags of
+/// `table`, which can be empty.
+fn locations(index: &[u8], table: &[u8], limit: u64) -> Result<Vec<Option<ChunkLocation>>> {
     let words: &[u64] = bytemuck::cast_slice(index);
     let tags = table.as_chunks::<4>().0;
-    let places = words.chunks_exact(2).enumerate().map(|(chunk, pair)| {
+    let locations = words.chunks_exact(2).enumerate().map(|(chunk, pair)| {
         let tag = tags.get(chunk).map(|tag| u32::from_le_bytes(*tag));
         ChunkLocation::check(pair[0], pair[1], tag, limit)
     });
-    let places: Vec<Option<ChunkLocation>> = places.collect::<Result<_>>()?;
-    let lengths = places.iter().flatten().map(|place| place.len);
+    let locations: Vec<Option<ChunkLocation>> = locations.collect::<Result<_>>()?;
+    let lengths = locations.iter().flatten().map(|chunk| chunk.len);
     let bytes = lengths.fold(0, u64::saturating_add);
     if bytes > limit {
-        // Few bytes that represent many chunks would let a small file take any amount of memory.
+        // Overlapping chunks would let a small file use any amount of memory.
         return Err(Error::corrupt(format!(
-            "a shard's index gives its chunks {bytes} bytes of its {limit}, so that some of them \
+            "the chunks of a shard have {bytes} bytes in its index, but the shard has {limit}: some of them \
              overlap; restore the file from a copy"
         )));
     }
-    Ok(places)
+    Ok(locations)
 }
 
-/// An entry of an array that is to be changed in part: a shard or a chunk.
-pub(super) struct Old {
+/// An existing shard or chunk, of which a part is to be replaced.
+pub(super) struct ExistingEntry {
     bytes: Vec<u8>,
-    /// `None`: all of it is one chunk.
-    places: Option<Vec<Option<ChunkLocation>>>,
+    /// The chunks of a shard; `None` if the entry is one chunk.
+    locations: Option<Vec<Option<ChunkLocation>>>,
 }
 
-impl Old {
+impl ExistingEntry {
     /// Reads the index of a shard of the array that `metadata` describes.
-    pub fn new(bytes: Vec<u8>, metadata: &ArrayMetadata) -> Result<Self> {
+    pub fn new(bytes: Vec<u8>, metadata: &ArrayMetadata, limits: &Limits) -> Result<Self> {
         let Some(sharding) = &metadata.sharding else {
             return Ok(Self {
                 bytes,
-                places: None,
+                locations: None,
             });
         };
         let per_shard = sharding.shape.iter().zip(&metadata.chunk_shape);
         let count: u64 = per_shard.map(|(shard, chunk)| shard / chunk).product();
-        let mut index = Words::default();
-        let limits = &Limits::default();
+        let mut index = AlignedBuffer::default();
         let index = index.bytes(count as usize * 16)?;
         let stored = index.len() + sharding.index_chain.fixed_overhead().unwrap_or(0);
         let start = bytes.len().checked_sub(stored).ok_or_else(|| {
@@ -232,24 +231,23 @@ impl Old {
         let codecs = &mut CodecScratch::default();
         let chain = &sharding.index_chain;
         chain.decode(&DataType::UInt64, &[], encoded, index, limits, codecs)?;
-        let places = Some(places(index, &[], bytes.len() as u64)?);
-        Ok(Self { bytes, places })
+        let locations = Some(locations(index, &[], bytes.len() as u64)?);
+        Ok(Self { bytes, locations })
     }
 
-    /// The chunk at `index` of the shard as it is stored; `None` where it was not written.
+    /// The stored bytes of the chunk `index`; `None` if it was not written.
     pub fn chunk(&self, index: usize) -> Option<&[u8]> {
-        let Some(places) = &self.places else {
+        let Some(locations) = &self.locations else {
             return Some(&self.bytes);
         };
-        let place = places.get(index).copied().flatten()?;
-        self.bytes
-            .get(place.offset as usize..(place.offset + place.len) as usize)
+        let ChunkLocation { offset, len, .. } = locations.get(index).copied().flatten()?;
+        self.bytes.get(offset as usize..(offset + len) as usize)
     }
 }
 
-/// The parts of a shard and its seal: encoded chunks, their index where the array has it, and the table of
-/// their tags between these. `own` makes index and table a part; `records` are those of all chunks, `None`
-/// for absent ones.
+/// The parts of a shard and its seal: the encoded chunks, the table of their tags and their index, or the
+/// reverse if the array has its index at the start. `own` converts index and table to a part; `records` has
+/// all chunks, `None` for absent ones.
 pub(super) fn with_index<T>(
     sharding: &Sharding,
     records: &[Option<ChunkRecord>],
@@ -291,7 +289,7 @@ fn encode_index(sharding: &Sharding, records: &[Option<ChunkRecord>]) -> Result<
             None => words.extend([MISSING, MISSING]),
         }
     }
-    let place = ChunkPlace {
+    let place = ChunkGeometry {
         shape: &[words.len() as u64],
         origins: None,
         cells: None,
@@ -307,7 +305,7 @@ mod tests {
     use crc_fast::crc32_iscsi as crc32c;
 
     #[test]
-    fn a_tag_is_of_the_last_eight_bytes_however_they_are_parted() {
+    fn a_tag_depends_on_the_last_eight_bytes_only() {
         let whole = [1, 2, 3, 4, 5, 6, 7, 8, 9];
         let expected = crc32fast::hash(&whole[1..]);
         for cut in 0..=whole.len() {

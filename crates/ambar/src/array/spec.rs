@@ -1,9 +1,9 @@
-//! What a caller says of an array to be written: its type, shape, division and codecs.
+//! Specs of arrays to be written: type, shape, division and codecs.
 
 use ambar_codec::ErrorBound;
 use std::sync::Arc;
 
-use super::leaves::LeafPlaces;
+use super::leaf_positions::LeafPositions;
 use crate::codec::{CodecChain, Profile};
 use crate::dtype::DataType;
 use crate::metadata::Attributes;
@@ -12,9 +12,9 @@ use crate::strings::Strings;
 /// The values of an array to be written, in C order.
 #[derive(Clone, Copy, Debug)]
 pub enum ArrayData<'a> {
-    /// Values of a fixed size, native byte order.
+    /// Values of a fixed size, in native byte order.
     Fixed(&'a [u8]),
-    /// The same in pieces that follow each other along the first dimension, each of whole rows.
+    /// The same in pieces that are consecutive along the first dimension, each of whole rows.
     Pieces(&'a [&'a [u8]]),
     /// Strings or byte strings.
     Strings(&'a Strings),
@@ -29,45 +29,44 @@ pub struct ArraySpec {
     pub shape: Vec<u64>,
     /// Names of the dimensions; empty for none.
     pub dimension_names: Vec<Option<String>>,
-    /// Length of a chunk in each dimension; `None`: chosen (256 KiB of raw data).
+    /// Length of a chunk in each dimension; `None` for the default (256 KiB of raw data).
     pub chunk_shape: Option<Vec<u64>>,
-    /// Length of a shard in each dimension, multiples of a chunk's; `None`: chosen, and no shards for
-    /// an array of one chunk. Arrays that are to grow should say it.
+    /// Length of a shard in each dimension, multiples of a chunk's; `None` for the default, which is no shards
+    /// for an array of one chunk. Set it for arrays to be extended.
     pub shard_shape: Option<Vec<u64>>,
-    /// How it is compressed.
+    /// The trade-off between size and speed.
     pub profile: Profile,
-    /// The absolute error bound that every value keeps; `None`: lossless.
+    /// The error bound of every value; `None` for lossless.
     pub error_bound: Option<ErrorBound>,
-    /// Error bounds by chunk along the first dimension, the only one that is cut; each as strict as `error_bound`
-    /// or stricter. `None`: `error_bound` for all.
+    /// Error bounds by chunk along the first dimension, the only one that is divided; each at least as strict as
+    /// `error_bound`. `None` for `error_bound` in all chunks.
     pub chunk_bounds: Option<Arc<[ErrorBound]>>,
-    /// The codecs; `None`: chosen by profile, error bound and values.
+    /// The codecs; if `None`, they are chosen by profile, error bound and values.
     pub codecs: Option<CodecChain>,
-    /// Whether the dimensions are those of a grid along which the codec `ambar` may predict values that
-    /// have no error bound, too: smaller where fields are smooth, but readers need ambar then. In `fast`
-    /// this counts for arrays whose values come later: they are encoded near the speed of memory.
+    /// Whether the codec `ambar` may predict lossless values along the dimensions of a grid: smooth fields
+    /// become smaller, but readers need ambar. With `fast`, this applies to declared arrays, which are then
+    /// encoded near the speed of memory.
     pub predict: bool,
-    /// Whether it is mostly read as a whole: its chunks may be as long as makes it smaller.
+    /// Whether it is mostly read as a whole, so that long chunks may make it smaller.
     pub whole: bool,
-    /// Whether its rows are the corners of cells that touch: they may be encoded as a mesh, in chunks as
-    /// long as makes them smaller, but readers need ambar then.
+    /// Whether its rows are the corners of touching cells, which may be encoded as a mesh, in long chunks;
+    /// readers need ambar then.
     pub cells: bool,
-    /// Where the unit blocks lie that the first dimension counts: index of the first cell in z, y, x,
+    /// The origins of unit blocks, one for each index of the first dimension: index of the first cell in z, y, x,
     /// along the Morton curve, multiples of the other dimensions' lengths. Codecs predict across
-    /// blocks that touch. `None` for an array like any other.
+    /// touching blocks. `None` for other arrays.
     pub block_origins: Option<Arc<[[i64; 3]]>>,
-    /// Where the leaf cells of a tree lie whose rows these are: within an error bound the codec may predict
-    /// values from those of the cells around. `None` for an array like any other.
-    pub leaves: Option<Arc<dyn LeafPlaces>>,
-    /// The value that represents what was never written, native byte order; `None`: zeros, or
-    /// what suits the values.
+    /// The positions of the leaf cells of a tree, one for each row: within an error bound the codec may predict
+    /// values from neighbouring cells. `None` for other arrays.
+    pub leaves: Option<Arc<dyn LeafPositions>>,
+    /// The value of elements that were never written, in native byte order; `None` for the default of the type.
     pub fill_value: Option<Vec<u8>>,
     /// The attributes.
     pub attributes: Attributes,
 }
 
 impl ArraySpec {
-    /// An array of the default profile, without names and attributes, its division chosen.
+    /// An array of the default profile, without names and attributes.
     pub fn new(dtype: DataType, shape: &[u64]) -> Self {
         Self {
             dtype,
@@ -136,44 +135,44 @@ impl ArraySpec {
         self.error_bound.filter(|bound| !bound.is_lossless())
     }
 
-    /// Sets the codecs, whatever profile and error bound say.
+    /// Sets the codecs, which take precedence over profile and error bound.
     #[must_use]
     pub fn codecs(mut self, codecs: Option<CodecChain>) -> Self {
         self.codecs = codecs;
         self
     }
 
-    /// Lets the codec `ambar` predict values along the dimensions.
+    /// Sets whether the codec `ambar` may predict lossless values along the dimensions.
     #[must_use]
     pub fn predict(mut self, predict: bool) -> Self {
         self.predict = predict;
         self
     }
 
-    /// Says that it is mostly read as a whole.
+    /// Sets whether it is mostly read as a whole.
     #[must_use]
     pub fn whole(mut self, whole: bool) -> Self {
         self.whole = whole;
         self
     }
 
-    /// Says that its rows are the corners of cells.
+    /// Sets whether its rows are the corners of cells.
     #[must_use]
     pub fn cells(mut self, cells: bool) -> Self {
         self.cells = cells;
         self
     }
 
-    /// Says where the unit blocks lie that the first dimension counts.
+    /// Sets the origins of unit blocks, one for each index of the first dimension.
     #[must_use]
     pub fn blocks(mut self, origins: Arc<[[i64; 3]]>) -> Self {
         self.block_origins = Some(origins);
         self
     }
 
-    /// Says where the leaf cells lie whose rows these are; their chunks are the array's.
+    /// Sets the positions of the leaf cells, one for each row; they have the chunks of the array.
     #[must_use]
-    pub fn leaves(mut self, leaves: Option<Arc<dyn LeafPlaces>>) -> Self {
+    pub fn leaves(mut self, leaves: Option<Arc<dyn LeafPositions>>) -> Self {
         self.leaves = leaves;
         self
     }
@@ -186,7 +185,7 @@ impl ArraySpec {
     }
 }
 
-/// A part of an array: where it begins, and its lengths.
+/// A contiguous region of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
     /// The first index in each dimension.
@@ -204,7 +203,7 @@ impl Region {
         }
     }
 
-    /// One past the last index of dimension `d`.
+    /// The index after the last one of dimension `d`.
     pub(super) fn stop(&self, d: usize) -> u64 {
         self.start[d] + self.shape[d]
     }
@@ -214,7 +213,7 @@ impl Region {
         self.shape.iter().product()
     }
 
-    /// What it has in common with another of as many dimensions; `None` where that is nothing.
+    /// The intersection with another region of as many dimensions; `None` if it is empty.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let dimensions = 0..self.start.len();
         let start: Vec<u64> = dimensions
@@ -229,14 +228,14 @@ impl Region {
         Some(Self { start, shape })
     }
 
-    /// Whether all of another of as many dimensions is in it.
-    pub fn holds(&self, other: &Self) -> bool {
+    /// Whether it contains another region of as many dimensions.
+    pub fn contains(&self, other: &Self) -> bool {
         (0..self.start.len())
             .all(|d| self.start[d] <= other.start[d] && other.stop(d) <= self.stop(d))
     }
 
-    /// Whether it is in an array of `shape`.
-    pub(crate) fn lies_in(&self, shape: &[u64]) -> bool {
+    /// Whether it is inside of an array of `shape`.
+    pub(crate) fn is_inside(&self, shape: &[u64]) -> bool {
         let lengths = (self.start.iter().zip(&self.shape)).zip(shape);
         self.start.len() == shape.len()
             && self.shape.len() == shape.len()

@@ -1,7 +1,7 @@
 //! Reads arrays of variable-length strings and byte strings.
 
-use super::blocks::{ReadPlan, advance};
-use super::wanted::{Wanted, whole};
+use super::chunk_requests::{ChunkRequests, whole};
+use super::read_plan::{ReadPlan, advance};
 use super::{Array, Indices, Slice};
 use crate::codec::with_scratch;
 use crate::error::{Error, Result};
@@ -9,11 +9,11 @@ use crate::limits::{check_memory, zeroed};
 use crate::strings::Strings;
 
 impl Array {
-    /// Reads a selection, one slice a dimension, of an array of strings or byte strings, in C order,
-    /// on the threads of the current pool. Only the chunks that the selection touches are read.
+    /// Reads a selection, one slice for each dimension, of an array of strings or byte strings, in C order,
+    /// on the threads of the current pool. Only chunks that overlap the selection are read.
     ///
     /// # Errors
-    /// As `read`; `Invalid` where the dtype has a fixed size.
+    /// As `read`; `Invalid` if the dtype has a fixed size.
     pub fn read_strings(&self, selection: &[Slice]) -> Result<Strings> {
         let selection: Vec<Indices<'_>> = selection.iter().copied().map(Indices::Slice).collect();
         self.read_string_indices(&selection)
@@ -25,7 +25,7 @@ impl Array {
     /// As `read_strings`.
     pub fn read_string_indices(&self, selection: &[Indices<'_>]) -> Result<Strings> {
         self.try_read_strings(selection)
-            .map_err(|error| self.place(error))
+            .map_err(|error| self.with_path(error))
     }
 
     fn try_read_strings(&self, selection: &[Indices<'_>]) -> Result<Strings> {
@@ -37,7 +37,7 @@ impl Array {
         }
         let plan = ReadPlan::new(self.shape(), self.chunk_shape(), selection)?;
         let count: u64 = plan.out_shape.iter().product();
-        // Each takes its offset at least, and as many bytes as the fill value where it was not written.
+        // Each has at least its offset, and the bytes of the fill value if it was not written.
         let least = 8 + self.fill_value().len() as u64;
         check_memory("the strings", count.saturating_mul(least))?;
         let mut strings = Strings {
@@ -50,7 +50,7 @@ impl Array {
             return Ok(strings);
         }
         let in_chunk = self.chunk_shape().iter().product::<u64>() as usize;
-        let wanted = Wanted {
+        let wanted = ChunkRequests {
             chunk: |index: usize| Some(plan.block(index)?.chunk),
             parts: whole,
         };
@@ -70,7 +70,7 @@ impl Array {
                         .map(Some)
                 })
             })
-            .map_err(|error| self.place_chunk(error, &block.chunk))
+            .map_err(|error| self.with_chunk_path(error, &block.chunk))
         })?;
         let mut position = vec![0; plan.out_shape.len()];
         loop {

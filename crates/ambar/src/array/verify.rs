@@ -1,26 +1,28 @@
-//! Verifying an array's own checksums: of shard indices and of chunks.
+//! Verifies the checksums in an array: of shard indices and of chunks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Array;
-use super::stored::StoredChunk;
+use super::storage::StoredChunk;
 use crate::codec::with_scratch;
 use crate::error::Result;
 use crate::parallel;
 
 impl Array {
-    /// Verifies every chunk that the store has, on the threads of the current pool, without decoding it;
-    /// gives the number of chunks checked. Missing ones are counted, not walked through. `progress` is called with the bytes of each; what it returns ends
-    /// the work if it is an error. `note` takes what is found, and ends the work likewise.
+    /// Verifies every existing chunk without decoding it, on the threads of the current pool, and returns
+    /// their number. `progress` is called with the bytes of each chunk, and `note` with each error found; an
+    /// error that they return ends the verification.
     pub(crate) fn verify(
         &self,
         progress: &(dyn Fn(u64) -> Result<()> + Sync),
         note: &(dyn Fn(Result<()>) -> Result<()> + Sync),
     ) -> Result<u64> {
-        let stored = self.stored_entries().map_err(|error| self.place(error))?;
+        let stored = self
+            .stored_entries()
+            .map_err(|error| self.with_path(error))?;
         note(
             self.check_complete(&stored)
-                .map_err(|error| self.place(error)),
+                .map_err(|error| self.with_path(error)),
         )?;
         let chunks = AtomicU64::new(0);
         parallel::try_for_each(stored.len(), |index| {
@@ -35,17 +37,17 @@ impl Array {
                     chunks.fetch_add(1, Ordering::Relaxed);
                     match bytes {
                         Ok(bytes) => progress(bytes)?,
-                        Err(error) => note(Err(self.place(error)))?,
+                        Err(error) => note(Err(self.with_path(error)))?,
                     }
                 }
                 Ok(())
             });
-            result.or_else(|error| note(Err(self.place(error))))
+            result.or_else(|error| note(Err(self.with_path(error))))
         })?;
         Ok(chunks.into_inner())
     }
 
-    /// Where the chunks of the shard (or the chunk, without shards) at `coordinates` are stored.
+    /// The stored chunks of the entry (shard, or chunk without shards) at `coordinates`.
     fn stored_at(
         &self,
         coordinates: &[u64],
@@ -56,10 +58,9 @@ impl Array {
         }
         let shard = self.shard(self.entry_number(coordinates), coordinates, scratch)?;
         Ok(shard.map_or_else(Vec::new, |shard| {
-            let places = shard.places().collect::<Vec<_>>();
-            places
-                .into_iter()
-                .map(|place| StoredChunk::Part(shard.clone(), place))
+            let chunks = shard.locations();
+            chunks
+                .map(|location| StoredChunk::InShard(shard.clone(), location))
                 .collect()
         }))
     }

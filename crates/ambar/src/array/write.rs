@@ -1,7 +1,7 @@
-//! Writing arrays: chunks are encoded in parallel, put together into shards, and appended.
+//! Writes arrays: encodes chunks in parallel, assembles them into shards, and appends these to the container.
 
-use super::shard::{ChunkRecord, Old, tag, with_index};
-use super::source::ChunkSource;
+use super::chunk_source::ChunkSource;
+use super::shard::{ChunkRecord, ExistingEntry, tag, with_index};
 use super::spec::{ArrayData, ArraySpec, Region};
 use crate::buffers;
 use crate::codec::CodecChain;
@@ -11,63 +11,76 @@ use crate::limits::Limits;
 use crate::metadata::ArrayMetadata;
 use crate::parallel;
 
-/// Raw bytes that are encoded before the result is appended: bounds the memory it takes.
-const BATCH: usize = 256 << 20;
+/// Raw bytes that are encoded before the result is appended, which bounds the memory used.
+const BATCH_BYTES: usize = 256 << 20;
 
-/// Called with the raw bytes of a chunk that was encoded; an error ends the write.
+/// Called with the raw bytes of each encoded chunk; an error ends the write.
 pub type Observer = dyn Fn(u64) -> Result<()> + Send + Sync;
 
-/// What was written of an array: its document, and the keys of its chunks.
+/// An array to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct NewArray<'a> {
+    /// The node's path.
+    pub path: &'a str,
+    /// Its type, shape, division and codecs.
+    pub spec: &'a ArraySpec,
+    /// Its values.
+    pub data: ArrayData<'a>,
+}
+
+/// The metadata document of a written array, and the keys of its entries.
 pub(crate) struct WrittenArray {
     pub document: String,
     pub keys: Vec<String>,
 }
 
-/// Arrays checked and cut, their codecs chosen; nothing is written yet.
-pub(crate) struct Prepared<'a> {
+/// Arrays that are ready to be written together: checked, with their codecs chosen.
+pub(crate) struct WriteBatch<'a> {
     sources: Vec<ChunkSource<'a>>,
-    /// Whether the arrays may have chunks already, with which regions are merged.
-    merged: bool,
+    /// The limits for existing chunks, with which regions are merged; `None` for new arrays.
+    merge: Option<Limits>,
 }
 
-impl<'a> Prepared<'a> {
-    /// Prepares several arrays, named without a leading `/`.
+impl<'a> WriteBatch<'a> {
+    /// Several new arrays; paths have no leading `/`.
     ///
     /// # Errors
-    /// `Invalid` where data and spec do not fit.
-    pub fn new(arrays: &[(&'a str, &ArraySpec, ArrayData<'a>)]) -> Result<Self> {
+    /// `Invalid` if data and spec do not fit.
+    pub fn new(arrays: &[NewArray<'a>]) -> Result<Self> {
         let sources = parallel::try_map(arrays.len(), |index| {
-            let (name, spec, data) = arrays[index];
-            ChunkSource::new(name, spec, data).map_err(|error| error.at_node(name))
+            let NewArray { path, spec, data } = arrays[index];
+            ChunkSource::new(path, spec, data).map_err(|error| error.at_node(path))
         })?;
         Ok(Self {
             sources,
-            merged: false,
+            merge: None,
         })
     }
 
-    /// Prepares a region of an array that is there; `spec` where none of its chunks is.
+    /// A region of an existing array; with `spec` for an array without chunks. Existing chunks are read
+    /// within `limits`.
     ///
     /// # Errors
-    /// `Invalid` where data and region do not fit.
+    /// `Invalid` if data and region do not fit.
     pub fn region(
         name: &'a str,
         metadata: ArrayMetadata,
         spec: Option<&ArraySpec>,
         region: Region,
         data: ArrayData<'a>,
+        limits: Limits,
     ) -> Result<Self> {
-        let source = ChunkSource::region(name, metadata, spec, region, data);
+        let source = ChunkSource::region(name, metadata, spec, region, data, limits);
         Ok(Self {
             sources: vec![source.map_err(|error| error.at_node(name))?],
-            merged: true,
+            merge: Some(limits),
         })
     }
 
     /// Encodes and appends all chunks, in batches; `observer` is called for each.
     ///
     /// # Errors
-    /// `Io`, `Invalid` where a codec refuses a chunk, and what `observer` returned. Some chunks may
+    /// `Io`; `Invalid` if a codec does not support a chunk; errors of `observer`. Some chunks may
     /// have been appended.
     pub fn write(
         self,
@@ -87,9 +100,9 @@ impl<'a> Prepared<'a> {
             let fit = rest.iter().take_while(|(index, _)| {
                 let first = bytes == 0;
                 bytes += self.sources[*index]
-                    .layout
+                    .grid
                     .shard_bytes(&self.sources[*index].metadata);
-                first || bytes <= BATCH
+                first || bytes <= BATCH_BYTES
             });
             let (batch, later) = rest.split_at(fit.count().max(1));
             for shard in self.encode_batch(batch, container, observer)? {
@@ -128,7 +141,7 @@ impl<'a> Prepared<'a> {
         let mut tasks = Vec::new();
         for (index, coordinates) in batch {
             let source = &self.sources[*index];
-            let chunks = source.layout.chunks_of(coordinates);
+            let chunks = source.grid.chunks_of(coordinates);
             tasks.extend((0..chunks.len()).map(|chunk| (shards.len(), chunk)));
             shards.push(OpenShard {
                 source,
@@ -155,21 +168,20 @@ impl<'a> Prepared<'a> {
         assembled.collect()
     }
 
-    /// What there is of a shard, where not all of it is written anew.
+    /// The existing entry of a shard, if the source does not replace all of it.
     fn old(
         &self,
         source: &ChunkSource<'_>,
         coordinates: &[u64],
         container: &mut dyn ContainerWriter,
-    ) -> Result<Option<Old>> {
-        if !self.merged || source.covers(coordinates) {
+    ) -> Result<Option<ExistingEntry>> {
+        let Some(limits) = self.merge.filter(|_| !source.covers(coordinates)) else {
             return Ok(None);
-        }
+        };
         let key = source.metadata.keys.key(source.name, coordinates);
-        let limit = Limits::default().array_bytes;
-        match container.read_back(&key, limit)? {
+        match container.read_back(&key, limits.array_bytes)? {
             None => Ok(None),
-            Some(bytes) => Old::new(bytes, &source.metadata)
+            Some(bytes) => ExistingEntry::new(bytes, &source.metadata, &limits)
                 .map(Some)
                 .map_err(|error| error.at_node(&key)),
         }
@@ -179,31 +191,31 @@ impl<'a> Prepared<'a> {
 /// A shard whose chunks are being encoded.
 struct OpenShard<'a, 'b> {
     source: &'b ChunkSource<'a>,
-    old: Option<Old>,
+    old: Option<ExistingEntry>,
     key: String,
-    /// In the order of the index; `None` for those outside of the array.
+    /// The chunks in the order of the index; `None` for those outside of the array.
     chunks: Vec<Option<Vec<u64>>>,
 }
 
 impl OpenShard<'_, '_> {
-    /// The chunk number `index` of the shard, encoded, or as it was.
+    /// Encodes the chunk number `index` of the shard, or returns its existing bytes.
     fn encode(&self, index: usize, observer: Option<&Observer>) -> Result<Option<Vec<u8>>> {
         let Some(chunk) = &self.chunks[index] else {
             return Ok(None);
         };
-        if !self.source.touches(chunk) {
+        if !self.source.overlaps(chunk) {
             let old = self.old.as_ref().and_then(|old| old.chunk(index));
             return Ok(old.map(<[u8]>::to_vec));
         }
         let encoded = self.source.encode(chunk, self.old.as_ref());
         let encoded = encoded.map_err(|error| error.at_node(self.source.name))?;
-        let bytes = self.source.layout.chunk_bytes(&self.source.metadata);
+        let bytes = self.source.grid.chunk_bytes(&self.source.metadata);
         observer.map_or(Ok(()), |observer| observer(bytes))?;
         Ok(Some(encoded))
     }
 }
 
-/// An entry ready to be appended: which array it belongs to, its key, its bytes in parts, and its seal.
+/// An entry to be appended: the index of its array, its key, its bytes in parts, and its seal.
 struct EncodedShard {
     array: usize,
     key: String,
@@ -211,7 +223,7 @@ struct EncodedShard {
     seal: u32,
 }
 
-/// The parts of an entry, its chunks and, in a shard, index and table of tags; and its seal.
+/// The parts of an entry (chunks, and for shards the index and the table of tags), and its seal.
 fn assemble(metadata: &ArrayMetadata, chunks: Vec<Option<Vec<u8>>>) -> Result<(Vec<Vec<u8>>, u32)> {
     let Some(sharding) = &metadata.sharding else {
         let parts: Vec<Vec<u8>> = chunks.into_iter().flatten().collect();
@@ -225,34 +237,35 @@ fn assemble(metadata: &ArrayMetadata, chunks: Vec<Option<Vec<u8>>>) -> Result<(V
     })
 }
 
-/// The codecs that would be chosen for an array by these values of it, of the shape `spec` says; they
-/// are cut as many ranks cut arrays.
+/// Chooses codecs by sample values of the shape of `spec`, with the chunks of arrays that ranks write.
 ///
 /// # Errors
-/// `Invalid` where data and spec do not fit.
+/// `Invalid` if data and spec do not fit.
 pub fn choose_codecs(spec: &ArraySpec, data: ArrayData<'_>) -> Result<CodecChain> {
     let mut spec = spec.clone().whole(true);
-    spec.chunk_shape = Some(super::layout::chunk_shape_of(&spec)?);
+    spec.chunk_shape = Some(super::chunk_grid::chunk_shape_of(&spec)?);
     ChunkSource::new("sample", &spec, data).map(|source| source.metadata.chain)
 }
 
-/// The bytes and the seal of a shard (or chunk) of an array that `metadata` describes, none of which was
-/// written.
+/// The bytes and the seal of a shard (or chunk) of an array without written values.
 pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<(Vec<u8>, u32)> {
-    let layout = super::layout::Layout::of(metadata);
+    let grid = super::chunk_grid::ChunkGrid::of(metadata);
     if metadata.sharding.is_some() {
-        let count = layout.per_shard().iter().product::<u64>() as usize;
+        let count = grid.per_shard().iter().product::<u64>() as usize;
         let (parts, seal) = assemble(metadata, vec![None; count])?;
         return Ok((parts.concat(), seal));
     }
-    let values = layout.chunk_shape.iter().product::<u64>() as usize;
+    let values = grid.chunk_shape.iter().product::<u64>() as usize;
     if metadata.dtype.size().is_none() {
-        let texts = vec![&metadata.fill_value[..]; values];
-        return metadata.chain.encode_strings(texts.into_iter()).map(sealed);
+        let strings = vec![&metadata.fill_value[..]; values];
+        return metadata
+            .chain
+            .encode_strings(strings.into_iter())
+            .map(sealed);
     }
     let raw = metadata.fill_value.repeat(values);
-    let place = crate::codec::ChunkPlace {
-        shape: &layout.chunk_shape,
+    let geometry = crate::codec::ChunkGeometry {
+        shape: &grid.chunk_shape,
         origins: None,
         cells: None,
         plan: None,
@@ -260,12 +273,12 @@ pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<(Vec<u8>, u32)> {
     crate::codec::with_scratch(|scratch| {
         metadata
             .chain
-            .encode(&metadata.dtype, &raw, &place, &mut scratch.codecs)
+            .encode(&metadata.dtype, &raw, &geometry, &mut scratch.codecs)
     })
     .map(sealed)
 }
 
-/// A chunk that is an entry of its own, and its seal.
+/// A chunk that is an entry, and its seal.
 fn sealed(chunk: Vec<u8>) -> (Vec<u8>, u32) {
     let seal = tag([&chunk[..]].into_iter());
     (chunk, seal)
@@ -273,7 +286,7 @@ fn sealed(chunk: Vec<u8>) -> (Vec<u8>, u32) {
 
 /// Keys of all entries of the array `name` that `metadata` describes.
 pub(crate) fn entries(name: &str, metadata: &ArrayMetadata) -> Vec<String> {
-    let shards = super::layout::Layout::of(metadata).shards();
+    let shards = super::chunk_grid::ChunkGrid::of(metadata).shards();
     let key = |shard: &Vec<u64>| metadata.keys.key(name, shard);
     shards.iter().map(key).collect()
 }

@@ -1,17 +1,15 @@
-//! The codec `ambar`: values within an error bound, or lossless, one stream of `ambar-codec` a chunk.
+//! The codec `ambar`: values within an error bound, or lossless; each chunk is one stream of `ambar-codec`.
 
 use ambar_codec::{Element, ErrorBound, Layout, Plan, Workspace};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::Profile;
-use super::chain::{ByteCodec, CodecChain, ValueCodec};
-use super::scratch::CodecScratch;
 use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
-/// The codec's `configuration`. It says how a chunk was encoded; decoding needs none of it.
+/// The codec's `configuration`. It describes the encoding; decoding does not need it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Config {
     /// The error bound of each chunk.
@@ -20,12 +18,12 @@ pub(super) struct Config {
         deserialize_with = "deserialize_bound"
     )]
     pub error_bound: ErrorBound,
-    /// Whether chunks are encoded near the speed of memory, at the price of their size.
+    /// Whether chunks are encoded near the speed of memory, and become larger.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
 }
 
-/// A bound in JSON: a number where it is absolute (0: lossless), otherwise a string.
+/// Returns a bound as JSON: a number if it is absolute (0 for lossless), otherwise a string.
 pub fn bound_to_json(bound: ErrorBound) -> Value {
     match bound {
         ErrorBound::Lossless => json!(0.0),
@@ -34,10 +32,10 @@ pub fn bound_to_json(bound: ErrorBound) -> Value {
     }
 }
 
-/// The bound that [`bound_to_json`] writes.
+/// Parses the JSON that [`bound_to_json`] returns.
 ///
 /// # Errors
-/// `Invalid` where it is neither a number nor a valid string.
+/// `Invalid` if the value is neither a number nor a valid string.
 pub fn bound_from_json(value: &Value) -> Result<ErrorBound> {
     let bound = match value {
         Value::String(text) => text
@@ -50,7 +48,7 @@ pub fn bound_from_json(value: &Value) -> Result<ErrorBound> {
             ))
         })?),
     };
-    bound.check().map_err(failed)?;
+    bound.check().map_err(convert_error)?;
     Ok(bound)
 }
 
@@ -83,88 +81,17 @@ impl std::hash::Hash for Config {
     }
 }
 
-impl CodecChain {
-    /// Values within an error bound, and their checksum.
-    pub(crate) fn bounded(error_bound: ErrorBound) -> Self {
-        let fast = false;
-        Self::checksummed(ValueCodec::Ambar(Config { error_bound, fast }), None)
-    }
-
-    /// The same, encoded and decoded as fast as can be.
-    pub(crate) fn fast(error_bound: ErrorBound) -> Self {
-        let fast = true;
-        Self::checksummed(ValueCodec::Ambar(Config { error_bound, fast }), None)
-    }
-
-    /// The same with another error bound, if the codec is `ambar`.
-    pub(crate) fn with_bound(&self, error_bound: ErrorBound) -> Self {
-        let mut chain = self.clone();
-        if let ValueCodec::Ambar(config) = &mut chain.values {
-            config.error_bound = error_bound;
-        }
-        chain
-    }
-
-    /// The error bound of its values; `None` where they are lossless.
-    pub fn error_bound(&self) -> Option<ErrorBound> {
-        match &self.values {
-            ValueCodec::Ambar(config) if !config.error_bound.is_lossless() => {
-                Some(config.error_bound)
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether chunks may be decoded at lower resolution from their first bytes alone.
-    pub(crate) fn has_levels(&self) -> bool {
-        let is_alone = self.arrays.is_empty() && self.bytes == [ByteCodec::Crc32c];
-        matches!(self.values, ValueCodec::Ambar(_)) && is_alone
-    }
-
-    /// Decodes the first bytes of a chunk at lower resolution (`ambar_codec::decode_prefix`).
-    ///
-    /// # Errors
-    /// `Corrupt` where a level packet is damaged; `Invalid` where the stream cannot be decoded so; `Unsupported`.
-    pub(crate) fn decode_prefix(
-        &self,
-        dtype: &DataType,
-        prefix: &[u8],
-        level: u32,
-        out: &mut [u8],
-        scratch: &mut CodecScratch,
-    ) -> Result<()> {
-        let Workspaces { single, double } = &mut scratch.workspaces;
-        match dtype {
-            DataType::Float32 => decode_values(out, |out| {
-                ambar_codec::decode_prefix::<f32>(prefix, level, out, single)
-            }),
-            DataType::Float64 => decode_values(out, |out| {
-                ambar_codec::decode_prefix::<f64>(prefix, level, out, double)
-            }),
-            other => Err(refused(other)),
-        }
-    }
-
-    /// The profile by which the codec `ambar` is to choose its settings for more chunks.
-    pub(crate) fn profile(&self) -> Profile {
-        match &self.values {
-            ValueCodec::Ambar(config) if config.fast => Profile::Fast,
-            _ => Profile::Balanced,
-        }
-    }
-}
-
-/// How the values of a chunk lie, for codecs that predict values from those around them.
+/// The positions of a chunk's values, for codecs that predict values from their neighbours.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ChunkPlace<'a> {
+pub(crate) struct ChunkGeometry<'a> {
     /// Length of the chunk in each dimension.
     pub shape: &'a [u64],
-    /// Where each of the unit blocks lies that the first dimension counts: the first cell's index in
-    /// z, y, x, in cells of their level. `None` for an array like any other.
+    /// The origins of unit blocks, one for each index of the first dimension: the first cell's index in
+    /// z, y, x, in cells of their level. `None` for other arrays.
     pub origins: Option<&'a [[i64; 3]]>,
-    /// The leaf cells of a tree whose values the first rows are. `None` for an array like any other.
+    /// The leaf cells of a tree, whose values are the first rows. `None` for other arrays.
     pub cells: Option<LeafCells<'a>>,
-    /// Settings chosen for the array; `None` chooses for the chunk.
+    /// Settings chosen for the array; if `None`, they are chosen for the chunk.
     pub plan: Option<Plan>,
 }
 
@@ -179,8 +106,18 @@ pub(crate) struct LeafCells<'a> {
     pub origins: &'a [[i64; 3]],
 }
 
-impl ChunkPlace<'_> {
-    /// Calls `f` with the layout as the codec says it.
+impl<'a> ChunkGeometry<'a> {
+    /// A chunk of an array without blocks or leaf cells.
+    pub fn array(shape: &'a [u64]) -> Self {
+        Self {
+            shape,
+            origins: None,
+            cells: None,
+            plan: None,
+        }
+    }
+
+    /// Calls `f` with the layout in the codec's terms.
     fn with_layout<T>(&self, f: impl FnOnce(&Layout<'_>) -> T) -> T {
         let lengths: Vec<usize> = self.shape.iter().map(|n| *n as usize).collect();
         if let (Some(origins), [_, sides @ ..]) = (self.origins, &lengths[..]) {
@@ -197,7 +134,7 @@ impl ChunkPlace<'_> {
                 origins: cells.origins,
             });
         }
-        // Lengths of 1 say nothing, and of many dimensions the slowest become one.
+        // Lengths of 1 are left out; of more than four dimensions, the slowest are merged.
         let mut shape: Vec<usize> = lengths.iter().copied().filter(|n| *n != 1).collect();
         let extra = shape.len().saturating_sub(4);
         let outer: usize = shape.drain(..extra).product();
@@ -209,26 +146,26 @@ impl ChunkPlace<'_> {
     }
 }
 
-/// What the codec keeps from chunk to chunk, for both types.
+/// Memory that the codec reuses from chunk to chunk, for each type.
 #[derive(Default)]
 pub(crate) struct Workspaces {
     single: Workspace<f32>,
     double: Workspace<f64>,
 }
 
-/// Whether the codec takes values of this type.
-pub(super) fn takes(dtype: &DataType) -> bool {
+/// Whether the codec supports values of this type.
+pub(super) fn supports(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Float32 | DataType::Float64)
 }
 
-fn refused(dtype: &DataType) -> Error {
+fn unsupported_type(dtype: &DataType) -> Error {
     Error::invalid(format!(
-        "an error bound is for float32 and float64 values, not {dtype}: write them without one"
+        "error bounds apply to float32 and float64 values, not to {dtype}; write these without a bound"
     ))
 }
 
-/// A codec's error as the library's.
-pub(super) fn failed(error: ambar_codec::Error) -> Error {
+/// Converts an error of `ambar-codec`.
+pub(super) fn convert_error(error: ambar_codec::Error) -> Error {
     use ambar_codec::Error::{Corrupt, Invalid, ReservedBits, UnsupportedVersion};
     match error {
         Invalid(message) => Error::invalid(message),
@@ -241,31 +178,33 @@ pub(super) fn failed(error: ambar_codec::Error) -> Error {
     }
 }
 
-/// The settings that suit a chunk of an array best, for a bound and a profile.
+/// Chooses the encoder's settings for an array by one of its chunks.
 ///
 /// # Errors
-/// `Invalid` where the codec does not take the values.
+/// `Invalid` if the codec does not support the values.
 pub(crate) fn tune(
     dtype: &DataType,
     raw: &[u8],
-    place: &ChunkPlace<'_>,
-    aim: (ErrorBound, Profile),
+    geometry: &ChunkGeometry<'_>,
+    error_bound: ErrorBound,
+    profile: Profile,
 ) -> Result<Plan> {
     let tuned = match dtype {
-        DataType::Float32 => tune_values::<f32>(raw, place, aim),
-        DataType::Float64 => tune_values::<f64>(raw, place, aim),
-        other => return Err(refused(other)),
+        DataType::Float32 => tune_values::<f32>(raw, geometry, error_bound, profile),
+        DataType::Float64 => tune_values::<f64>(raw, geometry, error_bound, profile),
+        other => return Err(unsupported_type(other)),
     };
-    tuned.map_err(failed)
+    tuned.map_err(convert_error)
 }
 
 fn tune_values<T: Element + bytemuck::Pod>(
     raw: &[u8],
-    place: &ChunkPlace<'_>,
-    (error_bound, profile): (ErrorBound, Profile),
+    geometry: &ChunkGeometry<'_>,
+    error_bound: ErrorBound,
+    profile: Profile,
 ) -> ambar_codec::Result<Plan> {
     with_values::<T, _>(raw, |values| {
-        place.with_layout(|layout| match profile {
+        geometry.with_layout(|layout| match profile {
             Profile::Fast => ambar_codec::tune_fast(values, layout, error_bound),
             Profile::Small => ambar_codec::tune_small(values, layout, error_bound),
             _ => ambar_codec::tune(values, layout, error_bound),
@@ -276,33 +215,33 @@ fn tune_values<T: Element + bytemuck::Pod>(
 /// Encodes values in native byte order.
 ///
 /// # Errors
-/// `Invalid` where the codec does not take them.
+/// `Invalid` if the codec does not support them.
 pub(super) fn encode(
     config: &Config,
     dtype: &DataType,
     raw: &[u8],
-    place: &ChunkPlace<'_>,
+    geometry: &ChunkGeometry<'_>,
     workspaces: &mut Workspaces,
 ) -> Result<Vec<u8>> {
     let encoded = match dtype {
-        DataType::Float32 => encode_values(raw, place, config, &mut workspaces.single),
-        DataType::Float64 => encode_values(raw, place, config, &mut workspaces.double),
-        other => return Err(refused(other)),
+        DataType::Float32 => encode_values(raw, geometry, config, &mut workspaces.single),
+        DataType::Float64 => encode_values(raw, geometry, config, &mut workspaces.double),
+        other => return Err(unsupported_type(other)),
     };
-    encoded.map_err(failed)
+    encoded.map_err(convert_error)
 }
 
 fn encode_values<T: Element + bytemuck::Pod>(
     raw: &[u8],
-    place: &ChunkPlace<'_>,
+    geometry: &ChunkGeometry<'_>,
     config: &Config,
     workspace: &mut Workspace<T>,
 ) -> ambar_codec::Result<Vec<u8>> {
     let bound = config.error_bound;
-    let (mut plan, mut place) = (place.plan, *place);
+    let (mut plan, mut geometry) = (geometry.plan, *geometry);
     if config.fast && bound.is_lossless() {
-        // Nothing is gained by knowing where blocks lie.
-        (plan, place.origins) = (Some(Plan::default().packed()), None);
+        // Bit-packed lossless streams do not use the blocks' positions.
+        (plan, geometry.origins) = (Some(Plan::default().packed()), None);
     }
     let mut out = if config.fast {
         buffers::take(ambar_codec::most_bytes(raw.len()))
@@ -310,7 +249,7 @@ fn encode_values<T: Element + bytemuck::Pod>(
         Vec::new()
     };
     with_values::<T, _>(raw, |values| {
-        place.with_layout(|layout| {
+        geometry.with_layout(|layout| {
             if config.fast && plan.is_none() {
                 plan = Some(ambar_codec::tune_fast(values, layout, bound)?);
             }
@@ -349,7 +288,29 @@ pub(super) fn decode(
         DataType::Float64 => decode_values(out, |out| {
             ambar_codec::decode::<f64>(stream, out, &mut workspaces.double)
         }),
-        other => Err(refused(other)),
+        other => Err(unsupported_type(other)),
+    }
+}
+
+/// Decodes the first bytes of a stream at lower resolution (`ambar_codec::decode_prefix`).
+///
+/// # Errors
+/// `Corrupt` if a level packet is damaged; `Invalid` if the stream has no levels; `Unsupported`.
+pub(super) fn decode_prefix(
+    dtype: &DataType,
+    prefix: &[u8],
+    level: u32,
+    out: &mut [u8],
+    workspaces: &mut Workspaces,
+) -> Result<()> {
+    match dtype {
+        DataType::Float32 => decode_values(out, |out| {
+            ambar_codec::decode_prefix::<f32>(prefix, level, out, &mut workspaces.single)
+        }),
+        DataType::Float64 => decode_values(out, |out| {
+            ambar_codec::decode_prefix::<f64>(prefix, level, out, &mut workspaces.double)
+        }),
+        other => Err(unsupported_type(other)),
     }
 }
 
@@ -359,10 +320,10 @@ fn decode_values<T: Element + bytemuck::Pod>(
     decode: impl FnOnce(&mut [T]) -> ambar_codec::Result<()>,
 ) -> Result<()> {
     if let Ok(values) = bytemuck::try_cast_slice_mut::<u8, T>(out) {
-        return decode(values).map_err(failed);
+        return decode(values).map_err(convert_error);
     }
     let mut values = vec![T::default(); out.len() / T::SIZE];
-    decode(&mut values).map_err(failed)?;
+    decode(&mut values).map_err(convert_error)?;
     out.copy_from_slice(bytemuck::cast_slice(&values));
     Ok(())
 }

@@ -88,15 +88,15 @@ impl Config {
             )));
         }
         let room = source.len() + OVERHEAD;
-        // With room for a trailing checksum.
+        // With space for a trailing checksum.
         *out = buffers::take(room + 4);
         let shuffle = match self.shuffle {
             Shuffle::None => blosc_src::BLOSC_NOSHUFFLE,
             Shuffle::Bytes => blosc_src::BLOSC_SHUFFLE,
             Shuffle::Bits => blosc_src::BLOSC_BITSHUFFLE,
         };
-        // SAFETY: source is valid for its length and out for `room` bytes, they do not overlap, and blosc
-        // reads nothing of out and writes at most `destsize` bytes; the name is a C string.
+        // SAFETY: source is valid for its length and out for `room` bytes; they do not overlap. Blosc
+        // does not read out and writes at most `destsize` bytes. The name is a C string.
         let written = unsafe {
             blosc_src::blosc_compress_ctx(
                 self.clevel,
@@ -112,7 +112,7 @@ impl Config {
             )
         };
         match usize::try_from(written) {
-            // SAFETY: blosc has written so many bytes, at most `room`, from the start of out on.
+            // SAFETY: blosc has written `written` bytes, at most `room`, from the start of out.
             Ok(written) if written > 0 && written <= room => unsafe { out.set_len(written) },
             _ => {
                 return Err(Error::unsupported(format!(
@@ -128,8 +128,8 @@ impl Config {
 /// The decoded size of the blosc buffer `source`, whose header must fit its length.
 pub(super) fn decoded_size(source: &[u8]) -> Result<usize> {
     let mut size = 0usize;
-    // SAFETY: source is valid for its length; the function reads the header alone, and not that
-    // where the length is too small for one.
+    // SAFETY: source is valid for its length; the function reads only the header, and nothing
+    // if the length is too small for one.
     let status = unsafe {
         blosc_src::blosc_cbuffer_validate(source.as_ptr().cast(), source.len(), &mut size)
     };
@@ -137,7 +137,7 @@ pub(super) fn decoded_size(source: &[u8]) -> Result<usize> {
         Ok(size)
     } else {
         Err(Error::corrupt(
-            "a blosc buffer's header does not fit its length",
+            "the header of a blosc buffer does not fit its length; restore the file from a copy",
         ))
     }
 }
@@ -147,7 +147,7 @@ pub(super) fn decode(source: &[u8], out: &mut [u8]) -> Result<()> {
     let size = decoded_size(source)?;
     if size != out.len() {
         return Err(Error::corrupt(format!(
-            "a blosc buffer holds {size} bytes where {} are expected",
+            "a blosc buffer has {size} bytes; expected {}",
             out.len()
         )));
     }
@@ -168,7 +168,7 @@ pub(super) fn decode(source: &[u8], out: &mut [u8]) -> Result<()> {
         Ok(())
     } else {
         Err(Error::corrupt(format!(
-            "a blosc buffer cannot be decoded (code {written}): it is damaged, or its compressor is not in this build"
+            "a blosc buffer cannot be decoded (code {written}): it is damaged, or this build lacks its compressor"
         )))
     }
 }

@@ -1,6 +1,6 @@
 //! The table of codec chains that are tried for an array, with the weight of their decoding time.
 
-use super::arrays::{ArrayCodec, takes_differences};
+use super::array_to_array::{ArrayCodec, supports_delta};
 use super::blosc::{self, Compressor, Shuffle};
 use super::chain::{ByteCodec, CodecChain, Endian, ValueCodec, zstd};
 use super::{Profile, ambar, pcodec, simplices};
@@ -9,17 +9,17 @@ use crate::dtype::DataType;
 /// Maximum length of a row whose columns are compressed separately: corners of a cell, components.
 const MOST_COLUMNS: u64 = 32;
 
-/// Most components of a vector or tensor, each of which is a field of its own.
+/// Maximum number of components of a vector or tensor, each of which is a field.
 const MOST_COMPONENTS: u64 = 9;
 
 /// Shortest dimension along which the codec `ambar` predicts values.
 const LEAST_LENGTH: u64 = 9;
 
-/// Values of a chunk of a column that is read as a whole: as many as a block of zstd has bytes.
-pub(crate) const PLANE: u64 = 128 << 10;
+/// Values in a chunk of a column that is read as a whole: the number of bytes in a zstd block.
+pub(crate) const PLANE_VALUES: u64 = 128 << 10;
 
-/// Raw bytes of a long chunk at most.
-pub(crate) const LONG_CHUNK: u64 = 4 << 20;
+/// Maximum raw bytes of a long chunk.
+pub(crate) const LONG_CHUNK_BYTES: u64 = 4 << 20;
 
 /// The arrays for which a row of the table is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +28,15 @@ pub(super) enum Scope {
     Values,
     /// Variable-length strings.
     Strings,
-    /// Integers: consecutive ones often differ by the same.
+    /// Integers, whose consecutive differences are often equal.
     Integers,
     /// Rows of 2 to 32 integers, such as the corners of cells.
     IntegerRows,
     /// Rows of 2 to 9 floats, such as points and vectors.
     FloatRows,
-    /// Arrays that are read as a whole, often of few different values.
+    /// Arrays that are read as a whole, often with few distinct values.
     Whole,
-    /// Fields on grids; readers need ambar then.
+    /// Fields on grids; readers need ambar for the codec `ambar`.
     Grid,
     /// Vectors and tensors on grids.
     GridVectors,
@@ -55,7 +55,7 @@ pub(super) enum Scope {
 enum Order {
     Unchanged,
     Differences,
-    /// Each column of the rows consecutively.
+    /// Column by column.
     Columns,
     ColumnDifferences,
 }
@@ -66,9 +66,9 @@ enum Codec {
     Raw,
     Zstd(i32),
     Blosc(Compressor, i32, Shuffle),
-    /// Blosc's zstd of shuffled bytes, where each byte's plane is one block of zstd.
+    /// Blosc's zstd of shuffled bytes; each byte plane is one zstd block.
     Planes(i32),
-    /// Blosc's zstd of shuffled bytes in one block a chunk.
+    /// Blosc's zstd of shuffled bytes; each chunk is one block.
     LongBlosc(i32),
     Pcodec(usize),
     PcodecPlain(usize),
@@ -86,14 +86,14 @@ pub(super) struct Weight {
     pub per_value: f64,
 }
 
-/// A row of the table; `None` where a profile does not try it.
+/// A row of the table; `None` if a profile does not try it.
 struct Row {
     scope: Scope,
     order: Order,
     codec: Codec,
     fast: Option<Weight>,
     balanced: Option<Weight>,
-    /// `balanced` for arrays that are written part by part while a program waits: codecs that encode at
+    /// `balanced` for arrays that are written in parts while a program waits: codecs that encode at
     /// 200 MB/s and more on one core (decision 0009).
     streamed: Option<Weight>,
     small: Option<Weight>,
@@ -115,13 +115,13 @@ const NO: Option<Weight> = None;
 /// Tried, with its bytes as its only cost.
 const SIZE: Option<Weight> = w(0.0, 0.0);
 
-/// The fastest to decode come first: of two chains of equal cost the first is chosen.
+/// The table, fastest decoding first: of two chains of equal cost the first is chosen.
 ///
 /// Decoding a value takes, on one core, about 0.4 ns with lz4, 1 to 2 ns with zstd 3, 3 ns with pcodec, 10
 /// to 20 ns with ambar and 90 to 150 ns with ambar.simplices, more with bit shuffle, and 0.2 ns more for
-/// differences or columns, whatever it is compressed to. In `balanced` a nanosecond weighs as much as a tenth
-/// of a byte (decisions 0008 and 0011). Zstd without blosc takes its time by what is left: its penalty
-/// is a part of its bytes. `small` goes by size alone, and `fast` by what need not be read.
+/// differences or columns, at any compression ratio. In `balanced` a nanosecond weighs as much as a tenth
+/// of a byte (decisions 0008 and 0011). The time of zstd without blosc depends on the compressed bytes: its penalty
+/// is a part of these. `small` weighs only the size, and `fast` the bytes that need not be read.
 #[rustfmt::skip]
 const TABLE: &[Row] = {
     use Codec::*;
@@ -165,7 +165,7 @@ const TABLE: &[Row] = {
         row(Whole, Unchanged, Zstd(9),                              [NO,           NO,           NO,           SIZE]),
         row(Whole, Unchanged, Planes(1),                            [NO,           w(0.0, 0.15), NO,           SIZE]),
 
-        // The codec `ambar` must save a good part, which it does where fields are smooth.
+        // The codec `ambar` must save a large part, as it does for smooth fields.
         row(Grid, Unchanged, Ambar,                                 [NO,           w(0.2, 0.3),  NO,           w(0.01, 0.0)]),
         row(GridVectors, Columns, Ambar,                            [NO,           w(0.2, 0.3),  NO,           w(0.01, 0.0)]),
         row(Blocks, Unchanged, Ambar,                               [NO,           NO,           NO,           w(0.01, 0.0)]),
@@ -210,11 +210,11 @@ pub(super) fn candidates(
     let weight = |row: &Row| match profile {
         _ if streamed => row.streamed,
         Profile::Fast => row.fast,
-        // Strings, which have no raw chain without lengths.
+        // Strings have no raw chain, because their lengths must be stored.
         Profile::Balanced | Profile::Raw => row.balanced,
         Profile::Small => row.small,
     };
-    // Small values of arrays that are read as a whole are weighed by their bytes.
+    // In arrays that are read as a whole, the weight of values of less than 4 bytes is scaled by their size.
     let bytes = match dtype.size() {
         Some(size) if profile != Profile::Fast => (size as f64 / 4.0).min(1.0),
         _ => 1.0,
@@ -235,7 +235,7 @@ pub(super) fn candidates(
         let chain = row.codec.chain(dtype);
         let order = row.order.codecs(chunk_shape.len());
         found.extend(chain.map(|chain| Candidate {
-            chain: chain.behind(&order),
+            chain: chain.after(&order),
             weight,
         }));
     }
@@ -253,13 +253,13 @@ impl Scope {
         let is_vector = (2..LEAST_LENGTH).contains(&columns);
         let is_grid = || {
             let long = chunk_shape.iter().filter(|n| **n >= LEAST_LENGTH);
-            ambar::takes(dtype) && long.count() >= 2
+            ambar::supports(dtype) && long.count() >= 2
         };
         match self {
             Self::Values | Self::Whole | Self::LongChunks => dtype.size().is_some(),
             Self::Strings => dtype.size().is_none(),
-            Self::Integers => takes_differences(dtype),
-            Self::IntegerRows => takes_differences(dtype) && (2..=MOST_COLUMNS).contains(&columns),
+            Self::Integers => supports_delta(dtype),
+            Self::IntegerRows => supports_delta(dtype) && (2..=MOST_COLUMNS).contains(&columns),
             Self::FloatRows => floats && (2..=MOST_COMPONENTS).contains(&columns),
             Self::Grid => is_grid() && !is_vector,
             Self::GridVectors => is_grid() && is_vector,
@@ -283,14 +283,14 @@ impl Order {
 }
 
 impl Codec {
-    /// The chain; `None` where the codec does not take the type.
+    /// The chain; `None` if the codec does not support the type.
     fn chain(self, dtype: &DataType) -> Option<CodecChain> {
         let bytes = match dtype {
             DataType::String => ValueCodec::VlenUtf8,
             _ if dtype.size().is_none() => ValueCodec::VlenBytes,
             _ => ValueCodec::Bytes(Endian::Little),
         };
-        let pcodec = |config| pcodec::takes(dtype).then_some((ValueCodec::Pcodec(config), None));
+        let pcodec = |config| pcodec::supports(dtype).then_some((ValueCodec::Pcodec(config), None));
         let blosc = |typesize, cname, clevel, shuffle, blocksize| {
             let config = blosc::Config {
                 typesize,
@@ -314,7 +314,7 @@ impl Codec {
                     Compressor::Zstd,
                     level,
                     Shuffle::Bytes,
-                    size * PLANE as usize,
+                    size * PLANE_VALUES as usize,
                 )
             }
             Self::LongBlosc(level) => {
@@ -324,7 +324,7 @@ impl Codec {
                     Compressor::Zstd,
                     level,
                     Shuffle::Bytes,
-                    LONG_CHUNK as usize,
+                    LONG_CHUNK_BYTES as usize,
                 )
             }
             Self::Pcodec(level) => pcodec(pcodec::Config::new(level))?,
@@ -348,8 +348,8 @@ fn word_size(dtype: &DataType) -> Option<usize> {
     })
 }
 
-/// The chain for values that are not known yet: shuffled, and compressed quickly.
-pub(crate) fn usual(profile: Profile, dtype: &DataType) -> CodecChain {
+/// The chain for values that are not known yet: byte shuffle and a fast compressor.
+pub(crate) fn default_chain(profile: Profile, dtype: &DataType) -> CodecChain {
     use Codec::{Blosc, Planes, Raw, Zstd};
     let zstd = Blosc(Compressor::Zstd, 3, Shuffle::Bytes);
     let chain = match profile {

@@ -1,12 +1,13 @@
 //! A codec pipeline, encoding and decoding.
 
+use ambar_codec::ErrorBound;
 use crc_fast::crc32_iscsi as crc32c;
 use zstd::zstd_safe;
 
-use super::ambar::ChunkPlace;
-use super::arrays::{self, ArrayCodec};
+use super::ambar::ChunkGeometry;
+use super::array_to_array::{self, ArrayCodec};
 use super::scratch::CodecScratch;
-use super::{ambar, blosc, checksum, pcodec, simplices, vlen};
+use super::{Profile, ambar, blosc, checksum, pcodec, simplices, vlen};
 use crate::buffers;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -88,11 +89,56 @@ impl CodecChain {
     }
 
     /// The chain after these array-to-array codecs.
-    pub(super) fn behind(self, arrays: &[ArrayCodec]) -> Self {
+    pub(super) fn after(self, arrays: &[ArrayCodec]) -> Self {
         Self {
             arrays: arrays.to_vec(),
             ..self
         }
+    }
+
+    /// The codec `ambar` with its default settings, and a checksum.
+    pub(crate) fn bounded(error_bound: ErrorBound) -> Self {
+        let fast = false;
+        Self::checksummed(ValueCodec::Ambar(ambar::Config { error_bound, fast }), None)
+    }
+
+    /// The codec `ambar` with its fastest settings, and a checksum.
+    pub(crate) fn fast(error_bound: ErrorBound) -> Self {
+        let fast = true;
+        Self::checksummed(ValueCodec::Ambar(ambar::Config { error_bound, fast }), None)
+    }
+
+    /// The same with another error bound, if the codec is `ambar`.
+    pub(crate) fn with_bound(&self, error_bound: ErrorBound) -> Self {
+        let mut chain = self.clone();
+        if let ValueCodec::Ambar(config) = &mut chain.values {
+            config.error_bound = error_bound;
+        }
+        chain
+    }
+
+    /// The error bound of the values; `None` if they are lossless.
+    pub fn error_bound(&self) -> Option<ErrorBound> {
+        match &self.values {
+            ValueCodec::Ambar(config) if !config.error_bound.is_lossless() => {
+                Some(config.error_bound)
+            }
+            _ => None,
+        }
+    }
+
+    /// The profile whose settings the codec `ambar` must use when chunks are rewritten.
+    pub(crate) fn profile(&self) -> Profile {
+        match &self.values {
+            ValueCodec::Ambar(config) if config.fast => Profile::Fast,
+            _ => Profile::Balanced,
+        }
+    }
+
+    /// Whether chunks can be decoded at lower resolution from their first bytes.
+    pub(crate) fn has_levels(&self) -> bool {
+        let is_single = self.arrays.is_empty() && self.bytes == [ByteCodec::Crc32c];
+        matches!(self.values, ValueCodec::Ambar(_)) && is_single
     }
 
     /// A chain that shows quickly whether values repeat: zstd at its lowest level.
@@ -118,7 +164,7 @@ impl CodecChain {
         Self::checksummed(ValueCodec::Bytes(Endian::Little), None)
     }
 
-    /// Whether a chunk of `dtype` is stored as it is in memory, followed by its checksum.
+    /// Whether chunks of `dtype` are stored verbatim, followed by their checksum.
     pub(crate) fn is_plain(&self, dtype: &DataType) -> bool {
         let native = match self.values {
             ValueCodec::Bytes(endian) => endian == Endian::NATIVE || dtype.word_size() == 1,
@@ -135,7 +181,7 @@ impl CodecChain {
         plain.then_some(4 * self.bytes.len())
     }
 
-    /// Whether a checksum protects what this chain encodes.
+    /// Whether encoded chunks end with a checksum.
     pub fn is_checksummed(&self) -> bool {
         self.bytes.last() == Some(&ByteCodec::Crc32c)
     }
@@ -174,13 +220,28 @@ impl CodecChain {
         if self.arrays.is_empty() {
             return self.decode_values(dtype, encoded, out, limits, scratch);
         }
-        let steps = arrays::Steps::new(&self.arrays, shape, dtype, out.len())?;
+        let steps = array_to_array::Steps::new(&self.arrays, shape, dtype, out.len())?;
         let mut values = std::mem::take(&mut scratch.values);
         let decoded = steps.undo(out, &mut values, |values| {
             self.decode_values(dtype, encoded, values, limits, scratch)
         });
         scratch.values = values;
         decoded
+    }
+
+    /// Decodes the first bytes of a chunk at lower resolution; the chain must have levels (`has_levels`).
+    ///
+    /// # Errors
+    /// `Corrupt` if a level packet is damaged; `Invalid` if the stream has no levels; `Unsupported`.
+    pub(crate) fn decode_prefix(
+        &self,
+        dtype: &DataType,
+        prefix: &[u8],
+        level: u32,
+        out: &mut [u8],
+        scratch: &mut CodecScratch,
+    ) -> Result<()> {
+        ambar::decode_prefix(dtype, prefix, level, out, &mut scratch.workspaces)
     }
 
     /// Decodes the input of the array-to-bytes codec.
@@ -206,13 +267,13 @@ impl CodecChain {
             }
             (ValueCodec::Bytes(endian), [first, later @ ..]) => {
                 let CodecScratch { buffers, zstd, .. } = scratch;
-                let payload = undo(later, payload, limits, (buffers, &mut *zstd))?;
+                let payload = undo(later, payload, limits, buffers, zstd)?;
                 first.decode_into(payload, out, zstd)?;
                 to_native(dtype, *endian, out);
             }
             (ValueCodec::Pcodec(_), codecs) => {
                 let CodecScratch { buffers, zstd, .. } = scratch;
-                pcodec::decode(dtype, undo(codecs, payload, limits, (buffers, zstd))?, out)?;
+                pcodec::decode(dtype, undo(codecs, payload, limits, buffers, zstd)?, out)?;
             }
             (ValueCodec::Ambar(_), codecs) => {
                 let CodecScratch {
@@ -221,17 +282,17 @@ impl CodecChain {
                     workspaces,
                     ..
                 } = scratch;
-                let stream = undo(codecs, payload, limits, (buffers, zstd))?;
+                let stream = undo(codecs, payload, limits, buffers, zstd)?;
                 ambar::decode(dtype, stream, out, workspaces)?;
             }
             (ValueCodec::Simplices, codecs) => {
                 let CodecScratch { buffers, zstd, .. } = scratch;
-                let stream = undo(codecs, payload, limits, (buffers, zstd))?;
+                let stream = undo(codecs, payload, limits, buffers, zstd)?;
                 simplices::decode(dtype, stream, out, &mut scratch.simplices)?;
             }
             (ValueCodec::VlenUtf8 | ValueCodec::VlenBytes, _) => {
                 return Err(Error::invalid(format!(
-                    "values of {dtype} have no fixed size"
+                    "values of {dtype} have no fixed size; read and write them as strings"
                 )));
             }
         }
@@ -260,10 +321,10 @@ impl CodecChain {
         };
         let (payload, codecs) = self.payload(encoded)?;
         let CodecScratch { buffers, zstd, .. } = scratch;
-        vlen::decode(undo(codecs, payload, limits, (buffers, zstd))?, count, utf8)
+        vlen::decode(undo(codecs, payload, limits, buffers, zstd)?, count, utf8)
     }
 
-    /// Encodes a chunk of values of a fixed size, in native byte order. `place` describes their arrangement.
+    /// Encodes a chunk of values of a fixed size, in native byte order.
     ///
     /// # Errors
     /// `Invalid` if a codec does not support the values.
@@ -271,23 +332,18 @@ impl CodecChain {
         &self,
         dtype: &DataType,
         raw: &[u8],
-        place: &ChunkPlace<'_>,
+        geometry: &ChunkGeometry<'_>,
         scratch: &mut CodecScratch,
     ) -> Result<Vec<u8>> {
         if self.arrays.is_empty() {
-            return self.encode_values(dtype, raw, place, scratch);
+            return self.encode_values(dtype, raw, geometry, scratch);
         }
-        let steps = arrays::Steps::new(&self.arrays, place.shape, dtype, raw.len())?;
+        let steps = array_to_array::Steps::new(&self.arrays, geometry.shape, dtype, raw.len())?;
         let mut values = std::mem::take(&mut scratch.values);
-        let place = ChunkPlace {
-            shape: &steps.shape,
-            origins: None,
-            cells: None,
-            plan: None,
-        };
+        let geometry = ChunkGeometry::array(&steps.shape);
         let encoded = steps
             .apply(raw, &mut values)
-            .and_then(|moved| self.encode_values(dtype, moved, &place, scratch));
+            .and_then(|moved| self.encode_values(dtype, moved, &geometry, scratch));
         scratch.values = values;
         encoded
     }
@@ -297,7 +353,7 @@ impl CodecChain {
         &self,
         dtype: &DataType,
         raw: &[u8],
-        place: &ChunkPlace<'_>,
+        geometry: &ChunkGeometry<'_>,
         scratch: &mut CodecScratch,
     ) -> Result<Vec<u8>> {
         let mut values = Vec::new();
@@ -311,7 +367,7 @@ impl CodecChain {
             }
             ValueCodec::Pcodec(config) => pcodec::encode(config, dtype, raw, &mut values)?,
             ValueCodec::Ambar(config) => {
-                values = ambar::encode(config, dtype, raw, place, &mut scratch.workspaces)?;
+                values = ambar::encode(config, dtype, raw, geometry, &mut scratch.workspaces)?;
                 if let [ByteCodec::Crc32c, further @ ..] = &self.bytes[..] {
                     // A stream ends with its own checksum, so the CRC-32C of the whole is a constant.
                     values.extend_from_slice(&checksum::OF_CHECKED);
@@ -319,11 +375,11 @@ impl CodecChain {
                 }
             }
             ValueCodec::Simplices => {
-                values = simplices::encode(dtype, place.shape, raw, &mut scratch.simplices)?;
+                values = simplices::encode(dtype, geometry.shape, raw, &mut scratch.simplices)?;
             }
             ValueCodec::VlenUtf8 | ValueCodec::VlenBytes => {
                 return Err(Error::invalid(format!(
-                    "values of {dtype} have no fixed size"
+                    "values of {dtype} have no fixed size; read and write them as strings"
                 )));
             }
         }
@@ -336,10 +392,10 @@ impl CodecChain {
     /// `Invalid` if a length exceeds 32 bits.
     pub(crate) fn encode_strings<'a>(
         &self,
-        texts: impl ExactSizeIterator<Item = &'a [u8]>,
+        strings: impl ExactSizeIterator<Item = &'a [u8]>,
     ) -> Result<Vec<u8>> {
         let mut values = Vec::new();
-        vlen::encode(texts, &mut values)?;
+        vlen::encode(strings, &mut values)?;
         self.encode_bytes_in_place(values)
     }
 
@@ -382,7 +438,8 @@ fn undo<'a>(
     codecs: &[ByteCodec],
     source: &'a [u8],
     limits: &Limits,
-    (buffers, zstd): (&'a mut [Vec<u8>; 2], &mut Zstd),
+    buffers: &'a mut [Vec<u8>; 2],
+    zstd: &mut Zstd,
 ) -> Result<&'a [u8]> {
     let [one, two] = buffers;
     let Some((last, earlier)) = codecs.split_last() else {
@@ -430,7 +487,9 @@ impl ByteCodec {
                     .get_or_insert_default()
                     .decompress_to_buffer(source, out)
                     .map_err(|error| {
-                        Error::corrupt(format!("a zstd frame cannot be decoded: {error}"))
+                        Error::corrupt(format!(
+                            "a zstd frame cannot be decoded ({error}); restore the file from a copy"
+                        ))
                     })?;
                 if written == expected {
                     Ok(())
@@ -466,8 +525,12 @@ fn zstd_size(source: &[u8]) -> Result<usize> {
     match zstd_safe::get_frame_content_size(source) {
         Ok(Some(size)) => usize::try_from(size)
             .map_err(|_| Error::limit(format!("a chunk of {size} bytes does not fit in memory"))),
-        Ok(None) => Err(Error::unsupported("a zstd frame does not say its size")),
-        Err(_) => Err(Error::corrupt("a chunk does not begin with a zstd frame")),
+        Ok(None) => Err(Error::unsupported(
+            "the header of a zstd frame lacks the decoded size, which ambar requires",
+        )),
+        Err(_) => Err(Error::corrupt(
+            "a chunk does not begin with a zstd frame; restore the file from a copy",
+        )),
     }
 }
 
@@ -480,9 +543,7 @@ fn copy_exactly(source: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 fn wrong_size(found: usize, expected: usize) -> Error {
-    Error::corrupt(format!(
-        "a chunk holds {found} bytes where {expected} are expected"
-    ))
+    Error::corrupt(format!("a chunk has {found} bytes; expected {expected}"))
 }
 
 /// Swaps the bytes of each word if `endian` is not this machine's; its own inverse.

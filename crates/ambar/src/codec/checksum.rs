@@ -18,7 +18,7 @@ pub(crate) fn split_crc32c<'a>(bytes: &'a [u8], what: &str) -> Result<&'a [u8]> 
     Ok(content)
 }
 
-/// Verifies the checksum `stored` of `content`.
+/// Verifies the checksum `stored` of `content`, which messages call `what`.
 pub(crate) fn check_crc32c(content: &[u8], stored: [u8; 4], what: &str) -> Result<()> {
     let stored = u32::from_le_bytes(stored);
     let actual = crc32c(content);
@@ -26,7 +26,7 @@ pub(crate) fn check_crc32c(content: &[u8], stored: [u8; 4], what: &str) -> Resul
         Ok(())
     } else {
         Err(Error::corrupt(format!(
-            "the checksum of {what} is {actual:08x} where {stored:08x} is stored: the file is \
+            "the checksum of {what} is {actual:08x}; expected {stored:08x}: the file is \
              damaged; restore it from a copy"
         )))
     }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_of_whatever_ends_with_its_own_is_known() {
+    fn the_checksum_of_bytes_with_their_checksum_is_constant() {
         for length in [0, 1, 7, 1000] {
             let mut bytes: Vec<u8> = (0..length).map(|i| (i * 37) as u8).collect();
             bytes.extend(crc32c(&bytes).to_le_bytes());

@@ -1,17 +1,17 @@
 //! Codec pipelines: encode the values of a chunk as checksummed bytes, and decode them.
 //!
-//! The pipeline calls the codecs' libraries directly: it verifies checksums before it decodes anything,
+//! The pipeline calls the codecs' libraries directly. It verifies checksums before it decodes anything,
 //! decodes into the caller's memory and allocates nothing per chunk (`docs/decisions/0003-codec-chain.md`).
 
-mod alone;
 mod ambar;
-mod arrays;
+mod array_to_array;
+mod bare_array;
 mod blosc;
 mod candidates;
 mod chain;
+mod chain_metadata;
 mod checksum;
-mod choose;
-mod config;
+mod choice;
 mod pcodec;
 mod scratch;
 mod simplices;
@@ -19,19 +19,21 @@ mod transpose;
 mod vlen;
 
 #[cfg(test)]
-mod array_tests;
+mod array_to_array_tests;
 #[cfg(test)]
 mod tests;
 
-pub use alone::{Alone, decode_alone, encode_alone, encode_alone_with};
 pub use ambar::{bound_from_json, bound_to_json};
+pub use bare_array::{BareArray, decode_bare_array, encode_bare_array, encode_bare_array_with};
 pub use chain::CodecChain;
 
-pub(crate) use ambar::{ChunkPlace, LeafCells, tune};
-pub(crate) use candidates::{LONG_CHUNK, PLANE, usual};
+pub(crate) use ambar::{ChunkGeometry, LeafCells, tune};
+pub(crate) use candidates::{LONG_CHUNK_BYTES, PLANE_VALUES, default_chain};
 pub(crate) use checksum::check_crc32c;
-pub(crate) use choose::{Chosen, Purpose, Samples, choose, choose_corners, choose_long, samples};
-pub(crate) use scratch::{CodecScratch, Scratch, Words, with_scratch};
+pub(crate) use choice::{
+    ChunkSamples, CodecChoice, Purpose, choose, choose_corners, choose_long, samples,
+};
+pub(crate) use scratch::{AlignedBuffer, CodecScratch, Scratch, with_scratch};
 
 /// The trade-off between size and speed of an array's codecs. Without an error bound all are lossless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -31,7 +31,7 @@ impl Config {
         }
     }
 
-    /// Plain values: neither modes nor differences are searched for.
+    /// Plain values: pco searches neither for modes nor for deltas.
     pub fn plain(level: usize) -> Self {
         Self {
             mode_spec: "classic".into(),
@@ -40,7 +40,7 @@ impl Config {
         }
     }
 
-    /// Differences from earlier values, of which equal ones are searched for.
+    /// Deltas from equal earlier values, which pco searches for.
     pub fn lookback(level: usize) -> Self {
         Self {
             delta_spec: "try_lookback".into(),
@@ -57,7 +57,9 @@ impl Config {
         };
         let known = self.delta_encoding_order.is_none() && self.paging_spec == "equal_pages_up_to";
         let Some((mode, delta)) = specs.filter(|_| known) else {
-            return Err(Error::unsupported(format!("{self:?} is read, not written")));
+            return Err(Error::unsupported(format!(
+                "ambar can read but not write arrays with the codec {self:?}; choose other codecs"
+            )));
         };
         Ok(ChunkConfig::default()
             .with_compression_level(self.level)
@@ -68,7 +70,7 @@ impl Config {
 }
 
 /// Whether numcodecs' pcodec supports values of this type.
-pub(super) fn takes(dtype: &DataType) -> bool {
+pub(super) fn supports(dtype: &DataType) -> bool {
     matches!(
         dtype,
         DataType::Int16
@@ -94,7 +96,7 @@ macro_rules! with_type {
             DataType::UInt64 => $f::<u64>($($argument),*),
             DataType::Float32 => $f::<f32>($($argument),*),
             DataType::Float64 => $f::<f64>($($argument),*),
-            other => Err(Error::unsupported(format!("pcodec does not take values of {other}"))),
+            other => Err(Error::unsupported(format!("pcodec does not support values of {other}"))),
         }
     };
 }
@@ -153,13 +155,13 @@ fn decode_aligned<T: Number>(source: &[u8], mut out: &mut [T]) -> Result<()> {
             DecompressorItem::EndOfData(tail) => {
                 if !out.is_empty() {
                     return Err(Error::corrupt(format!(
-                        "a pcodec chunk holds {} values where {expected} are expected",
+                        "a pcodec chunk has {} values; expected {expected}",
                         expected - out.len()
                     )));
                 }
                 if !tail.is_empty() {
                     return Err(Error::corrupt(format!(
-                        "{} bytes follow a pcodec chunk's end",
+                        "{} bytes follow the end of a pcodec chunk",
                         tail.len()
                     )));
                 }
@@ -169,7 +171,7 @@ fn decode_aligned<T: Number>(source: &[u8], mut out: &mut [T]) -> Result<()> {
                 let count = chunk.n();
                 let Some((now, later)) = out.split_at_mut_checked(count) else {
                     return Err(Error::corrupt(format!(
-                        "a pcodec chunk holds more than the {expected} values expected"
+                        "a pcodec chunk has more than the expected {expected} values"
                     )));
                 };
                 let progress = chunk.read(now).map_err(damaged)?;

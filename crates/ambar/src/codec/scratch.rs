@@ -12,9 +12,9 @@ const KEPT_BYTES: usize = 16 << 20;
 #[derive(Default)]
 pub(crate) struct Scratch {
     /// A stored chunk.
-    pub encoded: Words,
-    /// A chunk's values that are not decoded into the caller's memory.
-    pub decoded: Words,
+    pub encoded: AlignedBuffer,
+    /// The values of a chunk that cannot be decoded directly into the caller's memory.
+    pub decoded: AlignedBuffer,
     /// Intermediate results of codecs.
     pub codecs: CodecScratch,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Scratch {
 pub(crate) struct CodecScratch {
     pub buffers: [Vec<u8>; 2],
     /// Intermediate results of array-to-array codecs.
-    pub values: Words,
+    pub values: AlignedBuffer,
     pub zstd: Option<zstd::bulk::Decompressor<'static>>,
     pub workspaces: super::ambar::Workspaces,
     pub simplices: ambar_codec::simplices::Workspace,
@@ -32,10 +32,10 @@ pub(crate) struct CodecScratch {
 
 /// Bytes aligned for every type of value.
 #[derive(Default)]
-pub(crate) struct Words(Vec<u64>);
+pub(crate) struct AlignedBuffer(Vec<u64>);
 
-impl Words {
-    /// The first `len` bytes, of any content.
+impl AlignedBuffer {
+    /// The first `len` bytes, with arbitrary content.
     ///
     /// # Errors
     /// `Limit` if there is not enough memory.

@@ -2,7 +2,7 @@
 
 use ambar_codec::simplices::{self, Corner, WIDTHS, Workspace};
 
-use super::ambar::failed;
+use super::ambar::convert_error;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 
@@ -10,17 +10,17 @@ use crate::error::{Error, Result};
 pub(super) const NAME: &str = "ambar.simplices";
 
 /// Whether the codec supports values of this type.
-pub(super) fn takes(dtype: &DataType) -> bool {
+pub(super) fn supports(dtype: &DataType) -> bool {
     matches!(
         dtype,
         DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64
     )
 }
 
-/// The number of corners in a row; `None` if the codec does not support the array.
+/// The number of corners in each row; `None` if the codec does not support the array.
 pub(super) fn width(dtype: &DataType, shape: &[u64]) -> Option<usize> {
     match shape {
-        [_, width] if takes(dtype) => {
+        [_, width] if supports(dtype) => {
             let width = usize::try_from(*width).ok();
             width.filter(|width| WIDTHS.contains(width))
         }
@@ -31,7 +31,7 @@ pub(super) fn width(dtype: &DataType, shape: &[u64]) -> Option<usize> {
 /// Encodes values in native byte order, a chunk of `shape`.
 ///
 /// # Errors
-/// `Invalid` where the codec does not take them.
+/// `Invalid` if the codec does not take them.
 pub(super) fn encode(
     dtype: &DataType,
     shape: &[u64],
@@ -40,7 +40,7 @@ pub(super) fn encode(
 ) -> Result<Vec<u8>> {
     let Some(width) = width(dtype, shape) else {
         return Err(Error::invalid(format!(
-            "the codec {NAME} is for rows of 2 to 4 integers of 32 or 64 bits, not for chunks of \
+            "the codec {NAME} supports rows of 2 to 4 integers of 32 or 64 bits, not chunks of \
              {shape:?} of {dtype}: choose another codec"
         )));
     };
@@ -61,7 +61,7 @@ fn encode_values<T: Corner + bytemuck::Pod>(
         bytemuck::cast_slice_mut(&mut copy).copy_from_slice(raw);
         &copy
     });
-    simplices::encode(values, width, workspace).map_err(failed)
+    simplices::encode(values, width, workspace).map_err(convert_error)
 }
 
 /// Decodes a stream into `out`, native byte order, which it must fill exactly.
@@ -86,10 +86,10 @@ fn decode_values<T: Corner + bytemuck::Pod>(
     workspace: &mut Workspace,
 ) -> Result<()> {
     if let Ok(values) = bytemuck::try_cast_slice_mut::<u8, T>(out) {
-        return simplices::decode(stream, values, workspace).map_err(failed);
+        return simplices::decode(stream, values, workspace).map_err(convert_error);
     }
     let mut values = vec![T::default(); out.len() / T::SIZE];
-    simplices::decode(stream, &mut values, workspace).map_err(failed)?;
+    simplices::decode(stream, &mut values, workspace).map_err(convert_error)?;
     out.copy_from_slice(bytemuck::cast_slice(&values));
     Ok(())
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::codec::Profile;
     use crate::codec::candidates::{Scope, candidates};
-    use crate::codec::{ChunkPlace, CodecChain, CodecScratch};
+    use crate::codec::{ChunkGeometry, CodecChain, CodecScratch};
     use crate::limits::Limits;
 
     fn chain(dtype: &DataType) -> Result<CodecChain> {
@@ -107,17 +107,12 @@ mod tests {
     }
 
     fn encoded(dtype: &DataType, shape: &[u64], raw: &[u8]) -> Result<Vec<u8>> {
-        let place = ChunkPlace {
-            shape,
-            origins: None,
-            cells: None,
-            plan: None,
-        };
-        chain(dtype)?.encode(dtype, raw, &place, &mut CodecScratch::default())
+        let geometry = ChunkGeometry::array(shape);
+        chain(dtype)?.encode(dtype, raw, &geometry, &mut CodecScratch::default())
     }
 
     #[test]
-    fn rows_of_all_types_come_back_wherever_they_lie_in_memory() {
+    fn rows_of_every_type_are_decoded_at_any_alignment() {
         for dtype in [
             DataType::Int32,
             DataType::UInt32,
@@ -150,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_and_shapes_are_refused() {
+    fn unsupported_types_and_shapes_are_errors() {
         assert!(chain(&DataType::Int16).is_err());
         assert!(chain(&DataType::Float32).is_err());
         for shape in [&[40][..], &[8, 5], &[40, 1], &[2, 5, 4]] {
@@ -160,8 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn they_are_a_candidate_where_size_counts() {
-        for (profile, some) in [
+    fn only_the_profile_small_tries_them() {
+        for (profile, is_candidate) in [
             (Profile::Fast, false),
             (Profile::Balanced, false),
             (Profile::Small, true),
@@ -169,7 +164,11 @@ mod tests {
             let count = |dtype: DataType, shape: &[u64]| {
                 candidates(profile, false, &[Scope::Corners], &dtype, shape).len()
             };
-            assert_eq!(count(DataType::Int64, &[1000, 4]) > 0, some, "{profile:?}");
+            assert_eq!(
+                count(DataType::Int64, &[1000, 4]) > 0,
+                is_candidate,
+                "{profile:?}"
+            );
             assert_eq!(count(DataType::Int16, &[1000, 4]), 0);
             assert_eq!(count(DataType::Int64, &[1000, 8]), 0);
             assert_eq!(count(DataType::Int64, &[1000]), 0);

@@ -1,4 +1,4 @@
-//! Codecs, alone: what is encoded is decoded; what was damaged or forged is an error at worst.
+//! Codec pipelines round-trip values, and return errors for damaged or forged chunks.
 
 use crc_fast::crc32_iscsi as crc32c;
 use proptest::prelude::*;
@@ -6,12 +6,12 @@ use serde_json::json;
 use zarrs_metadata::v3::MetadataV3;
 
 use super::scratch::CodecScratch;
-use super::{ChunkPlace, CodecChain, Profile, Purpose, choose};
+use super::{ChunkGeometry, CodecChain, Profile, Purpose, choose};
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::limits::Limits;
 
-/// Chains that this library writes or reads, as metadata, with a type that each takes.
+/// Chains that this library writes or reads, as metadata, each with a type that it supports.
 fn chains() -> Vec<(DataType, CodecChain)> {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
     let big = json!({"name": "bytes", "configuration": {"endian": "big"}});
@@ -41,7 +41,7 @@ fn chains() -> Vec<(DataType, CodecChain)> {
         DataType::FixedBytes { bytes: 5 },
     ] {
         let size = dtype.size().unwrap();
-        let name = super::arrays::numpy_name(&dtype);
+        let name = super::array_to_array::numpy_name(&dtype);
         let delta = json!({"name": "numcodecs.delta", "configuration": {"dtype": name}});
         for codecs in [
             json!([little]),
@@ -60,13 +60,13 @@ fn chains() -> Vec<(DataType, CodecChain)> {
             json!([delta, little, blosc("zstd", "shuffle", size)]),
         ] {
             let codecs: Vec<MetadataV3> = serde_json::from_value(codecs).unwrap();
-            let takes = codecs.iter().all(|codec| match codec.name() {
-                "numcodecs.pcodec" => super::pcodec::takes(&dtype),
-                "numcodecs.delta" => super::arrays::takes_differences(&dtype),
-                "ambar" => super::ambar::takes(&dtype),
+            let supports = codecs.iter().all(|codec| match codec.name() {
+                "numcodecs.pcodec" => super::pcodec::supports(&dtype),
+                "numcodecs.delta" => super::array_to_array::supports_delta(&dtype),
+                "ambar" => super::ambar::supports(&dtype),
                 _ => true,
             });
-            if takes {
+            if supports {
                 chains.push((
                     dtype.clone(),
                     CodecChain::from_metadata(&codecs, &dtype, 1).unwrap(),
@@ -79,14 +79,9 @@ fn chains() -> Vec<(DataType, CodecChain)> {
 
 /// Encodes a chunk that is an array of one dimension.
 fn encode(chain: &CodecChain, dtype: &DataType, raw: &[u8]) -> Result<Vec<u8>> {
-    let length = (raw.len() / dtype.size().unwrap_or(1).max(1)) as u64;
-    let place = ChunkPlace {
-        shape: &[length],
-        origins: None,
-        cells: None,
-        plan: None,
-    };
-    chain.encode(dtype, raw, &place, &mut CodecScratch::default())
+    let shape = [(raw.len() / dtype.size().unwrap_or(1).max(1)) as u64];
+    let geometry = ChunkGeometry::array(&shape);
+    chain.encode(dtype, raw, &geometry, &mut CodecScratch::default())
 }
 
 fn decode(
@@ -122,7 +117,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn every_chain_gives_back_what_it_took(bytes in values()) {
+    fn every_chain_round_trips(bytes in values()) {
         for (dtype, chain) in chains() {
             let size = dtype.size().unwrap();
             let raw = &bytes[..bytes.len() / size * size];
@@ -131,12 +126,12 @@ proptest! {
             let again = CodecChain::from_metadata(&metadata, &dtype, 1).unwrap();
             prop_assert_eq!(&again, &chain);
             prop_assert!(decode(&again, &dtype, &encoded, raw.len()).unwrap() == raw, "{dtype} {}", chain.describe());
-            // Into memory that is not aligned.
+            // Into unaligned memory.
             let mut out = vec![0; raw.len() + 1];
             let shape = [(raw.len() / size) as u64];
             chain.decode(&dtype, &shape, &encoded, &mut out[1..], &Limits::default(), &mut CodecScratch::default()).unwrap();
             prop_assert!(&out[1..] == raw, "unaligned {dtype} {}", chain.describe());
-            // More or less than what was asked for is damage, not data.
+            // More or fewer values than expected are an error.
             prop_assert!(decode(&chain, &dtype, &encoded, raw.len() + size).is_err());
             if !raw.is_empty() {
                 prop_assert!(decode(&chain, &dtype, &encoded, raw.len() - size).is_err());
@@ -145,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_found_where_there_is_a_checksum(bytes in values(), at in any::<prop::sample::Index>()) {
+    fn checksums_detect_damage(bytes in values(), at in any::<prop::sample::Index>()) {
         for (dtype, chain) in chains().into_iter().filter(|(_, chain)| chain.is_checksummed()) {
             let size = dtype.size().unwrap();
             let raw = &bytes[..bytes.len() / size * size];
@@ -160,8 +155,7 @@ proptest! {
         }
     }
 
-    /// A forger can make checksums too: whatever is in a chunk, decoding ends with an error or with
-    /// as many values as were asked for.
+    /// Forged chunks can have valid checksums: decoding returns an error or the expected number of values.
     #[test]
     fn forged_chunks_do_no_harm(
         bytes in values(),
@@ -192,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_come_back(texts in proptest::collection::vec(".{0,20}", 0..50)) {
+    fn strings_round_trip(texts in proptest::collection::vec(".{0,20}", 0..50)) {
         for profile in [Profile::Fast, Profile::Balanced, Profile::Small] {
             let values = || texts.iter().map(|text| text.as_bytes());
             let chosen = choose(whole(profile), &DataType::String, &[1], 1, |chain, _| {
@@ -207,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn forged_texts_do_no_harm(bytes in values(), count in 0usize..100) {
+    fn forged_strings_do_no_harm(bytes in values(), count in 0usize..100) {
         let metadata = [MetadataV3::new("vlen-utf8")];
         let chain = CodecChain::from_metadata(&metadata, &DataType::String, 1).unwrap();
         let mut payload = (count as u32).to_le_bytes().to_vec();
@@ -252,7 +246,7 @@ fn whole(profile: Profile) -> Purpose {
 }
 
 #[test]
-fn noise_is_stored_as_it_is() {
+fn noise_is_stored_verbatim() {
     let mut state = 1u64;
     let raw: Vec<u8> = std::iter::repeat_with(|| {
         state = state
@@ -284,7 +278,7 @@ fn unknown_codecs_are_named() {
         (json!(["bytes", "gzip"]), "gzip"),
         (json!(["numcodecs.bitround", "bytes"]), "bitround"),
         (json!(["vlen-utf8"]), "vlen-utf8"),
-        (json!([]), "no codec"),
+        (json!([]), "no array-to-bytes codec"),
     ] {
         let codecs: Vec<MetadataV3> = serde_json::from_value(codecs).unwrap();
         let error = CodecChain::from_metadata(&codecs, &DataType::UInt8, 1).unwrap_err();
@@ -301,7 +295,7 @@ fn unknown_codecs_are_named() {
     }
 }
 
-/// Columns of floats, and fields on what is not a grid, have no additional candidates.
+/// Columns of floats, and fields that are not on a grid, have no additional candidates.
 #[test]
 fn shapes_decide_which_rows_of_the_table_are_tried() {
     use super::candidates::{Scope, candidates};
@@ -327,7 +321,7 @@ fn shapes_decide_which_rows_of_the_table_are_tried() {
     }
 }
 
-/// `raw` compresses nothing, whatever else is known of the array.
+/// `raw` never compresses, for any array.
 #[test]
 fn raw_tries_one_chain() {
     let purpose = Purpose {

@@ -1,12 +1,12 @@
 //! Transposes the values of a chunk, and computes their differences and sums.
 //!
-//! Words are arrays of bytes, so that memory need not be aligned; sums wrap around.
+//! AlignedBuffer are arrays of bytes, so that memory need not be aligned; sums wrap around.
 
 use bytemuck::Pod;
 
 use crate::error::{Error, Result};
 
-/// Side of the square tiles in which matrices are transposed, so that both tiles stay in the cache.
+/// Side of the square tiles in which matrices are transposed; two tiles fit in the cache.
 const TILE: usize = 32;
 
 /// A permutation of dimensions; adjacent ones that stay adjacent are merged.
@@ -87,7 +87,7 @@ impl Permutation {
         }
     }
 
-    /// As `undo`, for the cumulative sums of `from`.
+    /// Computes the cumulative sums of `from`, then undoes the permutation.
     pub fn undo_sums(&self, size: usize, from: &mut [u8], to: &mut [u8]) {
         let done = match (self, size) {
             (Self::Matrix { columns, .. }, 1) => weave_sums::<[u8; 1]>(*columns, from, to),
@@ -103,32 +103,32 @@ impl Permutation {
     }
 }
 
-/// Calls `f` with the number of each value in the new order, and in the old one.
+/// Calls `f` with the index of each value in the new order, and in the old one.
 fn for_each(lengths: &[usize], strides: &[usize], mut f: impl FnMut(usize, usize)) {
     let (Some((last, outer)), Some(stride)) = (lengths.split_last(), strides.last()) else {
         return;
     };
-    let mut place = vec![0; outer.len()];
+    let mut position = vec![0; outer.len()];
     let (mut here, mut start) = (0, 0);
     loop {
         for i in 0..*last {
             f(here, start + i * stride);
             here += 1;
         }
-        // The next row: the last dimension that can advances, the later ones restart.
+        // Next row: advances the last dimension that is not at its end; later ones restart.
         let mut d = outer.len();
         loop {
             let Some(before) = d.checked_sub(1) else {
                 return;
             };
             d = before;
-            place[d] += 1;
+            position[d] += 1;
             start += strides[d];
-            if place[d] < outer[d] {
+            if position[d] < outer[d] {
                 break;
             }
-            start -= place[d] * strides[d];
-            place[d] = 0;
+            start -= position[d] * strides[d];
+            position[d] = 0;
         }
     }
 }
@@ -188,8 +188,8 @@ fn parts<const K: usize, T>(from: &[T]) -> [&[T]; K] {
     std::array::from_fn(|k| &from[k * length..][..length])
 }
 
-/// The sums of `from`, of which so many parts follow each other, in turns; `false` where it is done
-/// no faster than one after the other.
+/// Interleaves the cumulative sums of the `count` consecutive parts of `from`; `false` if there is no fast
+/// path for this number of parts.
 fn weave_sums<T: Word>(count: usize, from: &[u8], to: &mut [u8]) -> bool {
     let from: &[T] = bytemuck::cast_slice(from);
     let to: &mut [T] = bytemuck::cast_slice_mut(to);

@@ -14,14 +14,14 @@ pub(super) fn encode<'a>(
     let number = |n: usize, what: &str| {
         u32::try_from(n).map_err(|_| {
             Error::invalid(format!(
-                "{what} of {n} is over 2^32 - 1; choose smaller chunks"
+                "{what} is {n}, over 2^32 - 1; choose smaller chunks"
             ))
         })
     };
     out.clear();
-    out.extend_from_slice(&number(values.len(), "a number of texts in a chunk")?.to_le_bytes());
+    out.extend_from_slice(&number(values.len(), "the number of strings in a chunk")?.to_le_bytes());
     for value in values {
-        out.extend_from_slice(&number(value.len(), "a text's length")?.to_le_bytes());
+        out.extend_from_slice(&number(value.len(), "the length of a string")?.to_le_bytes());
         out.extend_from_slice(value);
     }
     Ok(())
@@ -29,15 +29,15 @@ pub(super) fn encode<'a>(
 
 /// Decodes exactly `count` values, which must fill `source`; strings must be UTF-8.
 pub(super) fn decode(source: &[u8], count: usize, utf8: bool) -> Result<Strings> {
-    let short = || Error::corrupt("a chunk of texts ends within a value");
+    let short = || Error::corrupt("a chunk of strings ends within a value");
     let (header, mut rest) = source.split_first_chunk::<4>().ok_or_else(short)?;
     let stored = u32::from_le_bytes(*header);
     if usize::try_from(stored) != Ok(count) {
         return Err(Error::corrupt(format!(
-            "a chunk of texts holds {stored} values where {count} are expected"
+            "a chunk of strings has {stored} values; expected {count}"
         )));
     }
-    // Every value takes at least the 4 bytes of its length, which bounds the allocation.
+    // Every value has at least the 4 bytes of its length, which bounds the allocation.
     if rest.len() / 4 < count {
         return Err(short());
     }
@@ -51,7 +51,7 @@ pub(super) fn decode(source: &[u8], count: usize, utf8: bool) -> Result<Strings>
         let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| short())?;
         let (value, tail) = tail.split_at_checked(length).ok_or_else(short)?;
         if utf8 && std::str::from_utf8(value).is_err() {
-            return Err(Error::corrupt("a text is not UTF-8"));
+            return Err(Error::corrupt("a string is not UTF-8"));
         }
         strings.push(value);
         rest = tail;
@@ -60,7 +60,7 @@ pub(super) fn decode(source: &[u8], count: usize, utf8: bool) -> Result<Strings>
         Ok(strings)
     } else {
         Err(Error::corrupt(format!(
-            "{} bytes follow a chunk of texts",
+            "{} bytes follow a chunk of strings",
             rest.len()
         )))
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{CreateOptions, Durability};
 use crate::error::{Error, ErrorKind, Result};
+use crate::limits::Limits;
 
 thread_local! {
     /// How many steps succeed before one fails.
@@ -72,7 +73,7 @@ fn commit_with_a_fault(path: &Path, steps: u32, new: bool, directory: bool) -> R
                 ..CreateOptions::default()
             },
         ),
-        false => super::append(path, Durability::Full),
+        false => super::append(path, Durability::Full, &Limits::default()),
     }?;
     let mut put_and_commit = || {
         writer.put("a", &[b"new"])?;
@@ -122,7 +123,7 @@ fn a_fault_at_every_step(directory: bool, new: bool) {
         assert_eq!(names, 1, "step {steps} leaves something behind");
         let found = content(&path);
         assert!(found == b"new" || (found == b"old" && !new), "step {steps}");
-        let mut writer = super::append(&path, Durability::Full).unwrap();
+        let mut writer = super::append(&path, Durability::Full, &Limits::default()).unwrap();
         writer.put("a", &[b"next"]).unwrap();
         writer.put("zarr.json", &[b"next"]).unwrap();
         writer.commit().unwrap();

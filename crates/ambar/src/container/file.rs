@@ -205,7 +205,7 @@ fn open_without_waiting(path: &Path, options: &mut OpenOptions, action: &str) ->
 /// Opens the file at `path` for writing, with its lock held.
 ///
 /// # Errors
-/// `Busy` where another writer holds it.
+/// `Busy` if another writer holds it.
 pub fn open_locked(path: &Path) -> Result<File> {
     lock_current(path, OpenOptions::new().read(true).write(true), 0)
 }
@@ -213,7 +213,7 @@ pub fn open_locked(path: &Path) -> Result<File> {
 /// Opens or makes the file at `path`, with its lock held. Links are not followed.
 ///
 /// # Errors
-/// `Busy` where another writer holds it.
+/// `Busy` if another writer holds it.
 pub fn create_locked(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -295,7 +295,7 @@ pub fn resolve(path: &Path) -> PathBuf {
 /// that the next writer finds and removes what a killed one left behind.
 ///
 /// # Errors
-/// `Invalid` where the path has no last segment.
+/// `Invalid` if the path has no last segment.
 pub fn temporary(path: &Path, ending: &str) -> Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| {
         Error::invalid("the path names no file; append a name").in_file(path.display())

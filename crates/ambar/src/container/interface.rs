@@ -7,173 +7,176 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::ahead::Ahead;
+use super::read_ahead::ReadAhead;
 use crate::error::{Error, Result};
+use crate::limits::Limits;
 
-/// One commit of a container, to be read from any number of threads without a lock.
+/// One commit of a container. Any number of threads can read it without a lock.
 ///
-/// What a writer does meanwhile is not seen: open again to see a later commit.
+/// Later commits are not visible: open the container again to see them.
 pub trait Container: Send + Sync + fmt::Debug {
     /// The path that the container was opened with, for messages.
     fn location(&self) -> &str;
 
-    /// The entry of `key`, found in O(1); `None` where there is none.
+    /// Finds the entry of `key` in O(1); `None` if it does not exist.
     ///
     /// # Errors
-    /// `Corrupt` where the container contradicts itself about it; `Io`.
+    /// `Corrupt` if the container's records of the entry are inconsistent; `Io`.
     fn entry(&self, key: &str) -> Result<Option<Entry>>;
 
-    /// Fills `out` with the entry's bytes from `offset` on. No checksum is verified: any caller that reads
-    /// a part must know how to check it.
+    /// Fills `out` with the entry's bytes from `offset` on. No checksum is verified: the caller must verify
+    /// the bytes.
     ///
     /// # Errors
-    /// `Corrupt` where the range passes the entry's end, or the file has become shorter; `Busy`
-    /// where a later commit has replaced the entry (in a directory only); `Io`.
+    /// `Corrupt` if the range exceeds the entry, or the file has become shorter; `Busy`
+    /// if a later commit has replaced the entry (only in a directory); `Io`.
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Reads `parts` with as few calls or requests as makes sense, and keeps their bytes for
-    /// `read_at` and `read_whole` until the result is dropped. Parts are read together across gaps of
-    /// at most `gap` bytes, unless the container limits gaps to fewer. It is a hint: what is not kept is
-    /// read when it is asked for. The caller sees to it that the parts fit in memory.
+    /// Reads `parts` with few calls or requests, and caches their bytes for `read_at` and `read_whole` until
+    /// the result is dropped. Parts are read together across gaps of at most `gap` bytes, or fewer if the
+    /// container has a smaller limit. This is a hint: uncached parts are read on demand. The caller ensures
+    /// that the parts fit in memory.
     ///
     /// # Errors
     /// As `read_at`.
-    fn read_ahead(&self, _parts: &[EntryRange], _gap: u64) -> Result<Ahead> {
-        Ok(Ahead::default())
+    fn read_ahead(&self, _parts: &[EntryRange], _gap: u64) -> Result<ReadAhead> {
+        Ok(ReadAhead::default())
     }
 
-    /// Whether each read takes a request to another machine, so that reading ahead pays.
+    /// Whether each read is a request to another machine, so that reading ahead is faster.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// All bytes of `key`, verified against their CRC-32 where the container has one; `None` where
-    /// there is no such key.
+    /// Reads all bytes of `key` and verifies their CRC-32 if the container has one; `None` if the key does
+    /// not exist.
     ///
     /// # Errors
-    /// `Limit` where it is longer than `limit` bytes; `Corrupt` where the checksum differs; else as
+    /// `Limit` if it is longer than `limit` bytes; `Corrupt` if the checksum differs; else as
     /// `read_at`.
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>>;
 
-    /// Reads all of `key` and verifies all that the container knows about it: its CRC-32, and in a
-    /// ZIP the local header. `progress` is called with the number of bytes after each piece read.
+    /// Reads all of `key` and verifies its CRC-32, and in a ZIP its local header. `progress` is called with the
+    /// number of bytes of each piece read.
     ///
     /// # Errors
-    /// `NotFound` where the key does not exist; `Corrupt` where something differs; `Io`.
+    /// `NotFound` if the key does not exist; `Corrupt` if anything differs; `Io`.
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()>;
 
-    /// Verifies the container's own records that reading does not need: in a ZIP that ambar made the
-    /// second commit slot and the end records that other ZIP readers go by.
+    /// Verifies the container's records that this library does not need for reading: in a ZIP that ambar
+    /// wrote, the second commit slot and the end records that other ZIP readers use.
     ///
     /// # Errors
-    /// `Corrupt` where one is damaged; `Io`.
+    /// `Corrupt` if one is damaged; `Io`.
     fn verify_records(&self) -> Result<()>;
 
     /// All keys, sorted.
     ///
     /// # Errors
-    /// `Io`, in directories that another program made.
+    /// `Io`, in directories that another program wrote.
     fn keys(&self) -> Result<Vec<String>>;
 
-    /// The number of entries, where it is known without asking the file system or a server.
+    /// The number of entries, if it is known without a call to the file system or a server.
     fn entry_count(&self) -> Option<u64> {
         None
     }
 
-    /// What the container takes on disk.
+    /// The size of the container on disk.
     ///
     /// # Errors
     /// `Io`.
     fn usage(&self) -> Result<Usage>;
 
-    /// Which commit this is; `None` where another program made the container.
+    /// The identity of the commit; `None` if another program wrote the container.
     fn commit_id(&self) -> Option<CommitId> {
         None
     }
 }
 
-/// A writer, the only one of its container. Dropped without a commit, it leaves the last commit.
+/// The only writer of a container. Dropping it without a commit leaves the last commit unchanged.
 ///
 /// After any error but `Invalid` the writer is poisoned: every further call fails. A forked child must not
 /// use the writer: every call fails, and dropping it changes nothing.
 pub trait ContainerWriter: Send + fmt::Debug {
-    /// Fails where every other call would: after an error, and in a forked child of the process that
+    /// Returns an error if every other call would: after an error, and in a forked child of the process that
     /// opened the writer.
     ///
     /// # Errors
     /// `Io` after an error; `Invalid` in a forked child.
     fn check(&self) -> Result<()>;
 
-    /// Writes the bytes of `parts`, one after the other, as the entry `key`, to be visible (in the
-    /// place of any older one) from the next commit on. Whenever it is put, the root's `zarr.json`
-    /// is written last, so that opening reads it together with the list of entries.
+    /// Writes the concatenated `parts` as the entry `key`. The next commit makes it visible and replaces an
+    /// older entry of this key. The root's `zarr.json` is always written last, so that opening reads it
+    /// together with the list of entries.
     ///
     /// # Errors
-    /// `Invalid` where `key` is not valid (see [`validate_key`]); `Io`, which poisons.
+    /// `Invalid` if `key` is not valid (see [`validate_key`]); `Io`, which poisons.
     fn put(&mut self, key: &str, parts: &[&[u8]]) -> Result<()> {
         self.put_sealed(key, parts, None)
     }
 
-    /// As `put`, with the seal that [`Entry::seal`] returns from then on.
+    /// As `put`, with the seal that [`Entry::seal`] returns.
     ///
     /// # Errors
     /// As `put`.
     fn put_sealed(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()>;
 
-    /// All bytes of what a commit now would have under `key`, verified against their CRC-32; `None`
-    /// where that is nothing. The root's `zarr.json` is not read back.
+    /// Reads all bytes of `key`, committed or not, and verifies their CRC-32; `None` if the key does not
+    /// exist. The root's `zarr.json` is not read back.
     ///
     /// # Errors
-    /// `Limit` where it is longer than `limit` bytes; `Corrupt` where the checksum differs; `Io`.
+    /// `Limit` if it is longer than `limit` bytes; `Corrupt` if the checksum differs; `Io`.
     /// The last two poison.
     fn read_back(&mut self, key: &str, limit: u64) -> Result<Option<Vec<u8>>>;
 
-    /// Removes `key` with the next commit. It is no error if there is none.
+    /// Removes `key` with the next commit. A key that does not exist is not an error.
     ///
     /// # Errors
-    /// `Invalid` where `key` is not valid.
+    /// `Invalid` if `key` is not valid.
     fn remove(&mut self, key: &str) -> Result<()>;
 
-    /// Makes everything put and removed so far visible, all of it or, after a crash, nothing.
+    /// Makes all changes visible atomically: after a crash, all or none of them are visible.
     /// When it returns, the commit is on the disk (with [`Durability::Full`]).
     ///
     /// # Errors
-    /// `Exists` where a file with a new container's name appeared meanwhile; `Io`, which poisons. After an
-    /// error the last commit, or this one, is what readers find.
+    /// `Exists` if another program has created a file of the new container's name; `Io`, which poisons. After
+    /// an error readers find this commit or the last one.
     fn commit(&mut self) -> Result<()>;
 
-    /// What other processes need to write into the container, too, from its `end` on. Until their
-    /// entries are adopted nothing may be put.
+    /// The information that other processes need to write into the container, after its `end`. Nothing may
+    /// be put until their entries are adopted.
     ///
     /// # Errors
     /// `Unsupported` in a directory; `Io`.
-    fn share(&mut self) -> Result<Share> {
-        let message = "many processes write into a single file; choose a path that is no directory";
+    fn share(&mut self) -> Result<SharedFileInfo> {
+        let message = "ranks cannot write into a directory store; choose the path of a single file";
         Err(Error::unsupported(message))
     }
 
-    /// Takes entries that others have written over, to be visible from the next commit on.
+    /// Adopts entries that other processes have written; the next commit makes them visible.
     ///
     /// # Errors
     /// `Invalid` for a key that is not valid; `Unsupported` in a directory; `Io`.
     fn adopt(&mut self, _entries: Vec<SharedEntry>) -> Result<()> {
-        Err(Error::unsupported("a directory adopts no entries"))
+        Err(Error::unsupported(
+            "ranks cannot write into a directory store; choose the path of a single file",
+        ))
     }
 
-    /// The last commit, to be read.
+    /// Opens the last commit for reading.
     ///
     /// # Errors
-    /// `Invalid` where nothing has been committed yet; else as [`open`].
+    /// `Invalid` if nothing has been committed yet; otherwise as [`open`].
     fn reader(&self) -> Result<Arc<dyn Container>>;
 }
 
-/// Where an entry's bytes lie. Valid for the container that gave it; cheap, holds nothing open.
+/// The location of an entry's bytes. Valid only for its container; keeps no file open.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub(super) len: u64,
     pub(super) crc32: Option<u32>,
     pub(super) seal: Option<u32>,
-    pub(super) place: EntryLocation,
+    pub(super) location: EntryLocation,
 }
 
 /// An entry to be written.
@@ -183,11 +186,11 @@ pub struct NewEntry<'a> {
     pub key: String,
     /// Its bytes, in consecutive parts.
     pub parts: Vec<Cow<'a, [u8]>>,
-    /// What [`Entry::seal`] is to return.
+    /// The seal that [`Entry::seal`] returns.
     pub seal: Option<u32>,
 }
 
-/// Where the bytes of an entry are.
+/// The location of an entry in its container.
 #[derive(Clone, Debug)]
 pub(super) enum EntryLocation {
     /// The file offset of the first byte.
@@ -203,15 +206,15 @@ impl Entry {
     }
 
     /// The CRC-32 of the part of the entry that describes its other parts, as the writer of the entry
-    /// defined it (for arrays: section 2.3 of the format); `None` where the writer gave none. The
-    /// container's own checksum protects it, so it ties that part to this key and this commit.
+    /// defines it (for arrays: section 2.3 of the format); `None` if the writer gave no seal. The
+    /// container's checksum protects the seal, which detects entries of another key or commit.
     pub fn seal(&self) -> Option<u32> {
         self.seal
     }
 
-    /// Where its first byte is in the container's single file; `None` in a directory.
+    /// The offset of the first byte in the container's file; `None` in a directory.
     pub fn file_offset(&self) -> Option<u64> {
-        match self.place {
+        match self.location {
             EntryLocation::Offset(offset) => Some(offset),
             EntryLocation::Key(_) => None,
         }
@@ -222,7 +225,7 @@ impl Entry {
         match offset.checked_add(len as u64) {
             Some(end) if end <= self.len => Ok(()),
             _ => Err(Error::corrupt(format!(
-                "{len} bytes from {offset} on are asked of an entry of {}; restore the file from a \
+                "a read of {len} bytes at {offset} exceeds the entry of {} bytes; restore the file from a \
                  copy",
                 self.len
             ))),
@@ -240,24 +243,24 @@ impl Entry {
 pub struct EntryRange {
     /// The entry.
     pub entry: Entry,
-    /// Where the part begins in it.
+    /// The offset in the entry.
     pub offset: u64,
     /// The part's length in bytes.
     pub len: u64,
 }
 
-/// What a container takes on disk, in bytes.
+/// The size of a container on disk, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Everything.
+    /// All bytes.
     pub total: u64,
-    /// What the commit needs: its entries and the container's own records.
+    /// Bytes of the commit: its entries and the container's records.
     pub live: u64,
-    /// The rest: replaced and removed entries, and what killed writers left behind.
+    /// Other bytes: replaced and removed entries, and those of killed writers.
     pub dead: u64,
     /// The number of entries.
     pub entries: u64,
-    /// The number of the commit, counted from 1; 0 where another program made the container.
+    /// The number of the commit, counted from 1; 0 if another program wrote the container.
     pub commit: u64,
 }
 
@@ -271,63 +274,65 @@ pub struct CommitId {
     pub checksum: u32,
 }
 
-/// What a commit waits for.
+/// Whether a commit waits for the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The disk: a commit survives the loss of power.
+    /// It does: commits survive the loss of power.
     #[default]
     Full,
-    /// Nothing: a commit survives the end of the process, not the loss of power. For scratch files.
+    /// It does not: commits survive the end of the process, but not the loss of power. For scratch files.
     None,
 }
 
 /// How to create a container.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CreateOptions {
-    /// What a commit waits for.
+    /// Whether a commit waits for the disk.
     pub durability: Durability,
-    /// Whether a store of that name may be replaced, at the first commit.
+    /// Whether the first commit replaces an existing store of this name.
     pub overwrite: bool,
-    /// Whether to make a directory rather than a ZIP file.
+    /// Whether to create a directory rather than a ZIP file.
     pub directory: bool,
+    /// Limits for reading entries back.
+    pub limits: Limits,
 }
 
-/// What [`repair`](super::repair) did.
+/// The result of [`repair`](super::repair).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Repaired {
-    /// The number of the commit that the container now opens with.
+pub struct RepairReport {
+    /// The number of the last commit after the repair.
     pub commit: u64,
-    /// The bytes cut off behind it.
+    /// The number of bytes cut off after it.
     pub cut: u64,
-    /// What else was done, for people. Empty where the container was sound.
+    /// Other changes, as messages for users. Empty if the container was intact.
     pub notes: Vec<String>,
 }
 
-/// What [`compact`](super::compact) did: the bytes on disk before and after.
+/// The result of [`compact`](super::compact): bytes on disk before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compacted {
+pub struct CompactReport {
     /// Bytes before.
     pub before: u64,
     /// Bytes after.
     pub after: u64,
 }
 
-/// What another process needs to know to write into a container that is being written.
+/// The information that another process needs to write into a container that is being written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// The file, under the name that it has now.
+pub struct SharedFileInfo {
+    /// The current path of the file.
     pub(super) file: PathBuf,
-    /// The name that it has, or will have after the first commit, for messages.
+    /// The path after the first commit, for messages.
     pub(super) path: PathBuf,
-    /// The file's inode number, which tells it from another file of the same name.
+    /// The file's inode number, which identifies it.
     pub(super) inode: u64,
-    /// The first byte that is free.
+    /// The first free byte.
     pub(crate) end: u64,
-    /// Whether what is written waits for the disk.
+    /// Whether writes wait for the disk.
     pub(super) durable: bool,
 }
 
-/// An entry that was written into a shared file, to be adopted by the next commit.
+/// An entry written into a shared file by another process, to be adopted by the next commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedEntry {
     /// Its key.

@@ -1,22 +1,21 @@
-//! Which keys a container takes.
+//! The rules for keys of a container.
 
 use crate::error::{Error, Result};
 
-/// Longest key in bytes: what a ZIP name field could hold is 65,535, what file systems take is less.
+/// Longest key in bytes: ZIP allows 65,535, file systems fewer.
 const MAX_KEY: usize = 4096;
 
-/// Longest segment in bytes that the common file systems take.
+/// Longest segment in bytes that common file systems allow.
 const MAX_SEGMENT: usize = 255;
 
-/// Checks that `key` is a relative path that means the same in a ZIP and on every file system.
+/// Checks that `key` is a relative path that is valid in a ZIP and on every file system.
 ///
-/// Segments are separated by `/`, none is empty, `.` or `..` or longer than 255 bytes, and none
-/// holds a control character or a backslash. At the root, the name `.ambar` is the directory
-/// container's own; it and `zarr.json` are refused in other spellings, too, because file systems
-/// that ignore case would take them for the same name.
+/// Segments are separated by `/`. They are not empty, `.`, `..` or longer than 255 bytes, and have no
+/// control character or backslash. At the root, directory containers reserve the name `.ambar`. Other
+/// spellings of `.ambar` and `zarr.json` are invalid too, because some file systems ignore case.
 ///
 /// # Errors
-/// `Invalid`, saying which rule is broken.
+/// `Invalid` with the broken rule.
 pub fn validate_key(key: &str) -> Result<()> {
     match broken_rule(key) {
         None => Ok(()),
@@ -26,7 +25,7 @@ pub fn validate_key(key: &str) -> Result<()> {
     }
 }
 
-/// What is wrong with `key`, as the end of a sentence; `None` where it is valid.
+/// The rule that `key` breaks, as the end of a sentence; `None` if the key is valid.
 pub(crate) fn broken_rule(key: &str) -> Option<&'static str> {
     if key.is_empty() {
         return Some("is empty");
@@ -34,7 +33,7 @@ pub(crate) fn broken_rule(key: &str) -> Option<&'static str> {
     if key.len() > MAX_KEY {
         return Some("is longer than 4096 bytes");
     }
-    // Opening checks every key, so this goes over the bytes once and compares only what may match.
+    // Opening checks every key, so the bytes are traversed once.
     for (n, segment) in key.as_bytes().split(|byte| *byte == b'/').enumerate() {
         match segment {
             [] => return Some("has an empty segment"),
@@ -45,13 +44,13 @@ pub(crate) fn broken_rule(key: &str) -> Option<&'static str> {
             .iter()
             .any(|b| *b < 0x20 || *b == 0x7f || *b == b'\\')
         {
-            return Some("holds a control character or a backslash");
+            return Some("has a control character or a backslash");
         }
         if segment.len() > MAX_SEGMENT {
             return Some("has a segment longer than 255 bytes");
         }
         if n == 0 && is_reserved(segment) {
-            return Some("begins with a name that directory containers keep for themselves");
+            return Some("begins with `.ambar`, a name that directory containers reserve");
         }
         if segment.eq_ignore_ascii_case(b"zarr.json") && segment != b"zarr.json" {
             return Some("is a spelling of zarr.json in another case");
@@ -60,7 +59,7 @@ pub(crate) fn broken_rule(key: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether `segment`, at the root, is a name of the directory container's own.
+/// Whether directory containers reserve the name `segment` at the root.
 pub(super) fn is_reserved(segment: &[u8]) -> bool {
     segment.eq_ignore_ascii_case(b".ambar")
 }
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_leave_the_store_or_collide_are_refused() {
+    fn keys_that_leave_the_store_or_collide_are_invalid() {
         let long = "x".repeat(256);
         let deep = "x/".repeat(2048) + "x";
         for key in [

@@ -1,12 +1,11 @@
-//! Containers: where a store's entries lie. The only place that touches the file system for stores.
+//! Containers: the files and directories that store entries. Only this module accesses the file system for stores.
 //!
-//! A container maps keys (`amr/density/c/0`) to bytes and knows nothing of Zarr. There are two, a
-//! single ZIP file and a directory, behind the same two traits: a [`Container`] reads one commit,
-//! a [`ContainerWriter`] makes the next one. `docs/format.md`, chapter 1, specifies both and argues
+//! A container maps keys (`amr/density/c/0`) to bytes; it does not depend on Zarr. There are two kinds, a
+//! single ZIP file and a directory, with the same two traits: a [`Container`] reads one commit,
+//! a [`ContainerWriter`] writes the next one. `docs/format.md`, chapter 1, specifies both and argues
 //! why a writer that is killed at any moment leaves the last commit readable. Both can also be read
 //! from object stores and HTTP servers, by URL.
 
-mod ahead;
 mod directory;
 #[cfg(test)]
 mod faults;
@@ -14,6 +13,7 @@ mod file;
 mod interface;
 mod key;
 mod ranges;
+mod read_ahead;
 #[cfg(feature = "object-store")]
 mod remote;
 mod source;
@@ -31,23 +31,23 @@ use directory::{DirectoryReader, DirectoryWriter};
 use source::InMemory;
 use zip::{ZipReader, ZipWriter};
 
-pub use ahead::Ahead;
 use interface::EntryLocation;
 pub use interface::{
-    CommitId, Compacted, Container, ContainerWriter, CreateOptions, Durability, Entry, EntryRange,
-    NewEntry, Repaired, Share, SharedEntry, Usage,
+    CommitId, CompactReport, Container, ContainerWriter, CreateOptions, Durability, Entry,
+    EntryRange, NewEntry, RepairReport, SharedEntry, SharedFileInfo, Usage,
 };
 pub(crate) use key::broken_rule;
 pub use key::validate_key;
+pub use read_ahead::ReadAhead;
 pub use source::Owner;
 pub use zip::SharedFile;
 pub(crate) use zip::entry_bytes;
 
-/// Opens the last commit of the container at `path`: a ZIP file or a directory, by what is there.
+/// Opens the last commit of the container at `path`: a ZIP file or a directory.
 ///
 /// # Errors
-/// `NotFound` where there is nothing; `Corrupt` where it is damaged, cut short or no store at all;
-/// `Unsupported` where it needs a newer version, or is a ZIP with compressed entries.
+/// `NotFound` if it does not exist; `Corrupt` if it is damaged, cut short or not a store;
+/// `Unsupported` if it needs a newer version, or is a ZIP with compressed entries.
 pub fn open(path: &Path) -> Result<Arc<dyn Container>> {
     open_with_limits(path, &Limits::default())
 }
@@ -63,7 +63,7 @@ pub fn open_with_limits(path: &Path, limits: &Limits) -> Result<Arc<dyn Containe
     Ok(Arc::new(ZipReader::open(path, limits)?))
 }
 
-/// Opens the last commit of the container whose file is in memory: a ZIP. Messages call it `location`.
+/// Opens the last commit of a container whose ZIP file is in memory. Messages call it `location`.
 ///
 /// # Errors
 /// As [`open`].
@@ -84,17 +84,17 @@ pub fn is_url(location: &str) -> bool {
         && letters.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// Opens the container at `url`: `s3://bucket/key` or `http(s)://host/path`, of a single file or (best
-/// with a `/` at the end) of a directory. It can only be read.
+/// Opens the container at `url` for reading: `s3://bucket/key` or `http(s)://host/path`, of a single file or
+/// of a directory (preferably with a trailing `/`).
 ///
 /// `options` are those of the service, such as `endpoint`, `region`, `access_key_id`,
-/// `secret_access_key`, `anonymous`, `allow_http` and `timeout`; for S3 those that are not given are
-/// taken from the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...).
+/// `secret_access_key`, `anonymous`, `allow_http` and `timeout`; for S3 missing options are
+/// read from the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, ...).
 ///
 /// # Errors
-/// As [`open`]; `Invalid` where the URL or an option is invalid; `Unsupported` where the server
-/// does not serve ranges, or this build cannot read from object stores; `Io` where the server cannot
-/// be reached, or refuses.
+/// As [`open`]; `Invalid` if the URL or an option is invalid; `Unsupported` if the server
+/// does not serve ranges, or this build cannot read from object stores; `Io` if the server cannot
+/// be reached, or denies access.
 pub fn open_url(
     url: &str,
     options: &BTreeMap<String, String>,
@@ -113,11 +113,11 @@ pub fn open_url(
     }
 }
 
-/// Creates a container. Nothing is seen under `path` until the first commit.
+/// Creates a container. It appears at `path` with the first commit.
 ///
 /// # Errors
-/// `Exists` where the file exists (and `overwrite` is not set); `Busy` where another writer has it open;
-/// `NotFound` where its folder is missing; `Invalid` where `overwrite` would replace a file by a
+/// `Exists` if the path exists (and `overwrite` is not set); `Busy` if another writer has it open;
+/// `NotFound` if its folder does not exist; `Invalid` if `overwrite` would replace a file by a
 /// directory or the reverse, or a directory that is not a store; `Io`.
 pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerWriter>> {
     if options.directory {
@@ -126,40 +126,45 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerW
     Ok(Box::new(ZipWriter::create(path, options)?))
 }
 
-/// Continues writing the container at `path`. What a killed writer left behind is cut off first.
+/// Opens the container at `path` to append to it. First, the bytes of a killed writer after the last commit
+/// are cut off. Entries are read back within `limits`.
 ///
 /// # Errors
-/// `Busy` where another writer has it; `Unsupported` where another program made the ZIP (compact
-/// it first); else as [`open`].
-pub fn append(path: &Path, durability: Durability) -> Result<Box<dyn ContainerWriter>> {
+/// `Busy` if another writer has it open; `Unsupported` if another program wrote the ZIP (compact
+/// it first); otherwise as [`open`].
+pub fn append(
+    path: &Path,
+    durability: Durability,
+    limits: &Limits,
+) -> Result<Box<dyn ContainerWriter>> {
     if path.is_dir() {
-        return Ok(Box::new(DirectoryWriter::append(path, durability)?));
+        return Ok(Box::new(DirectoryWriter::append(path, durability, limits)?));
     }
-    Ok(Box::new(ZipWriter::append(path, durability)?))
+    Ok(Box::new(ZipWriter::append(path, durability, limits)?))
 }
 
-/// Brings the container into the form that every ZIP or Zarr reader understands: cuts off what a
-/// killed writer left after the last commit, and restores damaged commit records. In a directory
-/// it also takes over what other programs have written there.
+/// Repairs the container so that every ZIP or Zarr reader can open it: cuts off the bytes of a
+/// killed writer after the last commit, and restores damaged commit records. In a directory
+/// it also adopts the files that other programs have written.
 ///
 /// # Errors
-/// `Busy` where a writer has it; `Corrupt` where no whole commit can be found, or an entry of it is
-/// missing; `Io`.
-pub fn repair(path: &Path) -> Result<Repaired> {
+/// `Busy` if a writer has it open; `Corrupt` if no intact commit is found, or an entry of it is
+/// missing; `Limit`; `Io`.
+pub fn repair(path: &Path, limits: &Limits) -> Result<RepairReport> {
     if path.is_dir() {
-        return directory::repair(path);
+        return directory::repair(path, limits);
     }
-    zip::repair(path)
+    zip::repair(path, limits)
 }
 
-/// Rewrites the container without its dead bytes, verifying every entry on the way. What another
-/// program made becomes ambar's own, so that it can be appended to.
+/// Rewrites the container without its dead bytes, and verifies every entry. A container of another
+/// program gets ambar's records, so that it can be appended to.
 ///
 /// # Errors
-/// As [`open`], and `Busy` where a writer has it. The container is as before after any error.
-pub fn compact(path: &Path) -> Result<Compacted> {
+/// As [`open`], and `Busy` if a writer has it open. The container is unchanged after an error.
+pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
     if path.is_dir() {
-        return directory::compact(path);
+        return directory::compact(path, limits);
     }
-    zip::compact(path)
+    zip::compact(path, limits)
 }

@@ -1,10 +1,10 @@
-//! Which bytes to read together: parts that lie close to each other become one read.
+//! Joins byte ranges that are close to each other, so that they are read together.
 
 use std::ops::Range;
 
-/// Joins `parts` that overlap or are at most `gap` bytes apart, as long as what is read at once
-/// stays within `most` bytes; a part that is longer by itself stays whole. Empty parts are left out.
-pub fn joined(parts: &[Range<u64>], gap: u64, most: u64) -> Vec<Range<u64>> {
+/// Joins `parts` that overlap or are at most `gap` bytes apart into ranges of at most `most` bytes. A longer
+/// part is not divided. Empty parts are skipped.
+pub fn join(parts: &[Range<u64>], gap: u64, most: u64) -> Vec<Range<u64>> {
     let mut sorted: Vec<Range<u64>> = parts.iter().filter(|p| p.start < p.end).cloned().collect();
     sorted.sort_unstable_by_key(|part| (part.start, part.end));
     let mut out: Vec<Range<u64>> = Vec::new();
@@ -38,12 +38,12 @@ mod tests {
     #[test]
     fn near_parts_are_joined_up_to_the_limit() {
         let parts = [20..30, 0..10, 12..14, 5..5, 100..400, 401..402, 101..102];
-        assert_eq!(joined(&parts, 2, 50), [0..14, 20..30, 100..400, 401..402]);
-        assert_eq!(joined(&parts, 6, 50), [0..30, 100..400, 401..402]);
-        assert_eq!(joined(&parts, 1, 500), [0..10, 12..14, 20..30, 100..402]);
-        let all = joined(&parts, u64::MAX, u64::MAX);
+        assert_eq!(join(&parts, 2, 50), [0..14, 20..30, 100..400, 401..402]);
+        assert_eq!(join(&parts, 6, 50), [0..30, 100..400, 401..402]);
+        assert_eq!(join(&parts, 1, 500), [0..10, 12..14, 20..30, 100..402]);
+        let all = join(&parts, u64::MAX, u64::MAX);
         assert_eq!((all.len(), &all[0]), (1, &(0..402)));
-        assert!(joined(&[], 9, 9).is_empty());
+        assert!(join(&[], 9, 9).is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where the bytes of a ZIP come from: a file of this machine, memory, or an object of an object store.
+//! Sources of a ZIP's bytes: a local file, memory, or an object of an object store.
 
 use std::fmt;
 use std::fs::File;
@@ -6,23 +6,23 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::ahead::{Ahead, Cache};
+use super::read_ahead::{ReadAhead, Segment, SegmentCache};
 use super::{file, ranges};
 use crate::error::Result;
 
-/// Parts of a file that are at most so far apart are read together: copying so much out of the
-/// page cache takes about as long as another call.
-const NEAR: u64 = 16 << 10;
+/// Maximum gap between parts of a file that are read together: copying the gap from the page cache takes about
+/// as long as another call.
+const JOINED_GAP: u64 = 16 << 10;
 
-/// What is read ahead of a file with one call, in bytes.
-const AT_ONCE: u64 = 8 << 20;
+/// Maximum bytes of a file that are read ahead with one call.
+const READ_BYTES: u64 = 8 << 20;
 
 /// Bytes that can be read from any offset, by any number of threads.
 pub trait ByteSource: Send + Sync + fmt::Debug {
     /// The path or URL, for messages.
     fn location(&self) -> &str;
 
-    /// The length in bytes; a file may have become longer since it was opened.
+    /// The length in bytes; a file can have grown since it was opened.
     ///
     /// # Errors
     /// `Io`.
@@ -31,29 +31,29 @@ pub trait ByteSource: Send + Sync + fmt::Debug {
     /// Fills `out` from `offset` on.
     ///
     /// # Errors
-    /// `Corrupt` where it ends before; `Busy` where an object was replaced since it was opened; `Io`.
+    /// `Corrupt` if the source is too short; `Busy` if an object was replaced since it was opened; `Io`.
     fn read_exact(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Reads `parts`, near ones together, and keeps them for `read_exact` until the result is dropped.
+    /// Reads `parts`, close ones together, and caches them for `read_exact` until the result is dropped.
     ///
     /// # Errors
     /// As `read_exact`.
-    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<Ahead>;
+    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<ReadAhead>;
 
-    /// Whether reading takes a request to another machine.
+    /// Whether each read is a request to another machine.
     fn is_remote(&self) -> bool {
         false
     }
 }
 
-/// A file of this machine.
+/// A local file.
 #[derive(Debug)]
 pub struct LocalFile {
     file: Arc<File>,
     path: PathBuf,
     location: String,
-    ahead: Arc<Cache>,
-    /// The name of the only file there is.
+    cache: Arc<SegmentCache>,
+    /// The empty name of the only file.
     name: Arc<str>,
 }
 
@@ -61,7 +61,7 @@ impl LocalFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// `NotFound`; `Corrupt` where it is a FIFO, a socket or a device; `Io`.
+    /// `NotFound`; `Corrupt` if it is a FIFO, a socket or a device; `Io`.
     pub fn open(path: &Path) -> Result<Self> {
         Ok(Self::new(Arc::new(file::open_regular(path)?), path))
     }
@@ -72,7 +72,7 @@ impl LocalFile {
             file,
             path: path.to_path_buf(),
             location: path.display().to_string(),
-            ahead: Arc::default(),
+            cache: Arc::default(),
             name: "".into(),
         }
     }
@@ -88,33 +88,38 @@ impl ByteSource for LocalFile {
     }
 
     fn read_exact(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        if self.ahead.fill(&self.name, offset, out) {
+        if self.cache.fill(&self.name, offset, out) {
             return Ok(());
         }
         file::read_exact(&self.file, &self.path, offset, out)
     }
 
-    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<ReadAhead> {
         let length = self.length()?;
-        let held = |part: &Range<u64>| self.ahead.holds(&self.name, part);
-        let parts: Vec<Range<u64>> = parts.iter().filter(|part| !held(part)).cloned().collect();
-        let joined = ranges::joined(&parts, NEAR.min(gap), AT_ONCE);
+        let is_cached = |part: &Range<u64>| self.cache.contains(&self.name, part);
+        let parts = parts.iter().filter(|part| !is_cached(part)).cloned();
+        let parts: Vec<Range<u64>> = parts.collect();
+        let joined = ranges::join(&parts, JOINED_GAP.min(gap), READ_BYTES);
         let segments = joined.into_iter().map(|range| {
             if range.end > length {
                 return Err(file::cut_short(range.end, &self.location));
             }
             let mut bytes = vec![0; (range.end - range.start) as usize];
             self.read_exact(range.start, &mut bytes)?;
-            Ok((Arc::clone(&self.name), range.start, bytes))
+            Ok(Segment {
+                name: Arc::clone(&self.name),
+                offset: range.start,
+                bytes,
+            })
         });
-        Ok(self.ahead.keep(segments.collect::<Result<Vec<_>>>()?))
+        Ok(self.cache.insert(segments.collect::<Result<Vec<_>>>()?))
     }
 }
 
-/// What the bytes of a store in memory belong to.
+/// The owner of the bytes of a store in memory.
 pub type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// A file's bytes, all of them in memory.
+/// A file in memory.
 pub struct InMemory {
     owner: Owner,
     location: String,
@@ -151,29 +156,29 @@ impl ByteSource for InMemory {
         Ok(())
     }
 
-    /// There is nothing to be gained.
-    fn read_ahead(&self, _parts: &[Range<u64>], _gap: u64) -> Result<Ahead> {
-        Ok(Ahead::default())
+    /// Does nothing: the bytes are in memory.
+    fn read_ahead(&self, _parts: &[Range<u64>], _gap: u64) -> Result<ReadAhead> {
+        Ok(ReadAhead::default())
     }
 }
 
-/// Calls `take` with the `len` bytes of `source` from `start` on, piece by piece. Returns their CRC-32.
+/// Calls `consume` with the `len` bytes of `source` from `start` on, piece by piece. Returns their CRC-32.
 ///
 /// # Errors
-/// As `Source::read_exact`, and what `take` returns.
+/// As [`ByteSource::read_exact`], and errors of `consume`.
 pub fn stream(
     source: &dyn ByteSource,
     start: u64,
     len: u64,
-    take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    consume: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<u32> {
     let piece = if source.is_remote() {
-        AT_ONCE
+        READ_BYTES
     } else {
         file::PIECE
     };
     let read = |at: u64, out: &mut [u8]| source.read_exact(start + at, out);
-    file::stream_pieces(len, piece, &read, take)
+    file::stream_pieces(len, piece, &read, consume)
 }
 
 #[cfg(test)]
@@ -182,6 +187,7 @@ mod tests {
     use crate::DataType;
     use crate::array::{ArrayData, ArraySpec, Slice};
     use crate::container::CreateOptions;
+    use crate::limits::Limits;
     use crate::store::{Store, StoreWriter};
 
     #[test]
@@ -198,7 +204,7 @@ mod tests {
 
         let bytes = std::fs::read(&path).unwrap();
         let owner: Owner = Arc::new(bytes.clone());
-        let store = Store::open_bytes(owner, "memory").unwrap();
+        let store = Store::open_bytes(owner, "memory", Limits::default()).unwrap();
         let mut out = vec![0u64; 3000];
         let array = store.array("a").unwrap();
         array
@@ -206,7 +212,7 @@ mod tests {
             .unwrap();
         assert_eq!(out, values);
         let cut: Owner = Arc::new(bytes[..bytes.len() - 1].to_vec());
-        let error = Store::open_bytes(cut, "memory").unwrap_err();
+        let error = Store::open_bytes(cut, "memory", Limits::default()).unwrap_err();
         assert!(error.to_string().contains("memory"), "{error}");
 
         let source = InMemory::new(Arc::new(vec![1, 2, 3]), "memory");
@@ -228,7 +234,7 @@ mod tests {
         let values: Vec<u64> = (0..3000).map(|i| i * i).collect();
         let data = ArrayData::Fixed(bytemuck::cast_slice(&values));
         let spec = ArraySpec::new(DataType::UInt64, &[3000]);
-        for name in ["before", names[0], names[1], names[2], "behind"] {
+        for name in ["before", names[0], names[1], names[2], "after"] {
             writer.write_array(name, &spec, data).unwrap();
         }
         writer.commit().unwrap();
@@ -254,10 +260,8 @@ mod tests {
         }
         assert_eq!(file::READS.get(), 3);
         drop(ahead);
-        let behind = store.array("behind").unwrap();
-        behind
-            .read(&[Slice::all(3000)], &mut [0; 8 * 3000])
-            .unwrap();
+        let after = store.array("after").unwrap();
+        after.read(&[Slice::all(3000)], &mut [0; 8 * 3000]).unwrap();
         assert_eq!(file::READS.get(), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! What a writer may still do after what has happened to it.
+//! The state of a writer, which decides whether further calls are allowed.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::process::Process;
 /// The state of a writer.
 pub struct State {
     phase: Phase,
-    /// The process that made the writer. A forked child has it, too, but must not use it, nor clean up.
+    /// The process that opened the writer. A forked child must neither use the writer nor clean up.
     process: Process,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    Sound,
-    /// Something failed before the commit could have become valid.
+    Intact,
+    /// A call failed before the commit could have become valid.
     Failed,
     /// The commit may have become valid on the disk already.
     InDoubt,
@@ -25,19 +25,19 @@ impl State {
     /// The state of a new writer.
     pub fn new() -> Self {
         Self {
-            phase: Phase::Sound,
+            phase: Phase::Intact,
             process: Process::current(),
         }
     }
 
-    /// Fails in a forked child, which shares the file and its lock with its parent, and where something has
-    /// failed before: after a failed write or fsync the system may have
-    /// dropped what it held, so nothing that follows would prove anything.
+    /// Returns an error in a forked child, which shares the file and its lock with its parent, and after a
+    /// failed call: after a failed write or fsync the system may have dropped cached bytes, so a later
+    /// success would not prove that they are on the disk.
     pub fn check(&self, path: &Path) -> Result<()> {
         self.process
             .check()
             .map_err(|error| error.in_file(path.display()))?;
-        if self.phase == Phase::Sound {
+        if self.phase == Phase::Intact {
             return Ok(());
         }
         Err(Error::new(
@@ -47,42 +47,48 @@ impl State {
         .in_file(path.display()))
     }
 
-    /// From now on the commit may become valid.
+    /// Records that the commit may become valid on the disk from now on.
     pub fn doubt(&mut self) {
         self.phase = Phase::InDoubt;
     }
 
-    /// The commit is valid.
+    /// Records that the commit is valid.
     pub fn succeed(&mut self) {
-        self.phase = Phase::Sound;
+        self.phase = Phase::Intact;
     }
 
-    /// Something has failed.
+    /// Records that a call has failed.
     pub fn fail(&mut self) {
-        if self.phase == Phase::Sound {
+        if self.phase == Phase::Intact {
             self.phase = Phase::Failed;
         }
     }
 
-    /// Whether a commit failed that may be valid all the same: what it wrote must stay.
+    /// Whether a failed commit may nevertheless be valid, so that its bytes must stay.
     pub fn is_in_doubt(&self) -> bool {
         self.phase == Phase::InDoubt
     }
 
-    /// Whether this process made the writer.
+    /// Whether this process opened the writer.
     pub fn is_owner(&self) -> bool {
         self.process.is_current()
     }
+}
+
+/// The error for reading the new container at `path` before its first commit.
+pub fn nothing_committed(path: &Path) -> Error {
+    Error::invalid("nothing has been committed yet; commit first").in_file(path.display())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{CreateOptions, Durability, append, create, open};
     use crate::error::ErrorKind;
+    use crate::limits::Limits;
     use crate::process::succeeds_in_child;
 
     #[test]
-    fn a_forked_child_is_refused_its_parents_writer_and_dropping_it_changes_nothing() {
+    fn a_forked_child_cannot_use_its_parents_writer_and_dropping_it_changes_nothing() {
         for directory in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("x.ambar");
@@ -111,7 +117,7 @@ mod tests {
                 }));
                 writer = inherited.unwrap();
                 if !new {
-                    let busy = append(&path, Durability::Full).unwrap_err();
+                    let busy = append(&path, Durability::Full, &Limits::default()).unwrap_err();
                     assert_eq!(busy.kind(), ErrorKind::Busy);
                 }
                 writer.commit().unwrap();
@@ -119,7 +125,7 @@ mod tests {
                 let store = open(&path).unwrap();
                 store.verify("a", &mut |_| {}).unwrap();
                 assert!(store.entry("child").unwrap().is_none());
-                writer = append(&path, Durability::Full).unwrap();
+                writer = append(&path, Durability::Full, &Limits::default()).unwrap();
                 writer.put("a", &[&[2; 1 << 21]]).unwrap();
             }
         }

@@ -37,7 +37,7 @@ pub fn kind(store: &Store, path: &str) -> Result<Option<String>> {
 /// The `ambar` attributes of the group at `path`, which must be one of `kinds`.
 ///
 /// # Errors
-/// `NotFound` where the group does not exist; `Invalid` where it is of another kind; `Unsupported`
+/// `NotFound` if the group does not exist; `Invalid` if it is of another kind; `Unsupported`
 /// where a newer version wrote it; `Corrupt`, `Io`.
 pub fn of_kind(store: &Store, path: &str, kinds: &[&str]) -> Result<Attributes> {
     let group = store.group(path)?;

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::container::Ahead;
+use crate::container::ReadAhead;
 use crate::error::Result;
 use crate::kinds::morton::gather;
 use crate::kinds::rows::{PickedRows, WantedColumn};
@@ -74,7 +74,7 @@ pub(super) fn fill(
 }
 
 /// Fetches what `jobs` read, table by table.
-fn fetch(jobs: &[Job<'_>]) -> Result<Vec<Ahead>> {
+fn fetch(jobs: &[Job<'_>]) -> Result<Vec<ReadAhead>> {
     let stored = jobs.iter().filter_map(|job| match job {
         Job::Stored(part, column, _) => Some((part, column.name)),
         _ => None,

@@ -32,7 +32,7 @@ impl MemoryColumns {
     /// These columns, divided into chunks of `chunk_rows` rows.
     ///
     /// # Errors
-    /// `Invalid` where lengths differ, a name is taken twice, or `chunk_rows` is 0.
+    /// `Invalid` if lengths differ, a name is taken twice, or `chunk_rows` is 0.
     pub fn new(columns: Vec<(String, Column)>, chunk_rows: u64) -> Result<Self> {
         let rows = columns.first().map_or(0, |(_, column)| column.rows());
         Self::loading(columns, Vec::new(), None, rows, chunk_rows)

@@ -102,7 +102,7 @@ fn spread3(x: u64) -> u128 {
 /// The order that sorts rows by their keys; equal keys keep their order. Parallel.
 ///
 /// # Errors
-/// `Limit` where there are more than 2^32 rows.
+/// `Limit` if there are more than 2^32 rows.
 pub fn order<K: Ord + Copy + Send>(keys: &[K]) -> Result<Vec<u32>> {
     if u32::try_from(keys.len()).is_err() {
         return Err(Error::limit(format!(
@@ -123,7 +123,7 @@ pub fn order<K: Ord + Copy + Send>(keys: &[K]) -> Result<Vec<u32>> {
 /// `MAX_BITS` bits): one slice of coordinates a dimension, equally long.
 ///
 /// # Errors
-/// As `order`; `Invalid` where a coordinate has more bits.
+/// As `order`; `Invalid` if a coordinate has more bits.
 pub fn order_of_corners(corners: &[&[u64]]) -> Result<Vec<u32>> {
     let ndim = corners.len();
     let rows = corners.first().map_or(0, |x| x.len());
@@ -201,7 +201,7 @@ pub(crate) fn gather(from: &[u8], size: usize, order: &[u32], to: &mut [u8]) {
 /// for one more column.
 ///
 /// # Errors
-/// `Invalid` where a column has not as many rows as `order`; `Limit` where there is no memory.
+/// `Invalid` if a column has not as many rows as `order`; `Limit` if there is no memory.
 pub fn permute<'a>(columns: impl IntoIterator<Item = &'a mut Column>, order: &[u32]) -> Result<()> {
     let columns: Vec<&mut Column> = columns.into_iter().collect();
     if let Some(column) = columns.iter().find(|column| column.rows() != order.len()) {

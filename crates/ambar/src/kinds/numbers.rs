@@ -108,7 +108,7 @@ pub(crate) fn has_nan(dtype: &DataType) -> bool {
 /// The values of `bytes` as f64, each rounded to nearest, into `out` of as many values.
 ///
 /// # Errors
-/// `Invalid` where the type is not numeric; `name` says whose it is.
+/// `Invalid` if the type is not numeric; `name` says whose it is.
 pub(crate) fn to_f64(name: &str, dtype: &DataType, bytes: &[u8], out: &mut [f64]) -> Result<()> {
     fn convert<T: Number>(bytes: &[u8], out: &mut [f64]) {
         for (to, value) in out.iter_mut().zip(T::all(bytes)) {
@@ -127,7 +127,7 @@ pub(crate) fn to_f64(name: &str, dtype: &DataType, bytes: &[u8], out: &mut [f64]
 /// `count` values of a column as f64: `read` fills their bytes, for which `bytes` makes room.
 ///
 /// # Errors
-/// What `read` returns; `Invalid` where the type is not numeric.
+/// What `read` returns; `Invalid` if the type is not numeric.
 pub(crate) fn read_f64(
     (name, dtype): (&str, &DataType),
     count: usize,
@@ -166,7 +166,7 @@ pub fn range(dtype: &DataType, bytes: &[u8]) -> [f64; 2] {
     )
 }
 
-/// The smallest and the largest finite value; `[inf, -inf]` where there is none.
+/// The smallest and the largest finite value; `[inf, -inf]` if it does not exist.
 pub(crate) fn finite_range(dtype: &DataType, bytes: &[u8]) -> [f64; 2] {
     let all = range(dtype, bytes);
     if all.iter().all(|end| end.is_finite()) {

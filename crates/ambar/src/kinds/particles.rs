@@ -64,7 +64,7 @@ impl Particles {
     /// length.
     ///
     /// # Errors
-    /// `Invalid` where columns differ in length, a name is taken twice, or a position is missing.
+    /// `Invalid` if columns differ in length, a name is taken twice, or a position is missing.
     pub fn from_columns(columns: Vec<(String, Column)>, ndim: usize, boxlen: f64) -> Result<Self> {
         let positions = position_names(ndim);
         check_positions(&columns, &positions)?;
@@ -167,7 +167,7 @@ pub(crate) fn check_positions(columns: &[(String, Column)], positions: &[String]
 /// box; those at the same point keep their order. All columns are permuted alike. Parallel.
 ///
 /// # Errors
-/// `Invalid` where columns differ in length or a position is missing; `Limit` from 2^32 rows on.
+/// `Invalid` if columns differ in length or a position is missing; `Limit` from 2^32 rows on.
 pub fn sort(columns: &mut [(String, Column)], ndim: usize, boxlen: f64) -> Result<()> {
     sort_from(columns, ndim, [0.0; 3], boxlen)
 }

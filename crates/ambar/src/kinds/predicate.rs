@@ -132,7 +132,7 @@ impl Predicate {
     }
 
     /// What it may be in a chunk. `range` gives a field's outward-rounded range there and whether it
-    /// can hold NaN; `None` where nothing is known.
+    /// can hold NaN; `None` if nothing is known.
     pub(crate) fn outcome(
         &self,
         range: impl Fn(&str) -> Result<Option<([f64; 2], bool)>>,
@@ -170,7 +170,7 @@ impl Predicate {
     /// these rows.
     ///
     /// # Errors
-    /// `Invalid` where a field's type is not numeric, and what `column` returns.
+    /// `Invalid` if a field's type is not numeric, and what `column` returns.
     pub(crate) fn narrow<'a>(
         &self,
         mask: &mut [bool],

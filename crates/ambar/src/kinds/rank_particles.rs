@@ -53,7 +53,7 @@ impl RankParticles {
     /// Declares the group at `path`, of which rank `i` writes `counts[i]` rows.
     ///
     /// # Errors
-    /// `Invalid` where a position is missing, or a column's name taken; `Unsupported` for values of no
+    /// `Invalid` if a position is missing, or a column's name taken; `Unsupported` for values of no
     /// fixed size and for error bounds that are not absolute; `Limit` for more rows than can be
     /// counted.
     pub fn declare(
@@ -67,7 +67,7 @@ impl RankParticles {
         let path = path.trim_end_matches('/');
         let declared =
             Self::declare_here(writer, path, counts, columns, place, (more, compression));
-        writer.noting(declared.map_err(|error| error.at_node(path)))
+        writer.record_failure(declared.map_err(|error| error.at_node(path)))
     }
 
     fn declare_here(
@@ -158,7 +158,7 @@ impl RankParticles {
     /// there, the rows are put along the Morton curve, and encoded.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Invalid` where it was given before; as
+    /// `NotFound` for a column that does not exist; `Invalid` if it was given before; as
     /// [`RankWriter::write`].
     pub fn put(
         &mut self,
@@ -167,7 +167,7 @@ impl RankParticles {
         read: impl FnOnce(&mut [u8]),
     ) -> Result<()> {
         let put = self.put_here(writer, column, read);
-        writer.noting(put.map_err(|error| error.at_node(column)))
+        writer.record_failure(put.map_err(|error| error.at_node(column)))
     }
 
     fn put_here(
@@ -208,7 +208,7 @@ impl RankParticles {
                 let bytes = &column.bytes()[(row * size) as usize..(end * size) as usize];
                 let ([lo, hi], bound) = (numbers::range(dtype, bytes), self.bounds[number]);
                 let place = number as u64 * self.chunks + chunk;
-                writer.tell_range(
+                writer.report_range(
                     self.ranges,
                     place as usize,
                     bound::widened(bound, [lo, hi], bytes.len()),
@@ -240,7 +240,7 @@ impl RankParticles {
                 missing.join(", ")
             ))),
         };
-        writer.noting(finished)
+        writer.record_failure(finished)
     }
 }
 

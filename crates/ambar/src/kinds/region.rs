@@ -86,7 +86,7 @@ impl Region {
     /// The points with `lo <= point < hi` in each dimension: boxes side by side share no point.
     ///
     /// # Errors
-    /// `Invalid` where the corners have not 1 to 3 equally many coordinates, a coordinate is NaN,
+    /// `Invalid` if the corners have not 1 to 3 equally many coordinates, a coordinate is NaN,
     /// or `lo > hi`.
     pub fn cuboid(lo: &[f64], hi: &[f64]) -> Result<Self> {
         let ndim = dimensions("a box", lo)?;
@@ -123,7 +123,7 @@ impl Region {
     /// The points with `|point - centre| <= radius`.
     ///
     /// # Errors
-    /// `Invalid` where the centre has not 1 to 3 coordinates, one is NaN, or the radius is negative
+    /// `Invalid` if the centre has not 1 to 3 coordinates, one is NaN, or the radius is negative
     /// or NaN.
     pub fn sphere(centre: &[f64], radius: f64) -> Result<Self> {
         Self::shell(centre, 0.0, radius)
@@ -154,7 +154,7 @@ impl Region {
     /// distances are those to the nearest image of the centre.
     ///
     /// # Errors
-    /// `Invalid` where the box has other dimensions, its corner is not finite, or a side is not
+    /// `Invalid` if the box has other dimensions, its corner is not finite, or a side is not
     /// positive.
     pub fn in_periodic_box(mut self, lower: &[f64], size: &[f64]) -> Result<Self> {
         let finite = lower.iter().all(|x| x.is_finite());

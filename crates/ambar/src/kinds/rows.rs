@@ -14,7 +14,7 @@ pub(crate) trait Rows: Sync {
     fn source(&self) -> &dyn ColumnSource;
     /// Names that users may ask for, for messages.
     fn names(&self) -> Vec<String>;
-    /// The type of a derived column; `None` where there is none of this name.
+    /// The type of a derived column; `None` if it does not exist of this name.
     fn derived(&self, name: &str) -> Option<DataType>;
     /// Computes derived columns of one chunk, all at once.
     fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()>;

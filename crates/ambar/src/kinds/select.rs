@@ -175,7 +175,7 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// What is left open about the rows of a chunk; `None` where it holds none that are picked.
+    /// What is left open about the rows of a chunk; `None` if it holds none that are picked.
     fn open(&self, chunk: usize) -> Result<Option<Open<'a>>> {
         let extent = self.boxes.as_ref().and_then(|boxes| boxes.get(chunk));
         let mut region = self.region;
@@ -224,7 +224,7 @@ fn outcome(condition: &Predicate, ranges: &Ranges, chunk: usize) -> Result<Outco
     })
 }
 
-/// Reads what decides about the rows of a chunk; `None` where none is picked.
+/// Reads what decides about the rows of a chunk; `None` if none is picked.
 fn decide<'a>(
     table: &'a dyn Rows,
     wanted: &[WantedColumn<'_>],

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::container::Ahead;
+use crate::container::ReadAhead;
 use crate::dtype::DataType;
 use crate::error::Result;
 use crate::memory::Column;
@@ -34,7 +34,7 @@ pub trait ColumnSource: Send + Sync {
     /// chunks that `rows` touches.
     ///
     /// # Errors
-    /// `Corrupt` where a checksum differs, `NotFound`, `Io`.
+    /// `Corrupt` if a checksum differs, `NotFound`, `Io`.
     fn read(&self, name: &str, rows: Range<u64>, out: &mut [u8]) -> Result<()>;
 
     /// Whether reading takes requests to another machine, so that reading ahead pays.
@@ -47,8 +47,8 @@ pub trait ColumnSource: Send + Sync {
     ///
     /// # Errors
     /// As `read`.
-    fn read_ahead(&self, _wanted: &[(&str, Range<u64>)]) -> Result<Ahead> {
-        Ok(Ahead::default())
+    fn read_ahead(&self, _wanted: &[(&str, Range<u64>)]) -> Result<ReadAhead> {
+        Ok(ReadAhead::default())
     }
 
     /// Loads columns whose values are loaded when they are first asked for; names of other columns are
@@ -61,7 +61,7 @@ pub trait ColumnSource: Send + Sync {
     }
 
     /// Smallest and largest value of the column in each chunk, rounded outwards to f64, NaN left
-    /// out (a chunk without a number has `[inf, -inf]`). `None` where they were not recorded.
+    /// out (a chunk without a number has `[inf, -inf]`). `None` if they were not recorded.
     ///
     /// # Errors
     /// As `read`.

@@ -12,10 +12,10 @@ use crate::store::StoreWriter;
 const OF: &str = "arrays";
 
 /// Makes the group of the next step of the series at `series` (empty or `/`: the root), which is made
-/// where there is none; it becomes visible with the next commit. Returns the group's path.
+/// if it does not exist; it becomes visible with the next commit. Returns the group's path.
 ///
 /// # Errors
-/// `Invalid` where the group is of another kind, or `time` is no number.
+/// `Invalid` if the group is of another kind, or `time` is no number.
 pub fn begin_step(writer: &mut StoreWriter, series: &str, time: f64) -> Result<String> {
     if !time.is_finite() {
         return Err(Error::invalid(format!(
@@ -56,11 +56,11 @@ impl RankWriter {
     pub fn begin_step(&mut self, series: &str, time: f64) -> Result<String> {
         self.check_usable()?;
         let begun = begin_step(self.store()?, series, time);
-        self.noting(begun)
+        self.record_failure(begun)
     }
 }
 
-/// The times of a series of steps by its `ambar` attributes; `None` where it is not one.
+/// The times of a series of steps by its `ambar` attributes; `None` if it is not one.
 fn known_times(own: &Value) -> Option<Vec<Value>> {
     let is = |key: &str, value: &str| own.get(key).and_then(Value::as_str) == Some(value);
     if !is("kind", "series") || !is("of", OF) {

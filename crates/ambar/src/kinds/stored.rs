@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::array::fetch_rows;
 use crate::array::{Array, Slice};
-use crate::container::Ahead;
+use crate::container::ReadAhead;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::source::ColumnSource;
@@ -35,7 +35,7 @@ impl StoredColumns {
     /// the group.
     ///
     /// # Errors
-    /// `NotFound` for a column or group that does not exist; `Corrupt` where lengths or chunks
+    /// `NotFound` for a column or group that does not exist; `Corrupt` if lengths or chunks
     /// differ; `Unsupported` for a column of strings.
     pub fn open(store: &Store, path: &str, names: &[String]) -> Result<Self> {
         let group = store.group(path)?;
@@ -146,7 +146,7 @@ fn range_array(
 /// length). Only for arrays of fixed-size values.
 ///
 /// # Errors
-/// `Corrupt` where type or shape differ; `Limit` where there is no memory for it.
+/// `Corrupt` if type or shape differ; `Limit` if there is no memory for it.
 pub(crate) fn whole_array(
     store: &Store,
     path: &str,
@@ -201,7 +201,7 @@ impl ColumnSource for StoredColumns {
         self.arrays.first().is_some_and(Array::is_remote)
     }
 
-    fn read_ahead(&self, wanted: &[(&str, Range<u64>)]) -> Result<Ahead> {
+    fn read_ahead(&self, wanted: &[(&str, Range<u64>)]) -> Result<ReadAhead> {
         let wanted = wanted
             .iter()
             .map(|(name, rows)| Ok((self.array(name)?, rows.clone())));

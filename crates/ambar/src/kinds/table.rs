@@ -30,8 +30,8 @@ impl Table {
     /// Opens the table in the group at `path`, of kind `table` or `particles`. Reads metadata only.
     ///
     /// # Errors
-    /// `NotFound` where the group does not exist; `Invalid` where it holds another kind;
-    /// `Unsupported` where a newer version wrote it; `Corrupt`, `Io`.
+    /// `NotFound` if the group does not exist; `Invalid` if it holds another kind;
+    /// `Unsupported` if a newer version wrote it; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let attributes = attributes::of_kind(store, path, &["table", "particles"])?;
         Self::from_attributes(store, path, attributes, Vec::new())
@@ -55,7 +55,7 @@ impl Table {
     /// A table in memory.
     ///
     /// # Errors
-    /// `Invalid` where columns differ in length or a name is taken twice.
+    /// `Invalid` if columns differ in length or a name is taken twice.
     pub fn from_columns(columns: Vec<(String, Column)>) -> Result<Self> {
         Self::with_positions(columns, Vec::new())
     }
@@ -136,7 +136,7 @@ impl Table {
     ///
     /// # Errors
     /// `NotFound` for a column that does not exist; `Unsupported` for one of strings of any length;
-    /// `Invalid` where a region is given and there are no positions, levels are given, or the
+    /// `Invalid` if a region is given and there are no positions, levels are given, or the
     /// condition names what is no number; `Corrupt`, `Io`.
     pub fn read(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         if selection.levels.is_some() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::array::{ArrayData, ArraySpec, LeafPlaces, table_chunk_rows};
+use crate::array::{ArrayData, ArraySpec, LeafPositions, NewArray, table_chunk_rows};
 use crate::codec::{Profile, bound_to_json};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::store::StoreWriter;
 /// attributes. Columns are encoded on the current rayon pool.
 ///
 /// # Errors
-/// `Invalid` where columns differ in length, a name is taken twice or is `index`; `Io`.
+/// `Invalid` if columns differ in length, a name is taken twice or is `index`; `Io`.
 pub fn table(
     writer: &mut StoreWriter,
     path: &str,
@@ -42,7 +42,7 @@ pub fn table(
 /// the size of the box in x (code length) are those of the positions.
 ///
 /// # Errors
-/// As `table`; `Invalid` where a position is missing.
+/// As `table`; `Invalid` if a position is missing.
 pub fn particles(
     writer: &mut StoreWriter,
     path: &str,
@@ -178,7 +178,7 @@ pub(crate) struct Columns<'a> {
     rows: usize,
     chunk_rows: u64,
     /// Where the leaf cells lie whose rows the columns have.
-    leaves: Option<Arc<dyn LeafPlaces>>,
+    leaves: Option<Arc<dyn LeafPositions>>,
 }
 
 impl<'a> Columns<'a> {
@@ -264,7 +264,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Says where the leaf cells lie whose rows the columns have.
-    pub(crate) fn lie_at(&mut self, leaves: Arc<dyn LeafPlaces>) {
+    pub(crate) fn set_leaf_positions(&mut self, leaves: Arc<dyn LeafPositions>) {
         self.leaves = Some(leaves);
     }
 
@@ -306,11 +306,15 @@ impl<'a> Columns<'a> {
                     .leaves(self.leaves.clone())
             })
             .collect();
-        let arrays: Vec<(&str, &ArraySpec, ArrayData<'_>)> = self
+        let arrays: Vec<NewArray<'_>> = self
             .columns
             .iter()
             .zip(paths.iter().zip(&specs))
-            .map(|((_, column), (path, spec))| (&path[..], spec, ArrayData::Fixed(column.bytes())))
+            .map(|((_, column), (path, spec))| NewArray {
+                path,
+                spec,
+                data: ArrayData::Fixed(column.bytes()),
+            })
             .collect();
         writer.write_arrays(&arrays)
     }

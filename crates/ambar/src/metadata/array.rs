@@ -18,7 +18,7 @@ pub(crate) struct ArrayMetadata {
     pub chunk_shape: Vec<u64>,
     pub sharding: Option<Sharding>,
     pub keys: KeyEncoding,
-    /// How a chunk is encoded.
+    /// The codecs of a chunk.
     pub chain: CodecChain,
     /// One value, native byte order.
     pub fill_value: Vec<u8>,
@@ -113,11 +113,16 @@ impl ArrayMetadata {
     /// `Corrupt` if it violates the specification; `Unsupported` for extensions that this version lacks;
     /// `Limit`.
     pub fn parse(document: &str, limits: &Limits) -> Result<Self> {
-        let metadata: ArrayMetadataV3 = serde_json::from_str(document)
-            .map_err(|error| Error::corrupt(format!("no valid array metadata: {error}")))?;
+        let metadata: ArrayMetadataV3 = serde_json::from_str(document).map_err(|error| {
+            Error::corrupt(format!(
+                "invalid array metadata: {error}; restore the store from a copy"
+            ))
+        })?;
         if let Some(transformer) = metadata.storage_transformers.first() {
             let name = transformer.name();
-            return Err(Error::unsupported(format!("storage transformer {name:?}")));
+            return Err(Error::unsupported(format!(
+                "storage transformer {name:?} is not known to this version of ambar"
+            )));
         }
         if let Some((name, _)) = metadata
             .additional_fields
@@ -125,15 +130,19 @@ impl ArrayMetadata {
             .find(|(_, field)| field.must_understand())
         {
             return Err(Error::unsupported(format!(
-                "metadata field {name:?} must be understood"
+                "metadata field {name:?} must be understood, but is not known to this version of ambar"
             )));
         }
         let data_type = serde_json::to_value(&metadata.data_type)
-            .map_err(|error| Error::corrupt(format!("no valid data type: {error}")))?;
+            .map_err(|error| Error::corrupt(format!("invalid data type: {error}")))?;
         let dtype = DataType::from_json(&data_type)?;
-        let (chain_codecs, chunk_shape, sharding) = division(&metadata, limits)?;
+        let Division {
+            codecs,
+            chunk_shape,
+            sharding,
+        } = division(&metadata, limits)?;
         let array = Self {
-            chain: CodecChain::from_metadata(&chain_codecs, &dtype, chunk_shape.len())?,
+            chain: CodecChain::from_metadata(&codecs, &dtype, chunk_shape.len())?,
             fill_value: fill::parse(&dtype, &metadata.fill_value)?,
             keys: key_encoding(&metadata.chunk_key_encoding)?,
             dimension_names: metadata.dimension_names.unwrap_or_default(),
@@ -152,7 +161,7 @@ impl ArrayMetadata {
         let dimensions = self.shape.len();
         if dimensions > limits.dimensions {
             return Err(Error::limit(format!(
-                "{dimensions} dimensions, over the limit of {}",
+                "the array has {dimensions} dimensions, over the limit of {}",
                 limits.dimensions
             )));
         }
@@ -166,7 +175,7 @@ impl ArrayMetadata {
         }
         if self.chunk_shape.contains(&0) {
             return Err(Error::corrupt(
-                "a chunk's length is 0; at least 1 is expected",
+                "a chunk has length 0 in a dimension; expected at least 1",
             ));
         }
         let size = self.dtype.size().unwrap_or(1) as u64;
@@ -175,7 +184,7 @@ impl ArrayMetadata {
         // Memory does not limit the array: any part of it can be read.
         if bytes.is_none_or(|bytes| bytes > limits.array_bytes) {
             return Err(Error::limit(format!(
-                "an array of shape {:?} is declared, over the limit of {} bytes",
+                "the shape {:?} declares an array over the limit of {} bytes",
                 self.shape, limits.array_bytes
             )));
         }
@@ -186,7 +195,7 @@ impl ArrayMetadata {
                     .all(|(shard, chunk)| *shard > 0 && shard % chunk == 0);
             if !fits {
                 return Err(Error::corrupt(format!(
-                    "shards of {:?} are not made of chunks of {:?}",
+                    "the shard shape {:?} is not a multiple of the chunk shape {:?}",
                     sharding.shape, self.chunk_shape
                 )));
             }
@@ -261,25 +270,36 @@ fn at_end() -> String {
     "end".to_owned()
 }
 
-/// The codecs of a chunk, its shape, and how chunks make shards.
-fn division(
-    metadata: &ArrayMetadataV3,
-    limits: &Limits,
-) -> Result<(Vec<MetadataV3>, Vec<u64>, Option<Sharding>)> {
+/// The division of an array into chunks and shards.
+struct Division {
+    /// The codecs of a chunk.
+    codecs: Vec<MetadataV3>,
+    chunk_shape: Vec<u64>,
+    sharding: Option<Sharding>,
+}
+
+fn division(metadata: &ArrayMetadataV3, limits: &Limits) -> Result<Division> {
     let grid = &metadata.chunk_grid;
     if grid.name() != "regular" {
-        return Err(Error::unsupported(format!("chunk grid {:?}", grid.name())));
+        return Err(Error::unsupported(format!(
+            "chunk grid {:?} is not known to this version of ambar; expected \"regular\"",
+            grid.name()
+        )));
     }
-    let invalid = |what: &str, error| Error::corrupt(format!("no valid {what}: {error}"));
+    let invalid = |what: &str, error| Error::corrupt(format!("invalid {what}: {error}"));
     let GridConfiguration { chunk_shape: outer } = grid
         .to_typed_configuration()
         .map_err(|error| invalid("chunk grid", error.to_string()))?;
-    let [codec] = metadata.codecs.as_slice() else {
-        return Ok((metadata.codecs.clone(), outer, None));
+    let codec = match metadata.codecs.as_slice() {
+        [codec] if codec.name() == "sharding_indexed" => codec,
+        codecs => {
+            return Ok(Division {
+                codecs: codecs.to_vec(),
+                chunk_shape: outer,
+                sharding: None,
+            });
+        }
     };
-    if codec.name() != "sharding_indexed" {
-        return Ok((metadata.codecs.clone(), outer, None));
-    }
     let configuration: ShardingConfiguration = codec
         .to_typed_configuration()
         .map_err(|error| invalid("sharding", error.to_string()))?;
@@ -288,36 +308,46 @@ fn division(
         "start" => IndexLocation::Start,
         other => {
             return Err(Error::corrupt(format!(
-                "a shard's index stands at {other:?}"
+                "the index of shards has the location {other:?}; expected \"start\" or \"end\""
             )));
         }
     };
-    // An index has the dimensions of the shard's chunks, and one more.
+    // An index has one dimension more than the array.
     let (index_codecs, dimensions) = (&configuration.index_codecs, outer.len() + 1);
     let index_chain = CodecChain::from_metadata(index_codecs, &DataType::UInt64, dimensions)?;
     if index_chain.fixed_overhead().is_none() {
-        return Err(Error::unsupported("a compressed index of shards"));
+        return Err(Error::unsupported(
+            "the index of shards is compressed; expected the codecs `bytes` and `crc32c`",
+        ));
     }
     if outer.len() > limits.dimensions {
-        return Err(Error::limit(format!("{} dimensions", outer.len())));
+        return Err(Error::limit(format!(
+            "the array has {} dimensions, over the limit of {}",
+            outer.len(),
+            limits.dimensions
+        )));
     }
     let sharding = Sharding {
         shape: outer,
         location,
         index_chain,
     };
-    Ok((
-        configuration.codecs,
-        configuration.chunk_shape,
-        Some(sharding),
-    ))
+    Ok(Division {
+        codecs: configuration.codecs,
+        chunk_shape: configuration.chunk_shape,
+        sharding: Some(sharding),
+    })
 }
 
 fn key_encoding(encoding: &MetadataV3) -> Result<KeyEncoding> {
     let prefixed = match encoding.name() {
         "default" => true,
         "v2" => false,
-        other => return Err(Error::unsupported(format!("chunk key encoding {other:?}"))),
+        other => {
+            return Err(Error::unsupported(format!(
+                "chunk key encoding {other:?} is not known to this version of ambar"
+            )));
+        }
     };
     let separator = encoding
         .configuration()
@@ -327,7 +357,11 @@ fn key_encoding(encoding: &MetadataV3) -> Result<KeyEncoding> {
         None => '.',
         Some(Some("/")) => '/',
         Some(Some(".")) => '.',
-        Some(_) => return Err(Error::corrupt("a chunk key's separator is neither / nor .")),
+        Some(_) => {
+            return Err(Error::corrupt(
+                "the separator of chunk keys is invalid; expected \"/\" or \".\"",
+            ));
+        }
     };
     Ok(KeyEncoding {
         prefixed,

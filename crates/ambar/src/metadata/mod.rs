@@ -2,16 +2,16 @@
 
 mod array;
 mod base64;
+mod cache;
 mod documents;
 mod fill;
 mod hierarchy;
 mod name;
-mod recent;
 
 pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding};
+pub(crate) use cache::MetadataCache;
 pub(crate) use hierarchy::{Hierarchy, group_document, root_document};
 pub(crate) use name::broken_rule as broken_rule_of_names;
-pub(crate) use recent::Recent;
 
 /// Attributes of a group or an array: a JSON object.
 pub type Attributes = serde_json::Map<String, serde_json::Value>;

@@ -3,21 +3,21 @@
 use std::collections::HashMap;
 
 use super::definition;
-use super::message::{self, Failure, Index, Outcome};
+use super::message::{self, Failure, Outcome, RankIndex};
 use super::writer::RankWriter;
 use crate::container::{SharedEntry, entry_bytes};
 use crate::error::{Error, Result};
 use crate::parallel;
 
 impl RankWriter {
-    /// Encodes the remaining chunks, makes this rank's data durable, and returns the index of what was
-    /// written, as bytes for rank 0. They report a failure too, so that no rank waits forever.
+    /// Encodes the remaining chunks, makes this rank's entries durable, and returns their index
+    /// as bytes for rank 0. The bytes also report failures, so that no rank waits forever.
     ///
     /// # Errors
-    /// `Invalid` where the bytes cannot be made.
+    /// `Invalid` if the index cannot be encoded.
     pub fn seal(&mut self) -> Result<Vec<u8>> {
         let written = self.arrays.iter().flatten().map(|array| array.written);
-        let mut index = Index {
+        let mut index = RankIndex {
             failure: None,
             entries: Vec::new(),
             written: written.collect(),
@@ -27,10 +27,10 @@ impl RankWriter {
             Some(failure) => Err(failure.error()),
             None => self.seal_here(),
         };
-        match self.noting(sealed) {
+        match self.record_failure(sealed) {
             Ok(entries) => {
                 index.entries = entries;
-                index.ranges = self.told();
+                index.ranges = self.reported_ranges();
             }
             Err(_) => index.failure = self.failure.clone(),
         }
@@ -40,16 +40,20 @@ impl RankWriter {
 
     fn seal_here(&mut self) -> Result<Vec<SharedEntry>> {
         if let Some((rank, _)) = self.outbox.iter().find(|(_, bytes)| !bytes.is_empty()) {
-            let message = format!("values for rank {rank} were not given to it");
+            let message = format!(
+                "the outbox for rank {rank} was not sent; exchange outboxes before sealing"
+            );
             return Err(Error::invalid(message));
         }
         let arrays = std::mem::take(&mut self.arrays);
         self.first_id = (self.first_id)
             .checked_add(arrays.len() as u32)
-            .ok_or_else(|| Error::limit("a writer declares 2^32 arrays at most; open another"))?;
+            .ok_or_else(|| {
+                Error::limit("the writer has declared 2^32 arrays, the limit; open another")
+            })?;
         for mut array in arrays.into_iter().flatten() {
-            for (shard, waiting) in array.pending.take() {
-                self.encode(&array, &shard, &waiting)
+            for (shard, values) in array.incomplete.take() {
+                self.encode(&array, &shard, &values)
                     .map_err(|error| error.at_node(&array.name))?;
             }
         }
@@ -57,25 +61,27 @@ impl RankWriter {
             let len = entry.parts.iter().map(|part| part.len() as u64).sum();
             let bytes = entry_bytes(&entry.key, len);
             if bytes > self.longest {
-                let message = format!("{bytes} bytes became of a shard of less than half as many");
+                let message = format!(
+                    "an encoded shard has {bytes} bytes, more than twice its raw bytes; choose other codecs"
+                );
                 return Err(Error::limit(message).at_node(entry.key));
             }
-            let ranks = (self.rank, self.options.ranks);
-            let offset = self.extents.behind(ranks, index, self.longest)?;
+            let ranks = self.options.ranks;
+            let offset = (self.extents).overflow(self.rank, ranks, index, self.longest)?;
             self.file.write(offset, entry)?;
         }
         self.file.finish()
     }
 
-    /// Commits what all ranks have sealed, or nothing if one has failed. Rank 0 calls it with the bytes of
+    /// Commits the sealed entries of all ranks, or nothing if one has failed. Rank 0 calls it with the bytes of
     /// all ranks in their order; the result is for all ranks.
     ///
     /// # Errors
-    /// `Invalid` on another rank, or where the bytes cannot be made.
+    /// `Invalid` on another rank, or if the outcome cannot be encoded.
     pub fn commit(&mut self, indices: &[&[u8]]) -> Result<Vec<u8>> {
         self.store()?;
         let committed = self.commit_here(indices);
-        let outcome = match self.noting(committed) {
+        let outcome = match self.record_failure(committed) {
             Ok(next) => Outcome {
                 failure: None,
                 next,
@@ -91,9 +97,11 @@ impl RankWriter {
     fn commit_here(&mut self, indices: &[&[u8]]) -> Result<u64> {
         if indices.len() != self.options.ranks as usize {
             let (found, ranks) = (indices.len(), self.options.ranks);
-            return Err(Error::invalid(format!("{found} indices of {ranks} ranks")));
+            return Err(Error::invalid(format!(
+                "{found} indices were given; expected one of each of {ranks} ranks"
+            )));
         }
-        let indices = indices.iter().map(|bytes| Index::decode(bytes));
+        let indices = indices.iter().map(|bytes| RankIndex::decode(bytes));
         let indices = indices.collect::<Result<Vec<_>>>()?;
         check_alike(&indices)?;
         self.check_usable()?;
@@ -101,24 +109,24 @@ impl RankWriter {
         let gathered = std::mem::take(&mut self.gathered);
         let threads = self.options.threads;
         let store = self.store()?;
-        for (place, (name, expected)) in expected.into_iter().enumerate() {
+        for (number, (name, expected)) in expected.into_iter().enumerate() {
             let written = indices
                 .iter()
-                .filter_map(|(index, _)| index.written.get(place));
+                .filter_map(|(index, _)| index.written.get(number));
             let written = written.fold(0, |all: u64, count| all.saturating_add(*count));
             if written < expected {
                 store.note_unwritten(&name, expected - written)?;
             }
         }
-        let (mut all, mut told) = (Vec::new(), Vec::new());
+        let (mut all, mut reported) = (Vec::new(), Vec::new());
         for (index, _) in indices {
             all.extend(index.entries);
-            told.push(index.ranges);
+            reported.push(index.ranges);
         }
         store.adopt(all)?;
         let end = parallel::with_threads(Some(threads), || {
             for (number, gathered) in gathered.into_iter().enumerate() {
-                let of_ranks = told.iter().filter_map(|ranges| ranges.get(number));
+                let of_ranks = reported.iter().filter_map(|ranges| ranges.get(number));
                 gathered.finish(store, of_ranks.map(Vec::as_slice))?;
             }
             store.commit()?;
@@ -137,7 +145,7 @@ impl RankWriter {
             Some(failure) => Err(failure.error()),
             None => Ok(outcome.next),
         });
-        let next = self.noting(next)?;
+        let next = self.record_failure(next)?;
         self.gathered.clear();
         self.expected.clear();
         self.extents.rebase(next);
@@ -156,9 +164,8 @@ impl RankWriter {
     }
 }
 
-/// Refuses a commit where a rank has failed, ranks have defined things differently, or two have written the same
-/// values.
-fn check_alike(indices: &[(Index, &[u8])]) -> Result<()> {
+/// Checks that no rank has failed, all have the same definitions, and no two have written the same values.
+fn check_alike(indices: &[(RankIndex, &[u8])]) -> Result<()> {
     let failed = |received: bool| {
         let failures = indices.iter().enumerate();
         let mut failures =

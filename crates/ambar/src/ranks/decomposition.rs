@@ -14,14 +14,14 @@ const MAX_DIMENSIONS: u64 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decomposition {
     shape: Vec<u64>,
-    /// Who holds it, and the block, by rank; empty ones are left out.
+    /// The owner and region of each block, in the order of ranks; without empty blocks.
     blocks: Vec<(u32, Region)>,
-    /// What messages say of it, equal where two decompositions are.
+    /// A description for messages, equal for equal decompositions.
     summary: String,
 }
 
 impl Decomposition {
-    /// One rank's blocks as bytes, to be gathered from all.
+    /// Encodes one rank's blocks, to be gathered from all ranks.
     ///
     /// # Errors
     /// `Invalid` for a block that is not inside an array of `shape`.
@@ -30,7 +30,7 @@ impl Decomposition {
         let mut words = vec![shape.len() as u64, blocks.len() as u64];
         words.extend(shape);
         for block in blocks {
-            if !block.lies_in(shape) {
+            if !block.is_inside(shape) {
                 return Err(outside(block, shape));
             }
             words.extend(block.start.iter().chain(&block.shape));
@@ -39,10 +39,10 @@ impl Decomposition {
         Ok(MAGIC.iter().copied().chain(words).collect())
     }
 
-    /// The decomposition that all ranks' bytes say, in the order of the ranks.
+    /// Decodes the blocks of all ranks, in the order of the ranks.
     ///
     /// # Errors
-    /// `Invalid` where two ranks speak of different shapes, or bytes are none of `encode`.
+    /// `Invalid` if the shapes of two ranks differ, or bytes were not encoded by `encode`.
     pub fn gather(parts: &[&[u8]]) -> Result<Self> {
         let mut all = Vec::new();
         let mut first: Option<Vec<u64>> = None;
@@ -57,11 +57,13 @@ impl Decomposition {
                 )));
             }
         }
-        let shape = first.ok_or_else(|| Error::invalid("blocks of 0 ranks; expected 1 or more"))?;
+        let shape = first.ok_or_else(|| {
+            Error::invalid("the blocks of 0 ranks were given; expected 1 or more")
+        })?;
         Ok(Self::new(&shape, all))
     }
 
-    /// The decomposition that gives all of an array to rank 0.
+    /// The decomposition in which rank 0 owns all of an array.
     pub fn whole(shape: &[u64]) -> Self {
         Self::new(shape, vec![(0, Region::all(shape))])
     }
@@ -81,7 +83,7 @@ impl Decomposition {
         }
     }
 
-    /// What messages say of it, equal where two decompositions are.
+    /// A description for messages, equal for equal decompositions.
     pub(super) fn summary(&self) -> &str {
         &self.summary
     }
@@ -91,28 +93,28 @@ impl Decomposition {
         &self.shape
     }
 
-    /// All blocks, and the ranks that hold them.
+    /// The owners and regions of all blocks.
     pub fn blocks(&self) -> &[(u32, Region)] {
         &self.blocks
     }
 
     /// Whether a region is in one of a rank's blocks.
-    pub fn holds(&self, rank: u32, region: &Region) -> bool {
+    pub fn owns(&self, rank: u32, region: &Region) -> bool {
         let first = self.blocks.partition_point(|(owner, _)| *owner < rank);
         let own = self.blocks[first..].iter();
         let mut own = own.take_while(|(owner, _)| *owner == rank);
-        region.values() == 0 || own.any(|(_, block)| block.holds(region))
+        region.values() == 0 || own.any(|(_, block)| block.contains(region))
     }
 }
 
 fn outside(block: &Region, shape: &[u64]) -> Error {
     Error::invalid(format!(
-        "a block of {:?} from {:?} on does not lie in an array of {shape:?}",
+        "the block of {:?} at {:?} is outside of an array of {shape:?}",
         block.shape, block.start
     ))
 }
 
-/// Refuses more than one block of an array of one value: no number of the bytes would bound how many.
+/// Rejects more than one block of an array of one value: the length of the bytes would not bound their number.
 fn check_count(dimensions: u64, blocks: u64) -> Result<()> {
     if dimensions == 0 && blocks > 1 {
         return Err(Error::invalid(format!(
@@ -122,7 +124,7 @@ fn check_count(dimensions: u64, blocks: u64) -> Result<()> {
     Ok(())
 }
 
-/// The shape and the blocks that `bytes` say.
+/// Decodes the shape and the blocks.
 fn parse(bytes: &[u8]) -> Result<(Vec<u64>, Vec<Region>)> {
     let damaged = || {
         Error::invalid(
@@ -159,7 +161,7 @@ fn parse(bytes: &[u8]) -> Result<(Vec<u64>, Vec<Region>)> {
             start: start.to_vec(),
             shape: lengths.to_vec(),
         };
-        if !block.lies_in(shape) {
+        if !block.is_inside(shape) {
             return Err(outside(&block, shape));
         }
         blocks.push(block);

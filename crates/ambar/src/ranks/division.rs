@@ -1,30 +1,30 @@
-//! How an array is cut into chunks and shards that suit its decomposition: where the ranks' blocks
-//! begin at multiples of the chunk sides, so do shards, and no rank needs values of another one.
+//! Divides an array into chunks and shards that are aligned with its decomposition: if the ranks' blocks
+//! start at multiples of the chunk lengths, so do shards, and no rank needs values of another one.
 
 use super::decomposition::Decomposition;
 use crate::array::{ArraySpec, chunk_shape_of};
 use crate::error::Result;
 
-/// Raw bytes of a shard at most. Up to three are in memory, one in the making, one waiting and one on
-/// its way to the file: these take no more than is kept from one to the next.
+/// Maximum raw bytes of a shard. Up to three are in memory: one is encoded, one is queued and one is written;
+/// together they are smaller than the pool of reused buffers.
 const SHARD: u64 = 16 << 20;
 
-/// Shards that the largest block is cut into at least, so that encoding one continues while another is
+/// Minimum number of shards of the largest block, so that one is encoded while another is
 /// written, and the memory for both is a part of the block's.
 const SHARDS_A_BLOCK: u64 = 4;
 
-/// The spec with lengths of chunks and shards, where the caller has not said them.
+/// Completes a spec with the lengths of chunks and shards that the caller has not given.
 ///
 /// # Errors
-/// `Invalid` where the spec contradicts itself; `Limit` for chunks that are too large.
+/// `Invalid` if the spec is inconsistent; `Limit` for chunks that are too large.
 pub(super) fn divide(spec: &ArraySpec, held: &Decomposition) -> Result<ArraySpec> {
     let steps: Vec<u64> = (0..spec.shape.len()).map(|d| step(held, d)).collect();
-    // Ranks write much, and what they write is mostly read as a whole.
-    let usual = chunk_shape_of(&spec.clone().whole(true))?;
+    // Ranks write large arrays, which are mostly read as a whole.
+    let preferred = chunk_shape_of(&spec.clone().whole(true))?;
     let mut divided = spec.clone();
     let chunk: Vec<u64> = match &spec.chunk_shape {
         Some(chunk) => chunk.clone(),
-        None => (steps.iter().zip(&usual))
+        None => (steps.iter().zip(&preferred))
             .map(|(step, wanted)| near_divisor(*step, *wanted).unwrap_or(*wanted))
             .collect(),
     };
@@ -37,15 +37,15 @@ pub(super) fn divide(spec: &ArraySpec, held: &Decomposition) -> Result<ArraySpec
     Ok(divided)
 }
 
-/// The largest number of which all places are multiples where blocks begin or end inside of
-/// dimension `d`; its length where none does.
+/// The greatest common divisor of all starts and ends of blocks inside of dimension `d`; its length if there
+/// are none.
 fn step(held: &Decomposition, d: usize) -> u64 {
     let length = held.shape()[d];
     let ends = held.blocks().iter().flat_map(|(_, block)| {
         let start = block.start[d];
         [start, start + block.shape[d]]
     });
-    let inside = ends.filter(|place| *place > 0 && *place < length);
+    let inside = ends.filter(|end| *end > 0 && *end < length);
     match inside.fold(0, gcd) {
         0 => length.max(1),
         step => step,
@@ -60,7 +60,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The divisor of `step` next to `wanted`, from 2/5 to 5/2 of it.
+/// The divisor of `step` closest to `wanted`, from 2/5 to 5/2 of it.
 fn near_divisor(step: u64, wanted: u64) -> Option<u64> {
     if step <= wanted {
         return (step.saturating_mul(5) >= wanted.saturating_mul(2)).then_some(step);
@@ -76,7 +76,7 @@ fn near_divisor(step: u64, wanted: u64) -> Option<u64> {
         .min_by_key(|n| far(*n))
 }
 
-/// Shards of whole chunks, within the blocks where chunks are.
+/// Shards of whole chunks, which are inside of blocks if chunks are.
 fn shards(spec: &ArraySpec, held: &Decomposition, steps: &[u64], chunk: &[u64]) -> Vec<u64> {
     let size = spec.dtype.size().unwrap_or(1) as u64;
     let chunk_bytes = chunk.iter().product::<u64>().saturating_mul(size).max(1);
@@ -87,13 +87,13 @@ fn shards(spec: &ArraySpec, held: &Decomposition, steps: &[u64], chunk: &[u64]) 
     let mut shard = vec![0; chunk.len()];
     for d in (0..chunk.len()).rev() {
         let aligned = steps[d].is_multiple_of(chunk[d]);
-        // An array without values has one chunk in that dimension, too.
+        // An array without values has one chunk in that dimension as well.
         let chunks = (if aligned { steps[d] } else { spec.shape[d] })
             .div_ceil(chunk[d])
             .max(1);
         let most = chunks.min(room).max(1);
         let count = if aligned && steps[d] < spec.shape[d] {
-            // The largest divisor that fits: shards end where blocks do.
+            // The largest divisor that fits, so that shards end at the ends of blocks.
             (1..=most)
                 .rev()
                 .find(|n| chunks.is_multiple_of(*n))
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn even_blocks_hold_whole_shards() {
+    fn even_blocks_contain_whole_shards() {
         let quarter: u64 = 12_000_000;
         let blocks: Vec<[u64; 1]> = (0..4).map(|rank| [rank * quarter]).collect();
         let length = [quarter];
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_three_dimensions_do_too() {
+    fn even_blocks_of_three_dimensions_contain_whole_shards() {
         let lengths = [64, 64, 128];
         let blocks: [(&[u64], &[u64]); 4] = [
             (&[0, 0, 0], &lengths),
@@ -160,11 +160,11 @@ mod tests {
     }
 
     #[test]
-    fn uneven_blocks_get_the_usual_chunks() {
+    fn uneven_blocks_get_the_preferred_chunks() {
         let a = 1_000_003;
         let (chunk, shard) = cut(&[2 * a], &[(&[0], &[a]), (&[a], &[a])]);
-        let usual = ArraySpec::new(DataType::Float64, &[2 * a]).whole(true);
-        assert_eq!(chunk, chunk_shape_of(&usual).unwrap());
+        let preferred = ArraySpec::new(DataType::Float64, &[2 * a]).whole(true);
+        assert_eq!(chunk, chunk_shape_of(&preferred).unwrap());
         assert!(shard[0] >= chunk[0] && shard[0] <= a / 2);
     }
 

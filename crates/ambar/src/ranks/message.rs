@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use super::extents::Placement;
 use crate::array::Region;
-use crate::container::{Share, SharedEntry};
+use crate::container::{SharedEntry, SharedFileInfo};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The invitation that rank 0 sends to the other ranks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Invitation {
-    /// The version of the library: all ranks must cut arrays alike.
+    /// The version of the library, so that all ranks divide arrays equally.
     pub version: String,
     pub ranks: u32,
-    pub share: Share,
+    pub share: SharedFileInfo,
     pub alignment: u64,
     pub extent: u64,
     pub reserved: bool,
@@ -29,7 +29,7 @@ impl Invitation {
     }
 }
 
-/// A range of values as it travels: its index, and the bits of both ends, as JSON has no infinity.
+/// A reported range of values: its index, and the bits of both ends, because JSON has no infinity.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct ReportedRange {
     #[serde(rename = "i")]
@@ -40,7 +40,7 @@ pub(super) struct ReportedRange {
 
 /// The index that a rank sends to rank 0: its entries, or its failure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Index {
+pub(super) struct RankIndex {
     pub failure: Option<Failure>,
     pub entries: Vec<SharedEntry>,
     /// Number of values that the rank wrote, for each array.
@@ -61,7 +61,7 @@ pub(super) struct Outcome {
 pub(super) struct Failure {
     kind: u8,
     text: String,
-    /// Whether it came with values from another rank: then what the two define differently may be why.
+    /// Whether values from another rank caused it: then different definitions may be the reason.
     pub received: bool,
 }
 
@@ -100,7 +100,7 @@ impl Failure {
         self
     }
 
-    /// The error of whatever is tried after it.
+    /// The error of later calls.
     pub fn again(&self) -> Error {
         let mut error = self.clone();
         error.text = format!(
@@ -117,31 +117,38 @@ impl Failure {
     }
 }
 
-impl Index {
-    /// The index as bytes, behind the rank's definitions and their length.
+impl RankIndex {
+    /// Encodes the length of the rank's definitions, the definitions, and the index.
     pub fn encode(&self, definitions: &[u8]) -> Result<Vec<u8>> {
         let len = (definitions.len() as u64).to_le_bytes();
         let index = encode(self)?;
         Ok([&len[..], definitions, &index].concat())
     }
 
-    /// The index, and the definitions.
+    /// Decodes the index and the definitions.
     pub fn decode(bytes: &[u8]) -> Result<(Self, &[u8])> {
         let parts = word(bytes).and_then(|(len, rest)| rest.split_at_checked(len as usize));
-        let (definitions, index) =
-            parts.ok_or_else(|| Error::invalid("the bytes are too short for a rank's index"))?;
+        let (definitions, index) = parts.ok_or_else(|| {
+            Error::invalid("the index of a rank is too short; pass the messages unchanged")
+        })?;
         Ok((decode(index, "index of a rank")?, definitions))
     }
 }
 
 pub(super) fn encode<T: Serialize + ?Sized>(message: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec(message)
-        .map_err(|error| Error::invalid(format!("a message between ranks: {error}")))
+    serde_json::to_vec(message).map_err(|error| {
+        Error::invalid(format!(
+            "a message between ranks cannot be encoded: {error}"
+        ))
+    })
 }
 
 pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Result<T> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| Error::invalid(format!("not a valid {what}: {error}")))
+    serde_json::from_slice(bytes).map_err(|error| {
+        Error::invalid(format!(
+            "not a valid {what}: {error}; pass the messages unchanged"
+        ))
+    })
 }
 
 /// Values of a shard that another rank owns.

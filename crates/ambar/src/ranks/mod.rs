@@ -1,33 +1,32 @@
-//! One store written by many processes (ranks, as MPI calls them), into one file.
+//! Stores that several processes (MPI ranks) write into one file.
 //!
-//! Every step that needs others is bytes in, bytes out, so that nothing here knows how they travel:
+//! Messages between ranks are byte strings, so this module does not depend on the transport:
 //!
-//! 1. Rank 0 makes a [`RankWriter`] with [`RankWriter::create`] or [`RankWriter::append`], and gives
-//!    its [`RankWriter::invitation`] to the others, who [`RankWriter::join`].
-//! 2. All declare the same arrays in the same order; a commit is refused where two ranks declare one
-//!    differently. Who holds what of them, their [`Decomposition`], was gathered from all before. Chunks
-//!    and shards are cut along it.
-//! 3. Each writes its blocks. Shards that it holds whole are encoded and go to extents of the file
-//!    that it owns; no rank waits for another one. Of the others, one rank is the owner: pieces for
-//!    it wait in the [`RankWriter::outbox`].
-//! 4. Pieces are exchanged ([`RankWriter::inbox`]), the rest is encoded and made durable
-//!    ([`RankWriter::seal`]), and rank 0 commits what all have written ([`RankWriter::commit`]). Where
-//!    one has failed, nothing is committed, and all ranks get the error ([`RankWriter::conclude`]).
+//! 1. Rank 0 opens a [`RankWriter`] with [`RankWriter::create`] or [`RankWriter::append`], and sends
+//!    its [`RankWriter::invitation`] to the other ranks, which [`RankWriter::join`].
+//! 2. All ranks declare the same arrays in the same order; otherwise the commit fails. The blocks of all
+//!    ranks, their [`Decomposition`], must be gathered before. Chunks and shards are aligned with it.
+//! 3. Each rank writes its blocks. Shards that are inside of a block are encoded and written to extents of the
+//!    file that the rank owns, without communication. Other shards have an owner: pieces for
+//!    it are collected in the [`RankWriter::outbox`].
+//! 4. Pieces are exchanged ([`RankWriter::inbox`]), remaining shards are encoded and made durable
+//!    ([`RankWriter::seal`]), and rank 0 commits the entries of all ranks ([`RankWriter::commit`]). If
+//!    one rank has failed, nothing is committed, and all ranks get the error ([`RankWriter::conclude`]).
 //!
-//! `docs/decisions/0012-many-processes.md` says why.
+//! `docs/decisions/0012-many-processes.md` gives the reasons.
 
+mod collective;
 mod commit;
-mod declare;
-mod declared;
+mod declaration;
+mod declared_array;
 mod decomposition;
 mod definition;
 mod digest;
 mod division;
 mod extents;
-mod gather;
+mod incomplete_shards;
 mod message;
 mod owners;
-mod pending;
 mod ranges;
 mod write;
 mod writer;
@@ -37,7 +36,7 @@ pub(crate) mod team;
 #[cfg(test)]
 mod tests;
 
-pub use declared::ArrayId;
+pub use declared_array::ArrayId;
 pub use decomposition::Decomposition;
 pub(crate) use digest::digest;
 pub use extents::{Placement, Reserve};

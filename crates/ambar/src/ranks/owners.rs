@@ -1,13 +1,22 @@
-//! The owner of a shard that several ranks hold in parts: the rank that holds most of it encodes it.
+//! The owners of shards that overlap blocks of several ranks: the rank with most of its values encodes a shard.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::decomposition::Decomposition;
-use crate::array::Shards;
+use crate::array::EntryGrid;
 use crate::error::{Error, Result};
 
-/// Most shards that blocks may touch, all taken together: their places are kept in memory.
-const MAX_TOUCHED: usize = 1 << 26;
+/// Maximum number of shards that blocks overlap, in total: their coordinates are kept in memory.
+const MAX_OVERLAPS: usize = 1 << 26;
+
+/// Owners that are cached for arrays of an equal decomposition and equal shards.
+pub(super) struct CachedOwners {
+    pub held: Arc<Decomposition>,
+    /// Lengths of a shard.
+    pub lengths: Vec<u64>,
+    pub owners: Arc<Owners>,
+}
 
 /// The owners of an array's shards.
 pub(super) struct Owners(HashMap<Vec<u64>, u32>);
@@ -16,16 +25,16 @@ impl Owners {
     /// The owners of all shards that have values in a block.
     ///
     /// # Errors
-    /// `Limit` where they are too many.
-    pub fn new(shards: &Shards, held: &Decomposition) -> Result<Self> {
+    /// `Limit` if they are too many.
+    pub fn new(shards: &EntryGrid, held: &Decomposition) -> Result<Self> {
         let mut owners: HashMap<Vec<u64>, Vec<(u32, u64)>> = HashMap::new();
-        let mut touched = 0;
+        let mut overlaps = 0;
         for (rank, block) in held.blocks() {
             shards.try_for_each(block, |shard| {
-                touched += 1;
-                if touched > MAX_TOUCHED {
+                overlaps += 1;
+                if overlaps > MAX_OVERLAPS {
                     let message = format!(
-                        "blocks touch more than {MAX_TOUCHED} shards; choose larger chunks, or \
+                        "the blocks overlap more than {MAX_OVERLAPS} shards; choose larger chunks, or \
                          larger shards"
                     );
                     return Err(Error::limit(message));
@@ -40,7 +49,7 @@ impl Owners {
                 Ok(())
             })?;
         }
-        // The first of equals, so that all ranks choose the same.
+        // The lowest of equal ranks, so that all ranks choose the same owner.
         let most = |holders: Vec<(u32, u64)>| {
             let largest = holders
                 .into_iter()
@@ -53,7 +62,7 @@ impl Owners {
         ))
     }
 
-    /// The owner of a shard; rank 0 if no rank holds any of it.
+    /// The owner of a shard; rank 0 if no block overlaps it.
     pub fn of(&self, shard: &[u64]) -> u32 {
         self.0.get(shard).copied().unwrap_or(0)
     }

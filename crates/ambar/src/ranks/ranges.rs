@@ -17,7 +17,7 @@ pub(crate) struct RangesId(pub usize);
 pub(super) struct GatheredRanges {
     pub places: usize,
     pub own: BTreeMap<u64, [f64; 2]>,
-    /// Rank 0's.
+    /// Writes the unions; `Some` only on rank 0.
     pub finish: Option<Finish>,
 }
 
@@ -30,14 +30,14 @@ pub(super) fn union(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
 }
 
 impl GatheredRanges {
-    /// Writes the ranges that the ranks `told`.
+    /// Writes the unions of the ranges that the ranks `reported`.
     pub fn finish<'a>(
         self,
         store: &mut StoreWriter,
-        told: impl Iterator<Item = &'a [ReportedRange]>,
+        reported: impl Iterator<Item = &'a [ReportedRange]>,
     ) -> Result<()> {
         let mut all = vec![NONE; self.places];
-        for range in told.flatten() {
+        for range in reported.flatten() {
             if let Some(known) = usize::try_from(range.index)
                 .ok()
                 .and_then(|at| all.get_mut(at))

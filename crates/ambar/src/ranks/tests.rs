@@ -553,10 +553,7 @@ fn after_an_error_everything_is_refused() {
         alone.declare("b", &spec, None).map(|_| ()),
     ] {
         let error = refused.unwrap_err().to_string();
-        assert!(
-            error.contains("does not lie in an array of [10]"),
-            "{error}"
-        );
+        assert!(error.contains("is outside of an array of [10]"), "{error}");
     }
     drop(alone);
     assert!(!path.exists());

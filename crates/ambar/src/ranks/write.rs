@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::declared::{ArrayId, Declared};
+use super::declared_array::{ArrayId, DeclaredArray};
+use super::incomplete_shards::IncompleteShard;
 use super::message::{self, Failure, Piece};
-use super::pending::Waiting;
 use super::writer::RankWriter;
-use crate::array::{Region, copy_common};
+use crate::array::{Region, copy_intersection};
 use crate::container::{NewEntry, entry_bytes};
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -16,17 +16,17 @@ impl RankWriter {
     /// order. Each value is written once before a commit.
     ///
     /// # Errors
-    /// `Invalid` where data and region do not fit, or values were written before; `Io`. After an error
+    /// `Invalid` if data and region do not fit, or values were written before; `Io`. After an error
     /// nothing can be committed.
     pub fn write(&mut self, array: ArrayId, region: &Region, values: &[u8]) -> Result<()> {
         self.check_usable()?;
         let written = self.write_here(array, region, values);
-        self.noting(written)
+        self.record_failure(written)
     }
 
     fn write_here(&mut self, id: ArrayId, region: &Region, values: &[u8]) -> Result<()> {
         let mut array = self.take(id)?;
-        let written = self.write_part((id, &mut array), region, values);
+        let written = self.write_to(id, &mut array, region, values);
         let error = |error: Error| {
             error
                 .at_node(&array.name)
@@ -38,151 +38,145 @@ impl RankWriter {
         written
     }
 
-    /// The place of an array in the list.
-    fn place(&self, id: ArrayId) -> Result<usize> {
-        let place = id.0.checked_sub(self.first_id).map(|place| place as usize);
-        let known = |place: &usize| self.arrays.get(*place).is_some_and(Option::is_some);
-        place.filter(known).ok_or_else(|| {
+    /// The index of an array in the list.
+    fn index_of(&self, id: ArrayId) -> Result<usize> {
+        let index = id.0.checked_sub(self.first_id).map(|index| index as usize);
+        let exists = |index: &usize| self.arrays.get(*index).is_some_and(Option::is_some);
+        index.filter(exists).ok_or_else(|| {
             Error::invalid(format!(
                 "array number {} was not defined since the last commit; define it again, and use the \
-                 number that this returns",
+                 returned number",
                 id.0
             ))
         })
     }
 
-    /// Takes an array out of the list, to be put back.
-    fn take(&mut self, id: ArrayId) -> Result<Declared> {
-        let place = self.place(id)?;
-        let array = self.arrays.get_mut(place).and_then(Option::take);
-        array.ok_or_else(|| Error::invalid("this array is being written by another thread"))
+    /// Takes an array from the list, to be put back.
+    fn take(&mut self, id: ArrayId) -> Result<DeclaredArray> {
+        let index = self.index_of(id)?;
+        let array = self.arrays.get_mut(index).and_then(Option::take);
+        array.ok_or_else(|| {
+            Error::invalid("another thread writes this array; write it from one thread")
+        })
     }
 
-    fn put_back(&mut self, id: ArrayId, array: Declared) {
-        if let Some(place) = self.arrays.get_mut((id.0 - self.first_id) as usize) {
-            *place = Some(array);
+    fn put_back(&mut self, id: ArrayId, array: DeclaredArray) {
+        if let Some(slot) = self.arrays.get_mut((id.0 - self.first_id) as usize) {
+            *slot = Some(array);
         }
     }
 
     /// The type of an array's values, and its number of dimensions.
     ///
     /// # Errors
-    /// `Invalid` where it was not declared since the last commit; what has failed before.
+    /// `Invalid` if it was not declared since the last commit; an earlier failure.
     pub fn type_of(&self, id: ArrayId) -> Result<(&DataType, usize)> {
         self.check_usable()?;
-        let place = self.place(id)?;
+        let index = self.index_of(id)?;
         let metadata = self
             .arrays
-            .get(place)
+            .get(index)
             .and_then(Option::as_ref)
             .map(|array| &array.metadata);
-        let metadata = metadata.ok_or_else(|| Error::invalid("no such array"))?;
+        let metadata =
+            metadata.ok_or_else(|| Error::invalid("the array does not exist; declare it"))?;
         Ok((&metadata.dtype, metadata.shape.len()))
     }
 
-    /// Refuses a region that this rank may not write, before its values are copied.
+    /// Checks that this rank may write a region, before its values are copied.
     ///
     /// # Errors
     /// As `write`.
     pub fn check_region(&self, id: ArrayId, region: &Region) -> Result<()> {
-        let place = self.place(id)?;
-        match self.arrays.get(place).and_then(Option::as_ref) {
-            Some(array) => check_place(array, self.rank, region),
+        let index = self.index_of(id)?;
+        match self.arrays.get(index).and_then(Option::as_ref) {
+            Some(array) => check_region(array, self.rank, region),
             None => Ok(()),
         }
     }
 
-    fn write_part(
+    fn write_to(
         &mut self,
-        (id, array): (ArrayId, &mut Declared),
+        id: ArrayId,
+        array: &mut DeclaredArray,
         region: &Region,
         values: &[u8],
     ) -> Result<()> {
         check(array, self.rank, region, values)?;
         let (mut whole, mut parts) = (Vec::new(), Vec::new());
         array.shards.try_for_each(region, |shard| {
-            let holds = region.holds(&array.shards.region(shard));
-            if holds { &mut whole } else { &mut parts }.push(shard.to_vec());
+            let is_whole = region.contains(&array.shards.region(shard));
+            if is_whole { &mut whole } else { &mut parts }.push(shard.to_vec());
             Ok(())
         })?;
         for shard in &whole {
-            array.pending.whole(shard, &array.shards.region(shard))?;
+            array
+                .incomplete
+                .complete(shard, &array.shards.region(shard))?;
         }
         if !whole.is_empty() {
-            let part = self.encoding(|| array.part(region.clone(), values))?;
-            let alike = array.metadata.chain.is_plain(&array.metadata.dtype);
+            let encoder = self.encoding(|| array.encoder(region.clone(), values))?;
+            let is_plain = array.metadata.chain.is_plain(&array.metadata.dtype);
             for (done, shard) in whole.iter().enumerate() {
-                let entry = self.encoding(|| part.encode(shard))?;
-                let left = whole.len() - 1 - done;
-                // What follows should lie behind it: a file is read faster in long runs. Raw shards are
-                // equally long; of others no more room is taken than for what was written already.
-                self.emit(entry, if alike { left } else { left.min(done) })?;
+                let entry = self.encoding(|| encoder.encode(shard))?;
+                let remaining = whole.len() - 1 - done;
+                // Later shards should be adjacent: files are read faster in long runs. Raw shards have equal
+                // lengths; for others, at most as much space is allocated as was used already.
+                let more = if is_plain {
+                    remaining
+                } else {
+                    remaining.min(done)
+                };
+                self.write_entry(entry, more)?;
             }
         }
         for shard in &parts {
             let owners = array.owners.as_ref();
             let owner = owners.map_or(self.rank, |owners| owners.of(shard));
             if owner == self.rank {
-                self.add(array, shard, (region, values))?;
+                self.add(array, shard, region, values)?;
             } else {
-                self.send(id, array, (owner, shard), (region, values))?;
+                let outbox = self.outbox.entry(owner).or_default();
+                send(outbox, id, array, shard, region, values)?;
             }
         }
         Ok(())
     }
 
-    /// Adds values to a shard of this rank's, and writes it once it is complete.
-    fn add(&mut self, array: &mut Declared, shard: &[u64], values: (&Region, &[u8])) -> Result<()> {
-        let whole = array
-            .pending
-            .add((&array.shards, &array.metadata), shard, values)?;
-        match whole {
-            Some(whole) => self.encode(array, shard, &whole),
+    /// Adds values to a shard that this rank owns, and writes the shard if that completes it.
+    fn add(
+        &mut self,
+        array: &mut DeclaredArray,
+        shard: &[u64],
+        region: &Region,
+        values: &[u8],
+    ) -> Result<()> {
+        let (shards, metadata) = (&array.shards, &array.metadata);
+        let complete = (array.incomplete).add(shards, metadata, shard, region, values)?;
+        match complete {
+            Some(complete) => self.encode(array, shard, &complete),
             None => Ok(()),
         }
     }
 
-    /// Encodes a shard of this rank's, and has it written.
+    /// Encodes a shard that this rank owns, and writes it.
     pub(super) fn encode(
         &mut self,
-        array: &Declared,
+        array: &DeclaredArray,
         shard: &[u64],
-        whole: &Waiting,
+        values: &IncompleteShard,
     ) -> Result<()> {
-        let part = array.part(whole.region.clone(), &whole.values)?;
-        let entry = self.encoding(|| part.encode(shard))?;
-        self.emit(entry, 0)
+        let encoder = array.encoder(values.region.clone(), &values.values)?;
+        let entry = self.encoding(|| encoder.encode(shard))?;
+        self.write_entry(entry, 0)
     }
 
-    /// Puts values of a shard that another rank owns into its outbox.
-    fn send(
-        &mut self,
-        id: ArrayId,
-        array: &Declared,
-        (owner, shard): (u32, &[u64]),
-        (region, values): (&Region, &[u8]),
-    ) -> Result<()> {
-        let size = array.metadata.dtype.size().unwrap_or(1);
-        let Some(common) = array.shards.region(shard).intersection(region) else {
-            return Ok(());
-        };
-        let mut piece = vec![0; common.values() as usize * size];
-        copy_common((region, values), (&common, &mut piece), size)?;
-        let piece = Piece {
-            array: id.0,
-            region: common,
-            values: &piece,
-        };
-        piece.encode(self.outbox.entry(owner).or_default());
-        Ok(())
-    }
-
-    /// Finds a place for an entry, to be followed by `more` of about its length, and has it written.
-    fn emit(&mut self, entry: NewEntry<'_>, more: usize) -> Result<()> {
+    /// Allocates bytes for an entry, to be followed by `more` of about its length, and writes it.
+    fn write_entry(&mut self, entry: NewEntry<'_>, more: usize) -> Result<()> {
         let len = entry.parts.iter().map(|part| part.len() as u64).sum();
         match self
             .extents
-            .place(entry_bytes(&entry.key, len), more as u64)?
+            .allocate(entry_bytes(&entry.key, len), more as u64)?
         {
             Some(offset) => self.file.write(offset, entry),
             None => {
@@ -194,8 +188,8 @@ impl RankWriter {
         }
     }
 
-    /// What rank `to` must get once all has been written here; empty where its blocks and this rank's
-    /// meet between shards.
+    /// The message for rank `to` after all values were written here; empty if its blocks and this rank's
+    /// have no shard in common.
     pub fn outbox(&mut self, to: u32) -> Vec<u8> {
         if self.failure.is_some() {
             self.outbox.clear();
@@ -203,19 +197,19 @@ impl RankWriter {
         self.outbox.remove(&to).unwrap_or_default()
     }
 
-    /// Takes what another rank had in its outbox for this one.
+    /// Receives the message of another rank's outbox for this rank.
     ///
     /// # Errors
     /// As `write`.
     pub fn inbox(&mut self, from: u32, bytes: &[u8]) -> Result<()> {
         self.check_usable()?;
-        let taken = self
+        let received = self
             .inbox_here(bytes)
             .map_err(|error| error.at_node(format!("values from rank {from}")));
-        if let Err(error) = &taken {
+        if let Err(error) = &received {
             self.failure = Some(Failure::received(error));
         }
-        taken
+        received
     }
 
     fn inbox_here(&mut self, bytes: &[u8]) -> Result<()> {
@@ -229,33 +223,59 @@ impl RankWriter {
         Ok(())
     }
 
-    fn add_piece(&mut self, array: &mut Declared, piece: &Piece<'_>) -> Result<()> {
+    fn add_piece(&mut self, array: &mut DeclaredArray, piece: &Piece<'_>) -> Result<()> {
         let Piece { region, values, .. } = piece;
-        if !region.lies_in(&array.metadata.shape) {
-            return Err(Error::invalid("values that lie outside of the array"));
+        if !region.is_inside(&array.metadata.shape) {
+            return Err(Error::invalid(
+                "received values outside of the array; pass the messages unchanged",
+            ));
         }
         check_length(array, region, values)?;
-        let mut touched = Vec::new();
+        let mut shards = Vec::new();
         array.shards.try_for_each(region, |shard| {
-            touched.push(shard.to_vec());
+            shards.push(shard.to_vec());
             Ok(())
         })?;
-        let mut touched = touched.iter();
-        touched.try_for_each(|shard| self.add(array, shard, (region, values)))
+        let mut shards = shards.iter();
+        shards.try_for_each(|shard| self.add(array, shard, region, values))
     }
 }
 
+/// Appends the values of a shard that another rank owns to the message for it.
+fn send(
+    outbox: &mut Vec<u8>,
+    id: ArrayId,
+    array: &DeclaredArray,
+    shard: &[u64],
+    region: &Region,
+    values: &[u8],
+) -> Result<()> {
+    let size = array.metadata.dtype.size().unwrap_or(1);
+    let Some(common) = array.shards.region(shard).intersection(region) else {
+        return Ok(());
+    };
+    let mut piece = vec![0; common.values() as usize * size];
+    copy_intersection(region, values, &common, &mut piece, size)?;
+    let piece = Piece {
+        array: id.0,
+        region: common,
+        values: &piece,
+    };
+    piece.encode(outbox);
+    Ok(())
+}
+
 /// Checks that a rank may write these values.
-fn check(array: &Declared, rank: u32, region: &Region, values: &[u8]) -> Result<()> {
-    check_place(array, rank, region)?;
+fn check(array: &DeclaredArray, rank: u32, region: &Region, values: &[u8]) -> Result<()> {
+    check_region(array, rank, region)?;
     check_length(array, region, values)
 }
 
 /// Checks that a rank may write this region.
-fn check_place(array: &Declared, rank: u32, region: &Region) -> Result<()> {
-    if !region.lies_in(&array.metadata.shape) {
+fn check_region(array: &DeclaredArray, rank: u32, region: &Region) -> Result<()> {
+    if !region.is_inside(&array.metadata.shape) {
         let message = format!(
-            "a region of {:?} from {:?} on does not lie in an array of {:?}",
+            "the region of {:?} at {:?} is outside of an array of {:?}",
             region.shape, region.start, array.metadata.shape
         );
         return Err(Error::invalid(message));
@@ -263,10 +283,10 @@ fn check_place(array: &Declared, rank: u32, region: &Region) -> Result<()> {
     if array
         .held
         .as_ref()
-        .is_some_and(|held| !held.holds(rank, region))
+        .is_some_and(|held| !held.owns(rank, region))
     {
         let message = format!(
-            "a region of {:?} from {:?} on does not lie in a block of rank {rank}",
+            "the region of {:?} at {:?} is not inside of a block of rank {rank}; write the rank's own blocks",
             region.shape, region.start
         );
         return Err(Error::invalid(message));
@@ -274,11 +294,11 @@ fn check_place(array: &Declared, rank: u32, region: &Region) -> Result<()> {
     Ok(())
 }
 
-fn check_length(array: &Declared, region: &Region, values: &[u8]) -> Result<()> {
+fn check_length(array: &DeclaredArray, region: &Region, values: &[u8]) -> Result<()> {
     let size = array.metadata.dtype.size().unwrap_or(1) as u64;
     if region.values().checked_mul(size) != Some(values.len() as u64) {
         let message = format!(
-            "{} bytes of data for {:?} values of {size} bytes",
+            "the data have {} bytes; expected {:?} values of {size} bytes",
             values.len(),
             region.shape
         );

@@ -1,15 +1,14 @@
-//! The writer of one rank, and how ranks join.
+//! The writer of one rank: joining the ranks, groups and attributes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use super::declared::Declared;
-use super::decomposition::Decomposition;
+use super::declared_array::DeclaredArray;
+
 use super::definition::Definition;
 use super::extents::{Extents, Placement, Reserve};
 use super::message::{self, Failure, Invitation};
-use super::owners::Owners;
+use super::owners::CachedOwners;
 use super::ranges::GatheredRanges;
 use crate::container::{CreateOptions, Durability, NewEntry, SharedFile};
 use crate::error::{Error, Result};
@@ -22,11 +21,11 @@ use crate::store::StoreWriter;
 pub struct RankOptions {
     /// Number of ranks.
     pub ranks: u32,
-    /// How they get their extents of the file.
+    /// How extents of the file are assigned to ranks.
     pub placement: Placement,
-    /// Extents begin at multiples of it: the block or stripe of the file system, in bytes.
+    /// Extents start at multiples of it: the block or stripe size of the file system, in bytes.
     pub alignment: u64,
-    /// Bytes that a rank takes from the shared counter at least; 0 for 16 KiB, doubled each time up to 1 MiB.
+    /// Minimum bytes of an extent from the shared counter; 0 for 16 KiB, doubled each time up to 1 MiB.
     pub extent: u64,
     /// Threads that each rank encodes with.
     pub threads: usize,
@@ -44,33 +43,33 @@ impl Default for RankOptions {
     }
 }
 
-/// One rank's end of a store that many write. See the [module](super) for the order of calls.
+/// The writer of one rank. See the [module](super) for the order of calls.
 pub struct RankWriter {
     pub(super) rank: u32,
     pub(super) options: RankOptions,
-    /// Rank 0's.
+    /// The writer of the store; `Some` only on rank 0.
     pub(super) store: Option<StoreWriter>,
     pub(super) file: SharedFile,
     pub(super) extents: Extents,
-    /// Arrays that were declared since the last commit, the first of which has the number `first_id`.
-    pub(super) arrays: Vec<Option<Declared>>,
+    /// Arrays declared since the last commit, of which the first has the number `first_id`.
+    pub(super) arrays: Vec<Option<DeclaredArray>>,
     pub(super) first_id: u32,
-    /// What this rank said of what all ranks define alike, since the last commit.
+    /// The definitions since the last commit, which must be equal on all ranks.
     pub(super) definitions: Vec<Definition>,
-    /// The names of these arrays, and the number of values that all ranks together write.
+    /// The names of these arrays, and their numbers of values of all ranks.
     pub(super) expected: Vec<(String, u64)>,
-    /// By rank: pieces of shards that it owns.
+    /// The messages by rank: pieces of shards that it owns.
     pub(super) outbox: BTreeMap<u32, Vec<u8>>,
-    /// Entries for which nothing was reserved, and how long one may be.
+    /// Entries for which the reserved extents were too short, and their maximum length.
     pub(super) late: Vec<NewEntry<'static>>,
     pub(super) longest: u64,
-    pub(super) known: Vec<(Arc<Decomposition>, Vec<u64>, Arc<Owners>)>,
+    pub(super) cached_owners: Vec<CachedOwners>,
     pub(super) gathered: Vec<GatheredRanges>,
     pub(super) failure: Option<Failure>,
 }
 
 impl RankWriter {
-    /// Creates a store that `options.ranks` write: rank 0's end of it.
+    /// Creates a store for `options.ranks` ranks, and returns the writer of rank 0.
     ///
     /// # Errors
     /// As [`StoreWriter::create`]; `Unsupported` for a directory; `Invalid` for no ranks.
@@ -78,7 +77,7 @@ impl RankWriter {
         Self::first(StoreWriter::create(path, create)?, options)
     }
 
-    /// Opens the store at `path` so that `options.ranks` add to it: rank 0's end of it.
+    /// Opens the store at `path` to append with `options.ranks` ranks, and returns the writer of rank 0.
     ///
     /// # Errors
     /// As [`StoreWriter::append`]; `Unsupported` for a directory; `Invalid` for no ranks.
@@ -89,19 +88,20 @@ impl RankWriter {
     fn first(mut store: StoreWriter, options: RankOptions) -> Result<Self> {
         if options.ranks == 0 || options.threads == 0 {
             return Err(Error::invalid(
-                "at least one rank and one thread must write",
+                "0 ranks or threads cannot write; give 1 or more",
             ));
         }
         let share = store.share()?;
         let file = SharedFile::open(&share)?;
-        Ok(Self::new(0, options, Some(store), (file, share.end)))
+        Ok(Self::new(0, options, Some(store), file, share.end))
     }
 
     fn new(
         rank: u32,
         options: RankOptions,
         store: Option<StoreWriter>,
-        (file, end): (SharedFile, u64),
+        file: SharedFile,
+        end: u64,
     ) -> Self {
         let RankOptions {
             ranks,
@@ -123,13 +123,13 @@ impl RankWriter {
             outbox: BTreeMap::new(),
             late: Vec::new(),
             longest: 0,
-            known: Vec::new(),
+            cached_owners: Vec::new(),
             gathered: Vec::new(),
             failure: None,
         }
     }
 
-    /// What the other ranks need to join, before anything is declared.
+    /// The message with which other ranks join, before anything is declared.
     ///
     /// # Errors
     /// `Invalid` on another rank than 0; `Io`.
@@ -147,11 +147,11 @@ impl RankWriter {
         })
     }
 
-    /// Another rank's end of the store, by rank 0's invitation.
+    /// Opens the writer of another rank, with rank 0's invitation.
     ///
     /// # Errors
-    /// `Invalid` where the bytes are no invitation, the rank is none of those invited, or another
-    /// version of the library wrote them; `NotFound` where this rank does not see the file; `Io`.
+    /// `Invalid` if the bytes are not an invitation, the rank is not invited, or another
+    /// version of the library wrote them; `NotFound` if the file does not exist on this machine; `Io`.
     pub fn join(invitation: &[u8], rank: u32) -> Result<Self> {
         let invitation: Invitation = message::decode(invitation, "invitation to write")?;
         let ours = env!("CARGO_PKG_VERSION");
@@ -163,7 +163,10 @@ impl RankWriter {
             return Err(Error::invalid(message));
         }
         if rank == 0 || rank >= invitation.ranks {
-            let message = format!("rank {rank} is not invited; invited: {}", invitation.ranks);
+            let message = format!(
+                "rank {rank} is not invited; available: 1 to {}",
+                invitation.ranks - 1
+            );
             return Err(Error::invalid(message));
         }
         let options = RankOptions {
@@ -174,11 +177,11 @@ impl RankWriter {
             threads: invitation.threads,
         };
         let file = SharedFile::open(&invitation.share)?;
-        Ok(Self::new(rank, options, None, (file, invitation.share.end)))
+        Ok(Self::new(rank, options, None, file, invitation.share.end))
     }
 
-    /// Has extents come from a counter that all ranks share and that was 0 when they came together:
-    /// `reserve` adds to it and returns what it was before.
+    /// Sets the counter that all ranks share, which must be 0 when they join:
+    /// `reserve` adds to it and returns its previous value.
     pub fn count_with(&mut self, reserve: Box<Reserve>) {
         self.extents.count_with(reserve);
     }
@@ -193,32 +196,32 @@ impl RankWriter {
         self.options
     }
 
-    /// Rank 0's writer of the store: for groups, attributes, and all that one process writes alone.
-    /// What it puts into the file must wait until the ranks have sealed.
+    /// Rank 0's writer of the store, for groups, attributes, and arrays that rank 0 writes.
+    /// It may write to the file only after all ranks have sealed.
     ///
     /// # Errors
     /// `Invalid` on another rank.
     pub(crate) fn store(&mut self) -> Result<&mut StoreWriter> {
         let rank = self.rank;
-        self.store.as_mut().ok_or_else(|| {
-            Error::invalid(format!("only rank 0 does this, and this is rank {rank}"))
-        })
+        self.store
+            .as_mut()
+            .ok_or_else(|| Error::invalid(format!("this is rank {rank}; call this on rank 0 only")))
     }
 
-    /// Replaces the attributes of a node, as [`StoreWriter::set_attributes`]; other ranks than 0 leave
-    /// it to that one.
+    /// Replaces the attributes of a node, as [`StoreWriter::set_attributes`], on rank 0; does nothing on
+    /// other ranks.
     ///
     /// # Errors
-    /// As that.
+    /// As [`StoreWriter::set_attributes`].
     pub fn set_attributes(&mut self, path: &str, attributes: Attributes) -> Result<()> {
         self.check_usable()?;
         let store = self.store.as_mut();
         let set = store.map_or(Ok(()), |store| store.set_attributes(path, attributes));
-        self.noting(set)
+        self.record_failure(set)
     }
 
-    /// Makes a group with these attributes, as [`StoreWriter::group`]; other ranks than 0 leave it to
-    /// that one.
+    /// Creates a group with these attributes, as [`StoreWriter::group`], on rank 0; does nothing on
+    /// other ranks.
     ///
     /// # Errors
     /// As [`StoreWriter::group`].
@@ -226,10 +229,10 @@ impl RankWriter {
         self.check_usable()?;
         let store = self.store.as_mut();
         let made = store.map_or(Ok(()), |store| store.group(path, attributes));
-        self.noting(made)
+        self.record_failure(made)
     }
 
-    /// Refuses whatever follows an error: a part of what was to be committed is missing.
+    /// Returns an error after an earlier one, because a part of the next commit is missing.
     ///
     /// # Errors
     /// The first error, after which this writer can only be dropped.
@@ -240,7 +243,7 @@ impl RankWriter {
         }
     }
 
-    /// Keeps all ranks from committing: something that was to be written was not.
+    /// Records a failure, which prevents the commit on all ranks.
     pub fn fail(&mut self, error: &Error) {
         self.failure.get_or_insert_with(|| Failure::new(error));
     }
@@ -250,17 +253,17 @@ impl RankWriter {
         parallel::with_threads(Some(self.options.threads), f)
     }
 
-    /// Runs what encodes on this rank's threads. With one thread it stays on the caller's, as do calls of
-    /// the counter always: MPI may not be called from others.
+    /// Runs encoding work on this rank's threads. A single thread is the calling one, as always for calls of
+    /// the counter: other threads may not call MPI.
     pub(super) fn encoding<T: Send>(&self, f: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         match self.options.threads {
-            1 => parallel::alone(f),
+            1 => parallel::on_this_thread(f),
             threads => parallel::with_threads(Some(threads), f),
         }
     }
 
-    /// Remembers that something has failed, so that nothing is committed.
-    pub(crate) fn noting<T>(&mut self, result: Result<T>) -> Result<T> {
+    /// Records an error, so that nothing is committed.
+    pub(crate) fn record_failure<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.fail(error);
         }

@@ -10,7 +10,7 @@ pub use open::{Group, Store};
 pub use verify::Report;
 pub use writer::StoreWriter;
 
-/// Strips the leading `/` of a path as callers write it (`/amr/density`, `amr/density`, `/`).
+/// Strips the leading `/` of a caller's path (`/amr/density`, `amr/density`, `/`).
 pub(crate) fn name_of(path: &str) -> &str {
     path.strip_prefix('/').unwrap_or(path)
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::{NodeKind, name_of};
 use crate::array::Array;
-use crate::container::{self, Ahead, CommitId, Container, Owner, Usage};
+use crate::container::{self, CommitId, Container, Owner, ReadAhead, Usage};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{Attributes, Hierarchy, Recent};
+use crate::metadata::{Attributes, Hierarchy, MetadataCache};
 
 /// Largest number of stored bytes that are read ahead.
 const MOST_AHEAD: u64 = 64 << 20;
@@ -41,7 +41,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     container: Arc<dyn Container>,
     hierarchy: Hierarchy,
-    recent: Recent,
+    cache: MetadataCache,
     limits: Limits,
 }
 
@@ -62,21 +62,21 @@ impl Store {
         Self::from_container(container::open_with_limits(path, &limits)?, limits)
     }
 
-    /// Opens the last commit of the store at `url`, on an object store or HTTP server.
+    /// Opens the last commit of the store at `url`, on an object store or HTTP server; reading it uses no
+    /// more memory than `limits` allow.
     ///
     /// # Errors
     /// As [`container::open_url`], and as `open`.
-    pub fn open_url(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
-        let limits = Limits::default();
+    pub fn open_url(url: &str, options: &BTreeMap<String, String>, limits: Limits) -> Result<Self> {
         Self::from_container(container::open_url(url, options, &limits)?, limits)
     }
 
-    /// Opens the last commit of the store whose file is in memory; messages call it `location`.
+    /// Opens the last commit of the store whose file is in memory; messages call it `location`. Reading it
+    /// uses no more memory than `limits` allow.
     ///
     /// # Errors
     /// As `open`.
-    pub fn open_bytes(bytes: Owner, location: &str) -> Result<Self> {
-        let limits = Limits::default();
+    pub fn open_bytes(bytes: Owner, location: &str, limits: Limits) -> Result<Self> {
         Self::from_container(container::open_bytes(bytes, location, &limits)?, limits)
     }
 
@@ -90,7 +90,7 @@ impl Store {
         Ok(Self(Arc::new(Inner {
             container,
             hierarchy,
-            recent: Recent::default(),
+            cache: MetadataCache::default(),
             limits,
         })))
     }
@@ -117,7 +117,7 @@ impl Store {
         self.0
             .hierarchy
             .kind(name_of(path))
-            .map_err(|error| self.place(error))
+            .map_err(|error| self.with_location(error))
     }
 
     /// Paths and kinds of the children of the group at `path`; empty if the group does not exist.
@@ -151,7 +151,7 @@ impl Store {
             .0
             .hierarchy
             .attributes(name)
-            .map_err(|error| self.place(error))?;
+            .map_err(|error| self.with_location(error))?;
         match attributes {
             Some(attributes) => Ok(Group {
                 path: format!("/{name}"),
@@ -170,9 +170,9 @@ impl Store {
         match self.kind(name)? {
             Some(NodeKind::Array) => {}
             Some(NodeKind::Group) => {
-                return Err(
-                    self.place(Error::invalid("this is a group, not an array").at_node(name))
-                );
+                return Err(self.with_location(
+                    Error::invalid("this node is a group; expected an array").at_node(name),
+                ));
             }
             None => return Err(self.missing("array", name)),
         }
@@ -181,8 +181,8 @@ impl Store {
             .hierarchy
             .document(name)
             .ok_or_else(|| self.missing("array", name))?;
-        let metadata = self.0.recent.parse(document, &self.0.limits);
-        let metadata = metadata.map_err(|error| self.place(error.at_node(name)))?;
+        let metadata = self.0.cache.parse(document, &self.0.limits);
+        let metadata = metadata.map_err(|error| self.with_location(error.at_node(name)))?;
         Ok(Array::new(
             Arc::clone(&self.0.container),
             name,
@@ -198,7 +198,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::array`]; `Io`.
-    pub fn read_ahead(&self, paths: &[&str]) -> Result<Ahead> {
+    pub fn read_ahead(&self, paths: &[&str]) -> Result<ReadAhead> {
         let mut parts = Vec::new();
         for path in paths {
             parts.append(&mut self.array(path)?.parts()?);
@@ -207,11 +207,11 @@ impl Store {
             .iter()
             .fold(0, |sum: u64, part| sum.saturating_add(part.len));
         if bytes > MOST_AHEAD {
-            return Ok(Ahead::default());
+            return Ok(ReadAhead::default());
         }
         self.container()
             .read_ahead(&parts, u64::MAX)
-            .map_err(|error| self.place(error))
+            .map_err(|error| self.with_location(error))
     }
 
     /// The JSON text of the `zarr.json` of the array at `path`.
@@ -250,7 +250,7 @@ impl Store {
         &self.0.hierarchy
     }
 
-    fn place(&self, error: Error) -> Error {
+    fn with_location(&self, error: Error) -> Error {
         error.in_file(self.location())
     }
 
@@ -268,7 +268,7 @@ impl Store {
             "{what} /{name} does not exist; available: {}{more}",
             shown.join(", ")
         );
-        self.place(Error::not_found(message))
+        self.with_location(Error::not_found(message))
     }
 }
 

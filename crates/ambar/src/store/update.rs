@@ -6,11 +6,11 @@ use super::NodeKind;
 use super::name_of;
 use super::writer::StoreWriter;
 use crate::array::{
-    ArrayData, ArraySpec, Prepared, Region, UNWRITTEN, declared, empty_entry, entries,
+    ArrayData, ArraySpec, Region, UNWRITTEN, WriteBatch, empty_entry, entries, metadata_of,
 };
-use crate::container::{Share, SharedEntry};
+use crate::container::{SharedEntry, SharedFileInfo};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
+
 use crate::metadata::ArrayMetadata;
 
 impl StoreWriter {
@@ -25,10 +25,11 @@ impl StoreWriter {
         self.container.check()?;
         let name = name_of(path);
         if spec.block_origins.is_some() {
-            let message = "unit blocks are written with all of their array, not in regions";
+            let message =
+                "arrays of unit blocks cannot be written in regions; write all blocks in one call";
             return Err(Error::invalid(message).at_node(name));
         }
-        let metadata = declared(spec).map_err(|error| error.at_node(name))?;
+        let metadata = metadata_of(spec).map_err(|error| error.at_node(name))?;
         self.declare_as(name, &metadata)?;
         if let Some(node) = self.nodes.get_mut(name) {
             node.spec = Some(spec.clone());
@@ -38,7 +39,7 @@ impl StoreWriter {
 
     /// Creates an array of fill values with known codecs.
     pub(crate) fn declare_as(&mut self, name: &str, metadata: &ArrayMetadata) -> Result<()> {
-        self.check_place(name, NodeKind::Array)?;
+        self.check_name(name, NodeKind::Array)?;
         let document = metadata.to_json().map_err(|error| error.at_node(name))?;
         for key in self.keys_below(name) {
             self.container.remove(&key)?;
@@ -52,8 +53,8 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// What other processes need to know to write entries of declared arrays.
-    pub(crate) fn share(&mut self) -> Result<Share> {
+    /// The information that other processes need to write entries of declared arrays.
+    pub(crate) fn share(&mut self) -> Result<SharedFileInfo> {
         self.container.share()
     }
 
@@ -79,8 +80,7 @@ impl StoreWriter {
 
     /// Writes a region of an array, `data` in C order. Chunks and shards that it covers in part are read,
     /// merged and written again, so regions should cover whole ones.
-    /// In an array with an error bound, merged chunks are stored without loss, so that no value is
-    /// moved twice.
+    /// In an array with an error bound, merged chunks are stored without loss, so that no value changes twice.
     ///
     /// # Errors
     /// `NotFound`; `Invalid` if the region is outside of the array, or the data do not fit; `Corrupt` if the
@@ -89,9 +89,9 @@ impl StoreWriter {
         self.container.check()?;
         let name = name_of(path);
         let metadata = self.array_metadata(name)?;
-        if !region.lies_in(&metadata.shape) {
+        if !region.is_inside(&metadata.shape) {
             let message = format!(
-                "a region of {:?} from {:?} on does not lie in an array of {:?}",
+                "the region of {:?} at {:?} is outside of an array of {:?}",
                 region.shape, region.start, metadata.shape
             );
             return Err(Error::invalid(message).at_node(name));
@@ -116,7 +116,8 @@ impl StoreWriter {
             Some(())
         });
         if grown.is_none() {
-            let message = "a single value has no rows, or more than can be counted";
+            let message =
+                "the array is a single value without rows, or has more rows than fit in 64 bits";
             return Err(Error::invalid(message).at_node(name));
         }
         self.update(name, metadata, region, data)
@@ -132,10 +133,11 @@ impl StoreWriter {
         let spec = self.nodes.get(name).and_then(|node| node.spec.clone());
         // A region without values cannot decide the codecs.
         let spec = spec.filter(|_| !region.shape.contains(&0));
-        let prepared = Prepared::region(name, metadata, spec.as_ref(), region, data)?;
+        let limits = self.limits;
+        let batch = WriteBatch::region(name, metadata, spec.as_ref(), region, data, limits)?;
         // If this fails, some chunks may be new and others old.
         self.failed = true;
-        let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
+        let written = batch.write(&mut *self.container, self.observer.as_deref())?;
         for written in written {
             self.keys.extend(written.keys);
             if let Some(node) = self.nodes.get_mut(name) {
@@ -148,7 +150,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// Writes the entries of declared arrays that no region has touched, so that arrays are complete.
+    /// Writes the entries of declared arrays that no region overlaps, so that arrays are complete.
     pub(super) fn fill_sparse(&mut self) -> Result<()> {
         let sparse = self.nodes.iter().filter(|(_, node)| node.sparse);
         let names: Vec<String> = sparse.map(|(name, _)| name.clone()).collect();
@@ -176,7 +178,7 @@ impl StoreWriter {
             None => Err(Error::not_found(format!(
                 "array /{name} does not exist; check the path"
             ))),
-            Some(node) => ArrayMetadata::parse(&node.document, &Limits::default())
+            Some(node) => ArrayMetadata::parse(&node.document, &self.limits)
                 .map_err(|error| error.at_node(name)),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{NodeKind, Store, name_of};
-use crate::array::{ArrayData, ArraySpec, Observer, Prepared};
+use crate::array::{ArrayData, ArraySpec, NewArray, Observer, WriteBatch};
 use crate::container::{self, ContainerWriter, CreateOptions, Durability};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
@@ -25,6 +25,8 @@ pub struct StoreWriter {
     /// Whether writing an array failed half-way, so that nothing can be committed.
     pub(super) failed: bool,
     pub(super) observer: Option<Arc<Observer>>,
+    /// Limits for reading existing documents and chunks.
+    pub(super) limits: Limits,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl StoreWriter {
             made: 0,
             failed: false,
             observer: None,
+            limits: options.limits,
         })
     }
 
@@ -73,13 +76,21 @@ impl StoreWriter {
     /// `NotFound`, `Busy` if another writer has it open, `Corrupt`, `Io`; `Unsupported` if another program
     /// wrote it.
     pub fn append(path: &Path, durability: Durability) -> Result<Self> {
-        let container = container::append(path, durability)?;
+        Self::append_with_limits(path, durability, Limits::default())
+    }
+
+    /// Opens the store at `path` to add to it; reading it uses no more memory than `limits` allow.
+    ///
+    /// # Errors
+    /// As `append`, and `Limit`.
+    pub fn append_with_limits(path: &Path, durability: Durability, limits: Limits) -> Result<Self> {
+        let container = container::append(path, durability, &limits)?;
         let reader = container.reader()?;
         let keys = reader.keys()?.into_iter().collect();
-        let store = Store::from_container(reader, Limits::default())?;
+        let store = Store::from_container(reader, limits)?;
         let hierarchy = store.hierarchy();
         if !hierarchy.is_ours() {
-            let message = "another program made this store; copy its arrays into a new one";
+            let message = "another program wrote this store, so it cannot be appended to; copy its arrays into a new one";
             return Err(Error::unsupported(message).in_file(store.location()));
         }
         let mut nodes = HashMap::new();
@@ -108,6 +119,7 @@ impl StoreWriter {
             made,
             failed: false,
             observer: None,
+            limits,
         })
     }
 
@@ -129,7 +141,7 @@ impl StoreWriter {
             self.root = attributes;
             return Ok(());
         }
-        self.check_place(name, NodeKind::Group)?;
+        self.check_name(name, NodeKind::Group)?;
         self.make_parents(name);
         self.insert(
             name,
@@ -151,7 +163,7 @@ impl StoreWriter {
         let Some(node) = self.nodes.get(name) else {
             return Ok(None);
         };
-        let mut document = parsed(name, &node.document)?;
+        let mut document = parse_document(name, &node.document)?;
         Ok(match document["attributes"].take() {
             Value::Object(attributes) => Some(attributes),
             _ => Some(Attributes::new()),
@@ -174,7 +186,7 @@ impl StoreWriter {
                 "node /{name} does not exist; check the path"
             )));
         };
-        let mut document = parsed(name, &node.document)?;
+        let mut document = parse_document(name, &node.document)?;
         document["attributes"] = Value::Object(attributes);
         node.document = document.to_string();
         node.changed = true;
@@ -187,32 +199,37 @@ impl StoreWriter {
     /// # Errors
     /// `Invalid` if data and spec do not fit, or the path is a group or passes through an array; `Io`.
     pub fn write_array(&mut self, path: &str, spec: &ArraySpec, data: ArrayData<'_>) -> Result<()> {
-        self.write_arrays(&[(path, spec, data)])
+        self.write_arrays(&[NewArray { path, spec, data }])
     }
 
     /// Writes several arrays, which are encoded in parallel: faster than one by one for small arrays.
     ///
     /// # Errors
     /// As `write_array`, and `Invalid` for two of the same path.
-    pub fn write_arrays(&mut self, arrays: &[(&str, &ArraySpec, ArrayData<'_>)]) -> Result<()> {
+    pub fn write_arrays(&mut self, arrays: &[NewArray<'_>]) -> Result<()> {
         self.container.check()?;
         let arrays: Vec<_> = arrays
             .iter()
-            .map(|(path, spec, data)| (name_of(path), *spec, *data))
+            .map(|array| NewArray {
+                path: name_of(array.path),
+                ..*array
+            })
             .collect();
-        let names: HashSet<&str> = arrays.iter().map(|(name, _, _)| *name).collect();
-        for (name, _, _) in &arrays {
-            self.check_place(name, NodeKind::Array)?;
+        let names: HashSet<&str> = arrays.iter().map(|array| array.path).collect();
+        for NewArray { path: name, .. } in &arrays {
+            self.check_name(name, NodeKind::Array)?;
             if names.len() < arrays.len() || parents(name).any(|parent| names.contains(parent)) {
-                let message = format!("/{name} is written twice at once, or below an array");
+                let message = format!(
+                    "/{name} occurs twice in one call, or is below an array; give each array another path"
+                );
                 return Err(Error::invalid(message));
             }
         }
-        let prepared = Prepared::new(&arrays)?;
+        let batch = WriteBatch::new(&arrays)?;
         // If this fails, chunks of old and new arrays may have mixed under one name.
         self.failed = true;
-        let written = prepared.write(&mut *self.container, self.observer.as_deref())?;
-        for (written, (name, _, _)) in written.iter().zip(&arrays) {
+        let written = batch.write(&mut *self.container, self.observer.as_deref())?;
+        for (written, NewArray { path: name, .. }) in written.iter().zip(&arrays) {
             let old = self.keys_below(name);
             self.keys.extend(written.keys.iter().cloned());
             for key in old.iter().filter(|key| !written.keys.contains(key)) {
@@ -260,8 +277,8 @@ impl StoreWriter {
     pub fn commit(&mut self) -> Result<()> {
         self.container.check()?;
         if self.failed {
-            let message = "an array could not be written whole, so that nothing is committed; open \
-                           the store for writing again";
+            let message = "writing an array failed half-way, so nothing can be committed; open the store for \
+                           writing again";
             return Err(Error::invalid(message));
         }
         self.fill_sparse()?;
@@ -287,18 +304,18 @@ impl StoreWriter {
     /// # Errors
     /// `Invalid` if nothing has been committed yet; otherwise as [`Store::open`].
     pub fn last_commit(&self) -> Result<Store> {
-        Store::from_container(self.container.reader()?, Limits::default())
+        Store::from_container(self.container.reader()?, self.limits)
     }
 
     /// Checks that a node of `kind` may have the name `name`.
-    pub(super) fn check_place(&self, name: &str, kind: NodeKind) -> Result<()> {
+    pub(super) fn check_name(&self, name: &str, kind: NodeKind) -> Result<()> {
         if let Some(rule) = broken_rule_of_names(name) {
             return Err(Error::invalid(format!(
                 "the path {name:?} {rule}; choose another name"
             )));
         }
         if self.nodes.get(name).is_some_and(|node| node.kind != kind) {
-            let message = format!("/{name} is a node of the other kind; remove it first");
+            let message = format!("/{name} exists as a node of the other kind; remove it first");
             return Err(Error::invalid(message));
         }
         for parent in parents(name) {
@@ -307,7 +324,8 @@ impl StoreWriter {
                 .get(parent)
                 .is_some_and(|node| node.kind == NodeKind::Array)
             {
-                let message = format!("/{name} cannot stand below the array /{parent}");
+                let message =
+                    format!("/{name} cannot be below the array /{parent}; choose another path");
                 return Err(Error::invalid(message));
             }
         }
@@ -351,9 +369,13 @@ impl StoreWriter {
 }
 
 /// A node's document as JSON.
-fn parsed(name: &str, document: &str) -> Result<Value> {
-    serde_json::from_str(document)
-        .map_err(|error| Error::corrupt(format!("no valid metadata: {error}")).at_node(name))
+fn parse_document(name: &str, document: &str) -> Result<Value> {
+    serde_json::from_str(document).map_err(|error| {
+        Error::corrupt(format!(
+            "invalid metadata: {error}; restore the store from a copy"
+        ))
+        .at_node(name)
+    })
 }
 
 /// Names of the ancestors of `name`, the topmost first.

@@ -7,6 +7,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use ambar::Limits;
 use ambar::container::{self, Container, ContainerWriter, CreateOptions, Durability};
 
 /// Which container a test is about.
@@ -28,10 +29,11 @@ pub fn folder() -> (tempfile::TempDir, PathBuf) {
 
 pub fn options(form: Form) -> CreateOptions {
     CreateOptions {
-        // Most tests kill no power; those that do say so.
+        // Most tests do not simulate the loss of power.
         durability: Durability::None,
         overwrite: false,
         directory: form == Form::Directory,
+        ..CreateOptions::default()
     }
 }
 
@@ -40,7 +42,7 @@ pub fn create(path: &Path, form: Form) -> Box<dyn ContainerWriter> {
 }
 
 pub fn append(path: &Path) -> Box<dyn ContainerWriter> {
-    container::append(path, Durability::None).unwrap()
+    container::append(path, Durability::None, &Limits::default()).unwrap()
 }
 
 /// Puts all of `entries` and commits.

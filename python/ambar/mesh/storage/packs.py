@@ -57,7 +57,7 @@ def encoded_pack(values: np.ndarray, *, predict: bool = False) -> tuple[dict[str
     `predict` as for `Writer.array`.
     """
     kind = dtype_name(values)
-    codecs, encoded = _core.encode_alone(
+    codecs, encoded = _core.encode_bare_array(
         np.ascontiguousarray(values).reshape(-1), json.dumps(kind), list(values.shape), predict
     )
     about = {"dtype": kind, "shape": list(values.shape), "codecs": codecs}
@@ -129,7 +129,7 @@ def _decoded(pack: Mapping[str, Any]) -> np.ndarray:
         raise ValueError(f"{math.prod(shape)} values")
     # Of bytes, as they need not be those of bools.
     raw = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-    _core.decode_alone(str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw)
+    _core.decode_bare_array(str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw)
     return _bools_checked(raw, dtype).view(dtype)
 
 

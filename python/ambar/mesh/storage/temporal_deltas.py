@@ -214,7 +214,7 @@ def _sample(values: np.ndarray) -> np.ndarray:
 
 
 def _encoded(values: np.ndarray) -> int:
-    codecs, encoded = _core.encode_alone(
+    codecs, encoded = _core.encode_bare_array(
         np.ascontiguousarray(values), json.dumps(str(values.dtype)), [len(values)], False
     )
     return len(encoded) + len(codecs)

@@ -67,7 +67,7 @@ fn write_store(
         &CreateOptions {
             durability: options.durability,
             overwrite: options.overwrite,
-            directory: false,
+            ..CreateOptions::default()
         },
     )?;
     let progress = ConversionProgress::new(options.progress.clone(), 0, 1);

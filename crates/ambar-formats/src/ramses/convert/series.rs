@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ambar::container;
 use ambar::kinds::attributes::{self, VERSION};
 use ambar::store::{Store, StoreWriter};
-use ambar::{Error, ErrorKind, Result};
+use ambar::{Error, ErrorKind, Limits, Result};
 use serde_json::json;
 
 use super::completeness::FileKinds;
@@ -168,7 +168,7 @@ impl<'a> Series<'a> {
         if usage.dead > usage.live {
             // The old writer holds the store's lock.
             self.writer = None;
-            container::compact(self.target)?;
+            container::compact(self.target, &Limits::default())?;
             self.discard()?;
         }
         self.checked_bytes = bytes(self.target);

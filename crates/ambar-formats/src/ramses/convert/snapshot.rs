@@ -91,7 +91,7 @@ pub fn create(target: &Path, options: &ConvertOptions) -> Result<StoreWriter> {
         &CreateOptions {
             durability,
             overwrite,
-            directory: false,
+            ..CreateOptions::default()
         },
     )
 }

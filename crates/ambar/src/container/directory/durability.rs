@@ -12,6 +12,7 @@ use super::super::{CreateOptions, Durability};
 use super::folder::Folder;
 use super::list::List;
 use super::{tree, writer};
+use crate::limits::Limits;
 
 /// The number of a file or folder.
 type Node = usize;
@@ -131,7 +132,7 @@ impl Disk {
             let is_whole = has(tree::LIST, "commit-next");
             assert!(is_whole, "seed {seed}: the list is lost");
             for (key, record) in &list.entries {
-                let waiting = tree::waiting(record.number);
+                let waiting = tree::staged_key(record.number);
                 let made = waiting.rsplit('/').next().unwrap();
                 let found = has(&waiting, made) || has(key, made);
                 assert!(
@@ -166,7 +167,7 @@ fn a_reported_commit_survives_any_loss_of_power() {
                 };
                 super::super::create(&path, &options).unwrap()
             }
-            _ => super::super::append(&path, Durability::Full).unwrap(),
+            _ => super::super::append(&path, Durability::Full, &Limits::default()).unwrap(),
         };
         for key in *put {
             writer.put(key, &[key.as_bytes()]).unwrap();
@@ -178,7 +179,7 @@ fn a_reported_commit_survives_any_loss_of_power() {
         for event in take_record() {
             disk.apply(&event, &base);
         }
-        let list = writer::read_list(&Folder::open(&path).unwrap()).unwrap();
+        let list = writer::read_list(&Folder::open(&path).unwrap(), &Limits::default()).unwrap();
         disk.check("x.ambar", &list);
     }
 }

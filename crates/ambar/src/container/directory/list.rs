@@ -18,7 +18,7 @@ const LAST_LINE: usize = 16;
 
 /// One entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct FileRecord {
     /// Length in bytes.
     pub len: u64,
     /// CRC-32 of the bytes.
@@ -37,7 +37,7 @@ pub struct List {
     /// The number of the next `put`.
     pub next: u64,
     /// The entries by key.
-    pub entries: HashMap<Box<str>, Record>,
+    pub entries: HashMap<Box<str>, FileRecord>,
     /// The keys whose files this commit removes.
     pub removed: Vec<Box<str>>,
 }
@@ -46,7 +46,7 @@ impl List {
     /// Reads the list in `file`, which has `path`.
     ///
     /// # Errors
-    /// `Corrupt` where the list is damaged; `Unsupported` where its format is newer; `Limit`; `Io`.
+    /// `Corrupt` if the list is damaged; `Unsupported` if its format is newer; `Limit`; `Io`.
     pub fn read(file: &File, path: &Path, limits: &Limits) -> Result<Self> {
         let len = file::length(file, path)?;
         let mut bytes = zeroed(
@@ -69,7 +69,7 @@ impl List {
             self.removed.len()
         );
         for key in keys {
-            let Record {
+            let FileRecord {
                 len,
                 crc32,
                 seal,
@@ -98,7 +98,7 @@ impl List {
     /// Parses the text of a list.
     ///
     /// # Errors
-    /// `Corrupt` where the list is damaged; `Unsupported` where its format is newer.
+    /// `Corrupt` if the list is damaged; `Unsupported` if its format is newer.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let body_len = bytes.len().saturating_sub(LAST_LINE);
         let (body, last) = bytes.split_at(body_len);
@@ -204,7 +204,7 @@ impl List {
         let [crc32, seal, len, put, key] = words[..] else {
             return Err(damaged("a line has too few words"));
         };
-        let record = Record {
+        let record = FileRecord {
             len: number(len)?,
             crc32: checksum(crc32)?,
             seal: (seal != "-").then(|| checksum(seal)).transpose()?,
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     fn list() -> List {
-        let record = |number| Record {
+        let record = |number| FileRecord {
             len: 10 * number,
             crc32: 7,
             seal: (number == 2).then_some(0xab),

@@ -19,5 +19,5 @@ pub use list::List;
 pub use reader::DirectoryReader;
 pub use repair::{compact, repair};
 #[cfg(feature = "object-store")]
-pub use tree::{LIST, OWN, waiting};
+pub use tree::{LIST, OWN, staged_key};
 pub use writer::DirectoryWriter;

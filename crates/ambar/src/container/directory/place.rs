@@ -60,8 +60,8 @@ pub fn finish(root: &Folder, list: &List, durability: Durability) -> Result<()> 
         .map(|(key, record)| (record.number, &**key))
         .collect();
     let mut moves = Vec::new();
-    for number in tree::all_waiting(root)? {
-        let from = tree::waiting(number);
+    for number in tree::staged_keys(root)? {
+        let from = tree::staged_key(number);
         match keys.get(&number) {
             Some(key) => moves.push((from, *key)),
             None => root

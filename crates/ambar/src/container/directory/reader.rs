@@ -8,7 +8,7 @@ use std::path::Path;
 use super::super::{CommitId, Container, Entry, EntryLocation, Usage, file, key};
 use super::folder::is_absence;
 use super::folder::{Folder, Kind};
-use super::list::{List, Record};
+use super::list::{FileRecord, List};
 use super::tree::{self, Others};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
@@ -17,7 +17,7 @@ use crate::limits::{Limits, zeroed};
 pub struct DirectoryReader {
     root: Folder,
     location: String,
-    /// The commit; `None` where another program made the directory.
+    /// The commit; `None` if another program made the directory.
     commit: Option<Commit>,
 }
 
@@ -64,12 +64,12 @@ impl DirectoryReader {
         })
     }
 
-    /// The commit's list; `None` where another program made the directory.
+    /// The commit's list; `None` if another program made the directory.
     pub fn list(&self) -> Option<&List> {
         self.commit.as_ref().map(|commit| &commit.list)
     }
 
-    fn record(&self, key: &str) -> Option<Record> {
+    fn record(&self, key: &str) -> Option<FileRecord> {
         self.list()?.entries.get(key).copied()
     }
 
@@ -80,7 +80,7 @@ impl DirectoryReader {
                 .map_err(|source| self.root.failed(source, key, "opening"));
         };
         let waiting = commit.waiting.contains(&record.number);
-        let first = waiting.then(|| self.root.open_file(&tree::waiting(record.number)));
+        let first = waiting.then(|| self.root.open_file(&tree::staged_key(record.number)));
         let file = match first {
             Some(Ok(file)) => Ok(file),
             _ => self.root.open_file(key),
@@ -119,7 +119,7 @@ impl DirectoryReader {
         file::check_crc32(found, entry.crc32)
     }
 
-    fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
+    fn with_key<T>(&self, result: Result<T>, key: &str) -> Result<T> {
         result.map_err(|error| error.at_node(key).in_file(&self.location))
     }
 }
@@ -128,7 +128,7 @@ impl Commit {
     fn read(root: &Folder, file: File, limits: &Limits) -> Result<Self> {
         let list = List::read(&file, &root.path_of(tree::LIST), limits)?;
         // Listed after the list was read: entries that are missing here are at their keys.
-        let waiting = tree::all_waiting(root)?.into_iter().collect();
+        let waiting = tree::staged_keys(root)?.into_iter().collect();
         let identity = file::identity(&file)
             .map_err(|source| root.failed(source, tree::LIST, "looking up"))?;
         Ok(Self {
@@ -142,7 +142,7 @@ impl Commit {
 
     /// Whether the directory's last commit still has `record` under `key`. False if the directory was
     /// replaced: the open folder then has no list.
-    fn still_has(&self, root: &Folder, key: &str, record: Record) -> Result<bool> {
+    fn still_has(&self, root: &Folder, key: &str, record: FileRecord) -> Result<bool> {
         if root
             .identity(tree::LIST)
             .is_ok_and(|now| now == self.identity)
@@ -178,25 +178,28 @@ impl Container for DirectoryReader {
                 Err(source) => return Err(self.root.failed(source, key, "looking up")),
             },
         };
-        let place = EntryLocation::Key(key.into());
+        let location = EntryLocation::Key(key.into());
         Ok(Some(Entry {
             len,
             crc32,
             seal,
-            place,
+            location,
         }))
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
-        let EntryLocation::Key(key) = &entry.place else {
-            return Err(Error::invalid("the entry is another container's").in_file(&self.location));
+        let EntryLocation::Key(key) = &entry.location else {
+            return Err(Error::invalid(
+                "the entry belongs to another container; look it up in this one",
+            )
+            .in_file(&self.location));
         };
         let mut read = || {
             entry.check_range(offset, out.len())?;
             let file = self.open_file(key)?;
             file::read_exact(&file, &self.root.path_of(key), offset, out)
         };
-        self.placed(read(), key)
+        self.with_key(read(), key)
     }
 
     fn read_whole(&self, key: &str, limit: u64) -> Result<Option<Vec<u8>>> {
@@ -209,11 +212,11 @@ impl Container for DirectoryReader {
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
-        self.placed(read(), key)
+        self.with_key(read(), key)
     }
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        self.placed(self.verify_entry(key, progress), key)
+        self.with_key(self.verify_entry(key, progress), key)
     }
 
     fn verify_records(&self) -> Result<()> {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::super::{Compacted, Container, Durability, Repaired, file};
+use super::super::{CompactReport, Container, Durability, RepairReport, file};
 use super::folder::Folder;
-use super::list::{List, Record};
+use super::list::{FileRecord, List};
 use super::place;
 use super::reader::DirectoryReader;
 use super::tree::{self, Others};
@@ -13,18 +13,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 
 /// Finishes the last commit of a killed writer, and adopts changes by other programs.
-pub fn repair(path: &Path) -> Result<Repaired> {
+pub fn repair(path: &Path, limits: &Limits) -> Result<RepairReport> {
     let path = file::resolve(path);
     let root = Folder::open(&path)?;
     if !root.has_folder(tree::OWN) {
         // Another program's directory needs no repair, if it is a store at all.
-        DirectoryReader::open(&path, &Limits::default())?;
-        return Ok(Repaired::default());
+        DirectoryReader::open(&path, limits)?;
+        return Ok(RepairReport::default());
     }
     let _lock = root.create_locked(tree::LOCK)?;
     let before = tree::own_bytes(&root)?;
     let mut notes = Vec::new();
-    let old = match read_list(&root) {
+    let old = match read_list(&root, limits) {
         Ok(list) => {
             place::finish(&root, &list, Durability::Full)?;
             Some(list)
@@ -36,20 +36,18 @@ pub fn repair(path: &Path) -> Result<Repaired> {
         Err(error) => return Err(error),
     };
     let list = take_over(&root, old, &mut notes)?;
-    Ok(Repaired {
+    Ok(RepairReport {
         commit: list.sequence,
         cut: before.saturating_sub(tree::own_bytes(&root)?),
         notes,
     })
 }
 
-/// Verifies every entry, and adopts a directory that another program made.
-pub fn compact(path: &Path) -> Result<Compacted> {
+/// Verifies every entry, and adopts a directory that another program wrote.
+pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
     let path = file::resolve(path);
     let root = Folder::open(&path)?;
-    let before = DirectoryReader::open(&path, &Limits::default())?
-        .usage()?
-        .total;
+    let before = DirectoryReader::open(&path, limits)?.usage()?.total;
     if !root.has_folder(tree::OWN) {
         root.make_folder(tree::OWN)
             .map_err(|source| root.failed(source, tree::OWN, "making the folder"))?;
@@ -58,23 +56,23 @@ pub fn compact(path: &Path) -> Result<Compacted> {
         take_over(&root, None, &mut Vec::new())?;
     }
     // A writer moves entries to their keys and removes the leftover files of a killed writer.
-    let _writer = DirectoryWriter::append(&path, Durability::Full)?;
-    let reader = DirectoryReader::open(&path, &Limits::default())?;
+    let _writer = DirectoryWriter::append(&path, Durability::Full, limits)?;
+    let reader = DirectoryReader::open(&path, limits)?;
     for key in reader.keys()? {
         reader.verify(&key, &mut |_| {})?;
     }
     let after = reader.usage()?.total;
-    Ok(Compacted { before, after })
+    Ok(CompactReport { before, after })
 }
 
 /// Commits a list of the existing files if it differs from `old`; adds the differences to `notes`.
 fn take_over(root: &Folder, old: Option<List>, notes: &mut Vec<String>) -> Result<List> {
     let known = old.is_some();
     let old = old.unwrap_or_default();
-    if !known && !tree::all_waiting(root)?.is_empty() {
+    if !known && !tree::staged_keys(root)?.is_empty() {
         return Err(Error::corrupt(
-            "the list of entries is damaged, and `.ambar` holds entries whose keys only the list \
-             has; restore the list from a copy",
+            "the list of entries is damaged, and `.ambar` has entries whose keys are only in the list; \
+             restore the list from a copy",
         )
         .in_file(root.path().display()));
     }
@@ -87,7 +85,7 @@ fn take_over(root: &Folder, old: Option<List>, notes: &mut Vec<String>) -> Resul
         let crc32 = checksum(root, &key)?;
         let same = old.entries.get(&*key).copied();
         let same = same.filter(|record| (record.len, record.crc32) == (len, crc32));
-        let record = same.unwrap_or(Record {
+        let record = same.unwrap_or(FileRecord {
             len,
             crc32,
             seal: None,
@@ -106,11 +104,11 @@ fn take_over(root: &Folder, old: Option<List>, notes: &mut Vec<String>) -> Resul
         .keys()
         .find(|key| !new.entries.contains_key(*key))
     {
-        return Err(Error::corrupt(
-            "the entry's file is missing, and nothing else holds it; restore it from a copy",
-        )
-        .at_node(lost)
-        .in_file(root.path().display()));
+        return Err(
+            Error::corrupt("the entry's file is missing; restore it from a copy")
+                .at_node(lost)
+                .in_file(root.path().display()),
+        );
     }
     if known && new.entries == old.entries {
         return Ok(old);

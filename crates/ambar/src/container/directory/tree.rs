@@ -20,7 +20,7 @@ pub const LOCK: &str = ".ambar/lock";
 const NEW: &str = "new-";
 
 /// The temporary name of the entry that `put` number `number` wrote, relative to the directory.
-pub fn waiting(number: u64) -> String {
+pub fn staged_key(number: u64) -> String {
     format!("{OWN}/{NEW}{number}")
 }
 
@@ -30,11 +30,11 @@ pub fn is_store(root: &Folder) -> bool {
 }
 
 /// The numbers of the entries that still have temporary names.
-pub fn all_waiting(root: &Folder) -> Result<Vec<u64>> {
+pub fn staged_keys(root: &Folder) -> Result<Vec<u64>> {
     let numbers = root.list(OWN)?.into_iter().filter_map(|(name, _)| {
         let name = name.to_str()?;
         let number: u64 = name.strip_prefix(NEW)?.parse().ok()?;
-        // Only the spelling that `waiting` returns.
+        // Only the spelling that `staged_key` returns.
         (format!("{NEW}{number}") == name).then_some(number)
     });
     Ok(numbers.collect())

@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::state::State;
+use super::super::state::{State, nothing_committed};
 use super::super::{Container, ContainerWriter, CreateOptions, Durability, file, key};
 use super::folder::Folder;
-use super::list::{List, Record};
+use super::list::{FileRecord, List};
 use super::reader::DirectoryReader;
 use super::{place, tree};
 use crate::error::{Error, Result};
@@ -31,6 +31,7 @@ pub struct DirectoryWriter {
     put: Vec<Box<str>>,
     changed: bool,
     state: State,
+    limits: Limits,
 }
 
 /// The directory that a new one, without its final name yet, may replace.
@@ -71,6 +72,7 @@ impl DirectoryWriter {
         }
         let lock = root.create_locked(tree::LOCK)?;
         let mut writer = Self::new(root, path, lock, options.durability);
+        writer.limits = options.limits;
         writer.changed = true;
         writer.new = Some(NewFolder {
             _replaced: replaced.and_then(|(lock, _)| lock),
@@ -82,20 +84,21 @@ impl DirectoryWriter {
 
     /// Opens the directory `path` to write further commits. Entries that a killed writer committed are
     /// moved to their keys; entries that it did not commit are removed.
-    pub fn append(path: &Path, durability: Durability) -> Result<Self> {
+    pub fn append(path: &Path, durability: Durability, limits: &Limits) -> Result<Self> {
         let path = file::resolve(path);
         let root = Folder::open(&path)?;
         if !root.has_folder(tree::OWN) {
-            DirectoryReader::open(&path, &Limits::default())?;
+            DirectoryReader::open(&path, limits)?;
             return Err(Error::unsupported(
-                "another program made this directory; let `ambar compact` adopt it first",
+                "another program wrote this directory, so it cannot be appended to; adopt it with `ambar compact`",
             )
             .in_file(path.display()));
         }
         let lock = root.create_locked(tree::LOCK)?;
-        let list = read_list(&root)?;
+        let list = read_list(&root, limits)?;
         place::finish(&root, &list, durability)?;
         let mut writer = Self::new(root, path, lock, durability);
+        writer.limits = *limits;
         writer.last = list.clone();
         writer.list = list;
         Ok(writer)
@@ -113,6 +116,7 @@ impl DirectoryWriter {
             put: Vec::new(),
             changed: false,
             state: State::new(),
+            limits: Limits::default(),
         }
     }
 
@@ -128,7 +132,7 @@ impl DirectoryWriter {
 
     fn write_entry(&mut self, key: &str, parts: &[&[u8]], seal: Option<u32>) -> Result<()> {
         let number = self.list.next;
-        let name = tree::waiting(number);
+        let name = tree::staged_key(number);
         let write = || -> io::Result<()> {
             let mut file = self.root.create_file(&name)?;
             parts.iter().try_for_each(|part| file.write_all(part))
@@ -136,7 +140,7 @@ impl DirectoryWriter {
         write().map_err(|source| self.root.failed(source, &name, "writing"))?;
         let mut hasher = crc32fast::Hasher::new();
         parts.iter().for_each(|part| hasher.update(part));
-        let record = Record {
+        let record = FileRecord {
             len: parts.iter().map(|part| part.len() as u64).sum(),
             crc32: hasher.finalize(),
             seal,
@@ -144,7 +148,7 @@ impl DirectoryWriter {
         };
         self.list.next += 1;
         if let Some(replaced) = self.list.entries.insert(key.into(), record) {
-            self.drop_waiting(replaced);
+            self.drop_staged(replaced);
         }
         self.put.push(key.into());
         self.changed = true;
@@ -152,9 +156,9 @@ impl DirectoryWriter {
     }
 
     /// The bytes of an entry, which may wait for the next commit under a temporary name.
-    fn read_entry(&self, key: &str, record: Record) -> Result<Vec<u8>> {
+    fn read_entry(&self, key: &str, record: FileRecord) -> Result<Vec<u8>> {
         let name = if record.number >= self.last.next {
-            tree::waiting(record.number)
+            tree::staged_key(record.number)
         } else {
             key.to_owned()
         };
@@ -168,10 +172,10 @@ impl DirectoryWriter {
     }
 
     /// Removes the file of an entry that was put since the last commit, and then replaced or removed.
-    fn drop_waiting(&self, record: Record) {
+    fn drop_staged(&self, record: FileRecord) {
         if record.number >= self.last.next {
             // If this fails, the next writer removes the file.
-            let _ = self.root.remove_file(&tree::waiting(record.number));
+            let _ = self.root.remove_file(&tree::staged_key(record.number));
         }
     }
 
@@ -216,7 +220,7 @@ impl DirectoryWriter {
             let Some(record) = self.list.entries.get(key) else {
                 continue;
             };
-            let name = tree::waiting(record.number);
+            let name = tree::staged_key(record.number);
             let file = self.root.open_file(&name);
             let file =
                 file.map_err(|source| self.root.failed(source, &name, "opening to make durable"))?;
@@ -272,7 +276,7 @@ impl ContainerWriter for DirectoryWriter {
         key::validate_key(key).map_err(|error| error.in_file(self.path.display()))?;
         self.state.check(&self.path)?;
         if let Some(removed) = self.list.entries.remove(key) {
-            self.drop_waiting(removed);
+            self.drop_staged(removed);
             self.changed = true;
         }
         Ok(())
@@ -289,15 +293,9 @@ impl ContainerWriter for DirectoryWriter {
     fn reader(&self) -> Result<Arc<dyn Container>> {
         self.state.check(&self.path)?;
         if self.new.is_some() {
-            return Err(
-                Error::invalid("nothing has been committed yet; commit first")
-                    .in_file(self.path.display()),
-            );
+            return Err(nothing_committed(&self.path));
         }
-        Ok(Arc::new(DirectoryReader::open(
-            &self.path,
-            &Limits::default(),
-        )?))
+        Ok(Arc::new(DirectoryReader::open(&self.path, &self.limits)?))
     }
 }
 
@@ -311,7 +309,7 @@ impl Drop for DirectoryWriter {
             let _ = fs::remove_dir_all(self.root.path());
         } else if !self.state.is_in_doubt() {
             for number in self.last.next..self.list.next {
-                let _ = self.root.remove_file(&tree::waiting(number));
+                let _ = self.root.remove_file(&tree::staged_key(number));
             }
         }
         // A forked child may hold a copy of the descriptor, which would keep the lock.
@@ -330,7 +328,7 @@ impl std::fmt::Debug for DirectoryWriter {
     }
 }
 
-/// The lock of the directory; `None` where another program made it.
+/// The lock of the directory; `None` if another program wrote it.
 fn lock_existing(root: &Folder) -> Result<Option<File>> {
     if !root.has_folder(tree::OWN) {
         return Ok(None);
@@ -339,8 +337,8 @@ fn lock_existing(root: &Folder) -> Result<Option<File>> {
 }
 
 /// The list of the last commit.
-pub fn read_list(root: &Folder) -> Result<List> {
+pub fn read_list(root: &Folder, limits: &Limits) -> Result<List> {
     let file = root.open_file(tree::LIST);
     let file = file.map_err(|source| root.failed(source, tree::LIST, "opening"))?;
-    List::read(&file, &root.path_of(tree::LIST), &Limits::default())
+    List::read(&file, &root.path_of(tree::LIST), limits)
 }

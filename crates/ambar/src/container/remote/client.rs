@@ -1,4 +1,4 @@
-//! Requests: ranges of objects, several at once, each checked to be of the object that was opened.
+//! Requests for ranges of objects, concurrent, each checked to be of the version that was opened.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 
 /// Parts of an object at most this number of bytes apart are fetched with one request.
-pub const NEAR: u64 = 256 << 10;
+pub const JOINED_GAP: u64 = 256 << 10;
 
 /// Maximum number of concurrent requests.
-const AT_ONCE: usize = 16;
+const CONCURRENT_REQUESTS: usize = 16;
 
-/// A longer range is fetched by several requests of at most so many bytes.
-pub const PIECE: u64 = 8 << 20;
+/// Maximum bytes of a request; longer ranges are fetched by several requests.
+pub const PIECE_BYTES: u64 = 8 << 20;
 
-/// As long as all requests can be concurrent, more of them are faster: down to so many bytes.
-pub const SMALL_PIECE: u64 = 1 << 20;
+/// Minimum bytes of the requests for a range: more requests are faster as long as all are concurrent.
+pub const SMALL_PIECE_BYTES: u64 = 1 << 20;
 
 /// Identifies a version of an object, to detect a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,35 +31,35 @@ pub struct Version {
     /// Its length in bytes.
     pub size: u64,
     tag: Option<String>,
-    /// When it was written, in nanoseconds: where the service gives no tag.
+    /// The time of writing in nanoseconds, if the service has no tags.
     time: Option<i64>,
 }
 
 /// A range of an object.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct RangeRequest {
     /// The object's key below the URL; empty for the one that the URL names.
     pub key: Arc<str>,
-    /// Which of its bytes.
+    /// The requested bytes.
     pub range: Range<u64>,
-    /// The object they must be of, where it is known.
+    /// The expected version, if known.
     pub version: Option<Version>,
 }
 
-/// The last `most` bytes of an object, or all if it has fewer, and which object it is.
+/// The last `most` bytes of an object, or all if it has fewer, and its version.
 pub fn tail(service: &Arc<Service>, most: u64) -> Result<(Vec<u8>, Version)> {
     let client = service.client()?;
     let path = service.object("")?;
     let found = runtime::wait(async move {
         match suffix(&*client, &path, most).await {
-            // Some services know no ranges counted from the end, and none knows one of an empty
-            // object; some of them say so in strange ways.
+            // Some services do not support ranges counted from the end, and none does for empty objects; the
+            // errors differ between services.
             Err(error) if is_final(&error) => Err(error),
             Err(_) => bounded_tail(&*client, &path, most).await,
             found => found,
         }
     })?;
-    let (bytes, version) = found.map_err(|error| explained(&error, service, ""))?;
+    let (bytes, version) = found.map_err(|error| to_error(&error, service, ""))?;
     let expected = version.size.min(most) as usize;
     check_length(bytes.len(), expected).map_err(|error| error.in_file(&service.location))?;
     Ok((bytes, version))
@@ -127,7 +127,7 @@ fn version_of(answer: &GetResult) -> Version {
     }
 }
 
-/// All of the object `key`, if there is one and it has at most `limit` bytes, and which it is.
+/// All bytes and the version of the object `key`, of at most `limit` bytes; `None` if it does not exist.
 pub fn whole(service: &Arc<Service>, key: &str, limit: u64) -> Result<Option<(Vec<u8>, Version)>> {
     let client = service.client()?;
     let path = service.object(key)?;
@@ -144,7 +144,7 @@ pub fn whole(service: &Arc<Service>, key: &str, limit: u64) -> Result<Option<(Ve
         Ok(Some((bytes.into(), version)))
     })?;
     let found: Option<(Vec<u8>, Version)> =
-        found.map_err(|error: object_store::Error| explained(&error, service, key))?;
+        found.map_err(|error: object_store::Error| to_error(&error, service, key))?;
     if let Some((bytes, version)) = &found {
         let len = Limits::check("the object", version.size, limit)?;
         check_length(bytes.len(), len).map_err(|error| error.in_file(&service.location))?;
@@ -152,7 +152,7 @@ pub fn whole(service: &Arc<Service>, key: &str, limit: u64) -> Result<Option<(Ve
     Ok(found)
 }
 
-/// Which object `key` is; `None` where there is none, or where the server does not tell whether.
+/// The version of the object `key`; `None` if it does not exist, or the server does not say.
 pub fn look(service: &Arc<Service>, key: &str) -> Result<Option<Version>> {
     let client = service.client()?;
     let path = service.object(key)?;
@@ -168,15 +168,15 @@ pub fn look(service: &Arc<Service>, key: &str) -> Result<Option<Version>> {
     })?;
     match found {
         Ok(version) => Ok(Some(version)),
-        // Who may not list a bucket is refused what is not there, too.
+        // Without the permission to list, some services deny access to objects that do not exist.
         Err(
             object_store::Error::NotFound { .. } | object_store::Error::PermissionDenied { .. },
         ) => Ok(None),
-        Err(error) => Err(explained(&error, service, key)),
+        Err(error) => Err(to_error(&error, service, key)),
     }
 }
 
-/// Keys of all objects below `folder` (or the URL itself, where it is empty) with their lengths.
+/// The keys and lengths of all objects below `folder`, or below the URL if it is empty.
 pub fn list(service: &Arc<Service>, folder: &str) -> Result<Vec<(String, u64)>> {
     let client = service.client()?;
     let base = service.base.clone();
@@ -185,7 +185,7 @@ pub fn list(service: &Arc<Service>, folder: &str) -> Result<Vec<(String, u64)>> 
         let prefix = (!prefix.as_ref().is_empty()).then_some(prefix);
         client.list(prefix.as_ref()).try_collect::<Vec<_>>().await
     })?;
-    let found = found.map_err(|error| explained(&error, service, folder))?;
+    let found = found.map_err(|error| to_error(&error, service, folder))?;
     let below = format!("{base}/");
     let keys = found.into_iter().filter_map(|meta| {
         let path = meta.location.as_ref();
@@ -198,23 +198,23 @@ pub fn list(service: &Arc<Service>, folder: &str) -> Result<Vec<(String, u64)>> 
     Ok(keys.collect())
 }
 
-/// The bytes of each of `wanted`, in order, with the object they are of. Requests are of at least
-/// `least` bytes, where so many are wanted at one place.
+/// The bytes and the version of each of `wanted`, in order. Longer ranges are divided into requests of at least
+/// `least` bytes.
 ///
 /// # Errors
-/// `Busy` where an object is not the version it must be; `NotFound`, `Corrupt` where it is too
+/// `Busy` if an object does not have the expected version; `NotFound`; `Corrupt` if it is too
 /// short; `Io`.
 pub fn fetch(
     service: &Arc<Service>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<RangeRequest>,
     least: u64,
 ) -> Result<Vec<(Vec<u8>, Version)>> {
     let client = service.client()?;
     let lengths = wanted
         .iter()
         .map(|part| part.range.end.saturating_sub(part.range.start));
-    let most = lengths.fold(0, u64::saturating_add) / AT_ONCE as u64;
-    let most = most.clamp(least, PIECE);
+    let most = lengths.fold(0, u64::saturating_add) / CONCURRENT_REQUESTS as u64;
+    let most = most.clamp(least, PIECE_BYTES);
     let mut requests = Vec::new();
     let mut counts = Vec::with_capacity(wanted.len());
     for part in &wanted {
@@ -230,18 +230,18 @@ pub fn fetch(
         .zip(&counts)
         .flat_map(|(part, count)| std::iter::repeat_n(Arc::clone(&part.key), *count))
         .collect();
-    let asked = Arc::clone(service);
+    let shared = Arc::clone(service);
     let answers = runtime::wait(async move {
         stream::iter(requests.into_iter().zip(keys))
             .map(|((path, range, version), key)| {
-                let (client, service) = (Arc::clone(&client), Arc::clone(&asked));
+                let (client, service) = (Arc::clone(&client), Arc::clone(&shared));
                 async move {
                     piece(&*client, &path, range, version)
                         .await
-                        .map_err(|failed| failed.explained(&service, &key))
+                        .map_err(|error| error.to_error(&service, &key))
                 }
             })
-            .buffered(AT_ONCE)
+            .buffered(CONCURRENT_REQUESTS)
             .try_collect::<Vec<_>>()
             .await
     })??;
@@ -253,11 +253,13 @@ pub fn fetch(
     joined.collect()
 }
 
-/// One range from its pieces, which must be of one object.
+/// Joins the pieces of a range, which must be of one version.
 fn join(pieces: Vec<(Vec<u8>, Version)>) -> Result<(Vec<u8>, Version)> {
     let mut pieces = pieces.into_iter();
     let Some((mut bytes, version)) = pieces.next() else {
-        return Err(Error::invalid("an empty range was asked for"));
+        return Err(Error::invalid(
+            "the requested range is empty; request at least one byte",
+        ));
     };
     for (piece, other) in pieces {
         if other != version {
@@ -268,17 +270,17 @@ fn join(pieces: Vec<(Vec<u8>, Version)>) -> Result<(Vec<u8>, Version)> {
     Ok((bytes, version))
 }
 
-/// Why a request gave nothing.
-enum Failed {
-    Refused(object_store::Error),
+/// The error of a request.
+enum FetchError {
+    Request(object_store::Error),
     Replaced,
     Short(u64),
 }
 
-impl Failed {
-    fn explained(self, service: &Service, key: &str) -> Error {
+impl FetchError {
+    fn to_error(self, service: &Service, key: &str) -> Error {
         let error = match self {
-            Self::Refused(error) => return explained(&error, service, key),
+            Self::Request(error) => return to_error(&error, service, key),
             Self::Replaced => replaced(),
             Self::Short(end) => return super::super::file::cut_short(end, &service.location),
         };
@@ -295,8 +297,8 @@ async fn piece(
     path: &Path,
     range: Range<u64>,
     version: Option<Version>,
-) -> std::result::Result<(Vec<u8>, Version), Failed> {
-    // Tags that begin with W/ never match where a match is asked for.
+) -> std::result::Result<(Vec<u8>, Version), FetchError> {
+    // Weak tags, which begin with W/, never satisfy `If-Match`.
     let tag = version.as_ref().and_then(|version| version.tag.clone());
     let options = GetOptions {
         range: Some(GetRange::Bounded(range.clone())),
@@ -306,25 +308,25 @@ async fn piece(
     let answer = client
         .get_opts(path, options)
         .await
-        .map_err(Failed::Refused)?;
+        .map_err(FetchError::Request)?;
     let found = version_of(&answer);
     if version.is_some_and(|version| version != found) {
-        return Err(Failed::Replaced);
+        return Err(FetchError::Replaced);
     }
-    // No more than a piece, whatever the server says.
+    // At most a piece is read, even if the server sends more.
     let len = (range.end - range.start) as usize;
     let mut out = Vec::with_capacity(len);
     let mut body = answer.into_stream();
     while let Some(part) = body.next().await {
-        let part = part.map_err(Failed::Refused)?;
+        let part = part.map_err(FetchError::Request)?;
         if out.len() + part.len() > len {
-            return Err(Failed::Short(range.end));
+            return Err(FetchError::Short(range.end));
         }
         out.extend_from_slice(&part);
     }
     match out.len() == len {
         true => Ok((out, found)),
-        false => Err(Failed::Short(range.end)),
+        false => Err(FetchError::Short(range.end)),
     }
 }
 
@@ -334,11 +336,11 @@ fn check_length(found: usize, expected: usize) -> Result<()> {
     }
     Err(Error::new(
         ErrorKind::Io,
-        format!("the server sent {found} bytes of {expected}; try again"),
+        format!("the server sent {found} bytes; expected {expected}; try again"),
     ))
 }
 
-/// The library's error for `error`, which reading `key` of `service` returned.
-fn explained(error: &object_store::Error, service: &Service, key: &str) -> Error {
-    errors::explained(error, service.hint, &service.location, key)
+/// Converts an error of reading `key` of `service`.
+fn to_error(error: &object_store::Error, service: &Service, key: &str) -> Error {
+    errors::to_error(error, service.hint, &service.location, key)
 }

@@ -1,5 +1,5 @@
-//! HTTP clients shared by all stores that are opened with the same options: reading the system's
-//! certificates takes a tenth of a second, and open connections are used again.
+//! HTTP clients, shared by all stores that are opened with the same options: reading the system's
+//! certificates takes a tenth of a second, and open connections are reused.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,17 +9,17 @@ use object_store::client::{HttpClient, HttpConnector, ReqwestConnector};
 
 use crate::process::PerProcess;
 
-/// Sets of options whose clients are kept.
-const KEPT: usize = 8;
+/// Maximum number of cached clients.
+const CACHED: usize = 8;
 
 /// Clients by options. A forked child has none of its parent's threads, so it makes its own.
 static CLIENTS: PerProcess<Mutex<HashMap<String, HttpClient>>> = PerProcess::new();
 
-/// Gives the client that an earlier store has used, where there is one.
+/// Returns the client of an earlier store with the same options.
 #[derive(Debug)]
-pub struct Shared;
+pub struct SharedConnector;
 
-impl HttpConnector for Shared {
+impl HttpConnector for SharedConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         install_tls();
         let key = format!("{options:?}");
@@ -28,7 +28,7 @@ impl HttpConnector for Shared {
             return Ok(client.clone());
         }
         let client = ReqwestConnector::default().connect(options)?;
-        if clients.len() >= KEPT {
+        if clients.len() >= CACHED {
             clients.clear();
         }
         clients.insert(key, client.clone());
@@ -36,10 +36,10 @@ impl HttpConnector for Shared {
     }
 }
 
-/// Chooses what TLS computes with, unless the program has chosen already.
+/// Installs the cryptography provider of TLS, unless the program has installed one.
 fn install_tls() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // It fails where another thread was faster, and that one's is as good.
+        // Fails if another thread has installed a provider, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }

@@ -1,21 +1,19 @@
-//! What object stores and HTTP servers answer, as the library's errors.
+//! Converts errors of object stores and HTTP servers to errors of this library.
 
 use std::error::Error as _;
 
 use crate::error::{Error, ErrorKind};
 
-/// The library's error for `error`, which reading `key` of a service returned. `hint` says how its
-/// credentials are given.
-pub fn explained(error: &object_store::Error, hint: &str, location: &str, key: &str) -> Error {
+/// Converts an error of reading `key` of a service. `hint` describes how to give credentials.
+pub fn to_error(error: &object_store::Error, hint: &str, location: &str, key: &str) -> Error {
     use object_store::Error as Refusal;
-    let explained = match error {
+    let converted = match error {
         Refusal::NotFound { .. } => Error::missing_file(
             "the object does not exist; check the bucket and the path of the URL",
         ),
-        Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => Error::new(
-            ErrorKind::Io,
-            format!("the server refuses to give it; {}", hint),
-        ),
+        Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => {
+            Error::new(ErrorKind::Io, format!("the server denies access; {hint}"))
+        }
         Refusal::Precondition { .. } => replaced(),
         Refusal::NotSupported { .. } => Error::unsupported(
             "the server does not serve parts of files (HTTP range requests); download the file, or \
@@ -23,29 +21,29 @@ pub fn explained(error: &object_store::Error, hint: &str, location: &str, key: &
         ),
         Refusal::InvalidPath { .. } => Error::invalid(chain(error)),
         _ => {
-            let unknown = hint.starts_with("no credentials");
-            let hint = if unknown {
+            let lacks_credentials = hint.starts_with("no credentials");
+            let hint = if lacks_credentials {
                 hint
             } else {
                 "check the address and the network"
             };
             let found = chain(error);
-            Error::new(ErrorKind::Io, format!("reading it failed: {found}; {hint}"))
+            Error::new(ErrorKind::Io, format!("reading failed: {found}; {hint}"))
         }
     };
-    let explained = match key {
-        "" => explained,
-        key => explained.at_node(key),
+    let converted = match key {
+        "" => converted,
+        key => converted.at_node(key),
     };
-    explained.in_file(location)
+    converted.in_file(location)
 }
 
-/// The error for an object that is not the one that was opened.
+/// The error for an object whose version differs from the opened one.
 pub fn replaced() -> Error {
     Error::busy("the object has been replaced since the store was opened; open it again")
 }
 
-/// The words of `error` and of what caused it, each said once, without secrets in URLs.
+/// The messages of `error` and its causes, without repetitions and without secrets in URLs.
 pub fn chain(error: &object_store::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -60,7 +58,7 @@ pub fn chain(error: &object_store::Error) -> String {
     without_secrets(&text)
 }
 
-/// `text` without what is secret in the URLs in it: user and password, and what follows a `?`, which may be
+/// Removes secrets from the URLs in `text`: user and password, and everything after a `?`, which may be
 /// a signature.
 pub fn without_secrets(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -68,18 +66,18 @@ pub fn without_secrets(text: &str) -> String {
     while let Some((before, after)) = rest.split_once("://") {
         out.push_str(before);
         out.push_str("://");
-        // Where the URL ends: messages put URLs in quotes and brackets.
+        // The end of the URL: messages put URLs in quotes and brackets.
         let is_end = |c: char| c.is_whitespace() || "\"'`()<>[]{}".contains(c);
-        let (url, behind) = after.split_at(after.find(is_end).unwrap_or(after.len()));
-        let (place, query) = match url.find(['?', '#']) {
+        let (url, tail) = after.split_at(after.find(is_end).unwrap_or(after.len()));
+        let (address, query) = match url.find(['?', '#']) {
             Some(at) => (&url[..at], "?..."),
             None => (url, ""),
         };
-        let host = place.find('/').unwrap_or(place.len());
-        let user = place[..host].rfind('@').map_or(0, |at| at + 1);
-        out.push_str(&place[user..]);
+        let host = address.find('/').unwrap_or(address.len());
+        let user = address[..host].rfind('@').map_or(0, |at| at + 1);
+        out.push_str(&address[user..]);
         out.push_str(query);
-        rest = behind;
+        rest = tail;
     }
     out.push_str(rest);
     out
@@ -90,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_and_signatures_are_kept_out_of_messages() {
+    fn messages_do_not_contain_passwords_and_signatures() {
         for (text, expected) in [
             (
                 "GET https://a/b?X-Amz-Signature=1 in 3s, why? - https://a/c",

@@ -1,15 +1,15 @@
-//! Stores on object stores and HTTP servers: one object, or the objects of a directory.
+//! Stores on object stores and HTTP servers: a single object, or the objects of a directory.
 //!
-//! An object is whole or not there, and it is replaced as a whole; so its end alone tells the last
-//! commit. What is read together is fetched by requests that are under way together.
+//! Objects are written and replaced as a whole, so the end of an object determines the last
+//! commit. Ranges that are read together are fetched by concurrent requests.
 
 mod client;
 mod connector;
 mod errors;
-#[cfg(test)]
-mod memory;
 mod object;
 mod prefix;
+#[cfg(test)]
+mod recording_store;
 mod runtime;
 mod service;
 #[cfg(test)]
@@ -27,8 +27,8 @@ use super::zip::ZipReader;
 use crate::error::{ErrorKind, Result};
 use crate::limits::Limits;
 
-/// Opens the last commit of the container at `url`, a single object or, if it ends in `/` or there is
-/// no such object, a directory.
+/// Opens the last commit of the container at `url`: a single object or, if the URL ends with `/` or the
+/// object does not exist, a directory.
 ///
 /// # Errors
 /// As [`super::open_url`].

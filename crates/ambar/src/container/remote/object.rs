@@ -1,20 +1,20 @@
-//! An object as the source of a ZIP: its end is fetched when it is opened, ranges when they are read.
+//! An object as the source of a ZIP: its end is fetched when it is opened, other ranges when they are read.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::ahead::{Ahead, Cache};
+use super::super::read_ahead::{ReadAhead, Segment, SegmentCache};
 use super::super::source::ByteSource;
 use super::super::{file, ranges};
-use super::client::{self, NEAR, PIECE, Version, Wanted};
+use super::client::{self, JOINED_GAP, PIECE_BYTES, RangeRequest, Version};
 use super::service::Service;
 use crate::error::Result;
 
-/// What is fetched of the end of an object to open it: central directory and metadata of a store of
+/// Bytes at the end of an object that are fetched to open it: central directory and metadata of a store of
 /// some hundred arrays.
 pub const TAIL: u64 = 512 << 10;
 
-/// An object, as it was when it was opened.
+/// An open object.
 #[derive(Debug)]
 pub struct Object {
     service: Arc<Service>,
@@ -22,16 +22,16 @@ pub struct Object {
     /// File offset of `tail`.
     tail_start: u64,
     tail: Vec<u8>,
-    ahead: Arc<Cache>,
-    /// The key of the only object there is.
+    cache: Arc<SegmentCache>,
+    /// The empty key of the only object.
     key: Arc<str>,
 }
 
 impl Object {
-    /// The object at the URL of `service`, its end fetched.
+    /// Opens the object at the URL of `service` and fetches its end.
     ///
     /// # Errors
-    /// `NotFound`, `Unsupported` where the server does not serve ranges, `Io`.
+    /// `NotFound`, `Unsupported` if the server does not serve ranges, `Io`.
     pub fn open(service: Arc<Service>) -> Result<Self> {
         let (tail, version) = client::tail(&service, TAIL)?;
         Ok(Self {
@@ -39,13 +39,13 @@ impl Object {
             tail_start: version.size - tail.len() as u64,
             version,
             tail,
-            ahead: Arc::default(),
+            cache: Arc::default(),
             key: "".into(),
         })
     }
 
-    fn wanted(&self, range: Range<u64>) -> Wanted {
-        Wanted {
+    fn request(&self, range: Range<u64>) -> RangeRequest {
+        RangeRequest {
             key: Arc::clone(&self.key),
             range,
             version: Some(self.version.clone()),
@@ -53,7 +53,10 @@ impl Object {
     }
 
     fn fetch(&self, joined: Vec<Range<u64>>, least: u64) -> Result<Vec<Vec<u8>>> {
-        let wanted = joined.into_iter().map(|range| self.wanted(range)).collect();
+        let wanted = joined
+            .into_iter()
+            .map(|range| self.request(range))
+            .collect();
         let found = client::fetch(&self.service, wanted, least)?;
         Ok(found.into_iter().map(|(bytes, _)| bytes).collect())
     }
@@ -73,10 +76,10 @@ impl ByteSource for Object {
         if end > self.version.size {
             return Err(file::cut_short(end, self.location()));
         }
-        if out.is_empty() || self.ahead.fill(&self.key, offset, out) {
+        if out.is_empty() || self.cache.fill(&self.key, offset, out) {
             return Ok(());
         }
-        // What the tail has of it is not fetched again.
+        // Bytes in the tail are not fetched again.
         let mut missing = out;
         if end > self.tail_start {
             let known = self.tail_start.max(offset);
@@ -89,27 +92,30 @@ impl ByteSource for Object {
             return Ok(());
         }
         let range = offset..offset + missing.len() as u64;
-        for bytes in self.fetch(vec![range], client::PIECE)? {
+        for bytes in self.fetch(vec![range], client::PIECE_BYTES)? {
             missing.copy_from_slice(&bytes);
         }
         Ok(())
     }
 
-    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<Ahead> {
+    fn read_ahead(&self, parts: &[Range<u64>], gap: u64) -> Result<ReadAhead> {
         if let Some(part) = parts.iter().find(|part| part.end > self.version.size) {
             return Err(file::cut_short(part.end, self.location()));
         }
-        let known =
-            |part: &Range<u64>| part.start >= self.tail_start || self.ahead.holds(&self.key, part);
+        let known = |part: &Range<u64>| {
+            part.start >= self.tail_start || self.cache.contains(&self.key, part)
+        };
         let parts: Vec<Range<u64>> = parts.iter().filter(|part| !known(part)).cloned().collect();
-        let joined = ranges::joined(&parts, NEAR.min(gap), PIECE);
+        let joined = ranges::join(&parts, JOINED_GAP.min(gap), PIECE_BYTES);
         let starts: Vec<u64> = joined.iter().map(|range| range.start).collect();
-        let found = self.fetch(joined, client::SMALL_PIECE)?;
+        let found = self.fetch(joined, client::SMALL_PIECE_BYTES)?;
         let segments = starts.into_iter().zip(found);
         let key = &self.key;
-        Ok(self
-            .ahead
-            .keep(segments.map(|(start, bytes)| (Arc::clone(key), start, bytes))))
+        Ok(self.cache.insert(segments.map(|(offset, bytes)| Segment {
+            name: Arc::clone(key),
+            offset,
+            bytes,
+        })))
     }
 
     fn is_remote(&self) -> bool {

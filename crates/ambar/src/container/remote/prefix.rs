@@ -1,46 +1,46 @@
-//! A directory container whose files are objects, all of their keys beginning with the same prefix.
+//! A directory container whose files are objects with a common prefix.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use super::super::ahead::{Ahead, Cache};
 use super::super::directory::{self, List};
+use super::super::read_ahead::{ReadAhead, Segment, SegmentCache};
 use super::super::{
     CommitId, Container, Entry, EntryLocation, EntryRange, Usage, file, key, ranges,
 };
-use super::client::{self, NEAR, PIECE, Version, Wanted};
+use super::client::{self, JOINED_GAP, PIECE_BYTES, RangeRequest, Version};
 use super::service::Service;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
 use crate::process::PerProcess;
 
-/// The root's metadata: the last file that a commit brings to its place.
+/// The root's metadata: the last file that a commit moves to its key.
 const ROOT: &str = "zarr.json";
 
-/// A directory.
+/// One commit of a directory.
 pub struct PrefixReader {
     service: Arc<Service>,
-    /// The commit; `None` where another program made the directory.
+    /// The list of the commit; `None` if another program wrote the directory.
     list: Option<List>,
-    /// The objects that have been read from, as they were then.
+    /// The versions of the objects that have been read.
     versions: PerProcess<Mutex<HashMap<Arc<str>, Version>>>,
-    ahead: Arc<Cache>,
+    cache: Arc<SegmentCache>,
 }
 
 impl PrefixReader {
     /// Opens the directory at the URL of `service`.
     ///
     /// # Errors
-    /// `NotFound` where there is none; `Corrupt` where its list is damaged; `Busy` where a writer had
-    /// not finished when it was uploaded; `Unsupported` where that cannot be determined; `Io`.
+    /// `NotFound` if it does not exist; `Corrupt` if its list is damaged; `Busy` if a writer had
+    /// not finished when it was uploaded; `Unsupported` if that cannot be determined; `Io`.
     pub fn open(service: Arc<Service>, limits: &Limits) -> Result<Self> {
         let found = client::whole(&service, directory::LIST, limits.directory_bytes)?;
         let list = match found {
             Some((text, _)) => Some(List::parse(&text).map_err(|e| e.in_file(&service.location))?),
             None if client::look(&service, ROOT)?.is_some() => None,
             None => {
-                let message = "there is no store: neither `.ambar/commit` nor `zarr.json` lies below \
+                let message = "expected a store, but neither `.ambar/commit` nor `zarr.json` exists below \
                                the URL; check it";
                 return Err(Error::missing_file(message).in_file(&service.location));
             }
@@ -49,7 +49,7 @@ impl PrefixReader {
             service,
             list,
             versions: PerProcess::new(),
-            ahead: Arc::default(),
+            cache: Arc::default(),
         };
         if let Some(list) = &reader.list {
             reader
@@ -59,33 +59,33 @@ impl PrefixReader {
         Ok(reader)
     }
 
-    /// Checks that every entry of `list` is at its key, and none still under its first name.
+    /// Checks that every entry of `list` is at its key, and not at its temporary name.
     fn check_finished(&self, list: &List) -> Result<()> {
         let last = list.entries.values().map(|record| record.number).max();
         let root = list.entries.get(ROOT).map(|record| record.number);
-        let waiting = match (last, root) {
+        let is_unfinished = match (last, root) {
             (None, _) => false,
-            // The root's metadata gets its place last: with it, all others have got theirs.
+            // The root's metadata is moved last, after all other entries.
             (Some(last), Some(root)) if last == root => {
-                client::look(&self.service, &directory::waiting(root))?.is_some()
+                client::look(&self.service, &directory::staged_key(root))?.is_some()
             }
             _ => {
                 let own = client::list(&self.service, directory::OWN).map_err(|error| {
                     Error::unsupported(format!(
-                        "whether the directory is whole takes a list of its files, which the server \
-                         does not give ({}); make the store one file",
+                        "checking that the directory is complete needs a list of its files, which the server \
+                         does not return ({}); store it as a single file",
                         error.message()
                     ))
                 })?;
                 let names = own.iter().map(|(key, _)| key.as_str());
                 let numbers = list.entries.values().map(|record| record.number);
-                let keys: Vec<String> = numbers.map(directory::waiting).collect();
+                let keys: Vec<String> = numbers.map(directory::staged_key).collect();
                 names
                     .into_iter()
                     .any(|name| keys.iter().any(|key| key == name))
             }
         };
-        if !waiting {
+        if !is_unfinished {
             return Ok(());
         }
         Err(Error::busy(
@@ -99,13 +99,13 @@ impl PrefixReader {
         versions.get(key).cloned()
     }
 
-    /// Checks that the object `key` is what the list says, and remembers it.
+    /// Checks that the object `key` agrees with the list, and stores its version.
     fn accept(&self, key: &Arc<str>, version: Version) -> Result<()> {
         if let Some(record) = self.list.as_ref().and_then(|list| list.entries.get(&**key))
             && record.len != version.size
         {
             return Err(Error::corrupt(format!(
-                "the entry's object has {} bytes, not {}: it was replaced, or not uploaded whole; \
+                "the entry's object has {} bytes; expected {}: it was replaced, or not uploaded completely; \
                  open the store again, or upload it again",
                 version.size, record.len
             )));
@@ -115,9 +115,9 @@ impl PrefixReader {
         Ok(())
     }
 
-    fn fetch(&self, wanted: Vec<Wanted>) -> Result<Vec<Vec<u8>>> {
+    fn fetch(&self, wanted: Vec<RangeRequest>) -> Result<Vec<Vec<u8>>> {
         let keys: Vec<Arc<str>> = wanted.iter().map(|part| Arc::clone(&part.key)).collect();
-        let found = client::fetch(&self.service, wanted, client::SMALL_PIECE);
+        let found = client::fetch(&self.service, wanted, client::SMALL_PIECE_BYTES);
         let found = found.map_err(|error| match error.kind() {
             crate::ErrorKind::NotFound => {
                 let message = "the entry's object is missing; upload the store again";
@@ -128,14 +128,14 @@ impl PrefixReader {
             _ => error,
         })?;
         let checked = keys.iter().zip(found).map(|(key, (bytes, version))| {
-            self.placed(self.accept(key, version), key)?;
+            self.with_key(self.accept(key, version), key)?;
             Ok(bytes)
         });
         checked.collect()
     }
 
-    fn wanted(&self, key: &Arc<str>, range: std::ops::Range<u64>) -> Wanted {
-        Wanted {
+    fn request(&self, key: &Arc<str>, range: std::ops::Range<u64>) -> RangeRequest {
+        RangeRequest {
             key: Arc::clone(key),
             range,
             version: self.known(key),
@@ -146,7 +146,7 @@ impl PrefixReader {
         Error::invalid(error).in_file(self.location())
     }
 
-    fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
+    fn with_key<T>(&self, result: Result<T>, key: &str) -> Result<T> {
         result.map_err(|error| error.at_node(key).in_file(self.location()))
     }
 }
@@ -175,47 +175,51 @@ impl Container for PrefixReader {
                 },
             },
         };
-        let place = EntryLocation::Key(key.into());
+        let location = EntryLocation::Key(key.into());
         Ok(Some(Entry {
             len,
             crc32,
             seal,
-            place,
+            location,
         }))
     }
 
     fn read_at(&self, entry: &Entry, offset: u64, out: &mut [u8]) -> Result<()> {
-        let EntryLocation::Key(key) = &entry.place else {
-            return Err(self.foreign("the entry is another container's"));
+        let EntryLocation::Key(key) = &entry.location else {
+            return Err(
+                self.foreign("the entry belongs to another container; look it up in this one")
+            );
         };
-        self.placed(entry.check_range(offset, out.len()), key)?;
-        if out.is_empty() || self.ahead.fill(key, offset, out) {
+        self.with_key(entry.check_range(offset, out.len()), key)?;
+        if out.is_empty() || self.cache.fill(key, offset, out) {
             return Ok(());
         }
         let range = offset..offset + out.len() as u64;
-        for bytes in self.fetch(vec![self.wanted(key, range)])? {
+        for bytes in self.fetch(vec![self.request(key, range)])? {
             out.copy_from_slice(&bytes);
         }
         Ok(())
     }
 
-    fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<Ahead> {
-        let mut places: HashMap<&Arc<str>, Vec<std::ops::Range<u64>>> = HashMap::new();
+    fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<ReadAhead> {
+        let mut ranges_of: HashMap<&Arc<str>, Vec<std::ops::Range<u64>>> = HashMap::new();
         for part in parts {
-            let EntryLocation::Key(key) = &part.entry.place else {
-                return Err(self.foreign("the entry is another container's"));
+            let EntryLocation::Key(key) = &part.entry.location else {
+                return Err(
+                    self.foreign("the entry belongs to another container; look it up in this one")
+                );
             };
             let len = usize::try_from(part.len).unwrap_or(usize::MAX);
-            self.placed(part.entry.check_range(part.offset, len), key)?;
+            self.with_key(part.entry.check_range(part.offset, len), key)?;
             let range = part.offset..part.offset + part.len;
-            if !self.ahead.holds(key, &range) {
-                places.entry(key).or_default().push(range);
+            if !self.cache.contains(key, &range) {
+                ranges_of.entry(key).or_default().push(range);
             }
         }
         let mut wanted = Vec::new();
-        for (key, parts) in places {
-            let joined = ranges::joined(&parts, NEAR.min(gap), PIECE);
-            wanted.extend(joined.into_iter().map(|range| self.wanted(key, range)));
+        for (key, parts) in ranges_of {
+            let joined = ranges::join(&parts, JOINED_GAP.min(gap), PIECE_BYTES);
+            wanted.extend(joined.into_iter().map(|range| self.request(key, range)));
         }
         let starts: Vec<(Arc<str>, u64)> = wanted
             .iter()
@@ -224,8 +228,12 @@ impl Container for PrefixReader {
         let found = self.fetch(wanted)?;
         let segments = starts.into_iter().zip(found);
         Ok(self
-            .ahead
-            .keep(segments.map(|((key, start), bytes)| (key, start, bytes))))
+            .cache
+            .insert(segments.map(|((name, offset), bytes)| Segment {
+                name,
+                offset,
+                bytes,
+            })))
     }
 
     fn is_remote(&self) -> bool {
@@ -242,26 +250,27 @@ impl Container for PrefixReader {
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
-        self.placed(read(), key)
+        self.with_key(read(), key)
     }
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let verified = self.entry(key).and_then(|entry| {
             let entry = entry.ok_or_else(|| Error::not_found("the entry does not exist"))?;
             let read = |at: u64, out: &mut [u8]| self.read_at(&entry, at, out);
-            let found = file::stream_pieces(entry.len, PIECE, &read, &mut |piece| {
+            let found = file::stream_pieces(entry.len, PIECE_BYTES, &read, &mut |piece| {
                 progress(piece.len() as u64);
                 Ok(())
             })?;
             if entry.is_empty() {
                 // The object was not read, so check here whether it exists.
-                let missing = || Error::corrupt("the entry's object is missing");
+                let missing =
+                    || Error::corrupt("the entry's object is missing; upload the store again");
                 let version = client::look(&self.service, key)?.ok_or_else(missing)?;
                 self.accept(&key.into(), version)?;
             }
             file::check_crc32(found, entry.crc32)
         });
-        self.placed(verified, key)
+        self.with_key(verified, key)
     }
 
     fn verify_records(&self) -> Result<()> {
@@ -299,7 +308,7 @@ impl Container for PrefixReader {
                 ..Usage::default()
             });
         };
-        // What other programs have put there is not asked for: not every server gives lists.
+        // Files of other programs are not counted: not every server can list them.
         let own = list.encode().len() as u64;
         let entries = list.entries.values().map(|record| record.len);
         let total = entries.fold(own, u64::saturating_add);

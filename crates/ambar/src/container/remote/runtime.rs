@@ -1,4 +1,4 @@
-//! The threads that talk to object stores, started when they are first needed.
+//! The threads that send requests to object stores, started on first use.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, mpsc};
@@ -8,18 +8,18 @@ use tokio::runtime::{Builder, Runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::PerProcess;
 
-/// Threads that move bytes between sockets and memory. Two fill most networks, and decoding has
-/// threads of its own.
+/// Threads that move bytes between sockets and memory. Two saturate most networks; decoding has
+/// other threads.
 const THREADS: usize = 2;
 
 /// The runtime. A forked child has none of its parent's threads, so it starts its own.
 static RUNTIME: PerProcess<Mutex<Option<Arc<Runtime>>>> = PerProcess::new();
 
-/// Runs `future` on those threads and waits for what it gives. May be called from any thread, one of
-/// another runtime included.
+/// Runs `future` on these threads and waits for its result. Can be called from any thread, including those
+/// of another runtime.
 ///
 /// # Errors
-/// `Io` where the system gives no threads, or the future panicked.
+/// `Io` if the system gives no threads, or the future panicked.
 pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Result<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
     runtime()?.spawn(async move {
@@ -29,7 +29,7 @@ pub fn wait<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static)
     let stopped = |_| {
         Error::new(
             ErrorKind::Io,
-            "a request was given up: a thread has stopped",
+            "a request was cancelled, because its thread has stopped; try again",
         )
     };
     receiver.recv().map_err(stopped)
@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn futures_are_waited_for_and_panics_are_errors() {
+    fn wait_returns_results_and_panics_are_errors() {
         assert_eq!(wait(async { 7 }).unwrap(), 7);
         let failed = wait(async { panic!("on purpose") });
         assert_eq!(failed.unwrap_err().kind(), ErrorKind::Io);
     }
 
     #[test]
-    fn another_runtime_may_call() {
+    fn another_runtime_can_call() {
         let outer = Builder::new_current_thread().build().unwrap();
         assert_eq!(outer.block_on(async { wait(async { 7 }).unwrap() }), 7);
     }

@@ -1,4 +1,4 @@
-//! Object stores and HTTP servers, by URL: which one it is, how it is reached, and what is asked of it.
+//! Object stores and HTTP servers: parses URLs and storage options, and connects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,41 +10,41 @@ use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
 
-use super::connector::Shared;
+use super::connector::SharedConnector;
 use super::errors::without_secrets;
 use crate::error::{Error, Result};
 use crate::process::PerProcess;
 
-/// How long a request may take to connect, to go on, and in all.
+/// Time limits of a request: to connect, without receiving bytes, and in total.
 const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(30);
 const REQUEST: Duration = Duration::from_secs(180);
 
-/// Failed requests are made again so often, and not after that time.
+/// FetchError requests are made again so often, and not after that time.
 const RETRIES: usize = 3;
 const RETRY: Duration = Duration::from_secs(60);
 
-/// What makes a client.
+/// Creates a client.
 type Connect = dyn Fn() -> Result<Arc<dyn ObjectStore>> + Send + Sync;
 
-/// An object store or HTTP server, and the place there that a URL names.
+/// An object store or HTTP server, with the key or prefix of a URL.
 pub struct Service {
     connect: Box<Connect>,
-    /// The client. Its connections are of no use to a forked child, which makes its own.
+    /// The client. A forked child cannot use its connections and creates another one.
     client: PerProcess<Mutex<Option<Arc<dyn ObjectStore>>>>,
-    /// The place: a key, or the beginning of keys.
+    /// The key of an object, or the prefix of keys.
     pub base: Path,
-    /// The URL for messages, without what is secret in it.
+    /// The URL for messages, without secrets.
     pub location: String,
-    /// What to tell who was refused.
+    /// How to get access, for messages.
     pub hint: &'static str,
 }
 
 impl Service {
-    /// The service that `url` names; nothing is asked of it yet.
+    /// The service of `url`. Sends no request.
     ///
     /// # Errors
-    /// `Invalid` where the URL or an option is invalid; `Unsupported` for other services.
+    /// `Invalid` if the URL or an option is invalid; `Unsupported` for other services.
     pub fn new(url: &str, options: &BTreeMap<String, String>) -> Result<Self> {
         let location = without_secrets(url);
         let location = location.trim_end_matches("?...").to_owned();
@@ -52,24 +52,24 @@ impl Service {
             Some(("s3" | "s3a", rest)) => Self::s3(rest, options),
             Some(("http" | "https", _)) => Self::http(url, options),
             _ => Err(Error::unsupported(
-                "ambar reads from s3://, http:// and https://; other services offer their objects \
-                 under one of these, too",
+                "the scheme of the URL is not supported; expected s3://, http:// or https://, which most \
+                 services offer",
             )),
         };
-        let (connect, base, hint) = result.map_err(|error| error.in_file(&location))?;
+        let address = result.map_err(|error| error.in_file(&location))?;
         let service = Self {
-            connect,
+            connect: address.connect,
             client: PerProcess::new(),
-            base,
+            base: address.base,
             location,
-            hint,
+            hint: address.hint,
         };
         // Report invalid options here, before the first request fails for another reason.
         service.client()?;
         Ok(service)
     }
 
-    /// A service of the caller's own.
+    /// A service for tests.
     #[cfg(test)]
     pub fn of(store: Arc<dyn ObjectStore>, base: &str, location: &str) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Service {
         Ok(new)
     }
 
-    /// The object `key` below the place; the place itself where the key is empty.
+    /// The path of the object `key` below the prefix; the prefix if the key is empty.
     pub fn object(&self, key: &str) -> Result<Path> {
         let path = match (self.base.as_ref(), key) {
             (_, "") => return Ok(self.base.clone()),
@@ -102,10 +102,12 @@ impl Service {
         path.map_err(|error| Error::invalid(error.to_string()).in_file(&self.location))
     }
 
-    fn s3(rest: &str, options: &BTreeMap<String, String>) -> Result<Made> {
+    fn s3(rest: &str, options: &BTreeMap<String, String>) -> Result<Address> {
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
-            return Err(Error::invalid("a URL of S3 is s3://BUCKET/KEY"));
+            return Err(Error::invalid(
+                "the URL has no bucket; expected s3://BUCKET/KEY",
+            ));
         }
         let base = Path::parse(key.trim_end_matches('/'))
             .map_err(|error| Error::invalid(error.to_string()))?;
@@ -132,7 +134,7 @@ impl Service {
         let keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId);
         let hint = match (anonymous.as_deref() == Some("true"), keys) {
             (true, _) => {
-                "anonymous requests are refused: give access_key_id and secret_access_key as \
+                "anonymous access is denied: give access_key_id and secret_access_key as \
                  storage_options, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             }
             (false, None) => {
@@ -141,23 +143,27 @@ impl Service {
                  public data"
             }
             (false, Some(_)) => {
-                "check the credentials (access key, secret key, session token), the region, and \
-                 what they may read"
+                "check the credentials (access key, secret key, session token), their permissions, and \
+                 the region"
             }
         };
         let builder = builder.with_retry(retry());
         let connect = move || {
             let store = builder
                 .clone()
-                .with_http_connector(Shared)
+                .with_http_connector(SharedConnector)
                 .build()
-                .map_err(misfit)?;
+                .map_err(invalid_options)?;
             Ok(Arc::new(store) as Arc<dyn ObjectStore>)
         };
-        Ok((Box::new(connect), base, hint))
+        Ok(Address {
+            connect: Box::new(connect),
+            base,
+            hint,
+        })
     }
 
-    fn http(url: &str, options: &BTreeMap<String, String>) -> Result<Made> {
+    fn http(url: &str, options: &BTreeMap<String, String>) -> Result<Address> {
         let mut client = ClientOptions::new();
         for (key, value) in bounds() {
             client = client.with_config(key, value);
@@ -172,7 +178,7 @@ impl Service {
         if url.starts_with("http://") {
             client = client.with_allow_http(true);
         }
-        // The object is the URL itself, so that what follows a `?` is kept; keys are appended to it.
+        // The URL is the object, including everything after a `?`; keys are appended to it.
         let url = url.trim_end_matches('/').to_owned();
         let builder = HttpBuilder::new()
             .with_url(url)
@@ -181,18 +187,26 @@ impl Service {
         let connect = move || {
             let store = builder
                 .clone()
-                .with_http_connector(Shared)
+                .with_http_connector(SharedConnector)
                 .build()
-                .map_err(misfit)?;
+                .map_err(invalid_options)?;
             Ok(Arc::new(store) as Arc<dyn ObjectStore>)
         };
-        let hint = "the server wants to know who asks; ambar gives it what stands in the URL alone, \
-                    such as a signature";
-        Ok((Box::new(connect), Path::default(), hint))
+        let hint = "ambar sends only the credentials in the URL, such as a signature; check them";
+        Ok(Address {
+            connect: Box::new(connect),
+            base: Path::default(),
+            hint,
+        })
     }
 }
 
-type Made = (Box<Connect>, Path, &'static str);
+/// The parts of a service that a URL determines.
+struct Address {
+    connect: Box<Connect>,
+    base: Path,
+    hint: &'static str,
+}
 
 const S3_OPTIONS: &str = "endpoint, region, access_key_id, secret_access_key, session_token, \
                           anonymous, allow_http, virtual_hosted_style_request, timeout, \
@@ -206,7 +220,7 @@ fn unknown(name: &str, known: &str) -> Error {
     ))
 }
 
-fn misfit(error: object_store::Error) -> Error {
+fn invalid_options(error: object_store::Error) -> Error {
     Error::invalid(format!(
         "{}; check URL and storage options",
         super::errors::chain(&error)

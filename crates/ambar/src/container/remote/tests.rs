@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use object_store::ObjectStore;
 
-use super::memory::Counting;
 use super::object::TAIL;
+use super::recording_store::RecordingStore;
 use super::service::Service;
 use super::*;
 use crate::array::{ArrayData, ArraySpec, Slice};
@@ -17,7 +17,11 @@ use crate::parallel::with_threads;
 use crate::store::{Store, StoreWriter};
 use crate::{DataType, Limits};
 
-fn open_object(store: &Arc<Counting>, key: &str, directory: bool) -> Result<Arc<dyn Container>> {
+fn open_object(
+    store: &Arc<RecordingStore>,
+    key: &str,
+    directory: bool,
+) -> Result<Arc<dyn Container>> {
     let store = Arc::clone(store) as Arc<dyn ObjectStore>;
     let service = Service::of(store, key, &format!("s3://bucket/{key}"));
     open_service(Arc::new(service), directory, &Limits::default())
@@ -28,6 +32,7 @@ fn options(directory: bool) -> CreateOptions {
         durability: Durability::None,
         overwrite: true,
         directory,
+        ..CreateOptions::default()
     }
 }
 
@@ -128,7 +133,7 @@ fn reads_as(container: &dyn Container, expected: &Content, location: &str) {
 #[test]
 fn files_and_objects_read_alike() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(RecordingStore::default());
     for (directory, name) in [(false, "one.ambar"), (true, "folder.ambar")] {
         let path = folder.path().join(name);
         three_commits(&path, directory);
@@ -154,9 +159,9 @@ fn files_and_objects_read_alike() {
 
 #[test]
 fn directories_of_other_programs_are_read() {
-    let store = Arc::new(Counting::default());
-    store.hold("z/zarr.json", b"{}".to_vec());
-    store.hold("z/a/c/0", b"values".to_vec());
+    let store = Arc::new(RecordingStore::default());
+    store.insert("z/zarr.json", b"{}".to_vec());
+    store.insert("z/a/c/0", b"values".to_vec());
     let found = open_object(&store, "z", true).unwrap();
     assert_eq!(found.keys().unwrap(), ["a/c/0", "zarr.json"]);
     assert_eq!(found.read_whole("a/c/0", 9).unwrap().unwrap(), b"values");
@@ -188,10 +193,10 @@ fn damaged_objects_are_refused_as_files_are() {
     let sound = fs::read(&path).unwrap();
     let expected = outcome(container::open(&path));
     assert!(expected.is_ok());
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(RecordingStore::default());
     let compare = |bytes: Vec<u8>, what: &str, unseen: bool| {
         fs::write(&path, &bytes).unwrap();
-        store.hold("run.ambar", bytes);
+        store.insert("run.ambar", bytes);
         let (local, remote) = (
             outcome(container::open(&path)),
             outcome(open_object(&store, "run.ambar", false)),
@@ -221,7 +226,7 @@ fn damaged_objects_are_refused_as_files_are() {
 #[test]
 fn replaced_objects_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(RecordingStore::default());
     for directory in [false, true] {
         let path = folder.path().join("run.ambar");
         three_commits(&path, directory);
@@ -233,10 +238,10 @@ fn replaced_objects_are_noticed() {
         let error = before.read_at(&entry, 0, &mut [0; 9]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
         if directory {
-            store.hold("run/b/two words", b"longer".to_vec());
+            store.insert("run/b/two words", b"longer".to_vec());
             let error = before.read_whole("b/two words", 99).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-            store.lose("run/b/two words");
+            store.remove("run/b/two words");
             let error = before.read_whole("b/two words", 99).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
             fs::remove_dir_all(&path).unwrap();
@@ -250,7 +255,7 @@ fn replaced_objects_are_noticed() {
 fn directories_of_unfinished_commits_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.ambar");
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(RecordingStore::default());
     three_commits(&path, true);
     let list = fs::read_to_string(path.join(".ambar/commit")).unwrap();
     let root = list
@@ -259,26 +264,26 @@ fn directories_of_unfinished_commits_are_refused() {
         .unwrap();
     let number = root.split(' ').nth(3).unwrap();
     store.upload(&path, "run");
-    store.hold(&format!("run/.ambar/new-{number}"), b"{\"a\": 3}".to_vec());
+    store.insert(&format!("run/.ambar/new-{number}"), b"{\"a\": 3}".to_vec());
     let error = open_object(&store, "run", true).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
 
     // Where the last commit did not write the root's metadata, the folder's list tells.
-    let mut writer = container::append(&path, Durability::None).unwrap();
+    let mut writer = container::append(&path, Durability::None, &Limits::default()).unwrap();
     writer.put("last", &[b"entry"]).unwrap();
     writer.commit().unwrap();
     drop(writer);
-    store.lose(&format!("run/.ambar/new-{number}"));
+    store.remove(&format!("run/.ambar/new-{number}"));
     store.upload(&path, "run");
     let found = open_object(&store, "run", true).unwrap();
     assert_eq!(found.read_whole("last", 9).unwrap().unwrap(), b"entry");
-    store.hold("run/.ambar/new-8", b"entry".to_vec());
+    store.insert("run/.ambar/new-8", b"entry".to_vec());
     let text = fs::read_to_string(path.join(".ambar/commit")).unwrap();
     assert!(
         text.contains(" 8 last\n") || text.contains(" 7 last\n"),
         "{text}"
     );
-    store.hold("run/.ambar/new-7", b"entry".to_vec());
+    store.insert("run/.ambar/new-7", b"entry".to_vec());
     let error = open_object(&store, "run", true).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
 }
@@ -321,7 +326,7 @@ fn few_requests_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.ambar");
     let values = write_store(&path);
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(RecordingStore::default());
     store.upload(&path, "run.ambar");
     let found = open_object(&store, "run.ambar", false).unwrap();
     let found = Store::from_container(found, Limits::default()).unwrap();
@@ -401,7 +406,7 @@ fn many_arrays_open_with_two_requests() {
     }
     writer.commit().unwrap();
     drop(writer);
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(RecordingStore::default());
     store.upload(&path, "many.ambar");
     let found = open_object(&store, "many.ambar", false).unwrap();
     let found = Store::from_container(found, Limits::default()).unwrap();

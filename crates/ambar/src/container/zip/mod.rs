@@ -1,19 +1,19 @@
 //! The single-file container: a ZIP64 of stored entries, appended to and committed through slots.
 
-mod append;
+mod appender;
+mod entry_record;
+mod entry_table;
 #[cfg(test)]
-mod hostile;
-mod index;
-mod locate;
-mod parse;
+mod hostile_files;
+mod last_commit;
 mod reader;
 mod records;
 mod repair;
-mod shared;
+mod shared_file;
 mod slot;
 mod writer;
 
 pub use reader::ZipReader;
 pub use repair::{compact, repair};
-pub use shared::{SharedFile, entry_bytes};
+pub use shared_file::{SharedFile, entry_bytes};
 pub use writer::ZipWriter;

@@ -1,15 +1,15 @@
-//! Reading one commit of a ZIP: two reads open it, and one each fetches what is asked for.
+//! Reads one commit of a ZIP: opening takes two reads, and each entry or part of an entry one.
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::super::ahead::Ahead;
+use super::super::read_ahead::ReadAhead;
 use super::super::source::{self, ByteSource, LocalFile};
 use super::super::{CommitId, Container, Entry, EntryLocation, EntryRange, Usage, file};
-use super::index::Index;
-use super::locate::{self, Last};
-use super::parse::{Maker, Record};
+use super::entry_record::{EntryRecord, Producer};
+use super::entry_table::EntryTable;
+use super::last_commit::{self, LastCommit};
 use super::records::ROOT;
 use super::records::{self, LOCAL_LEN, LocalHeader, u16_at, u32_at};
 use super::slot::{self, HEADER_LEN, Slot, TRAILER_LEN};
@@ -17,11 +17,11 @@ use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
 use crate::process::PerProcess;
 
-/// The root's `zarr.json` and the central directory are read at once up to this length, which a
-/// damaged or hostile slot could make as long as the file.
-const MOST_AT_ONCE: u64 = 256 << 20;
+/// Maximum length of the root's `zarr.json` and the central directory that are read with one call; a
+/// damaged or hostile slot could claim the length of the file.
+const MOST_READ_TOGETHER: u64 = 256 << 20;
 
-/// Bytes of the file from `start` on, which hold the root's metadata.
+/// Bytes of the file from `start` on, which contain the root's metadata.
 struct RootBytes {
     start: u64,
     bytes: Vec<u8>,
@@ -30,13 +30,12 @@ struct RootBytes {
 /// One commit of a ZIP.
 pub struct ZipReader {
     source: Arc<dyn ByteSource>,
-    index: Index,
-    /// The commit; `None` in a ZIP that another program made.
+    entries: EntryTable,
+    /// The commit; `None` in a ZIP that another program wrote.
     slot: Option<Slot>,
-    /// Length of the central directory and what follows it.
+    /// Length of the central directory and the end records.
     directory_len: u64,
-    /// What was read together with the central directory, from this offset on: the root's
-    /// `zarr.json`, until it is asked for.
+    /// The root's `zarr.json`, which was read together with the central directory, until it is requested.
     root: PerProcess<Mutex<Option<RootBytes>>>,
 }
 
@@ -53,28 +52,28 @@ impl ZipReader {
     }
 
     fn last_of(source: Arc<dyn ByteSource>, limits: &Limits) -> Result<Self> {
-        // An object is whole or not there, so that the trailer at its end tells the last commit, and
-        // the slots at its start are spared. Files may be damaged, and are written to beside readers.
+        // Objects are written whole, so the trailer at the end determines the last commit, without a request
+        // for the slots. Files can be damaged, and can be written while they are read.
         if source.is_remote()
-            && let Some(slot) = locate::trailer_at(&*source, source.length()?)?
+            && let Some(slot) = last_commit::trailer_at(&*source, source.length()?)?
         {
             return Self::with_root(source, &slot, limits);
         }
-        let header = locate::read_header(&*source)?;
+        let header = last_commit::read_header(&*source)?;
         if !slot::is_header(&header) {
             return Self::foreign(source, limits);
         }
-        let last = locate::last_commit(&*source, &header)?;
+        let last = last_commit::find(&*source, &header)?;
         Self::with_root(source, &last.slot, limits)
     }
 
-    /// Opens the commit `slot` of `source`, and reads the root's metadata with it where it lies
+    /// Opens the commit `slot` of `source`, and reads the root's metadata with the same call if it is
     /// before the central directory.
     pub fn with_root(source: Arc<dyn ByteSource>, slot: &Slot, limits: &Limits) -> Result<Self> {
         let end = slot.directory_offset.checked_add(slot.directory_len);
         let length = end.and_then(|end| end.checked_sub(slot.tail));
         match length {
-            Some(length) if length <= MOST_AT_ONCE && slot.tail <= slot.directory_offset => {
+            Some(length) if length <= MOST_READ_TOGETHER && slot.tail <= slot.directory_offset => {
                 Self::read(source, slot, slot.tail, limits)
             }
             _ => Self::at(source, slot, limits),
@@ -102,46 +101,51 @@ impl ZipReader {
         };
         if crc32c(&directory) != slot.directory_crc {
             return Err(Error::corrupt(format!(
-                "the central directory of commit {} does not match its checksum; restore the file \
+                "the checksum of the central directory of commit {} differs: it is damaged; restore the file \
                  from a copy",
                 slot.sequence
             )));
         }
-        let index = Index::new(directory, slot.entries, slot.directory_offset, Maker::Ambar)?;
+        let entries = EntryTable::new(
+            directory,
+            slot.entries,
+            slot.directory_offset,
+            Producer::Ambar,
+        )?;
         let kept_root = PerProcess::new();
         *kept_root.lock() = (before > 0).then_some(RootBytes { start, bytes: root });
         Ok(Self {
             source,
-            index,
+            entries,
             slot: Some(*slot),
             directory_len: slot.directory_len + TRAILER_LEN as u64,
             root: kept_root,
         })
     }
 
-    /// Opens a ZIP that another program made.
+    /// Opens a ZIP that another program wrote.
     fn foreign(source: Arc<dyn ByteSource>, limits: &Limits) -> Result<Self> {
         let length = source.length()?;
-        if locate::trailer_at(&*source, length)?.is_some() {
+        if last_commit::trailer_at(&*source, length)?.is_some() {
             return Err(slot::damaged_header());
         }
-        let found = locate::foreign(&*source)?;
+        let found = last_commit::foreign_directory(&*source)?;
         let len = Limits::check("the central directory", found.len, limits.directory_bytes)?;
         let mut directory = zeroed("the central directory", len)?;
         source.read_exact(found.offset, &mut directory)?;
-        let index = Index::new(directory, found.entries, found.offset, Maker::Other)?;
+        let entries = EntryTable::new(directory, found.entries, found.offset, Producer::Other)?;
         Ok(Self {
             directory_len: length - found.offset,
             source,
-            index,
+            entries,
             slot: None,
             root: PerProcess::new(),
         })
     }
 
-    /// What was read of `entry`, the root's metadata, when the container was opened; given once.
+    /// The root's metadata in `entry`, if it was read when the container was opened; returned only once.
     fn take_root(&self, entry: &Entry) -> Option<Vec<u8>> {
-        let EntryLocation::Offset(offset) = entry.place else {
+        let EntryLocation::Offset(offset) = entry.location else {
             return None;
         };
         let RootBytes { start, mut bytes } = self.root.lock().take()?;
@@ -156,19 +160,19 @@ impl ZipReader {
     }
 
     /// All entries.
-    pub fn index(&self) -> &Index {
-        &self.index
+    pub fn entries(&self) -> &EntryTable {
+        &self.entries
     }
 
-    /// File offset of the content of `record`, which in ZIPs of others its local header tells.
-    fn data_offset(&self, key: &str, record: &Record) -> Result<u64> {
+    /// The file offset of the content of `record`; in ZIPs of other programs its local header is read.
+    fn data_offset(&self, key: &str, record: &EntryRecord) -> Result<u64> {
         if let Some(offset) = record.data_offset {
             return Ok(offset);
         }
         let mut header = [0; LOCAL_LEN];
         self.source.read_exact(record.header_offset, &mut header)?;
-        let behind = u64::from(u16_at(&header, 26)) + u64::from(u16_at(&header, 28));
-        let offset = record.header_offset + LOCAL_LEN as u64 + behind;
+        let variable = u64::from(u16_at(&header, 26)) + u64::from(u16_at(&header, 28));
+        let offset = record.header_offset + LOCAL_LEN as u64 + variable;
         let file_len = self.source.length()?;
         let inside = offset
             .checked_add(record.len)
@@ -179,8 +183,8 @@ impl ZipReader {
         Ok(offset)
     }
 
-    /// Checks that the local header says what the central directory says.
-    fn verify_local_header(&self, key: &str, record: &Record) -> Result<()> {
+    /// Checks that the local header agrees with the central directory.
+    fn verify_local_header(&self, key: &str, record: &EntryRecord) -> Result<()> {
         let mut expected = Vec::new();
         let header = LocalHeader {
             name: key,
@@ -197,7 +201,7 @@ impl ZipReader {
         self.source.read_exact(record.header_offset, &mut found)?;
         let same = match self.slot {
             Some(_) => found == expected,
-            // Other programs choose flags, times and extra fields of their own.
+            // Other programs choose other flags, times and extra fields.
             None => {
                 u32_at(&found, 0) == records::LOCAL_SIGNATURE
                     && found[LOCAL_LEN..] == expected[LOCAL_LEN..fixed]
@@ -211,25 +215,25 @@ impl ZipReader {
         }
     }
 
-    /// Calls `take` with the content of `record`, piece by piece, and verifies its CRC-32.
+    /// Calls `consume` with the content of `record`, piece by piece, and verifies its CRC-32.
     pub fn stream(
         &self,
         key: &str,
-        record: &Record,
-        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+        record: &EntryRecord,
+        consume: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let start = self.data_offset(key, record)?;
-        let found = source::stream(&*self.source, start, record.len, take)?;
+        let found = source::stream(&*self.source, start, record.len, consume)?;
         file::check_crc32(found, Some(record.crc32)).map_err(|error| error.at_node(key))
     }
 
-    fn placed<T>(&self, result: Result<T>, key: &str) -> Result<T> {
+    fn with_key<T>(&self, result: Result<T>, key: &str) -> Result<T> {
         result.map_err(|error| error.at_node(key).in_file(self.source.location()))
     }
 
     fn verify_entry(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let record = self
-            .index
+            .entries
             .get(key)
             .ok_or_else(|| Error::not_found("the entry does not exist"))?;
         self.verify_local_header(key, &record)?;
@@ -239,10 +243,10 @@ impl ZipReader {
         })
     }
 
-    /// Checks header, slots and trailer of a ZIP that ambar made.
+    /// Checks header, slots and trailer of a ZIP that ambar wrote.
     fn verify_own_records(&self, slot: &Slot) -> Result<()> {
-        let header = locate::read_header(&*self.source)?;
-        let Last { slots, .. } = locate::last_commit(&*self.source, &header)?;
+        let header = last_commit::read_header(&*self.source)?;
+        let LastCommit { slots, .. } = last_commit::find(&*self.source, &header)?;
         if slots.iter().any(Option::is_none) {
             return Err(Error::corrupt(
                 "one of the two commit slots is damaged; let `ambar repair` restore it",
@@ -262,13 +266,16 @@ impl ZipReader {
 
     /// Where in the file `len` bytes of `entry` from `offset` on begin.
     fn start_of(&self, entry: &Entry, offset: u64, len: usize) -> Result<u64> {
-        let EntryLocation::Offset(start) = entry.place else {
-            return Err(Error::invalid("the entry is another container's").in_file(self.location()));
+        let EntryLocation::Offset(start) = entry.location else {
+            return Err(Error::invalid(
+                "the entry belongs to another container; look it up in this one",
+            )
+            .in_file(self.location()));
         };
         entry
             .check_range(offset, len)
             .map_err(|error| error.in_file(self.location()))?;
-        // An entry lies inside the file, so that its offsets do not overflow.
+        // Entries are inside of the file, so offsets do not overflow.
         Ok(start + offset)
     }
 }
@@ -279,15 +286,15 @@ impl Container for ZipReader {
     }
 
     fn entry(&self, key: &str) -> Result<Option<Entry>> {
-        let Some(record) = self.index.get(key) else {
+        let Some(record) = self.entries.get(key) else {
             return Ok(None);
         };
-        let offset = self.placed(self.data_offset(key, &record), key)?;
+        let offset = self.with_key(self.data_offset(key, &record), key)?;
         Ok(Some(Entry {
             len: record.len,
             crc32: Some(record.crc32),
             seal: record.seal,
-            place: EntryLocation::Offset(offset),
+            location: EntryLocation::Offset(offset),
         }))
     }
 
@@ -318,17 +325,17 @@ impl Container for ZipReader {
             file::check_crc32(crc32fast::hash(&bytes), entry.crc32)?;
             Ok(Some(bytes))
         };
-        self.placed(read(), key)
+        self.with_key(read(), key)
     }
 
-    fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<Ahead> {
-        let mut places = Vec::with_capacity(parts.len());
+    fn read_ahead(&self, parts: &[EntryRange], gap: u64) -> Result<ReadAhead> {
+        let mut ranges = Vec::with_capacity(parts.len());
         for part in parts {
             let len = usize::try_from(part.len).unwrap_or(usize::MAX);
             let start = self.start_of(&part.entry, part.offset, len)?;
-            places.push(start..start + part.len);
+            ranges.push(start..start + part.len);
         }
-        self.source.read_ahead(&places, gap)
+        self.source.read_ahead(&ranges, gap)
     }
 
     fn is_remote(&self) -> bool {
@@ -336,7 +343,7 @@ impl Container for ZipReader {
     }
 
     fn verify(&self, key: &str, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        self.placed(self.verify_entry(key, progress), key)
+        self.with_key(self.verify_entry(key, progress), key)
     }
 
     fn verify_records(&self) -> Result<()> {
@@ -349,32 +356,32 @@ impl Container for ZipReader {
     }
 
     fn keys(&self) -> Result<Vec<String>> {
-        let mut keys: Vec<String> = self.index.iter().map(|(key, _)| key.to_owned()).collect();
+        let mut keys: Vec<String> = self.entries.iter().map(|(key, _)| key.to_owned()).collect();
         keys.sort_unstable();
         Ok(keys)
     }
 
     fn entry_count(&self) -> Option<u64> {
-        Some(self.index.len() as u64)
+        Some(self.entries.len() as u64)
     }
 
     fn usage(&self) -> Result<Usage> {
         let total = self.source.length()?;
         let header = self.slot.map_or(0, |_| HEADER_LEN as u64);
-        let entries = self.index.iter().map(|(key, record)| {
+        let entries = self.entries.iter().map(|(key, record)| {
             let least = (LOCAL_LEN + key.len()) as u64;
             let header = record
                 .data_offset
                 .map_or(least, |data| data - record.header_offset);
             header + record.len
         });
-        // Entries of a hostile file may all claim the same bytes.
+        // Entries of a hostile file can share bytes.
         let live = entries.fold(header + self.directory_len, u64::saturating_add);
         Ok(Usage {
             total,
             live,
             dead: total.saturating_sub(live),
-            entries: self.index.len() as u64,
+            entries: self.entries.len() as u64,
             commit: self.slot.map_or(0, |slot| slot.sequence),
         })
     }
@@ -393,7 +400,7 @@ impl std::fmt::Debug for ZipReader {
             f,
             "ZipReader({}, {} entries)",
             self.source.location(),
-            self.index.len()
+            self.entries.len()
         )
     }
 }

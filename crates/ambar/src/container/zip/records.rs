@@ -1,6 +1,6 @@
-//! The bytes of ZIP's records, as APPNOTE 6.3.10 lays them out: little-endian, unaligned.
+//! The records of ZIP files, in the layout of APPNOTE 6.3.10: little-endian, unaligned.
 
-/// The root's metadata, which every commit writes last.
+/// The key of the root's metadata, which every commit writes last.
 pub const ROOT: &str = "zarr.json";
 
 /// Identifier of ambar's own extra fields: the bytes `am`. APPNOTE 4.6.1 lists no other use of it.
@@ -78,7 +78,7 @@ impl LocalHeader<'_> {
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.encode_fixed(out, if self.is_zip64() { 20 } else { 0 });
         if self.is_zip64() {
-            // APPNOTE 4.5.3: in a local header both sizes must stand there.
+            // APPNOTE 4.5.3: a local header must contain both sizes.
             put16(out, ZIP64_ID);
             put16(out, 16);
             put64(out, self.len);
@@ -132,7 +132,7 @@ pub struct DirectoryEntry<'a> {
     pub header_offset: u64,
     /// File offset of the content.
     pub data_offset: u64,
-    /// The entry's seal, where it has one.
+    /// The entry's seal, if it has one.
     pub seal: Option<u32>,
 }
 
@@ -192,7 +192,7 @@ impl DirectoryEntry<'_> {
 
 /// The ZIP64 end record, its locator and the end record, without the comment's `comment_len` bytes.
 ///
-/// The plain record holds the true values where they fit, for readers that know no ZIP64.
+/// The plain record contains the true values if they fit, for readers without ZIP64.
 pub fn end_records(entries: u64, len: u64, offset: u64, comment_len: u16) -> Vec<u8> {
     let mut out = Vec::with_capacity(END_LEN + usize::from(comment_len));
     put32(&mut out, ZIP64_END_SIGNATURE);
@@ -223,43 +223,58 @@ pub fn end_records(entries: u64, len: u64, offset: u64, comment_len: u16) -> Vec
     out
 }
 
-/// Entries, length and offset of the central directory, out of a ZIP64 end record.
-pub fn parse_zip64_end(bytes: &[u8]) -> Option<(u64, u64, u64)> {
-    let whole = bytes.len() >= ZIP64_END_LEN && u32_at(bytes, 0) == ZIP64_END_SIGNATURE;
-    whole.then(|| (u64_at(bytes, 32), u64_at(bytes, 40), u64_at(bytes, 48)))
+/// The location of a central directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CentralDirectory {
+    /// File offset.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Number of entries.
+    pub entries: u64,
 }
 
-/// File offset of the ZIP64 end record, out of its locator.
+/// Parses a ZIP64 end record.
+pub fn parse_zip64_end(bytes: &[u8]) -> Option<CentralDirectory> {
+    let is_record = bytes.len() >= ZIP64_END_LEN && u32_at(bytes, 0) == ZIP64_END_SIGNATURE;
+    is_record.then(|| CentralDirectory {
+        offset: u64_at(bytes, 48),
+        len: u64_at(bytes, 40),
+        entries: u64_at(bytes, 32),
+    })
+}
+
+/// The file offset of the ZIP64 end record, from its locator.
 pub fn parse_locator(bytes: &[u8]) -> Option<u64> {
-    let whole = bytes.len() >= LOCATOR_LEN && u32_at(bytes, 0) == LOCATOR_SIGNATURE;
-    whole.then(|| u64_at(bytes, 8))
+    let is_record = bytes.len() >= LOCATOR_LEN && u32_at(bytes, 0) == LOCATOR_SIGNATURE;
+    is_record.then(|| u64_at(bytes, 8))
 }
 
-/// What an entry's extra fields add to its fixed fields.
+/// The values of an entry's fixed fields and extra fields.
 #[derive(Clone, Copy, Debug)]
-pub struct Extras {
+pub struct ExtraFields {
     /// Length of the content, uncompressed.
     pub len: u64,
     /// Length of the content as stored.
     pub stored_len: u64,
     /// File offset of the local header.
     pub header_offset: u64,
-    /// File offset of the content, where ambar wrote the entry.
+    /// File offset of the content, if ambar wrote the entry.
     pub data_offset: Option<u64>,
-    /// The entry's seal, where ambar wrote one.
+    /// The entry's seal, if it has one.
     pub seal: Option<u32>,
 }
 
-impl Extras {
-    /// Completes the values of the 32-bit fields by the extra fields of a central directory entry;
-    /// `None` where these are cut short.
+impl ExtraFields {
+    /// Completes the values of the 32-bit fields with the extra fields of a central directory entry;
+    /// `None` if these are cut short.
     pub fn complete(mut self, mut extra: &[u8]) -> Option<Self> {
         // Some writers pad with fewer than four bytes after the last field.
         while extra.len() >= 4 {
             let (id, len) = (u16_at(extra, 0), usize::from(u16_at(extra, 2)));
             let field = extra.get(4..4 + len)?;
             match id {
-                ZIP64_ID => self.take_zip64(field)?,
+                ZIP64_ID => self.complete_zip64(field)?,
                 EXTRA_ID if len == 8 || len == 12 => {
                     self.data_offset = Some(u64_at(field, 0));
                     self.seal = (len == 12).then(|| u32_at(field, 8));
@@ -271,7 +286,7 @@ impl Extras {
         Some(self)
     }
 
-    fn take_zip64(&mut self, mut field: &[u8]) -> Option<()> {
+    fn complete_zip64(&mut self, mut field: &[u8]) -> Option<()> {
         for value in [&mut self.len, &mut self.stored_len, &mut self.header_offset] {
             if *value == u64::from(IN_ZIP64) {
                 *value = u64_at(field.get(..8)?, 0);

@@ -1,4 +1,4 @@
-//! Repairing a ZIP in place, and rewriting it without its dead bytes.
+//! Repairs a ZIP in place, and rewrites it without its dead bytes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::super::source::{ByteSource, LocalFile};
 use super::super::{
-    Compacted, Container, ContainerWriter, CreateOptions, Durability, Repaired, file,
+    CompactReport, Container, ContainerWriter, CreateOptions, Durability, RepairReport, file,
 };
-use super::locate::{self, Last};
+use super::last_commit::{self, LastCommit};
 use super::reader::ZipReader;
 use super::records::ROOT;
 use super::slot::{self, HEADER_LEN, SLOT_LEN, SLOT_OFFSETS, Slot, TRAILER_LEN};
@@ -20,61 +20,57 @@ use crate::limits::Limits;
 /// Bytes of the file that are searched in one pass.
 const PIECE: usize = 1 << 20;
 
-/// Cuts off what follows the last commit, and writes damaged records of the container anew.
-pub fn repair(path: &Path) -> Result<Repaired> {
+/// Cuts off the bytes after the last commit, and restores damaged records of the container.
+pub fn repair(path: &Path, limits: &Limits) -> Result<RepairReport> {
     let path = file::resolve(path);
     let file = Arc::new(file::open_locked(&path)?);
-    repair_file(&file, &path).map_err(|error| error.in_file(path.display()))
+    repair_file(&file, &path, limits).map_err(|error| error.in_file(path.display()))
 }
 
-fn repair_file(file: &Arc<File>, path: &Path) -> Result<Repaired> {
+fn repair_file(file: &Arc<File>, path: &Path, limits: &Limits) -> Result<RepairReport> {
     let source = LocalFile::new(Arc::clone(file), path);
     let file_len = source.length()?;
-    let header = locate::read_header(&source)?;
+    let header = last_commit::read_header(&source)?;
     let slots = slots_of(&header)?;
     let Some(last) = find_last(&source, file_len, slots)? else {
-        // Nothing says that ambar made it: a sound ZIP of another program needs no repair.
-        ZipReader::open(path, &Limits::default())?;
-        return Ok(Repaired::default());
+        // Neither slots nor trailer: an intact ZIP of another program needs no repair.
+        ZipReader::open(path, limits)?;
+        return Ok(RepairReport::default());
     };
-    // Nothing is written before the commit has proved to be whole.
-    drop(ZipReader::at(
-        Arc::new(source),
-        &last.slot,
-        &Limits::default(),
-    )?);
+    // Nothing is written unless the commit is intact.
+    drop(ZipReader::at(Arc::new(source), &last.slot, limits)?);
     let mut notes = Vec::new();
     if slot::parse_header(&header).is_err() {
         write_around_slots(file, path)?;
-        notes.push("the header was damaged and has been written anew".to_owned());
+        notes.push("the header was damaged and has been restored".to_owned());
     }
     let restored = writer::restore_slots(file, path, &last, Durability::Full)?;
     if restored > 0 {
         notes.push(format!(
-            "{restored} damaged commit slots have been written anew"
+            "{restored} damaged commit slots have been restored"
         ));
     }
     let position = last.slot.directory_offset + last.slot.directory_len;
     let trailer = last.slot.trailer();
     let end = position + trailer.len() as u64;
     file.set_len(end)
-        .map_err(|source| Error::io(source, path, "cutting off what follows the last commit"))?;
+        .map_err(|source| Error::io(source, path, "cutting off the bytes after the last commit"))?;
     let mut found = vec![0; trailer.len()];
     file::read_exact(file, path, position, &mut found)?;
     if found != trailer {
         file.write_all_at(&trailer, position)
             .map_err(|source| Error::io(source, path, "writing the end of central directory"))?;
-        notes.push("the end of central directory has been written anew".to_owned());
+        notes.push("the end of central directory was damaged and has been restored".to_owned());
     }
     file::sync(file, path, Durability::Full)?;
-    Ok(Repaired {
+    Ok(RepairReport {
         commit: last.slot.sequence,
         cut: file_len - end,
         notes,
     })
 }
 
-/// The slots of a header that may be damaged elsewhere.
+/// Parses the slots of a header whose other bytes may be damaged.
 fn slots_of(header: &[u8]) -> Result<[Option<Slot>; 2]> {
     let mut slots = [None; 2];
     for (index, offset) in SLOT_OFFSETS.into_iter().enumerate() {
@@ -85,13 +81,13 @@ fn slots_of(header: &[u8]) -> Result<[Option<Slot>; 2]> {
     Ok(slots)
 }
 
-/// The last commit, by slots, or else by the newest trailer in all of the file; `None` where there
+/// The last commit by slots, otherwise by the newest trailer in the file; `None` if there
 /// is neither.
 fn find_last(
     source: &dyn ByteSource,
     file_len: u64,
     slots: [Option<Slot>; 2],
-) -> Result<Option<Last>> {
+) -> Result<Option<LastCommit>> {
     let newest = slots.into_iter().flatten().max_by_key(|slot| slot.sequence);
     let both = slots.iter().all(Option::is_some);
     let slot = match (newest, both) {
@@ -101,7 +97,7 @@ fn find_last(
             None if known.is_none() => return Ok(None),
             _ => {
                 return Err(Error::corrupt(
-                    "a commit slot is damaged, and no trailer tells what it said; restore the file \
+                    "a commit slot is damaged, and the file has no trailer of its commit; restore the file \
                      from a copy",
                 ));
             }
@@ -109,22 +105,22 @@ fn find_last(
     };
     if slot.sequence == 0 {
         return Err(Error::corrupt(
-            "the file holds no commit: its writer was killed before the first one; delete it",
+            "the file has no commit: its writer was killed before the first one; delete it",
         ));
     }
     if slot.end().is_none_or(|end| end > file_len) {
         return Err(Error::corrupt(format!(
-            "commit {} reaches beyond the end of the file, which was cut short; restore it from a \
+            "commit {} ends after the end of the file, which was cut short; restore it from a \
              copy",
             slot.sequence
         )));
     }
-    Ok(Some(Last { slot, slots }))
+    Ok(Some(LastCommit { slot, slots }))
 }
 
-/// The trailer of the highest number in the file.
+/// The trailer of the highest commit number in the file.
 fn newest_trailer(source: &dyn ByteSource, file_len: u64) -> Result<Option<Slot>> {
-    if let Some(slot) = locate::trailer_at(source, file_len)? {
+    if let Some(slot) = last_commit::trailer_at(source, file_len)? {
         return Ok(Some(slot));
     }
     let mut newest: Option<Slot> = None;
@@ -160,35 +156,36 @@ fn write_around_slots(file: &File, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites the ZIP without its dead bytes, verifying every entry.
-pub fn compact(path: &Path) -> Result<Compacted> {
+/// Rewrites the ZIP without its dead bytes, and verifies every entry.
+pub fn compact(path: &Path, limits: &Limits) -> Result<CompactReport> {
     let path = file::resolve(path);
-    // The new file takes the lock of the old one, before anything of it is read.
+    // Creating the new file locks the old one, before it is read.
     let options = CreateOptions {
         durability: Durability::Full,
         overwrite: true,
         directory: false,
+        limits: *limits,
     };
     let before = fs::metadata(&path).map_err(|source| Error::io(source, &path, "opening"))?;
     let mut writer = ZipWriter::create(&path, &options)?;
-    let reader = ZipReader::open(&path, &Limits::default())?;
+    let reader = ZipReader::open(&path, limits)?;
     writer.replaces(&reader)?;
-    let mut order: Vec<_> = reader.index().iter().collect();
+    let mut order: Vec<_> = reader.entries().iter().collect();
     order.sort_unstable_by_key(|(_, record)| record.header_offset);
     let mut end = 0;
     for (key, record) in order {
-        // Entries that share bytes would make a file grow beyond all bounds when they are copied.
+        // Copying entries that share bytes could make the file arbitrarily large.
         if record.header_offset < end {
             return Err(Error::corrupt(
-                "the entry shares bytes with another one: this is no file that ambar can copy",
+                "the entry shares bytes with another one, so ambar cannot copy the file; write it again",
             )
             .at_node(key)
             .in_file(path.display()));
         }
         end = record.data_offset.unwrap_or(record.header_offset) + record.len;
         if key == ROOT {
-            let limit = Limits::default().metadata_bytes;
-            let root = reader.read_whole(ROOT, limit)?.unwrap_or_default();
+            let root = reader.read_whole(ROOT, limits.metadata_bytes)?;
+            let root = root.unwrap_or_default();
             writer.put(ROOT, &[&root])?;
         } else {
             writer.append_entry(key, record.len, record.crc32, record.seal, |out| {
@@ -198,7 +195,7 @@ pub fn compact(path: &Path) -> Result<Compacted> {
     }
     writer.commit()?;
     let after = writer.reader()?.usage()?.total;
-    Ok(Compacted {
+    Ok(CompactReport {
         before: before.len(),
         after,
     })

@@ -1,36 +1,36 @@
-//! A commit's record, in the three places it stands in: two slots of the header, and the trailer.
+//! Commit records, which have three copies: two slots in the header, and the trailer.
 //!
-//! The header is a ZIP entry of its own, named `ambar`, which no central directory lists, so that
-//! other readers pass over it as over any replaced entry. The extra field of its local header,
-//! which no checksum of ZIP's covers, holds the two slots that commits are written to in turn.
+//! The header is a ZIP entry named `ambar` that no central directory lists, so that
+//! other readers skip it like a replaced entry. The extra field of its local header, which no checksum of
+//! ZIP covers, contains the two slots, to which commits are written alternately.
 
 use super::records::{self, EXTRA_ID, LocalHeader, u32_at, u64_at};
 use crate::error::{Error, Result};
 use crc_fast::crc32_iscsi as crc32c;
 
-/// Name of the entry that the header is.
+/// Name of the header's entry.
 const MARKER: &str = "ambar";
 
 /// Content of that entry.
 const MARKER_TEXT: &[u8] = b"This file is an ambar store: a ZIP that holds a Zarr v3 hierarchy.\n\
       zarr.storage.ZipStore of zarr-python opens it, too.\n";
 
-/// Where the slots lie: in two sectors, so that a torn write of one leaves the other.
+/// Offsets of the slots: in different sectors, so that a torn write damages only one.
 pub const SLOT_OFFSETS: [usize; 2] = [512, 1024];
 
 /// Length of a slot in bytes.
 pub const SLOT_LEN: usize = 64;
 
-/// Where that content begins.
+/// Offset of the content.
 const MARKER_DATA: usize = 1536;
 
-/// Length of the header: that entry, whole.
+/// Length of the header: local header and content of the entry.
 pub const HEADER_LEN: usize = MARKER_DATA + MARKER_TEXT.len();
 
 /// First bytes of a slot.
 const SLOT_MAGIC: &[u8; 8] = b"ambarcmt";
 
-/// The newest version of the container's format that this code reads, and the one it writes.
+/// The version of the container's format that this code writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
 
 /// Length of the trailer in bytes: ZIP64 end record, its locator, end record, comment.
@@ -38,10 +38,10 @@ pub const TRAILER_LEN: usize = records::END_LEN + COMMENT_LEN;
 
 const COMMENT_LEN: usize = 88;
 
-/// One commit: where its central directory lies and what it sums to.
+/// The record of a commit: location and checksum of its central directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
-    /// The commit's number, from 1; 0 in a slot that no commit has used.
+    /// The commit's number, counted from 1; 0 in an unused slot.
     pub sequence: u64,
     /// File offset of the central directory.
     pub directory_offset: u64,
@@ -51,18 +51,18 @@ pub struct Slot {
     pub directory_crc: u32,
     /// Number of entries in the central directory.
     pub entries: u64,
-    /// File offset from which on to read at open: the root's `zarr.json` where it lies right
-    /// before the central directory, else the central directory.
+    /// File offset from which opening reads: the root's `zarr.json` if it is directly
+    /// before the central directory, otherwise the central directory.
     pub tail: u64,
 }
 
 impl Slot {
-    /// Which of the two slots this commit belongs in.
+    /// The index of the slot of this commit.
     pub fn index(&self) -> usize {
         usize::from(self.sequence % 2 == 1)
     }
 
-    /// File offset behind the commit's last byte; `None` where it passes what u64 holds.
+    /// File offset after the commit's last byte; `None` if it exceeds 64 bits.
     pub fn end(&self) -> Option<u64> {
         self.directory_offset
             .checked_add(self.directory_len)?
@@ -82,19 +82,19 @@ impl Slot {
             self.entries,
             self.tail,
         ];
-        for (place, word) in out[16..56].chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (field, word) in out[16..56].chunks_exact_mut(8).zip(words) {
+            field.copy_from_slice(&word.to_le_bytes());
         }
         let crc = crc32c(&out[..60]);
         out[60..].copy_from_slice(&crc.to_le_bytes());
         out
     }
 
-    /// The slot that `bytes` hold; `None` where they are damaged.
+    /// Parses a slot; `None` if it is damaged.
     ///
     /// # Errors
-    /// `Unsupported` where it is whole, but of a newer format; `Corrupt` where it is whole, but says
-    /// what no writer writes: no accident did that, so the other slot must not stand in for it.
+    /// `Unsupported` if it is intact, but of a newer format; `Corrupt` if its checksum is valid, but its
+    /// numbers are not: that is no accidental damage, so the other slot must not replace it.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         if bytes.len() != SLOT_LEN
             || !bytes.starts_with(SLOT_MAGIC)
@@ -105,7 +105,7 @@ impl Slot {
         let format = u32_at(bytes, 8);
         if format > FORMAT {
             return Err(Error::unsupported(format!(
-                "the container has format {format}, this version of ambar reads up to {FORMAT}; \
+                "the container has format {format}, but this version of ambar reads up to {FORMAT}; \
                  use a newer version"
             )));
         }
@@ -118,17 +118,17 @@ impl Slot {
             tail: u64_at(bytes, 48),
         };
         let used = slot.sequence > 0 && slot.tail <= slot.directory_offset && slot.end().is_some();
-        // Encoding it again shows whether anything stands where nothing belongs.
+        // Encoding it again detects unused bytes that are not zero.
         if slot.encode() == bytes && (used || slot == Self::default()) {
             return Ok(Some(slot));
         }
         Err(Error::corrupt(
-            "a commit slot has the right checksum, but says what no writer of ambar's writes; \
+            "a commit slot has a valid checksum, but numbers that ambar never writes; \
              restore the file from a copy",
         ))
     }
 
-    /// The trailer: what other ZIP readers look for at the end of the file. Its comment makes it a
+    /// The trailer: the end records that other ZIP readers need, with a comment that makes it a
     /// third copy of the slot.
     pub fn trailer(&self) -> Vec<u8> {
         let mut out = records::end_records(
@@ -149,8 +149,8 @@ impl Slot {
         out
     }
 
-    /// The commit whose trailer `bytes` (of length [`TRAILER_LEN`]) are, lying at the file offset
-    /// `position`; `None` where they are no trailer, a damaged one, or one that was moved.
+    /// Parses the trailer of a commit from `bytes` (of length [`TRAILER_LEN`]) at the file offset
+    /// `position`; `None` if they are not a trailer, or a damaged or moved one.
     pub fn from_trailer(bytes: &[u8], position: u64) -> Option<Self> {
         let comment = bytes.get(records::END_LEN..)?;
         let text = std::str::from_utf8(comment).ok()?;
@@ -169,18 +169,18 @@ impl Slot {
         else {
             return None;
         };
-        let (entries, directory_len, directory_offset) = records::parse_zip64_end(bytes)?;
+        let directory = records::parse_zip64_end(bytes)?;
         let slot = Self {
             sequence: sequence.parse().ok()?,
-            directory_offset,
-            directory_len,
+            directory_offset: directory.offset,
+            directory_len: directory.len,
             directory_crc: u32::from_str_radix(crc, 16).ok()?,
-            entries,
+            entries: directory.entries,
             tail: tail.parse().ok()?,
         };
-        let here = slot.end()?.checked_sub(TRAILER_LEN as u64)? == position;
-        let sane = here && slot.sequence > 0 && slot.tail <= slot.directory_offset;
-        (sane && slot.trailer() == bytes).then_some(slot)
+        let is_here = slot.end()?.checked_sub(TRAILER_LEN as u64)? == position;
+        let is_valid = is_here && slot.sequence > 0 && slot.tail <= slot.directory_offset;
+        (is_valid && slot.trailer() == bytes).then_some(slot)
     }
 }
 
@@ -199,7 +199,7 @@ pub fn header() -> Vec<u8> {
     out
 }
 
-/// Whether `bytes`, the first of a file, say that ambar made it.
+/// Whether `bytes`, the first of a file, are the start of ambar's header.
 pub fn is_header(bytes: &[u8]) -> bool {
     bytes.len() >= 39
         && bytes.starts_with(b"PK\x03\x04")
@@ -207,11 +207,11 @@ pub fn is_header(bytes: &[u8]) -> bool {
         && bytes[35..37] == EXTRA_ID.to_le_bytes()
 }
 
-/// The slots of a whole header: `None` for a damaged one.
+/// Parses the slots of an intact header; `None` for a damaged slot.
 ///
 /// # Errors
-/// `Corrupt` where anything but a slot differs from what every header holds, or a slot was forged;
-/// `Unsupported` where a slot is of a newer format.
+/// `Corrupt` if anything except the slots differs from the constant header, or a slot was forged;
+/// `Unsupported` if a slot is of a newer format.
 pub fn parse_header(bytes: &[u8]) -> Result<[Option<Slot>; 2]> {
     let mut rest = bytes.to_vec();
     if bytes.len() == HEADER_LEN {
@@ -230,7 +230,7 @@ pub fn parse_header(bytes: &[u8]) -> Result<[Option<Slot>; 2]> {
     Ok(slots)
 }
 
-/// The error for a file of ambar's whose header is damaged.
+/// The error for a store with a damaged header.
 pub fn damaged_header() -> Error {
     Error::corrupt(
         "the header at the start of the file is damaged; restore the file from a copy, or let \
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_survive_their_bytes_and_no_flipped_bit() {
+    fn slots_round_trip_and_detect_flipped_bits() {
         let bytes = slot().encode();
         assert_eq!(Slot::decode(&bytes).unwrap(), Some(slot()));
         for bit in 0..SLOT_LEN * 8 {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_survive_their_bytes_and_no_flipped_bit() {
+    fn trailers_round_trip_and_detect_flipped_bits() {
         let bytes = slot().trailer();
         let position = slot().directory_offset + slot().directory_len;
         assert_eq!(bytes.len(), TRAILER_LEN);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_whole_or_corrupt() {
+    fn incomplete_headers_are_corrupt() {
         let bytes = header();
         assert_eq!(bytes.len(), HEADER_LEN);
         assert!(is_header(&bytes));

@@ -1,4 +1,4 @@
-//! Writing a ZIP: entries are appended, and a commit is one small write of a slot behind them.
+//! Writes a ZIP: entries are appended, and a commit is one small write of a slot after them.
 
 use crc_fast::crc32_iscsi as crc32c;
 use std::collections::HashMap;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::source::LocalFile;
-use super::super::state::State;
+use super::super::state::{State, nothing_committed};
 use super::super::{
-    Container, ContainerWriter, CreateOptions, Durability, Share, SharedEntry, file, key,
+    Container, ContainerWriter, CreateOptions, Durability, SharedEntry, SharedFileInfo, file, key,
 };
-use super::append::Appender;
-use super::locate;
-use super::parse::Record;
+use super::appender::Appender;
+use super::entry_record::EntryRecord;
+use super::last_commit;
 use super::reader::ZipReader;
 use super::records::ROOT;
 use super::records::{DirectoryEntry, LocalHeader};
@@ -22,23 +22,24 @@ use super::slot::{self, HEADER_LEN, SLOT_OFFSETS, Slot};
 use crate::error::{Error, Result};
 use crate::limits::{Limits, zeroed};
 
-/// The writer of a ZIP; it holds the file's lock.
+/// The writer of a ZIP, which has locked the file.
 pub struct ZipWriter {
     file: Arc<File>,
     path: PathBuf,
     durability: Durability,
-    /// What a new file is and becomes; `None` from its first commit on.
+    /// The state of a new file until its first commit.
     new: Option<NewFile>,
     out: Appender,
-    /// What the next commit will hold, `root` apart.
-    live: HashMap<Box<str>, Record>,
+    /// The entries of the next commit, except `root`.
+    live: HashMap<Box<str>, EntryRecord>,
     root: Option<Vec<u8>>,
     changed: bool,
     slot: Slot,
     state: State,
+    limits: Limits,
 }
 
-/// A file that has not got its name yet.
+/// A file that has a temporary name until the first commit.
 struct NewFile {
     temporary: PathBuf,
     /// The file to replace, locked so that no other writer appends to a file that will be deleted.
@@ -56,7 +57,7 @@ impl ZipWriter {
             Ok(found) if found.is_file() => Some((file::open_locked(&path)?, found)),
             Ok(_) => {
                 return Err(Error::invalid(
-                    "a file is to be created, but the name is not that of a file; choose another",
+                    "expected a path that is free or a file, found something else; choose another path",
                 )
                 .in_file(path.display()));
             }
@@ -74,11 +75,12 @@ impl ZipWriter {
                 .map_err(|source| Error::io(source, &temporary, "writing"))
         });
         if let Err(error) = started {
-            // The error that matters is the first one.
+            // The first error is reported.
             let _ = fs::remove_file(&temporary);
             return Err(error);
         }
         let mut writer = Self::new(Arc::new(new), path, options.durability, HEADER_LEN as u64);
+        writer.limits = options.limits;
         writer.changed = true;
         writer.new = Some(NewFile {
             temporary,
@@ -88,37 +90,43 @@ impl ZipWriter {
         Ok(writer)
     }
 
-    /// Continues writing the ZIP `path`, behind its last commit.
-    pub fn append(path: &Path, durability: Durability) -> Result<Self> {
+    /// Opens the ZIP `path` to append after its last commit.
+    pub fn append(path: &Path, durability: Durability, limits: &Limits) -> Result<Self> {
         let path = file::resolve(path);
         let file = Arc::new(file::open_locked(&path)?);
-        Self::resume(Arc::clone(&file), &path, durability)
+        Self::resume(Arc::clone(&file), &path, durability, limits)
             .map_err(|error| error.in_file(path.display()))
     }
 
-    fn resume(file: Arc<File>, path: &Path, durability: Durability) -> Result<Self> {
+    fn resume(
+        file: Arc<File>,
+        path: &Path,
+        durability: Durability,
+        limits: &Limits,
+    ) -> Result<Self> {
         let source = LocalFile::new(Arc::clone(&file), path);
-        let header = locate::read_header(&source)?;
+        let header = last_commit::read_header(&source)?;
         if !slot::is_header(&header) {
             return Err(Error::unsupported(
-                "another program made this ZIP; let `ambar compact` rewrite it first",
+                "another program wrote this ZIP, so it cannot be appended to; rewrite it with `ambar compact`",
             ));
         }
-        let last = locate::last_commit(&source, &header)?;
-        let reader = ZipReader::at(Arc::new(source), &last.slot, &Limits::default())?;
+        let last = last_commit::find(&source, &header)?;
+        let reader = ZipReader::at(Arc::new(source), &last.slot, limits)?;
         restore_slots(&file, path, &last, durability)?;
         let end = last.slot.end().unwrap_or(u64::MAX);
         file.set_len(end).map_err(|source| {
-            Error::io(source, path, "cutting off what follows the last commit")
+            Error::io(source, path, "cutting off the bytes after the last commit")
         })?;
         let mut writer = Self::new(file, path.to_path_buf(), durability, end);
         writer.slot = last.slot;
-        let entries = reader.index().iter();
+        writer.limits = *limits;
+        let entries = reader.entries().iter();
         writer.live = entries.map(|(key, record)| (key.into(), record)).collect();
         Ok(writer)
     }
 
-    /// Makes a new file the successor of `reader`'s: its commits are counted on.
+    /// Continues the commit numbers of `reader`, whose file is replaced.
     pub fn replaces(&mut self, reader: &ZipReader) -> Result<()> {
         self.slot.sequence = reader.usage()?.commit;
         Ok(())
@@ -136,6 +144,7 @@ impl ZipWriter {
             changed: false,
             slot: Slot::default(),
             state: State::new(),
+            limits: Limits::default(),
         }
     }
 
@@ -149,7 +158,7 @@ impl ZipWriter {
         result.map_err(|error| error.in_file(self.path.display()))
     }
 
-    /// Appends an entry of known length, CRC-32 and seal, whose content `write` hands over.
+    /// Appends an entry of known length, CRC-32 and seal, whose content `write` appends.
     pub fn append_entry(
         &mut self,
         key: &str,
@@ -171,7 +180,7 @@ impl ZipWriter {
             let data_offset = writer.out.position();
             write(&mut writer.out)?;
             debug_assert_eq!(writer.out.position(), data_offset + len);
-            let record = Record {
+            let record = EntryRecord {
                 header_offset,
                 data_offset: Some(data_offset),
                 len,
@@ -194,12 +203,12 @@ impl ZipWriter {
         })
     }
 
-    /// The bytes of an entry, those included that still wait to be written.
-    fn read_entry(&mut self, key: &str, record: Record) -> Result<Vec<u8>> {
+    /// Reads the bytes of an entry, after writing the buffered ones.
+    fn read_entry(&mut self, key: &str, record: EntryRecord) -> Result<Vec<u8>> {
         self.out.flush()?;
-        let offset = record
-            .data_offset
-            .ok_or_else(|| Error::corrupt(format!("the place of {key} is unknown")))?;
+        let offset = record.data_offset.ok_or_else(|| {
+            Error::corrupt("the offset of the entry is unknown; open the store again").at_node(key)
+        })?;
         let mut bytes = zeroed("an entry", record.len as usize)?;
         self.file
             .read_exact_at(&mut bytes, offset)
@@ -209,7 +218,7 @@ impl ZipWriter {
         Ok(bytes)
     }
 
-    /// Appends everything that the commit needs before its slot, which is returned.
+    /// Appends everything of the commit except its slot, which is returned.
     fn append_commit(&mut self) -> Result<Slot> {
         let mut tail = self.out.position();
         match self.root.take() {
@@ -230,8 +239,8 @@ impl ZipWriter {
             }
             .encode(&mut directory);
         }
-        // What no reader would take must not be written.
-        let limit = Limits::default().directory_bytes.min(u32::MAX.into());
+        // Readers would reject a larger directory.
+        let limit = self.limits.directory_bytes.min(u32::MAX.into());
         Limits::check("the central directory", directory.len() as u64, limit)?;
         let slot = Slot {
             sequence: self.slot.sequence + 1,
@@ -251,14 +260,14 @@ impl ZipWriter {
         let slot = self.append_commit()?;
         match &self.new {
             None => {
-                // What the slot speaks of must be on the disk before the slot may be.
+                // The commit must be on the disk before its slot.
                 file::sync(&self.file, &self.path, self.durability)?;
                 self.state.doubt();
                 write_slot(&self.file, &self.path, slot.index(), &slot)?;
                 file::sync(&self.file, &self.path, self.durability)?;
             }
             Some(new) => {
-                // No process sees the file yet, so one order is as good as another.
+                // No process reads the file yet, so the order is arbitrary.
                 write_slot(&self.file, &new.temporary, slot.index(), &slot)?;
                 file::sync(&self.file, &new.temporary, self.durability)?;
                 if !new.overwrite && self.path.symlink_metadata().is_ok() {
@@ -266,8 +275,9 @@ impl ZipWriter {
                 }
                 #[cfg(test)]
                 super::super::faults::step(&self.path)?;
-                fs::rename(&new.temporary, &self.path)
-                    .map_err(|source| Error::io(source, &self.path, "giving the file its name"))?;
+                fs::rename(&new.temporary, &self.path).map_err(|source| {
+                    Error::io(source, &self.path, "renaming the temporary file")
+                })?;
                 self.state.doubt();
                 self.new = None;
                 file::sync_parent(&self.path, self.durability)?;
@@ -324,7 +334,7 @@ impl ContainerWriter for ZipWriter {
         self.guarded(Self::write_commit)
     }
 
-    fn share(&mut self) -> Result<Share> {
+    fn share(&mut self) -> Result<SharedFileInfo> {
         self.guarded(|writer| {
             writer.out.flush()?;
             let name = match &writer.new {
@@ -332,7 +342,7 @@ impl ContainerWriter for ZipWriter {
                 None => writer.path.clone(),
             };
             let end = writer.out.position();
-            Share::new(
+            SharedFileInfo::new(
                 &writer.file,
                 name,
                 writer.path.clone(),
@@ -351,7 +361,7 @@ impl ContainerWriter for ZipWriter {
             let ends = entries.iter().map(|entry| entry.data_offset + entry.len);
             let end = ends.max().unwrap_or(0).max(writer.out.position());
             for entry in entries {
-                let record = Record {
+                let record = EntryRecord {
                     header_offset: entry.header_offset,
                     data_offset: Some(entry.data_offset),
                     len: entry.len,
@@ -371,17 +381,11 @@ impl ContainerWriter for ZipWriter {
     fn reader(&self) -> Result<Arc<dyn Container>> {
         self.state.check(&self.path)?;
         if self.new.is_some() {
-            return Err(
-                Error::invalid("nothing has been committed yet; commit first")
-                    .in_file(self.path.display()),
-            );
+            return Err(nothing_committed(&self.path));
         }
         let source = LocalFile::new(Arc::clone(&self.file), &self.path);
-        Ok(Arc::new(ZipReader::with_root(
-            Arc::new(source),
-            &self.slot,
-            &Limits::default(),
-        )?))
+        let reader = ZipReader::with_root(Arc::new(source), &self.slot, &self.limits)?;
+        Ok(Arc::new(reader))
     }
 }
 
@@ -390,7 +394,7 @@ impl Drop for ZipWriter {
         if !self.state.is_owner() {
             return;
         }
-        // Nothing of this can be reported, and none of it matters to a later reader or writer.
+        // Errors cannot be reported here, and do not affect later readers or writers.
         if let Some(new) = &self.new {
             let _ = fs::remove_file(&new.temporary);
         } else if !self.state.is_in_doubt()
@@ -419,21 +423,21 @@ pub fn write_slot(file: &File, path: &Path, index: usize, slot: &Slot) -> Result
     #[cfg(test)]
     super::super::faults::step(path)?;
     file.write_all_at(&slot.encode(), SLOT_OFFSETS[index] as u64)
-        .map_err(|source| Error::io(source, path, "writing the commit's slot"))
+        .map_err(|source| Error::io(source, path, "writing the commit slot"))
 }
 
-/// Writes damaged slots anew, so that the next commit's is never the only whole one. Returns the
+/// Restores damaged slots, so that the slot of the next commit is never the only intact one. Returns the
 /// number of slots written.
 pub fn restore_slots(
     file: &File,
     path: &Path,
-    last: &locate::Last,
+    last: &last_commit::LastCommit,
     durability: Durability,
 ) -> Result<usize> {
     let own = last.slot.index();
     let older = last.slots[1 - own].filter(|slot| slot.sequence < last.slot.sequence);
     let mut written = 0;
-    // The last commit's own slot comes first: until then only the trailer speaks of it.
+    // The last commit's slot comes first: until then only the trailer has its record.
     for (index, slot) in [(own, last.slot), (1 - own, older.unwrap_or_default())] {
         if last.slots[index] != Some(slot) {
             write_slot(file, path, index, &slot)?;

@@ -8,7 +8,7 @@ mod window;
 
 pub use image::Weight;
 pub use patches::PatchAmr;
-pub use tree::{AmrTree, Jump, LEVEL, Leaves, Shape};
+pub use tree::{AmrTree, Jump, LEVEL, Leaves, TreeShape};
 pub use window::Window;
 
 /// Names of the coordinates.

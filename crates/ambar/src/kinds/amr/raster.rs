@@ -29,7 +29,7 @@ pub(super) struct Mean {
 /// parallel, and gives the cells that the part fills in part. Cells that none fills are NaN.
 ///
 /// # Errors
-/// What `paint` returns; `Limit` where the grids do not fit in memory.
+/// What `paint` returns; `Limit` if the grids do not fit in memory.
 pub(super) fn grids<P: Sync>(
     fields: &[&str],
     window: &Window,

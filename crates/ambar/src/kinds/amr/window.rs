@@ -10,7 +10,7 @@ pub struct Window {
     pub level: u8,
     /// The first cell.
     pub lo: [u64; 3],
-    /// One past the last cell.
+    /// The index after the last cell.
     pub hi: [u64; 3],
 }
 
@@ -20,14 +20,14 @@ impl Window {
         std::array::from_fn(|d| self.hi[d].saturating_sub(self.lo[d]))
     }
 
-    pub(super) fn holds(&self, cell: &[u64; 3]) -> bool {
+    pub(super) fn contains(&self, cell: &[u64; 3]) -> bool {
         (0..3).all(|d| self.lo[d] <= cell[d] && cell[d] < self.hi[d])
     }
 
     /// Number of cells.
     ///
     /// # Errors
-    /// `Limit` where they do not fit in memory.
+    /// `Limit` if they do not fit in memory.
     pub(super) fn count(&self) -> Result<usize> {
         let cells = self.cells();
         let count = cells.iter().try_fold(1u64, |all, n| all.checked_mul(*n));

@@ -88,7 +88,7 @@ impl Blocks {
     /// The blocks that a store names.
     ///
     /// # Errors
-    /// `Corrupt` where an origin is no multiple of the side, outside of the domain, the blocks do not
+    /// `Corrupt` if an origin is no multiple of the side, outside of the domain, the blocks do not
     /// follow the Morton curve, or a leaf cell is in none of them.
     pub(crate) fn from_origins(
         nest: &Arc<Nest>,

@@ -35,7 +35,7 @@ impl BoxCache {
     /// box wait.
     ///
     /// # Errors
-    /// What `read` returns; `Limit` where there is no memory.
+    /// What `read` returns; `Limit` if there is no memory.
     pub fn get(
         &self,
         place: usize,

@@ -21,7 +21,7 @@ use crate::process::SetOnce;
 use chunk_cache::ChunkCache;
 use hierarchy::nest::Nest;
 use open::values::{BoxValues, Values};
-use read::derived::Derived;
+use read::derived_columns::DerivedColumn;
 use write::fields::check_names;
 
 pub use blocks::Blocks;
@@ -55,7 +55,7 @@ impl PatchAmr {
     /// The fields of `source`. Boxes are read when cells in them are first asked for, and kept.
     ///
     /// # Errors
-    /// `Invalid` where the hierarchy's boxes overlap, are outside of its domain, or are not made of
+    /// `Invalid` if the hierarchy's boxes overlap, are outside of its domain, or are not made of
     /// whole cells of the next coarser level's boxes, or a name is taken twice or by a derived column;
     /// `Limit` for more than can be handled.
     pub fn from_source(source: Arc<dyn PatchSource>) -> Result<Self> {
@@ -113,7 +113,7 @@ impl PatchAmr {
     /// Names of the columns that are derived on request: `level`, `x`, `y`, `z`, `dx` (and `dy`,
     /// `dz` where cells are no cubes), `ix`, `iy`, `iz`, as far as there are dimensions.
     pub fn derived(&self) -> Vec<String> {
-        Derived::names(&self.nest)
+        DerivedColumn::names(&self.nest)
     }
 
     /// The type of a field or a derived column.
@@ -121,7 +121,7 @@ impl PatchAmr {
     /// # Errors
     /// `NotFound`, naming the columns there are.
     pub fn dtype(&self, name: &str) -> Result<DataType> {
-        match Derived::parse(name, &self.nest) {
+        match DerivedColumn::parse(name, &self.nest) {
             Some(derived) => Ok(derived.dtype()),
             None => Ok(self.dtypes[self.field(name)?].clone()),
         }
@@ -141,7 +141,7 @@ impl PatchAmr {
     /// Number of chunks of a field on all levels.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`: where blocks lie has to be read.
+    /// `Corrupt`, `Io`: if blocks lie has to be read.
     pub fn chunks(&self) -> Result<u64> {
         let levels = 0..self.nest.levels();
         levels

@@ -26,6 +26,6 @@ pub trait PatchSource: Send + Sync {
     /// many threads at once.
     ///
     /// # Errors
-    /// `NotFound`; `Corrupt` where the data are not what was announced; `Io`.
+    /// `NotFound`; `Corrupt` if the data are not what was announced; `Io`.
     fn read_box(&self, level: usize, index: usize, field: &str, out: &mut [u8]) -> Result<()>;
 }

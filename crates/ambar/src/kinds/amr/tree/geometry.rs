@@ -1,20 +1,20 @@
-//! Where each chunk of a tree lies: its first corner, the box and the levels of its cells.
+//! The geometry of a tree's chunks: first corner, bounding box and levels of the cells.
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::shape::Shape;
-use crate::kinds::amr::tree::walk::Jump;
-use crate::kinds::amr::tree::walk::{BLOCK, Centres, Walk};
+use crate::kinds::amr::tree::curve_walk::Jump;
+use crate::kinds::amr::tree::curve_walk::{BLOCK, Centres, CurveWalk};
+use crate::kinds::amr::tree::shape::TreeShape;
 use crate::kinds::morton;
 
-/// Geometry of a tree's chunks: what the index arrays of a store hold.
+/// The geometry of a tree's chunks, which stores have in index arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Geometry {
+pub(crate) struct TreeGeometry {
     /// Lower corner of each chunk's first cell, in lattice units.
     pub corners: Vec<[u64; 3]>,
-    /// Lower and upper corner of the box around each chunk's cells, in code length; 0 in dimensions
-    /// that are not used.
+    /// Lower and upper corner of the bounding box of each chunk's cells, in code length; 0 in unused
+    /// dimensions.
     pub boxes: Vec<[[f64; 3]; 2]>,
     /// Smallest and largest level of each chunk.
     pub levels: Vec<[u8; 2]>,
@@ -22,13 +22,13 @@ pub(crate) struct Geometry {
     pub jumps: Vec<Jump>,
 }
 
-impl Geometry {
-    /// The geometry of leaves cut into chunks of `chunk_rows`. Parallel.
+impl TreeGeometry {
+    /// Computes the geometry of leaves in chunks of `chunk_rows`, in parallel.
     ///
     /// # Errors
-    /// `Invalid` where the levels and jumps make no tree.
+    /// `Invalid` if the levels and jumps do not form a tree.
     pub(crate) fn of_leaves(
-        shape: &Shape,
+        shape: &TreeShape,
         levels: &[u8],
         jumps: Vec<Jump>,
         chunk_rows: u64,
@@ -36,33 +36,34 @@ impl Geometry {
         let chunk_rows = chunk_rows.max(1);
         let size = usize::try_from(chunk_rows).unwrap_or(usize::MAX);
         let corners = first_corners(shape, levels, &jumps, size)?;
-        let placed: Vec<Placed> = levels
+        let extents: Vec<ChunkExtent> = levels
             .par_chunks(size)
             .zip(&corners)
             .enumerate()
             .map(|(chunk, (levels, corner))| {
-                place(shape, chunk as u64 * chunk_rows, *corner, levels, &jumps)
+                chunk_extent(shape, chunk as u64 * chunk_rows, *corner, levels, &jumps)
             })
             .collect::<Result<_>>()
             .map_err(|error| Error::invalid(error.message()))?;
         Ok(Self {
             corners,
-            boxes: placed.iter().map(|chunk| chunk.extent).collect(),
-            levels: placed.iter().map(|chunk| chunk.levels).collect(),
+            boxes: extents.iter().map(|chunk| chunk.bounds).collect(),
+            levels: extents.iter().map(|chunk| chunk.levels).collect(),
             jumps,
         })
     }
 
-    /// Checks what a file says: one entry a chunk, corners and jumps along the curve, on the lattice.
+    /// Checks a geometry that was read: one entry for each chunk; corners and jumps on the lattice, in the
+    /// order of the curve.
     ///
     /// # Errors
-    /// `Corrupt`, saying what is wrong.
-    pub(crate) fn check(&self, shape: &Shape, rows: u64, chunks: u64) -> Result<()> {
+    /// `Corrupt` with the violated rule.
+    pub(crate) fn check(&self, shape: &TreeShape, rows: u64, chunks: u64) -> Result<()> {
         let wrong = |what: &str| Err(Error::corrupt(format!("the index of chunks {what}")));
         let entries = [self.corners.len(), self.boxes.len(), self.levels.len()];
         if entries.iter().any(|n| *n as u64 != chunks) {
             return wrong(&format!(
-                "has {entries:?} entries, the cells {chunks} chunks"
+                "has {entries:?} entries; expected {chunks}, the number of chunks"
             ));
         }
         let keys = self
@@ -72,18 +73,17 @@ impl Geometry {
         if !self.corners.iter().all(|corner| inside(shape, corner))
             || !keys.is_sorted_by(|a, b| a < b)
         {
-            return wrong("has corners off the lattice or out of order");
+            return wrong("has corners that are not on the lattice or not in order");
         }
         check_jumps(shape, &self.jumps, rows).map_err(|error| Error::corrupt(error.message()))
     }
 
-    /// Whether cells of `chunk` may be in what `touches` accepts: it is asked about cubes, by their
-    /// lower corner and side in lattice units. Exact except for cubes outside of the box: the chunk's
-    /// interval of the curve is taken apart into the few cubes it consists of, which a box around
-    /// an interval that crosses a coarse border is not.
+    /// Whether `touches` is true for any of the cubes (lower corner and side in lattice units) of which the
+    /// chunk's interval of the curve consists. This is exact except for cubes outside of the box, in contrast
+    /// to the bounding box of an interval that crosses a border of coarse cells.
     pub(crate) fn chunk_touches(
         &self,
-        shape: &Shape,
+        shape: &TreeShape,
         chunk: usize,
         mut touches: impl FnMut(&[u64; 3], u64) -> bool,
     ) -> bool {
@@ -93,7 +93,7 @@ impl Geometry {
             None => shape.curve_end(),
         };
         while from < end {
-            // The largest cube that begins here: aligned, and not beyond the end.
+            // The largest cube that starts here, is aligned, and does not exceed the end.
             let aligned = from.trailing_zeros().min(126);
             let fits = (end - from).ilog2();
             let shift = aligned.min(fits) / shape.ndim as u32;
@@ -106,12 +106,12 @@ impl Geometry {
     }
 }
 
-fn inside(shape: &Shape, corner: &[u64; 3]) -> bool {
+fn inside(shape: &TreeShape, corner: &[u64; 3]) -> bool {
     let extent = shape.extent();
     corner.iter().zip(extent).all(|(x, extent)| *x < extent)
 }
 
-fn check_jumps(shape: &Shape, jumps: &[Jump], rows: u64) -> Result<()> {
+fn check_jumps(shape: &TreeShape, jumps: &[Jump], rows: u64) -> Result<()> {
     let key = |jump: &Jump| morton::key(shape.ndim, &jump.corner);
     let sorted = jumps.is_sorted_by(|a, b| a.row < b.row && key(a) < key(b));
     if sorted
@@ -122,17 +122,17 @@ fn check_jumps(shape: &Shape, jumps: &[Jump], rows: u64) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(
-        "the jumps of the curve are off the lattice or out of order",
+        "the jumps of the curve are not on the lattice or not in order; restore the file from a copy",
     ))
 }
 
-/// The corner at which each chunk of `chunk` leaves begins: a running sum of the cells' sizes along
-/// the curve. Parallel.
+/// The first corner of each chunk of `chunk` leaves: cumulative sums of the cells' sizes along
+/// the curve, in parallel.
 ///
 /// # Errors
-/// `Invalid` where a level is finer than the lattice, or the jumps are out of order.
+/// `Invalid` if a level is finer than the lattice, or the jumps are out of order.
 pub(super) fn first_corners(
-    shape: &Shape,
+    shape: &TreeShape,
     levels: &[u8],
     jumps: &[Jump],
     chunk: usize,
@@ -140,7 +140,7 @@ pub(super) fn first_corners(
     let finest = levels.par_iter().max().copied().unwrap_or(0);
     if finest > shape.lattice_level {
         return Err(Error::invalid(format!(
-            "a leaf has level {finest}, finer than the finest, {}",
+            "a leaf has level {finest}; expected at most the lattice's level, {}",
             shape.lattice_level
         )));
     }
@@ -152,7 +152,7 @@ pub(super) fn first_corners(
         .enumerate()
         .map(|(i, levels)| {
             let (start, end) = (i * chunk, i * chunk + levels.len());
-            // Only what lies behind the chunk's last jump counts for the chunks that follow.
+            // Only leaves after the chunk's last jump affect the next chunks.
             let last = jumps[jumps_before(start)..jumps_before(end)].last();
             let from = last.map_or(0, |jump| jump.row as usize - start);
             let mut counts = [0u128; 256];
@@ -175,7 +175,7 @@ pub(super) fn first_corners(
             Some(jump) if jump.row == (i * chunk) as u64 => jump.corner,
             _ => morton::point(ndim, key),
         });
-        // Leaves that go on behind the curve's end are found when they are walked.
+        // Leaves after the end of the curve are detected by the walk.
         key = restart
             .unwrap_or(key)
             .saturating_add(sum)
@@ -184,24 +184,25 @@ pub(super) fn first_corners(
     Ok(corners)
 }
 
-struct Placed {
-    extent: [[f64; 3]; 2],
+/// Bounding box and extreme levels of a chunk.
+struct ChunkExtent {
+    bounds: [[f64; 3]; 2],
     levels: [u8; 2],
 }
 
-fn place(
-    shape: &Shape,
+fn chunk_extent(
+    shape: &TreeShape,
     row: u64,
     corner: [u64; 3],
     levels: &[u8],
     jumps: &[Jump],
-) -> Result<Placed> {
+) -> Result<ChunkExtent> {
     if !inside(shape, &corner) {
         return Err(Error::corrupt(format!(
-            "the cells before row {row} fill the box already"
+            "the cells before row {row} fill the box, but more follow; restore the file from a copy"
         )));
     }
-    let mut walk = Walk::new(shape, row, corner, jumps);
+    let mut walk = CurveWalk::new(shape, row, corner, jumps);
     let mut centres = Centres::default();
     let mut sides = [0u64; 256];
     for (level, side) in sides
@@ -235,8 +236,8 @@ fn place(
     let extremes = levels
         .iter()
         .fold([u8::MAX, 0], |[lo, hi], l| [lo.min(*l), hi.max(*l)]);
-    Ok(Placed {
-        extent: [length(lo), length(hi)],
+    Ok(ChunkExtent {
+        bounds: [length(lo), length(hi)],
         levels: extremes,
     })
 }

@@ -1,8 +1,8 @@
-//! Covering grids: a tree's leaf cells averaged or spread onto the cells of one level.
+//! Covering grids: a tree's leaf cells averaged or repeated on the cells of one level.
 
 use crate::error::Result;
 use crate::kinds::amr::raster::{self, Mean, Raster};
-use crate::kinds::amr::tree::window::Target;
+use crate::kinds::amr::tree::window::WindowCells;
 use crate::kinds::amr::{AmrTree, Window};
 use crate::kinds::numbers::power_of_two;
 use crate::memory::Column;
@@ -10,13 +10,12 @@ use crate::memory::Column;
 impl AmrTree {
     /// The values of `fields` (or derived columns) on the cells of `window`, float64, in C order:
     /// x outermost, the last dimension innermost. Finer leaf cells are averaged by volume, coarser
-    /// ones spread; where there is no cell, the value is NaN. Where a window cell is covered in
-    /// part, the value is the mean of what there is. Only the chunks that the window touches are
-    /// read.
+    /// ones repeated. Window cells without leaf cells are NaN; the value of a partially covered one is the mean
+    /// of the covered part. Only chunks that overlap the window are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Invalid` where it is no number or the window is
-    /// not in the box; `Limit` where the result does not fit in memory; `Corrupt`, `Io`.
+    /// `NotFound` for a column that does not exist; `Invalid` if it is not numeric or the window is
+    /// not in the box; `Limit` if the result does not fit in memory; `Corrupt`, `Io`.
     pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
         for name in fields {
             self.check_number(name)?;
@@ -36,6 +35,7 @@ impl AmrTree {
     }
 }
 
+/// Writes the cells of chunks into a raster.
 struct Painter<'a> {
     tree: &'a AmrTree,
     fields: &'a [&'a str],
@@ -44,10 +44,10 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    /// Paints the cells of a chunk. Returns the window cells that it fills in part: others fill the
-    /// rest, for all cells in a window cell follow each other along the curve.
+    /// Writes the cells of a chunk. Returns the window cells that the chunk covers in part. Other chunks cover
+    /// the remainder, because all cells in a window cell are consecutive along the curve.
     fn paint(&self, chunk: usize) -> Result<Vec<Mean>> {
-        let target = Target::new(&self.tree.shape, self.window);
+        let target = WindowCells::new(&self.tree.shape, self.window);
         let ndim = self.tree.shape.ndim as i32;
         let mut partial = Vec::new();
         let mut open: Option<Mean> = None;
@@ -64,14 +64,14 @@ impl Painter<'_> {
                 let Some(cell) = target.cell_of(&centre) else {
                     return;
                 };
-                let place = self.raster.place(&cell);
+                let index = self.raster.place(&cell);
                 let mean = match &mut open {
-                    Some(mean) if mean.place == place => mean,
+                    Some(mean) if mean.place == index => mean,
                     _ => {
                         let sums = vec![0.0; values.len()];
                         partial.extend(open.take());
                         open.insert(Mean {
-                            place,
+                            place: index,
                             volume: 0.0,
                             sums,
                         })
@@ -82,7 +82,7 @@ impl Painter<'_> {
                 for (sum, values) in mean.sums.iter_mut().zip(values) {
                     *sum += values[row] * volume;
                 }
-                // Volumes are powers of two: a full cell is recognised exactly.
+                // Volumes are powers of two, so this comparison is exact.
                 if mean.volume == 1.0 {
                     self.raster.set(mean);
                     open = None;

@@ -1,15 +1,15 @@
-//! The layout `tree` of the kind `amr`: leaf cells of all levels along one Morton curve, as in RAMSES.
+//! The layout `tree` of the kind `amr`: leaf cells of all levels along a Morton curve, as in RAMSES.
 
-mod derived;
+mod curve_walk;
+mod derived_columns;
 mod geometry;
 mod grid;
+mod leaf_positions;
 mod leaves;
 mod open;
-mod places;
 mod project;
 mod select;
 mod shape;
-mod walk;
 mod window;
 mod write;
 
@@ -23,12 +23,12 @@ use crate::memory::Column;
 use crate::metadata::Attributes;
 use crate::process::SetOnce;
 
-use geometry::Geometry;
+pub use curve_walk::Jump;
+use geometry::TreeGeometry;
 pub use leaves::Leaves;
-pub use shape::Shape;
-pub use walk::Jump;
+pub use shape::TreeShape;
 
-/// The column that holds the cells' levels.
+/// The column of the cells' levels.
 pub const LEVEL: &str = "level";
 
 /// Leaf cells with their fields, in a store or in memory: the kind `amr`, layout `tree`.
@@ -36,28 +36,28 @@ pub const LEVEL: &str = "level";
 /// Values are read on demand. All methods run on the current rayon pool.
 pub struct AmrTree {
     source: Arc<dyn ColumnSource>,
-    shape: Shape,
+    shape: TreeShape,
     fields: Vec<String>,
-    /// Cells by level, where they were counted.
+    /// Number of cells by level; empty if they were not counted.
     counts: Vec<(u8, u64)>,
     attributes: Attributes,
-    geometry: SetOnce<Geometry>,
-    /// Where the geometry is read from when it is first needed.
-    index: Option<open::Index>,
+    geometry: SetOnce<TreeGeometry>,
+    /// Reads the geometry on first use.
+    index: Option<open::GeometryReader>,
 }
 
 impl AmrTree {
     /// A tree in memory. `columns` are its fields, each with as many rows as there are leaves.
     ///
     /// # Errors
-    /// `Invalid` where columns differ in length, a name is taken twice or by a derived column, or
-    /// the leaves make no tree.
+    /// `Invalid` if columns differ in length, a name occurs twice or is that of a derived column, or
+    /// the leaves do not form a tree.
     pub fn from_leaves(leaves: Leaves, columns: Vec<(String, Column)>) -> Result<Self> {
         let chunk_rows = write::chunk_rows(leaves.levels.rows() as u64);
         Self::with_chunks(leaves, columns, chunk_rows)
     }
 
-    /// A tree in memory whose `fields`, with their types, are loaded when they are first asked for.
+    /// A tree in memory whose `fields`, with their types, are loaded on first use.
     ///
     /// # Errors
     /// As `from_leaves`.
@@ -94,7 +94,7 @@ impl AmrTree {
         write::check_names(fields.iter().map(String::as_str), shape.ndim)?;
         let levels = leaves.levels.bytes();
         let counts = write::cells_per_level(levels);
-        let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps, chunk_rows)?;
+        let geometry = TreeGeometry::of_leaves(&shape, levels, leaves.jumps, chunk_rows)?;
         let rows = leaves.levels.rows();
         let mut all = vec![(LEVEL.to_owned(), leaves.levels)];
         all.extend(columns);
@@ -111,7 +111,7 @@ impl AmrTree {
     }
 
     /// The box, the root cells and the finest level.
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &TreeShape {
         &self.shape
     }
 
@@ -126,20 +126,20 @@ impl AmrTree {
     }
 
     /// Names of the columns that are derived on request: `level`, `x`, `y`, `z`, `dx`, `ix`, `iy`,
-    /// `iz`, as far as there are dimensions.
+    /// `iz`, for the existing dimensions.
     pub fn derived(&self) -> Vec<String> {
-        derived::Derived::names(self.shape.ndim)
+        derived_columns::DerivedColumn::names(self.shape.ndim)
     }
 
     /// The type of a field or a derived column.
     ///
     /// # Errors
-    /// `NotFound`, naming the columns there are.
+    /// `NotFound` with the existing columns.
     pub fn dtype(&self, name: &str) -> Result<DataType> {
         crate::kinds::select::Rows::dtype(self, name)
     }
 
-    /// The levels that hold cells, and how many; from the attributes alone.
+    /// The levels that have cells, and their numbers of cells, from the attributes.
     pub fn cells_per_level(&self) -> &[(u8, u64)] {
         &self.counts
     }
@@ -149,31 +149,31 @@ impl AmrTree {
         &self.attributes
     }
 
-    /// The stored columns, `level` among them.
+    /// The stored columns, including `level`.
     pub fn source(&self) -> &Arc<dyn ColumnSource> {
         &self.source
     }
 
     /// Names of the columns that are derived in `ndim` dimensions, and their types.
     pub fn derived_in(ndim: usize) -> Vec<(String, DataType)> {
-        let names = derived::Derived::names(ndim).into_iter();
+        let names = derived_columns::DerivedColumn::names(ndim).into_iter();
         names
             .filter_map(|name| {
-                let dtype = derived::Derived::parse(&name, ndim)?.dtype();
+                let dtype = derived_columns::DerivedColumn::parse(&name, ndim)?.dtype();
                 Some((name, dtype))
             })
             .collect()
     }
 
-    fn geometry(&self) -> Result<&Geometry> {
+    fn geometry(&self) -> Result<&TreeGeometry> {
         if let Some(geometry) = self.geometry.get() {
             return Ok(geometry);
         }
         let geometry = match &self.index {
             Some(index) => index.read(&self.shape, &*self.source)?,
-            None => Geometry::default(),
+            None => TreeGeometry::default(),
         };
-        // Two threads may read this concurrently, with equal results.
+        // Two threads can read the geometry concurrently, with equal results.
         Ok(self.geometry.get_or_set(geometry))
     }
 }

@@ -1,4 +1,4 @@
-//! Trees in stores: from a group's attributes and index arrays.
+//! Opens trees in stores, from a group's attributes and index arrays.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::geometry::Geometry;
-use crate::kinds::amr::{AmrTree, Jump, LEVEL, Shape};
+use crate::kinds::amr::tree::geometry::TreeGeometry;
+use crate::kinds::amr::{AmrTree, Jump, LEVEL, TreeShape};
 use crate::kinds::attributes::{self, names};
 use crate::kinds::select::chunk_count;
 use crate::kinds::source::ColumnSource;
@@ -17,39 +17,39 @@ use crate::process::SetOnce;
 use crate::store::Store;
 
 impl AmrTree {
-    /// Opens the tree in the group at `path`. Reads metadata only.
+    /// Opens the tree in the group at `path`. Reads only metadata.
     ///
     /// # Errors
-    /// `NotFound` where the group does not exist; `Invalid` where it holds another kind;
-    /// `Unsupported` where it was written by a newer version or has another layout; `Corrupt`, `Io`.
+    /// `NotFound` if the group does not exist; `Invalid` if it has another kind;
+    /// `Unsupported` if it was written by a newer version or has another layout; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let located = |error: Error| error.at_node(path).in_file(store.location());
         let attributes = attributes::of_kind(store, path, &["amr"])?;
         let value = Value::Object(attributes.clone());
         if value.get("layout").and_then(Value::as_str) != Some("tree") {
             return Err(located(Error::unsupported(
-                "only the layout \"tree\" of cells is known: use a newer version of ambar",
+                "the layout of the cells is not known; expected \"tree\": use a newer version of ambar",
             )));
         }
-        let shape = Shape::from_json(&value).map_err(located)?;
+        let shape = TreeShape::from_json(&value).map_err(located)?;
         let fields = names(&attributes, "fields").map_err(located)?;
         let mut columns = vec![LEVEL.to_owned()];
         columns.extend(fields.iter().cloned());
         let source: Arc<dyn ColumnSource> = Arc::new(StoredColumns::open(store, path, &columns)?);
         if attributes.get("cells").and_then(Value::as_u64) != Some(source.rows()) {
             return Err(located(Error::corrupt(format!(
-                "the attribute \"cells\" is not the number of cells, {}; restore the file from a copy",
+                "the attribute \"cells\" differs from the number of cells, {}; restore the file from a copy",
                 source.rows()
             ))));
         }
         if source.dtype(LEVEL)? != DataType::UInt8 {
             return Err(located(Error::corrupt(
-                "the levels of the cells are not uint8; restore the file from a copy",
+                "the type of the cells' levels is not uint8; restore the file from a copy",
             )));
         }
         Ok(Self {
             counts: counts(&value),
-            index: Some(Index {
+            index: Some(GeometryReader {
                 store: store.clone(),
                 path: format!("{}/index", path.trim_end_matches('/')),
             }),
@@ -70,14 +70,18 @@ fn counts(attributes: &Value) -> Vec<(u8, u64)> {
         .collect()
 }
 
-/// The index arrays of a tree in a store.
-pub(super) struct Index {
+/// Reads the geometry of a tree from index arrays.
+pub(super) struct GeometryReader {
     store: Store,
     path: String,
 }
 
-impl Index {
-    pub(super) fn read(&self, shape: &Shape, source: &dyn ColumnSource) -> Result<Geometry> {
+impl GeometryReader {
+    pub(super) fn read(
+        &self,
+        shape: &TreeShape,
+        source: &dyn ColumnSource,
+    ) -> Result<TreeGeometry> {
         let chunks = chunk_count(source);
         let n = shape.ndim;
         let corners = self.array("corner", DataType::Int64, &[Some(chunks), Some(n as u64)])?;
@@ -94,8 +98,8 @@ impl Index {
             .is_some()
         {
             let rows = self.array("jump_row", DataType::UInt64, &[None])?;
-            let places = [Some(rows.rows() as u64), Some(n as u64)];
-            let places = self.array("jump_corner", DataType::Int64, &places)?;
+            let shape = [Some(rows.rows() as u64), Some(n as u64)];
+            let corners = self.array("jump_corner", DataType::Int64, &shape)?;
             let rows = rows
                 .bytes()
                 .as_chunks()
@@ -103,13 +107,13 @@ impl Index {
                 .iter()
                 .map(|row| u64::from_ne_bytes(*row));
             jumps = rows
-                .zip(points(places.bytes(), n))
+                .zip(points(corners.bytes(), n))
                 .map(|(row, corner)| Jump { row, corner })
                 .collect();
         }
         let floats: &[f64] = boxes.values();
         let corner_of = |x: &[f64]| std::array::from_fn(|d| x.get(d).copied().unwrap_or(0.0));
-        let geometry = Geometry {
+        let geometry = TreeGeometry {
             corners: points(corners.bytes(), n).collect(),
             boxes: floats
                 .chunks_exact(2 * n)
@@ -125,14 +129,14 @@ impl Index {
         Ok(geometry)
     }
 
-    /// An index array, which must have this type and shape (`None`: any length).
+    /// Reads an index array, which must have this type and shape (`None` for any length).
     fn array(&self, name: &str, dtype: DataType, shape: &[Option<u64>]) -> Result<Column> {
         let path = format!("{}/{name}", self.path);
         whole_array(&self.store, &path, dtype, shape)
     }
 }
 
-/// Points of `ndim` int64 coordinates; negative ones become too large for every lattice.
+/// Points of `ndim` int64 coordinates; negative ones become larger than every lattice.
 fn points(bytes: &[u8], ndim: usize) -> impl Iterator<Item = [u64; 3]> + '_ {
     bytes.chunks_exact(8 * ndim).map(|point| {
         let mut corner = [0; 3];

@@ -2,26 +2,26 @@
 
 use crate::error::{Error, Result};
 use crate::kinds::amr::image::{Canvas, Line, Sums};
-use crate::kinds::amr::tree::window::Target;
+use crate::kinds::amr::tree::window::WindowCells;
 use crate::kinds::amr::{AXES, AmrTree, Weight, Window};
 use crate::kinds::numbers::{self, power_of_two};
 use crate::memory::Column;
 
 impl AmrTree {
-    /// The values of `field` (or a derived column) in the plane at `at` (code length) across `axis`
-    /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`; its extent along
-    /// the axis plays no part. The plane on a face of cells takes those above, at the box's end
-    /// those below. Of the cells that it cuts, those finer than the window are averaged by area,
-    /// coarser ones spread; where there is none, the value is NaN.
+    /// The values of `field` (or a derived column) in the plane at `at` (code length) perpendicular to `axis`
+    /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`, whose extent along
+    /// the axis is ignored. A plane on a face of cells cuts the cells above it, at the box's end
+    /// those below. Cells finer than the window are averaged by area, coarser ones repeated; pixels without
+    /// cells are NaN.
     ///
     /// # Errors
-    /// As `grid`; `Invalid` where the axis does not exist or the plane is outside of the box.
+    /// As `grid`; `Invalid` if the axis does not exist or the plane is outside of the box.
     pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
         self.check_axis(axis)?;
         let size = self.shape.size()[axis];
         if !(0.0..=size).contains(&at) {
             return Err(Error::invalid(format!(
-                "the plane {} = {at} is outside of the box, which goes from 0 to {size}",
+                "the plane {} = {at} is outside of the box; expected 0 to {size}",
                 AXES[axis]
             )));
         }
@@ -37,7 +37,7 @@ impl AmrTree {
         window.lo[axis] = ((unit << up) >> down).min(cells - 1);
         window.hi[axis] = window.lo[axis] + 1;
         self.check_window(&window)?;
-        // The plane is thinner than the window's cells: fewer chunks touch it.
+        // The plane is thinner than the window's cells, so fewer chunks overlap it.
         let mut thin = window;
         if down > 0 {
             thin.level = lattice;
@@ -53,12 +53,11 @@ impl AmrTree {
 
     /// The integral or mean of `field` (or a derived column) along `axis` through the cells of
     /// `window`, float64, in C order of the other dimensions. Leaf cells finer than the window are
-    /// averaged by area, coarser ones spread, and those that reach out of the window count with
-    /// their part in it: the image's sum is the volume integral. Where there is no cell, the value
-    /// is NaN.
+    /// averaged by area, coarser ones repeated. Cells that extend beyond the window count with
+    /// their part in it, so the image's sum is the volume integral. Pixels without cells are NaN.
     ///
     /// # Errors
-    /// As `grid`; `Invalid` where the axis does not exist.
+    /// As `grid`; `Invalid` if the axis does not exist.
     pub fn project(
         &self,
         field: &str,
@@ -74,7 +73,7 @@ impl AmrTree {
         }
     }
 
-    /// Sums `fields` (the second, if any, weighs) along lines of sight; reads what touches `near`.
+    /// Sums the first of `fields` along lines of sight, weighted by the second if given; reads chunks that overlap `near`.
     fn image(
         &self,
         fields: &[&str],
@@ -99,7 +98,7 @@ impl AmrTree {
         canvas.sum(&chunks, reach, add)
     }
 
-    /// The window cells in dimension `d` that these chunks can reach.
+    /// The range of window cells in dimension `d` that these chunks can overlap.
     fn reach(&self, chunks: &[usize], d: usize, window: &Window) -> Result<(u64, u64)> {
         if d >= self.shape.ndim {
             return Ok((0, 1));
@@ -111,7 +110,7 @@ impl AmrTree {
         let [lo, hi] = of_chunks.fold([f64::INFINITY, 0.0], |[lo, hi], [a, b]| {
             [lo.min(a), hi.max(b)]
         });
-        // One more on either side makes up for rounding.
+        // One more cell on either side compensates for rounding.
         let side = self.shape.cell_size(window.level);
         let (first, last) = (window.lo[d], window.hi[d]);
         let lo = ((lo / side) as u64).saturating_sub(1).clamp(first, last);
@@ -127,10 +126,10 @@ impl AmrTree {
         window: &Window,
         sums: &mut Sums,
     ) -> Result<()> {
-        let target = Target::new(&self.shape, window);
+        let target = WindowCells::new(&self.shape, window);
         let (u, v) = line.across();
         let (ndim, lattice) = (self.shape.ndim as i32, self.shape.lattice_level);
-        let mut missed = false;
+        let mut is_outside = false;
         self.visit_chunk(chunk, fields, |values, row, level, centre| {
             let side = 1u64 << (lattice - level);
             if line
@@ -140,17 +139,17 @@ impl AmrTree {
                 return;
             }
             let depth = target.depth(level);
-            let place = if depth > 0 {
+            let covered = if depth > 0 {
                 target
                     .cell_of(&centre)
                     .map(|cell| (cell, cell.map(|c| c + 1)))
             } else {
                 target.block_of(level, &centre)
             };
-            let Some((lo, hi)) = place else {
+            let Some((lo, hi)) = covered else {
                 return;
             };
-            // In units of a window cell; an area in a plane, else a volume.
+            // In units of a window cell: an area in a plane, otherwise a volume.
             let mut part = match (depth, line.plane) {
                 (1.., None) => power_of_two(-ndim * depth),
                 (1.., Some(_)) => power_of_two((1 - ndim) * depth),
@@ -160,11 +159,11 @@ impl AmrTree {
             if line.mass {
                 part *= values[1][row];
             }
-            missed |= !sums.add((lo[u], hi[u]), (lo[v], hi[v]), values[0][row], part);
+            is_outside |= !sums.add((lo[u], hi[u]), (lo[v], hi[v]), values[0][row], part);
         })?;
-        if missed {
+        if is_outside {
             return Err(Error::corrupt(format!(
-                "the box of chunk {chunk} in the index does not hold its cells; restore the file \
+                "the bounding box of chunk {chunk} in the index does not contain its cells; restore the file \
                  from a copy"
             )));
         }

@@ -1,10 +1,10 @@
-//! Cells of a tree: fields and derived columns of those that a selection picks.
+//! Selects cells of a tree, with their fields and derived columns.
 
 use std::ops::Range;
 
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::derived::{Derived, derive};
+use crate::kinds::amr::tree::derived_columns::{CurvePosition, DerivedColumn, derive};
 use crate::kinds::amr::{AXES, AmrTree, LEVEL};
 use crate::kinds::predicate::Predicate;
 use crate::kinds::region::Region;
@@ -14,12 +14,13 @@ use crate::memory::Column;
 
 impl AmrTree {
     /// Fields and derived columns (`level` int32; `x`, `y`, `z`, `dx` float64, code length; `ix`,
-    /// `iy`, `iz` int64) of the cells that `selection` picks, along the Morton curve. A cell is in
-    /// a region if its centre is. Only the chunks that may hold such cells are read.
+    /// `iy`, `iz` int64) of the selected cells, along the Morton curve. A cell is in
+    /// a region if its centre is. Only chunks that can contain such cells are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Invalid` where the region has other dimensions,
-    /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
+    /// `NotFound` for a column that does not exist; `Invalid` if the number of dimensions of the region
+    /// differs, the levels are in the wrong order, or the condition names a column that is not numeric;
+    /// `Corrupt`, `Io`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.check_selection(selection)?;
         let conditions: Vec<&Predicate> = levels.iter().chain(&selection.condition).collect();
@@ -27,7 +28,7 @@ impl AmrTree {
         select(self, columns, selection.region.as_ref(), &conditions)
     }
 
-    /// Number of the [`AmrTree::chunks`] that [`AmrTree::cells`] reads fields of for `selection`.
+    /// Number of [`AmrTree::chunks`] of which [`AmrTree::cells`] reads fields for `selection`.
     ///
     /// # Errors
     /// As `cells`.
@@ -38,14 +39,14 @@ impl AmrTree {
         touched(self, selection.region.as_ref(), &conditions)
     }
 
-    /// Has the source load columns, and those that conditions name.
+    /// Prepares the source for reading these columns and those of conditions.
     fn prepare(&self, columns: &[&str], conditions: &[&Predicate]) -> Result<()> {
         let mut needed = columns.to_vec();
         needed.extend(conditions.iter().flat_map(|condition| condition.fields()));
         self.source.prepare(&needed)
     }
 
-    /// Checks a selection, and gives its levels as a condition.
+    /// Checks a selection, and returns its levels as a condition.
     fn check_selection(&self, selection: &Selection) -> Result<Option<Predicate>> {
         if let Some(region) = &selection.region {
             region.check(self.shape.ndim)?;
@@ -54,7 +55,7 @@ impl AmrTree {
             None => Ok(None),
             Some((lo, hi)) if lo <= hi => Ok(Some(Predicate::between(LEVEL, lo.into(), hi.into()))),
             Some((lo, hi)) => Err(Error::invalid(format!(
-                "invalid levels: {lo} to {hi}; expected the coarsest first"
+                "invalid levels: {lo} to {hi}; give the coarsest first"
             ))),
         }
     }
@@ -66,13 +67,17 @@ impl AmrTree {
         Ok(levels)
     }
 
-    /// The row of a chunk's first cell, and its lower corner.
-    pub(super) fn start(&self, chunk: usize) -> Result<(u64, [u64; 3])> {
-        let row = chunk as u64 * self.source.chunk_rows();
-        let corner = self.geometry()?.corners.get(chunk);
-        let corner = corner
-            .ok_or_else(|| Error::corrupt(format!("the index of chunks has no entry {chunk}")))?;
-        Ok((row, *corner))
+    /// The position of a chunk's first cell.
+    pub(super) fn start(&self, chunk: usize) -> Result<CurvePosition> {
+        let corner = self.geometry()?.corners.get(chunk).ok_or_else(|| {
+            Error::corrupt(format!(
+                "the index of chunks has no entry {chunk}; restore the file from a copy"
+            ))
+        })?;
+        Ok(CurvePosition {
+            row: chunk as u64 * self.source.chunk_rows(),
+            corner: *corner,
+        })
     }
 }
 
@@ -88,13 +93,13 @@ impl Rows for AmrTree {
     }
 
     fn derived(&self, name: &str) -> Option<DataType> {
-        Derived::parse(name, self.shape.ndim).map(Derived::dtype)
+        DerivedColumn::parse(name, self.shape.ndim).map(DerivedColumn::dtype)
     }
 
     fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()> {
-        let columns: Vec<Derived> = names
+        let columns: Vec<DerivedColumn> = names
             .iter()
-            .filter_map(|name| Derived::parse(name, self.shape.ndim))
+            .filter_map(|name| DerivedColumn::parse(name, self.shape.ndim))
             .collect();
         let chunk = (rows.start / self.source.chunk_rows().max(1)) as usize;
         let levels = self.levels(rows)?;
@@ -143,9 +148,9 @@ impl Rows for AmrTree {
                 .map(|[lo, hi]| [lo[d], hi[d]])
                 .collect()
         };
-        Ok(match Derived::parse(name, self.shape.ndim) {
+        Ok(match DerivedColumn::parse(name, self.shape.ndim) {
             None => self.source.ranges(name)?,
-            Some(Derived::Level) => {
+            Some(DerivedColumn::Level) => {
                 let levels = geometry.levels.iter();
                 Some(
                     levels
@@ -153,14 +158,14 @@ impl Rows for AmrTree {
                         .collect(),
                 )
             }
-            Some(Derived::Centre(d)) => Some(of_boxes(d)),
-            Some(Derived::Size) => {
+            Some(DerivedColumn::Centre(d)) => Some(of_boxes(d)),
+            Some(DerivedColumn::Size) => {
                 let levels = geometry.levels.iter();
                 let sizes =
                     levels.map(|[lo, hi]| [self.shape.cell_size(*hi), self.shape.cell_size(*lo)]);
                 Some(sizes.collect())
             }
-            Some(Derived::Index(_)) => None,
+            Some(DerivedColumn::Index(_)) => None,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The lattice that a tree's cells are on: sizes, limits, places in code length.
+//! The lattice of a tree's cells: sizes, limits, and coordinates in code length.
 
 use serde_json::{Value, json};
 
@@ -8,22 +8,22 @@ use crate::kinds::numbers::power_of_two;
 
 /// The box, its root cells, and the finest level, whose cells are the unit of the lattice.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub struct TreeShape {
     /// Dimensions, 1 to 3.
     pub ndim: usize,
-    /// Root cells (level 0) per dimension; 1 in dimensions that are not used.
+    /// Root cells (level 0) per dimension; 1 in unused dimensions.
     pub root: [u64; 3],
     /// Size of the box in x, in code length; root cells are cubes.
     pub boxlen: f64,
-    /// The finest level among the cells: a root cell has `2^lattice_level` lattice units a side.
+    /// The finest level of the cells: the side of a root cell has `2^lattice_level` lattice units.
     pub lattice_level: u8,
 }
 
-impl Shape {
+impl TreeShape {
     /// Checks every property, so that no later arithmetic can overflow.
     ///
     /// # Errors
-    /// `Invalid`, saying which property is wrong.
+    /// `Invalid` with the invalid property.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| {
             Err(Error::invalid(format!(
@@ -31,17 +31,20 @@ impl Shape {
             )))
         };
         if !(1..=3).contains(&self.ndim) {
-            return wrong(format!("{} dimensions, 1 to 3 are possible", self.ndim));
+            return wrong(format!("{} dimensions; expected 1 to 3", self.ndim));
         }
         if !(self.boxlen > 0.0 && self.boxlen.is_finite()) {
-            return wrong(format!("a box of length {}", self.boxlen));
+            return wrong(format!(
+                "a box of length {}; expected a finite number > 0",
+                self.boxlen
+            ));
         }
         let most = (1u64 << MAX_BITS).checked_shr(self.lattice_level.into());
         for (d, &cells) in self.root.iter().enumerate() {
             let most = if d < self.ndim { most.unwrap_or(0) } else { 1 };
             if cells == 0 || cells > most {
                 return wrong(format!(
-                    "{cells} root cells in dimension {d} at finest level {}, 1 to {most} are possible",
+                    "{cells} root cells in dimension {d} at finest level {}; expected 1 to {most}",
                     self.lattice_level
                 ));
             }
@@ -54,7 +57,7 @@ impl Shape {
         self.boxlen / self.root[0] as f64 * power_of_two(-i32::from(level))
     }
 
-    /// Cells of `level` per dimension of the whole box; 1 in dimensions that are not used.
+    /// Cells of `level` per dimension of the whole box; 1 in unused dimensions.
     pub fn cells_at(&self, level: u8) -> [u64; 3] {
         std::array::from_fn(|d| {
             if d < self.ndim {
@@ -65,7 +68,7 @@ impl Shape {
         })
     }
 
-    /// Size of the box per dimension, in code length; 0 in dimensions that are not used.
+    /// Size of the box per dimension, in code length; 0 in unused dimensions.
     pub fn size(&self) -> [f64; 3] {
         let root = self.cell_size(0);
         std::array::from_fn(|d| {
@@ -82,7 +85,7 @@ impl Shape {
         self.cells_at(self.lattice_level)
     }
 
-    /// The key after the last one of the curve through the smallest power of two that holds the
+    /// The key after the last one of the curve through the smallest cube of a power of two that contains the
     /// lattice.
     pub(crate) fn curve_end(&self) -> u128 {
         let longest = self.extent().into_iter().max().unwrap_or(1);
@@ -94,8 +97,7 @@ impl Shape {
         self.cell_size(self.lattice_level) / 2.0
     }
 
-    /// Checks that `level` exists on lattices of this root: for the levels of covering grids, which
-    /// may be finer than the finest cell.
+    /// Checks that `level` exists on lattices of this root. Covering grids can be finer than the finest cell.
     pub(crate) fn check_level(&self, level: u8) -> Result<()> {
         let finest = (0..=MAX_BITS as u8)
             .rev()
@@ -103,7 +105,7 @@ impl Shape {
         match finest {
             Some(finest) if level <= finest => Ok(()),
             _ => Err(Error::invalid(format!(
-                "level {level} is too fine: cells go down to level {}, grids to {}",
+                "level {level} is too fine; the finest level of cells is {}, of grids {}",
                 self.lattice_level,
                 finest.unwrap_or(0)
             ))),
@@ -156,8 +158,8 @@ impl Shape {
 mod tests {
     use super::*;
 
-    fn shape(ndim: usize, root: [u64; 3], lattice_level: u8) -> Shape {
-        Shape {
+    fn shape(ndim: usize, root: [u64; 3], lattice_level: u8) -> TreeShape {
+        TreeShape {
             ndim,
             root,
             boxlen: 2.0,
@@ -166,16 +168,16 @@ mod tests {
     }
 
     #[test]
-    fn shapes_survive_their_attributes() {
+    fn shapes_round_trip_through_attributes() {
         let shape = shape(2, [3, 5, 1], 30);
         let mut attributes = serde_json::Map::new();
         shape.to_json(&mut attributes);
         let json = Value::Object(attributes);
-        assert_eq!(Shape::from_json(&json).unwrap(), shape);
+        assert_eq!(TreeShape::from_json(&json).unwrap(), shape);
         for name in ["ndim", "root", "lattice_level", "boxlen"] {
             let mut broken = json.clone();
             broken[name] = json!(-1);
-            assert!(Shape::from_json(&broken).is_err(), "{name}");
+            assert!(TreeShape::from_json(&broken).is_err(), "{name}");
         }
     }
 

@@ -1,11 +1,11 @@
-//! Windows on a tree: ranges of cells of one level, the pixels of grids, slices and projections.
+//! Windows on a tree: the cells of one level that are the pixels of grids, slices and projections.
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::derived::Derived;
-use crate::kinds::amr::tree::shape::Shape;
-use crate::kinds::amr::tree::walk::{BLOCK, Centres, Walk};
+use crate::kinds::amr::tree::curve_walk::{BLOCK, Centres, CurveWalk};
+use crate::kinds::amr::tree::derived_columns::DerivedColumn;
+use crate::kinds::amr::tree::shape::TreeShape;
 use crate::kinds::amr::window::snapped;
 use crate::kinds::amr::{AmrTree, Window};
 use crate::kinds::numbers;
@@ -13,12 +13,12 @@ use crate::kinds::region::Region;
 use crate::kinds::select::{Rows, chunk_count, chunk_range};
 
 impl AmrTree {
-    /// The window of the cells of `level` that the box around `region` touches (`None`: the whole
-    /// box), cut off at the box. A border less than a billionth of a cell off a cell's face is at
+    /// The cells of `level` that overlap the bounding box of `region` (`None` for the whole
+    /// box), cut off at the box. A border at most a billionth of a cell from a cell's face is at
     /// that face.
     ///
     /// # Errors
-    /// `Invalid` where the level is too fine for the lattice, the region has other dimensions or
+    /// `Invalid` if the level is too fine for the lattice, the region's number of dimensions differs, or it
     /// is outside of the box.
     pub fn window(&self, level: u8, region: Option<&Region>) -> Result<Window> {
         self.shape.check_level(level)?;
@@ -35,12 +35,12 @@ impl AmrTree {
         let side = self.shape.cell_size(level);
         let (lo, hi) = region.bounds();
         for d in 0..self.shape.ndim {
-            // Casts take what is outside to the border.
+            // Casts move coordinates outside of the box to its border.
             window.lo[d] = (snapped(lo[d] / side).floor() as u64).min(cells[d]);
             window.hi[d] = (snapped(hi[d] / side).ceil() as u64).min(cells[d]);
             if window.lo[d] >= window.hi[d] {
                 return Err(Error::invalid(format!(
-                    "the region from {lo:?} to {hi:?} holds no part of the box, which ends at {:?}",
+                    "the region from {lo:?} to {hi:?} is outside of the box from 0 to {:?}",
                     self.shape.size()
                 )));
             }
@@ -48,13 +48,13 @@ impl AmrTree {
         Ok(window)
     }
 
-    /// Checks that a window is in the box and can be held in memory.
+    /// Checks that a window is in the box and fits in memory.
     pub(super) fn check_window(&self, window: &Window) -> Result<()> {
         self.shape.check_level(window.level)?;
         let cells = self.shape.cells_at(window.level);
         if (0..3).any(|d| window.lo[d] >= window.hi[d] || window.hi[d] > cells[d]) {
             return Err(Error::invalid(format!(
-                "the window {:?} to {:?} is empty or beyond the box, which has {cells:?} cells of \
+                "the window {:?} to {:?} is empty or not inside of the box, which has {cells:?} cells of \
                  level {}",
                 window.lo, window.hi, window.level
             )));
@@ -62,13 +62,13 @@ impl AmrTree {
         window.count().map(drop)
     }
 
-    /// The chunks that may hold cells in the window.
+    /// The chunks that can contain cells of the window.
     pub(super) fn chunks_in(&self, window: &Window) -> Result<Vec<usize>> {
         let geometry = self.geometry()?;
-        let target = Target::new(&self.shape, window);
+        let target = WindowCells::new(&self.shape, window);
         let side = self.shape.cell_size(window.level);
         let touches = |chunk: &usize| {
-            // Faces at the same place have the same f64: both are one product of an integer.
+            // Equal faces have equal f64 values: both are one product with an integer.
             let [lo, hi] = &geometry.boxes[*chunk];
             let in_box = (0..self.shape.ndim)
                 .all(|d| lo[d] < window.hi[d] as f64 * side && window.lo[d] as f64 * side < hi[d]);
@@ -96,7 +96,7 @@ impl AmrTree {
         let mut values = Vec::with_capacity(columns.len());
         let mut bytes = Vec::new();
         for name in columns {
-            let read = |bytes: &mut [u8]| match Derived::parse(name, self.shape.ndim) {
+            let read = |bytes: &mut [u8]| match DerivedColumn::parse(name, self.shape.ndim) {
                 Some(_) => self.derive(rows.clone(), &[name], &mut [bytes]),
                 None => self.source.read(name, rows.clone(), bytes),
             };
@@ -104,8 +104,9 @@ impl AmrTree {
             values.push(numbers::read_f64(column, count, &mut bytes, read)?);
         }
         let levels = self.levels(rows)?;
-        let (row, corner) = self.start(chunk)?;
-        let mut walk = Walk::new(&self.shape, row, corner, &self.geometry()?.jumps);
+        let start = self.start(chunk)?;
+        let jumps = &self.geometry()?.jumps;
+        let mut walk = CurveWalk::new(&self.shape, start.row, start.corner, jumps);
         let mut centres = Centres::default();
         for (block, levels) in levels.chunks(BLOCK).enumerate() {
             walk.next(levels, &mut centres)?;
@@ -123,39 +124,39 @@ impl AmrTree {
     }
 }
 
-/// A window as the cells of a tree see it.
-pub(super) struct Target<'a> {
-    shape: &'a Shape,
+/// The cells of a window, as ranges of a tree's lattice.
+pub(super) struct WindowCells<'a> {
+    shape: &'a TreeShape,
     window: &'a Window,
 }
 
-impl<'a> Target<'a> {
-    pub(super) fn new(shape: &'a Shape, window: &'a Window) -> Self {
+impl<'a> WindowCells<'a> {
+    pub(super) fn new(shape: &'a TreeShape, window: &'a Window) -> Self {
         Self { shape, window }
     }
 
-    /// How many levels finer than the window's a cell is; below 0 where it is coarser.
+    /// How many levels finer than the window a cell is; negative if it is coarser.
     pub(super) fn depth(&self, level: u8) -> i32 {
         i32::from(level) - i32::from(self.window.level)
     }
 
-    /// The window cell that holds a cell at least as fine; `None` where that is outside.
+    /// The window cell that contains a cell at least as fine; `None` outside of the window.
     pub(super) fn cell_of(&self, centre: &[u64; 3]) -> Option<[u64; 3]> {
-        // Only called for cells no coarser than the window: the window is no finer than the lattice.
+        // Called only for cells at least as fine as the window, so the window is not finer than the lattice.
         let shift = u32::from(self.shape.lattice_level.saturating_sub(self.window.level)) + 1;
         let cell = centre.map(|c| c >> shift);
-        self.window.holds(&cell).then_some(cell)
+        self.window.contains(&cell).then_some(cell)
     }
 
-    /// The window cells `lo .. hi` that a coarser cell covers; `None` where they are all outside.
+    /// The window cells `lo .. hi` that a coarser cell covers; `None` outside of the window.
     pub(super) fn block_of(&self, level: u8, centre: &[u64; 3]) -> Option<([u64; 3], [u64; 3])> {
         let side = 1u64 << (self.shape.lattice_level - level);
-        // Centres of dimensions that are not used are 0.
+        // Centres in unused dimensions are 0.
         let corner = centre.map(|c| c.saturating_sub(side) / 2);
         self.clip(&corner, side)
     }
 
-    /// The window cells that a cube of the lattice covers or is in.
+    /// The window cells that a cube of the lattice overlaps.
     fn clip(&self, corner: &[u64; 3], side: u64) -> Option<([u64; 3], [u64; 3])> {
         let (lattice, window) = (self.shape.lattice_level, self.window.level);
         let (up, down) = (

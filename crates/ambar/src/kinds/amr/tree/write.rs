@@ -1,4 +1,4 @@
-//! Trees into stores: levels, fields, and the index of the chunks' places.
+//! Writes trees to stores: levels, fields, and the index of the chunks' geometry.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::array::table_chunk_rows;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
-use crate::kinds::amr::tree::derived::Derived;
-use crate::kinds::amr::tree::geometry::Geometry;
-use crate::kinds::amr::tree::places::Places;
+use crate::kinds::amr::tree::derived_columns::DerivedColumn;
+use crate::kinds::amr::tree::geometry::TreeGeometry;
+use crate::kinds::amr::tree::leaf_positions::TreeLeafPositions;
 use crate::kinds::amr::{AmrTree, LEVEL, Leaves};
 use crate::kinds::attributes;
 use crate::kinds::bound::Compression;
@@ -20,11 +20,11 @@ use crate::store::StoreWriter;
 
 impl AmrTree {
     /// Writes a group of kind `amr`, layout `tree`, at `path`: the leaves with their `fields`, and
-    /// `more` among its `ambar` attributes (`components`). Encodes on the current rayon pool.
+    /// `more` `ambar` attributes (`components`). Encodes on the current rayon pool.
     ///
     /// # Errors
-    /// `Invalid` where fields differ in length from the leaves, a name is taken twice or by a
-    /// derived column, or the leaves make no tree; `Io`.
+    /// `Invalid` if the length of a field differs from the leaves, a name occurs twice or is that of a
+    /// derived column, or the leaves do not form a tree; `Io`.
     pub fn write(
         writer: &mut StoreWriter,
         path: &str,
@@ -41,13 +41,13 @@ impl AmrTree {
         let chunk_rows = chunk_rows(leaves.levels.rows() as u64);
         let mut columns = Columns::new(&all, ("cell", chunk_rows), compression)?;
         let levels = leaves.levels.bytes();
-        let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
+        let geometry = TreeGeometry::of_leaves(&shape, levels, leaves.jumps.clone(), chunk_rows)?;
         if columns.is_bounded() {
-            let places = Places::new(&shape, levels, &geometry, chunk_rows);
+            let positions = TreeLeafPositions::new(&shape, levels, &geometry, chunk_rows);
             if columns.has_parts() {
-                columns.bound_chunks(|chunk, bounds| places.strictest(chunk as u64, bounds))?;
+                columns.bound_chunks(|chunk, bounds| positions.strictest(chunk as u64, bounds))?;
             }
-            columns.lie_at(Arc::new(places));
+            columns.set_leaf_positions(Arc::new(positions));
         }
         let mut own = Attributes::new();
         own.insert("layout".into(), json!("tree"));
@@ -66,16 +66,16 @@ impl AmrTree {
         own.extend(more);
         writer.group(path, attributes::group("amr", own))?;
         columns.write(writer, path)?;
-        // Levels have an index of their own.
+        // The index of the geometry includes the levels' ranges.
         columns.write_ranges(writer, path, 1)?;
         write_geometry(writer, path, &geometry, shape.ndim)
     }
 }
 
-/// Rows of a tree's chunks. From a million cells on there are 500 to 1000 chunks or more, so that a
-/// box of 1 % of the volume, which touches (0.01^(1/3) + n^(-1/3))^3 of n chunks, touches less than
+/// Rows of a tree's chunks. Trees of more than a million cells have 500 to 1000 chunks or more, so that a
+/// box of 1 % of the volume, which overlaps (0.01^(1/3) + n^(-1/3))^3 of n chunks, overlaps less than
 /// 5 % of them. Chunks of 2048 float64 are 1.4 % larger than those of 32,768 and are decoded 19 %
-/// slower (pco, hydrodynamics), which small trees, mostly read as a whole, are spared.
+/// slower (pco, hydrodynamics); small trees, which are mostly read as a whole, have large chunks.
 pub(super) fn chunk_rows(rows: u64) -> u64 {
     const LARGE: u64 = 1 << 20;
     if rows < LARGE {
@@ -90,15 +90,15 @@ pub(super) fn check_names<'a>(
     mut fields: impl Iterator<Item = &'a str>,
     ndim: usize,
 ) -> Result<()> {
-    match fields.find(|name| Derived::parse(name, ndim).is_some()) {
+    match fields.find(|name| DerivedColumn::parse(name, ndim).is_some()) {
         None => Ok(()),
         Some(name) => Err(Error::invalid(format!(
-            "a field cannot have the name {name:?}: that column is derived; rename it"
+            "a field cannot have the name {name:?}, because that column is derived; rename it"
         ))),
     }
 }
 
-/// The levels that hold cells, and how many.
+/// The levels that have cells, and their numbers of cells.
 pub(super) fn cells_per_level(levels: &[u8]) -> Vec<(u8, u64)> {
     let mut counts = [0u64; 256];
     for level in levels {
@@ -113,7 +113,7 @@ pub(super) fn cells_per_level(levels: &[u8]) -> Vec<(u8, u64)> {
 fn write_geometry(
     writer: &mut StoreWriter,
     path: &str,
-    geometry: &Geometry,
+    geometry: &TreeGeometry,
     ndim: usize,
 ) -> Result<()> {
     let (chunks, n) = (geometry.corners.len() as u64, ndim as u64);

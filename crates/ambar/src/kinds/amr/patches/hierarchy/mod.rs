@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 pub struct IndexBox {
     /// The first cell.
     pub lo: [i64; 3],
-    /// One past the last cell.
+    /// The index after the last cell.
     pub hi: [i64; 3],
 }
 
@@ -35,7 +35,7 @@ impl IndexBox {
         (0..3).any(|d| self.lo[d] >= self.hi[d])
     }
 
-    /// The cells in both boxes; empty where they do not overlap.
+    /// The cells in both boxes; empty if they do not overlap.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         Self {

@@ -32,7 +32,7 @@ impl Nest {
     /// Checks the hierarchy.
     ///
     /// # Errors
-    /// `Invalid` where a level's boxes overlap, are outside of its domain or of the boxes of the next
+    /// `Invalid` if a level's boxes overlap, are outside of its domain or of the boxes of the next
     /// coarser level, or begin or end inside of its cells; where domains do not fit each other; `Limit` for more levels
     /// or cells than can be handled.
     pub fn new(mut hierarchy: PatchHierarchy) -> Result<Self> {

@@ -32,8 +32,8 @@ impl PatchAmr {
     /// Opens the patches in the group at `path`. Reads metadata and the lists of boxes.
     ///
     /// # Errors
-    /// `NotFound` where the group does not exist; `Invalid` where it holds another kind;
-    /// `Unsupported` where it was written by a newer version or has another layout; `Corrupt`, `Io`.
+    /// `NotFound` if the group does not exist; `Invalid` if it holds another kind;
+    /// `Unsupported` if it was written by a newer version or has another layout; `Corrupt`, `Io`.
     pub fn open(store: &Store, path: &str) -> Result<Self> {
         let path = path.trim_end_matches('/');
         let located = |error: Error| error.at_node(path).in_file(store.location());

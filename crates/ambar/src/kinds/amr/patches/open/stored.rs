@@ -24,7 +24,7 @@ pub(crate) struct StoredLevel {
     /// By field.
     pub arrays: Vec<Array>,
     pub per_chunk: usize,
-    /// Ranges by field, then chunk, once they were read; `None` where there are none.
+    /// Ranges by field, then chunk, once they were read; `None` if there are none.
     pub ranges: SetOnce<Option<Vec<[f64; 2]>>>,
 }
 

@@ -93,7 +93,7 @@ impl RankPatches {
     /// Declares the group at `path`: box `i` of level `l` is that of rank `owners[l][i]`.
     ///
     /// # Errors
-    /// `Invalid` where the hierarchy contradicts itself, a field's name is taken, or a box has no
+    /// `Invalid` if the hierarchy contradicts itself, a field's name is taken, or a box has no
     /// owner; `Unsupported` for what needs values of all ranks, as [`Covered::Auto`] does; `NotFound`
     /// for an error bound of a field that does not exist; `Limit`.
     pub fn declare(
@@ -106,7 +106,7 @@ impl RankPatches {
         let path = path.trim_end_matches('/');
         let declared = Self::declare_here(writer, path, (hierarchy, owners), fields, options)
             .map_err(|error| error.at_node(path));
-        writer.noting(declared)
+        writer.record_failure(declared)
     }
 
     fn declare_here(
@@ -212,7 +212,7 @@ impl RankPatches {
             } = target;
             error.at_node(format!("{field}, box {index} of level {level}"))
         });
-        writer.noting(put)
+        writer.record_failure(put)
     }
 
     fn put_here(
@@ -267,7 +267,7 @@ impl RankPatches {
         let chunks = target.blocks.chunks();
         let bound = plan.decided[field].levels[level].loosest();
         for (chunk, [lo, hi]) in values.all_ranges(target) {
-            writer.tell_range(
+            writer.report_range(
                 there.ranges,
                 field * chunks + chunk,
                 bound::widened(
@@ -302,7 +302,7 @@ impl RankPatches {
                 missing.join(", ")
             ))),
         };
-        writer.noting(finished)
+        writer.record_failure(finished)
     }
 }
 

@@ -16,8 +16,8 @@ impl PatchAmr {
     /// read.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Invalid` where it is no number or the window is
-    /// not in the domain; `Limit` where the result does not fit in memory; `Corrupt`, `Io`.
+    /// `NotFound` for a column that does not exist; `Invalid` if it is no number or the window is
+    /// not in the domain; `Limit` if the result does not fit in memory; `Corrupt`, `Io`.
     pub fn grid(&self, fields: &[&str], window: &Window) -> Result<Vec<(String, Column)>> {
         self.grid_of(fields, window, false)
     }

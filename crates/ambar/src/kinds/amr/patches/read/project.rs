@@ -14,10 +14,10 @@ impl PatchAmr {
     /// (0 to `ndim - 1`), float64, in C order of the other dimensions of `window`; its extent along
     /// the axis plays no part. The plane on a face of cells takes those above, at the domain's end
     /// those below. Of the leaf cells that it cuts, those finer than the window are averaged by
-    /// area, coarser ones spread; where there is none, the value is NaN.
+    /// area, coarser ones spread; if it does not exist, the value is NaN.
     ///
     /// # Errors
-    /// As `grid`; `Invalid` where the axis does not exist or the plane is outside of the domain.
+    /// As `grid`; `Invalid` if the axis does not exist or the plane is outside of the domain.
     pub fn slice(&self, field: &str, axis: usize, at: f64, window: &Window) -> Result<Column> {
         self.check_axis(axis)?;
         self.cells_at(window.level)?;
@@ -47,7 +47,7 @@ impl PatchAmr {
     /// is NaN.
     ///
     /// # Errors
-    /// As `grid`; `Invalid` where the axis does not exist.
+    /// As `grid`; `Invalid` if the axis does not exist.
     pub fn project(
         &self,
         field: &str,

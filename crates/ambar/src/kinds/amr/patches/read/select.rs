@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::derived::Derived;
+use super::derived_columns::DerivedColumn;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::AXES;
@@ -23,7 +23,7 @@ impl PatchAmr {
     /// is in a region if its centre is. Only the chunks that may hold such cells are read.
     ///
     /// # Errors
-    /// `NotFound` for a column that does not exist; `Invalid` where the region has other dimensions,
+    /// `NotFound` for a column that does not exist; `Invalid` if the region has other dimensions,
     /// levels are exchanged, or the condition names what is no number; `Corrupt`, `Io`.
     pub fn cells(&self, columns: &[&str], selection: &Selection) -> Result<Vec<(String, Column)>> {
         let levels = self.levels()?;
@@ -138,13 +138,13 @@ impl Rows for LevelRows<'_> {
     }
 
     fn derived(&self, name: &str) -> Option<DataType> {
-        Derived::parse(name, &self.amr.nest).map(Derived::dtype)
+        DerivedColumn::parse(name, &self.amr.nest).map(DerivedColumn::dtype)
     }
 
     fn derive(&self, rows: Range<u64>, names: &[&str], outs: &mut [&mut [u8]]) -> Result<()> {
         let blocks = self.blocks_of(&rows)?;
         for (name, out) in names.iter().zip(outs) {
-            if let Some(derived) = Derived::parse(name, &self.amr.nest) {
+            if let Some(derived) = DerivedColumn::parse(name, &self.amr.nest) {
                 derived.fill(&self.amr.nest, self.blocks, blocks.clone(), out);
             }
         }
@@ -187,17 +187,17 @@ impl Rows for LevelRows<'_> {
     fn ranges(&self, name: &str) -> Result<Option<Vec<[f64; 2]>>> {
         let level = self.blocks.level();
         let chunks = self.blocks.chunks();
-        Ok(match Derived::parse(name, &self.amr.nest) {
+        Ok(match DerivedColumn::parse(name, &self.amr.nest) {
             None => ColumnSource::ranges(self, name)?,
-            Some(Derived::Level) => Some(vec![[level as f64; 2]; chunks]),
-            Some(Derived::Side(d)) => {
+            Some(DerivedColumn::Level) => Some(vec![[level as f64; 2]; chunks]),
+            Some(DerivedColumn::Side(d)) => {
                 Some(vec![[self.amr.nest.level(level).cell_size[d]; 2]; chunks])
             }
-            Some(Derived::Centre(d)) => {
+            Some(DerivedColumn::Centre(d)) => {
                 let boxes = self.boxes()?.unwrap_or_default();
                 Some(boxes.iter().map(|[lo, hi]| [lo[d], hi[d]]).collect())
             }
-            Some(Derived::Index(d)) => {
+            Some(DerivedColumn::Index(d)) => {
                 let extents = self.amr.extents(level)?.iter();
                 let range = |extent: &IndexBox| [extent.lo[d] as f64, extent.hi[d] as f64];
                 Some(extents.map(range).collect())

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::derived::Derived;
+use super::derived_columns::DerivedColumn;
 use crate::error::{Error, Result};
 use crate::kinds::amr::Window;
 use crate::kinds::amr::patches::PatchAmr;
@@ -42,7 +42,7 @@ impl PatchAmr {
     /// at that face.
     ///
     /// # Errors
-    /// `Invalid` where the level does not exist, the region has other dimensions or is outside of the
+    /// `Invalid` if the level does not exist, the region has other dimensions or is outside of the
     /// domain.
     pub fn window(&self, level: u8, region: Option<&Region>) -> Result<Window> {
         let cells = self.cells_at(level)?;
@@ -172,7 +172,7 @@ impl PatchAmr {
         wanted: [i64; 3],
     ) -> Result<usize> {
         let side = self.blocks(touched.level)?.side();
-        let is_derived = |name: &&str| Derived::parse(name, &self.nest).is_some();
+        let is_derived = |name: &&str| DerivedColumn::parse(name, &self.nest).is_some();
         if !self.values.has_samples() || columns.iter().any(is_derived) {
             return Ok(1);
         }
@@ -199,7 +199,7 @@ impl PatchAmr {
         let mut values = Vec::with_capacity(columns.len());
         let mut bytes = Vec::new();
         for name in columns {
-            let read = |bytes: &mut [u8]| match Derived::parse(name, &self.nest) {
+            let read = |bytes: &mut [u8]| match DerivedColumn::parse(name, &self.nest) {
                 Some(derived) => {
                     derived.fill(&self.nest, blocks, first..last, bytes);
                     Ok(())

@@ -6,7 +6,7 @@ use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::kinds::amr::patches::PatchSource;
 use crate::kinds::amr::patches::hierarchy::nest::Nest;
-use crate::kinds::amr::patches::read::derived::Derived;
+use crate::kinds::amr::patches::read::derived_columns::DerivedColumn;
 use crate::kinds::bound::Compression;
 use crate::metadata::broken_rule_of_names;
 
@@ -18,7 +18,7 @@ pub(crate) fn check_names(nest: &Nest, fields: &[String]) -> Result<()> {
                 "two fields have the name {name:?}; expected different names"
             )));
         }
-        if Derived::parse(name, nest).is_some() {
+        if DerivedColumn::parse(name, nest).is_some() {
             return Err(Error::invalid(format!(
                 "a field cannot have the name {name:?}: that column is derived; leave it out, or \
                  rename it"

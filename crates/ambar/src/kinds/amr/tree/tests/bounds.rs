@@ -1,10 +1,10 @@
 //! Trees within error bounds: where chunks' cells lie, and what that is good for.
 
 use super::*;
-use crate::array::LeafPlaces;
+use crate::array::LeafPositions;
 use crate::codec::Profile;
 use crate::container::CreateOptions;
-use crate::kinds::amr::tree::places::Places;
+use crate::kinds::amr::tree::leaf_positions::TreeLeafPositions;
 use crate::kinds::bound::{Compression, ErrorBound};
 use crate::kinds::select::Selection;
 use crate::store::{Store, StoreWriter};
@@ -16,8 +16,8 @@ proptest! {
         let sample = Sample::new(&recipe);
         let (leaves, rows) = (sample.leaves(), recipe.chunk_rows);
         let (shape, levels) = (leaves.shape(), leaves.levels.bytes());
-        let geometry = Geometry::of_leaves(&shape, levels, leaves.jumps.clone(), rows).unwrap();
-        let places = Places::new(&shape, levels, &geometry, rows);
+        let geometry = TreeGeometry::of_leaves(&shape, levels, leaves.jumps.clone(), rows).unwrap();
+        let places = TreeLeafPositions::new(&shape, levels, &geometry, rows);
         prop_assert_eq!(places.dimensions(), recipe.ndim);
         for (number, leaves) in sample.leaves.chunks(rows as usize).enumerate() {
             let (levels, origins) = places.chunk(number as u64).unwrap();

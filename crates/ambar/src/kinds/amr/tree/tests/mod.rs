@@ -2,7 +2,7 @@
 
 mod bounds;
 mod images;
-mod places;
+mod leaf_positions;
 mod selections;
 mod stores;
 
@@ -82,7 +82,7 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    pub fn centre(&self, shape: &Shape) -> [f64; 3] {
+    pub fn centre(&self, shape: &TreeShape) -> [f64; 3] {
         let unit = shape.boxlen / shape.root[0] as f64 / (1u64 << shape.lattice_level) as f64;
         std::array::from_fn(|d| {
             let halves = 2 * self.corner[d] + self.side;
@@ -96,7 +96,7 @@ impl Leaf {
 }
 
 pub struct Sample {
-    pub shape: Shape,
+    pub shape: TreeShape,
     pub leaves: Vec<Leaf>,
     pub jumps: Vec<Jump>,
     /// Small integers, so that sums are exact.
@@ -109,7 +109,7 @@ impl Sample {
         let mut random = Random(recipe.seed);
         let leaves = grow(recipe, &mut random);
         let finest = leaves.iter().map(|leaf| leaf.0).max().unwrap_or(0);
-        let shape = Shape {
+        let shape = TreeShape {
             ndim: recipe.ndim,
             root: recipe.root,
             boxlen: 0.75,

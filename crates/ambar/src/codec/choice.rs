@@ -1,0 +1,188 @@
+//! Chooses an array's codecs: encodes sampled chunks with the candidates of its profile.
+//!
+//! The choice depends only on the values, never on timing, so that writing a store twice
+//! gives the same bytes.
+
+use std::collections::HashMap;
+
+use super::Profile;
+use super::candidates::{Candidate, Scope, candidates};
+use super::chain::CodecChain;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::parallel;
+
+/// Number of sampled chunks.
+const SAMPLES: usize = 3;
+
+/// Sampled raw bytes of arrays that are read as a whole, whose chunks are small and differ.
+const SAMPLED_BYTES: u64 = 768 << 10;
+
+/// Maximum number of sampled chunks of such arrays.
+const MOST_SAMPLES: usize = 12;
+
+/// The chosen chain, and the sampled chunks it has encoded, by index.
+pub(crate) struct CodecChoice {
+    pub chain: CodecChain,
+    pub encoded: HashMap<usize, Vec<u8>>,
+    /// Encoded bytes per value.
+    pub bytes: f64,
+    /// The same plus the weight of decoding time.
+    pub cost: f64,
+}
+
+/// How an array is written and read.
+#[derive(Clone, Copy)]
+pub(crate) struct Purpose {
+    pub profile: Profile,
+    /// Whether its chunks hold unit blocks whose positions are known.
+    pub blocks: bool,
+    /// Whether its dimensions are those of a grid, along which the codec `ambar` can predict.
+    pub predict: bool,
+    /// Whether it is written in parts while a program waits, so that encoding must be fast too.
+    pub streamed: bool,
+    /// Whether it is usually read as a whole.
+    pub whole: bool,
+}
+
+/// Sampled chunks of an array.
+pub(crate) struct ChunkSamples<'a> {
+    pub dtype: &'a DataType,
+    pub chunk_shape: &'a [u64],
+    /// The chunks' indices.
+    pub chunks: Vec<usize>,
+}
+
+/// Indices of the sampled chunks of `count`, evenly spread over the array.
+pub(crate) fn samples(count: usize) -> Vec<usize> {
+    spread(count, SAMPLES)
+}
+
+fn spread(count: usize, most: usize) -> Vec<usize> {
+    let tried = count.min(most);
+    (0..tried)
+        .map(|i| (2 * i + 1) * count / (2 * tried))
+        .collect()
+}
+
+/// Chooses the chain for `count` chunks of `chunk_shape`; `encode(chain, index)` encodes one of them.
+///
+/// # Errors
+/// `Unsupported` if the profile has no codec for the type; errors of `encode`.
+pub(crate) fn choose(
+    purpose: Purpose,
+    dtype: &DataType,
+    chunk_shape: &[u64],
+    count: usize,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
+) -> Result<CodecChoice> {
+    let most = match dtype.size() {
+        Some(size) if purpose.whole => {
+            let chunk = (chunk_shape.iter().product::<u64>() * size as u64).max(1);
+            ((SAMPLED_BYTES / chunk) as usize).clamp(SAMPLES, MOST_SAMPLES)
+        }
+        _ => SAMPLES,
+    };
+    let samples = ChunkSamples {
+        dtype,
+        chunk_shape,
+        chunks: spread(count, most),
+    };
+    let tried = candidates(
+        purpose.profile,
+        purpose.streamed,
+        &purpose.scopes(),
+        dtype,
+        chunk_shape,
+    );
+    cheapest(tried, &samples, purpose.whole, encode)?
+        .ok_or_else(|| Error::unsupported(format!("no codec for values of {dtype}")))
+}
+
+impl Purpose {
+    fn scopes(self) -> Vec<Scope> {
+        let mut scopes = vec![Scope::Values, Scope::Strings];
+        if self.blocks {
+            scopes.push(Scope::Blocks);
+        } else {
+            scopes.extend([Scope::Integers, Scope::IntegerRows, Scope::FloatRows]);
+        }
+        if self.whole {
+            scopes.push(Scope::Whole);
+        }
+        if self.predict && !self.streamed {
+            scopes.extend([Scope::Grid, Scope::GridVectors]);
+        }
+        scopes
+    }
+}
+
+/// Chooses the chain for long chunks, or tries only the chain `only` if given; `None` if the profile has no
+/// candidate for them.
+///
+/// # Errors
+/// Errors of `encode`.
+pub(crate) fn choose_long(
+    profile: Profile,
+    only: Option<&CodecChain>,
+    samples: &ChunkSamples<'_>,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
+) -> Result<Option<CodecChoice>> {
+    let scopes = [Scope::LongChunks, Scope::LongRows];
+    let mut tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
+    tried.retain(|candidate| only.is_none_or(|chain| candidate.chain == *chain));
+    cheapest(tried, samples, true, encode)
+}
+
+/// Tries the codec `ambar.simplices` for corners of cells; `None` if the profile does not have it.
+///
+/// # Errors
+/// Errors of `encode`.
+pub(crate) fn choose_corners(
+    profile: Profile,
+    samples: &ChunkSamples<'_>,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
+) -> Result<Option<CodecChoice>> {
+    let scopes = [Scope::Corners];
+    let tried = candidates(profile, false, &scopes, samples.dtype, samples.chunk_shape);
+    cheapest(tried, samples, true, encode)
+}
+
+/// Returns the candidate of the lowest cost on the samples.
+///
+/// Reading an array as a whole takes at least the time of allocating its memory: below an eighth
+/// of its raw size, the weight of decoding shrinks with its bytes.
+fn cheapest(
+    candidates: Vec<Candidate>,
+    samples: &ChunkSamples<'_>,
+    whole: bool,
+    encode: impl Fn(&CodecChain, usize) -> Result<Vec<u8>> + Sync + Send,
+) -> Result<Option<CodecChoice>> {
+    let chunks = &samples.chunks;
+    let tried = parallel::try_map(candidates.len() * chunks.len(), |task| {
+        let chain = &candidates[task / chunks.len()].chain;
+        encode(chain, chunks[task % chunks.len()])
+    })?;
+    let mut tried = tried.into_iter();
+    let mut best: Option<CodecChoice> = None;
+    let per_chunk = samples.chunk_shape.iter().product::<u64>() as f64;
+    let values = (chunks.len() as f64 * per_chunk).max(1.0);
+    for Candidate { chain, weight } in candidates {
+        let encoded: HashMap<usize, Vec<u8>> = chunks.iter().copied().zip(tried.by_ref()).collect();
+        let bytes = encoded.values().map(Vec::len).sum::<usize>() as f64 / values;
+        let factor = match samples.dtype.size() {
+            Some(size) if whole => (8.0 * bytes / size as f64).min(1.0),
+            _ => 1.0,
+        };
+        let cost = bytes * (1.0 + weight.penalty * factor) + weight.per_value * factor;
+        if best.as_ref().is_none_or(|best| cost < best.cost) {
+            best = Some(CodecChoice {
+                chain,
+                encoded,
+                bytes,
+                cost,
+            });
+        }
+    }
+    Ok(best)
+}

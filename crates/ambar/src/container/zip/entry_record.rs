@@ -1,0 +1,142 @@
+//! Parses the entries of a central directory; the input is untrusted.
+
+use super::super::key;
+use super::records::{self, DIRECTORY_LEN, ExtraFields, u16_at, u32_at};
+use super::slot;
+use crate::error::{Error, Result};
+
+/// The properties of an entry of the central directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryRecord {
+    /// File offset of the local header.
+    pub header_offset: u64,
+    /// File offset of the content; `None` if only the local header determines it.
+    pub data_offset: Option<u64>,
+    /// Length of the content in bytes.
+    pub len: u64,
+    /// CRC-32 of the content.
+    pub crc32: u32,
+    /// The entry's seal, if it has one.
+    pub seal: Option<u32>,
+    /// Whether sizes and checksum follow the content instead of being in the local header.
+    pub streamed: bool,
+}
+
+/// A parsed entry of the central directory.
+pub struct ParsedEntry<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// Further properties.
+    pub record: EntryRecord,
+    /// Its length in the central directory in bytes.
+    pub len: usize,
+}
+
+/// The program that wrote the ZIP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Producer {
+    /// ambar, whose entries contain the offset of their content.
+    Ambar,
+    /// Another program.
+    Other,
+}
+
+/// Whether the entry of another program's ZIP is not a key: a folder, or a name that directory
+/// containers reserve.
+pub fn is_hidden(entry: &ParsedEntry<'_>) -> bool {
+    let folder = entry.name.ends_with('/') && entry.record.len == 0;
+    let first = entry.name.as_bytes().split(|byte| *byte == b'/').next();
+    folder || first.is_some_and(key::is_reserved)
+}
+
+/// Parses the entry at the start of `bytes`.
+///
+/// # Errors
+/// `Corrupt` if it is inconsistent; `Unsupported` if it is compressed or encrypted.
+pub fn entry(bytes: &[u8], producer: Producer) -> Result<ParsedEntry<'_>> {
+    let cut = || {
+        Error::corrupt(
+            "the central directory is cut short or damaged; restore the file from a copy",
+        )
+    };
+    if bytes.len() < DIRECTORY_LEN || u32_at(bytes, 0) != records::DIRECTORY_SIGNATURE {
+        return Err(cut());
+    }
+    let name_end = DIRECTORY_LEN + usize::from(u16_at(bytes, 28));
+    let extra_end = name_end + usize::from(u16_at(bytes, 30));
+    let end = extra_end + usize::from(u16_at(bytes, 32));
+    let (Some(name), Some(extra), Some(_)) = (
+        bytes.get(DIRECTORY_LEN..name_end),
+        bytes.get(name_end..extra_end),
+        bytes.get(extra_end..end),
+    ) else {
+        return Err(cut());
+    };
+    let name = std::str::from_utf8(name)
+        .map_err(|_| Error::unsupported("an entry's name is not UTF-8; write the ZIP again"))?;
+    let (flags, method) = (u16_at(bytes, 8), u16_at(bytes, 10));
+    if flags & 1 != 0 || (method != 0 && !name.ends_with('/')) {
+        return Err(Error::unsupported(format!(
+            "the entry {name:?} is compressed or encrypted by ZIP; write the ZIP again without \
+             (`zip -0`)"
+        )));
+    }
+    let extras = ExtraFields {
+        len: u64::from(u32_at(bytes, 24)),
+        stored_len: u64::from(u32_at(bytes, 20)),
+        header_offset: u64::from(u32_at(bytes, 42)),
+        data_offset: None,
+        seal: None,
+    }
+    .complete(extra)
+    .ok_or_else(cut)?;
+    if extras.len != extras.stored_len && method == 0 {
+        return Err(Error::corrupt(format!(
+            "the entry {name:?} has two different lengths, {} and {}; restore the file from a copy",
+            extras.len, extras.stored_len
+        )));
+    }
+    match (producer, extras.data_offset) {
+        (Producer::Ambar, None) => return Err(cut()),
+        // The header was not recognised, but ambar has written this entry.
+        (Producer::Other, Some(_)) => return Err(slot::damaged_header()),
+        _ => {}
+    }
+    let record = EntryRecord {
+        header_offset: extras.header_offset,
+        data_offset: extras.data_offset,
+        len: extras.len,
+        crc32: u32_at(bytes, 16),
+        seal: extras.seal,
+        streamed: flags & 8 != 0,
+    };
+    Ok(ParsedEntry {
+        name,
+        record,
+        len: end,
+    })
+}
+
+/// Checks that the entry's bytes are after its local header and before the file offset `end`.
+///
+/// # Errors
+/// `Corrupt`.
+pub fn check_location(entry: &ParsedEntry<'_>, end: u64) -> Result<()> {
+    let ParsedEntry { name, record, .. } = entry;
+    let least = (records::LOCAL_LEN + name.len()) as u64;
+    let earliest = record.header_offset.checked_add(least);
+    let data = record.data_offset.or(earliest);
+    let inside = earliest
+        .zip(data)
+        .filter(|(earliest, data)| data >= earliest)
+        .and_then(|(_, data)| data.checked_add(record.len))
+        .is_some_and(|last| last <= end);
+    if inside {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "the entry {name:?} ({} bytes at {}) is not before byte {end}; restore the file from \
+         a copy",
+        record.len, record.header_offset
+    )))
+}
