@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from ambar.collection.files.ingest import Ingest, ingest
     from ambar.comparison.compare import Comparison, compare
     from ambar.io.convert import convert, export, read_amrex, read_ramses
-    from ambar.io.openers import open  # noqa: A004
+    from ambar.io.openers import (
+        open,  # noqa: A004
+        open_mesh,
+        open_mesh_series,
+        open_series,
+        open_snapshot,
+        open_store,
+    )
     from ambar.kinds.request import Conversion
     from ambar.mesh import ArrayInfo, Frame, Mesh, MeshSeries, frames, read_mesh, write_mesh
     from ambar.snapshot.amr import Amr
@@ -87,6 +94,11 @@ __all__ = [
     "limits",
     "open",
     "open_collection",
+    "open_mesh",
+    "open_mesh_series",
+    "open_series",
+    "open_snapshot",
+    "open_store",
     "read_amrex",
     "read_mesh",
     "read_ramses",
@@ -133,6 +145,11 @@ _HOMES = {
     "ingest": "ambar.collection.files.ingest",
     "limits": "ambar.store.memory_limits",
     "open": "ambar.io.openers",
+    "open_mesh": "ambar.io.openers",
+    "open_mesh_series": "ambar.io.openers",
+    "open_series": "ambar.io.openers",
+    "open_snapshot": "ambar.io.openers",
+    "open_store": "ambar.io.openers",
     "open_collection": "ambar.collection",
     "export": "ambar.io.convert",
     "read_amrex": "ambar.io.convert",

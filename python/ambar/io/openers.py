@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from ambar import _core
 from ambar.kinds.registry import open_path
 from ambar.store.locations import Place
+from ambar.store.locations import open_store as _open_store
 
 if TYPE_CHECKING:
     from ambar.collection.collection import Collection
@@ -17,8 +19,23 @@ if TYPE_CHECKING:
     from ambar.store.store import Store
 
 
+_NAMES = {
+    "snapshot": "Snapshot",
+    "series": "Series",
+    "collection": "Collection",
+    "mesh": "Mesh",
+    "mesh series": "MeshSeries",
+}
+"""The types of what is returned, by kinds."""
+
+Kind: TypeAlias = Literal["store", "snapshot", "series", "collection", "mesh", "mesh series"]
+
+
 def open(  # noqa: A001
-    path: Place, *, storage_options: Mapping[str, object] | None = None
+    path: Place,
+    *,
+    kind: Kind | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Store | Snapshot | Series | Collection | Mesh | MeshSeries:
     """Open a store, a RAMSES output folder, or a plotfile of AMReX; no data are read yet.
 
@@ -29,6 +46,9 @@ def open(  # noqa: A001
         a ``/`` at the end), an ``output_NNNNN`` folder of RAMSES, or a plotfile of AMReX (a folder,
         or a file of HDF5). Or the bytes of a store's file: `bytes`, a `memoryview`, or a binary
         file object, all of which is read into memory.
+    kind
+        What the path must contain: "store" returns the `Store` of arrays and groups, whatever they
+        represent; another kind is checked. By default, any kind is accepted.
     storage_options
         For URLs: ``endpoint``, ``region``, ``access_key_id``, ``secret_access_key``,
         ``session_token``, ``anonymous``, ``timeout`` and others (docs/howto/object-stores.md). For
@@ -40,6 +60,8 @@ def open(  # noqa: A001
         For a store of one output, for a RAMSES output, and for a plotfile.
     Series
         For a store of a run.
+    MeshSeries
+        For a store of the time steps of meshes.
     Collection
         For a store of named datasets; `ambar.open_collection` opens it to change it, too.
     Mesh
@@ -54,12 +76,72 @@ def open(  # noqa: A001
     CorruptError
         If it is no store, or a damaged one.
     ValueError
-        If it is a folder of RAMSES outputs; if there is no such storage option.
+        If the path contains another kind, or is a folder of RAMSES outputs; if a storage option
+        is unknown.
     UnsupportedError
         If the server does not serve parts of files.
     AmbarError
         If the server cannot be reached, or refuses.
     """
+    if kind == "store":
+        return _open_store(path, storage_options)
+    if kind is not None and kind not in _NAMES:
+        raise _core.InvalidError(
+            f"{kind!r} is not a kind; must be one of store, {', '.join(_NAMES)}"
+        )
     found: Store | Snapshot | Series | Collection | Mesh | MeshSeries
     found = open_path(path, storage_options)
+    if kind is not None and type(found).__name__ != _NAMES[kind]:
+        raise _core.InvalidError(
+            f"{path}: expected a {kind}, found a {type(found).__name__}; ambar.open without a kind "
+            "returns it"
+        )
     return found
+
+
+def open_store(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Store:
+    """Open the arrays and groups of a store, whatever they represent.
+
+    Parameters and errors are those of `ambar.open`.
+    """
+    return cast("Store", open(path, kind="store", storage_options=storage_options))
+
+
+def open_snapshot(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Snapshot:
+    """Open one output: a store of it, a RAMSES output folder, or a plotfile of AMReX.
+
+    Parameters and errors are those of `ambar.open`.
+
+    Examples
+    --------
+    >>> snapshot = ambar.open_snapshot("run.ambar")  # doctest: +SKIP
+    >>> snapshot.amr.cells(["density"], where="density > 1e-3")  # doctest: +SKIP
+    """
+    return cast("Snapshot", open(path, kind="snapshot", storage_options=storage_options))
+
+
+def open_series(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Series:
+    """Open a store of a run: a sequence of snapshots.
+
+    Parameters and errors are those of `ambar.open`.
+    """
+    return cast("Series", open(path, kind="series", storage_options=storage_options))
+
+
+def open_mesh(path: Place, *, storage_options: Mapping[str, object] | None = None) -> Mesh:
+    """Open a store of a VTK object.
+
+    Parameters and errors are those of `ambar.open`. `ambar.read_mesh` reads it in one call.
+    """
+    return cast("Mesh", open(path, kind="mesh", storage_options=storage_options))
+
+
+def open_mesh_series(
+    path: Place, *, storage_options: Mapping[str, object] | None = None
+) -> MeshSeries:
+    """Open a store of the time steps of meshes.
+
+    Parameters and errors are those of `ambar.open`. `MeshSeries.create` and `MeshSeries.resume`
+    write one.
+    """
+    return cast("MeshSeries", open(path, kind="mesh series", storage_options=storage_options))
