@@ -457,13 +457,17 @@ def codec_encode(
     Morton curve.
     """
 
-def encode_bare_array(values: _Array, dtype: str, shape: list[int], predict: bool) -> tuple[str, bytes]:
+def encode_bare_array(
+    values: _Array, dtype: str, shape: list[int], predict: bool
+) -> tuple[str, bytes]:
     """Names of the codecs of a small array, and its bytes; `dtype` is JSON text."""
 
 def encode_bare_array_with(codecs: str, values: _Array, dtype: str, shape: Sequence[int]) -> bytes:
     """Return the bytes of an array by codecs of these names; `dtype` is JSON text."""
 
-def decode_bare_array(codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array) -> None:
+def decode_bare_array(
+    codecs: str, dtype: str, shape: list[int], encoded: Buffer, out: _Array
+) -> None:
     """Fill `out` with what `encode_bare_array` made bytes of."""
 
 def codec_inspect(stream: Buffer) -> tuple[Literal["float32", "float64"], int, float | str]:

@@ -93,8 +93,8 @@ def open(  # noqa: A001
     found = open_path(path, storage_options)
     if kind is not None and type(found).__name__ != _NAMES[kind]:
         raise _core.InvalidError(
-            f"{taken(path)}: expected a {kind}, found a {type(found).__name__}; ambar.open without a kind "
-            "returns it"
+            f"{taken(path)}: expected a {kind}, found a {type(found).__name__}; ambar.open without "
+            "a kind returns it"
         )
     return found
 

@@ -129,7 +129,9 @@ def _decoded(pack: Mapping[str, Any]) -> np.ndarray:
         raise ValueError(f"{math.prod(shape)} values")
     # Of bytes, as they need not be those of bools.
     raw = np.empty(math.prod(shape) * dtype.itemsize, np.uint8)
-    _core.decode_bare_array(str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw)
+    _core.decode_bare_array(
+        str(pack["codecs"]), json.dumps(pack["dtype"]), shape, pack["stream"], raw
+    )
     return _bools_checked(raw, dtype).view(dtype)
 
 
