@@ -26,7 +26,7 @@ from ambar.collection.storage.ragged import Ragged
 from ambar.collection.storage.records import Input, Record, as_record, grown, record_of, variable_of
 from ambar.collection.write.pending_changes import Changes, checked_settings
 from ambar.snapshot.table import Table
-from ambar.store.cache import Kept, OpenedStore, Remote, open_last, place_of
+from ambar.store.cache import OpenedStore, Remote, StoreKey, open_last, place_of
 from ambar.store.commit_context import Closing
 from ambar.store.group_description import Description
 from ambar.store.store import Store
@@ -51,7 +51,7 @@ class Collection(Closing):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | Kept,
+        path: str | os.PathLike[str] | StoreKey,
         store: Store | None,
         writer: Writer | None,
         settings: Mapping[str, Any],
@@ -60,7 +60,7 @@ class Collection(Closing):
         # Held by every method of a collection that is open for writing.
         self._lock: AbstractContextManager[None] = nullcontext() if writer is None else WriterLock()
         # As lazy arrays keep it.
-        self.path: Kept = path if isinstance(path, Remote) else place_of(path)
+        self.path: StoreKey = path if isinstance(path, Remote) else place_of(path)
         self._threads = threads
         self.settings = settings
         """What it was made with: `ragged`, `encoding` and `on_mismatch`."""

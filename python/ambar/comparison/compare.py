@@ -23,7 +23,7 @@ from ambar.comparison.error_metrics import (
     scale_of,
     ssim,
 )
-from ambar.comparison.operands import Side, side_of
+from ambar.comparison.operands import Operand, operand_of
 from ambar.comparison.rows import RowComparison
 from ambar.store.error_bounds import (
     ErrorBound,
@@ -196,7 +196,7 @@ def compare(
     KeyError
         If there is no such field.
     """
-    a, b = (side_of(path, output, threads) for path in (original, other))
+    a, b = (operand_of(path, output, threads) for path in (original, other))
     common = [name for name in a.fields if name in b.fields]
     tables = [name for name in a.tables if name in b.tables]
     everything = [*common, *tables]
@@ -232,7 +232,7 @@ def compare(
 
 
 def _bounds(
-    bound: ErrorBound | None, side: Side, fields: list[str], tables: list[str]
+    bound: ErrorBound | None, side: Operand, fields: list[str], tables: list[str]
 ) -> tuple[list[tuple[str, str]], dict[str, list[PartBound]]]:
     """Return the bounds that are given by target, and those of each field that has any."""
     if bound is None:
@@ -270,7 +270,7 @@ def _resolved(given: str, scaled: Scale) -> float | str:
 
 
 def _compare_field(
-    a: Side, b: Side, name: str, order: np.ndarray | None, given: list[PartBound] | None
+    a: Operand, b: Operand, name: str, order: np.ndarray | None, given: list[PartBound] | None
 ) -> FieldComparison:
     values, found = a.values(name), b.values(name)
     if order is not None:
@@ -328,7 +328,7 @@ class _Checked(NamedTuple):
 
 
 def _check_bounds(
-    sides: tuple[Side, Side],
+    sides: tuple[Operand, Operand],
     name: str,
     given: list[PartBound] | None,
     values: tuple[np.ndarray, np.ndarray],
@@ -378,7 +378,7 @@ def _measures(
     )
 
 
-def _spectrum(a: Side, b: Side, name: str) -> Spectrum:
+def _spectrum(a: Operand, b: Operand, name: str) -> Spectrum:
     level, grid, cell = a.grid(name, SPECTRUM_SIDE)
     _, other, _ = b.grid(name, SPECTRUM_SIDE)
     for side, values in ((a, grid), (b, other)):

@@ -29,7 +29,7 @@ from ambar.store.store import Store
 Rows = slice | np.ndarray
 
 
-class Side(ABC):
+class Operand(ABC):
     """What is compared with another: fields, as flat arrays of cells."""
 
     location: str
@@ -40,7 +40,7 @@ class Side(ABC):
 
     def compare_rows(
         self,
-        other: Side,  # noqa: ARG002 - for sides that have rows
+        other: Operand,  # noqa: ARG002 - for sides that have rows
         component: str,
         bounds: Sequence[tuple[str, str]],  # noqa: ARG002
     ) -> RowComparison:
@@ -84,7 +84,7 @@ class Side(ABC):
         """Return the windows of a level's cells, as `error_metrics.windows` counts them."""
 
     @abstractmethod
-    def match(self, other: Side) -> np.ndarray | None:
+    def match(self, other: Operand) -> np.ndarray | None:
         """Return the order that puts the other's values as these are; None if they are.
 
         Raises ValueError where the two cannot be compared.
@@ -95,16 +95,16 @@ class Side(ABC):
         """Return a level whose covering grid has at most `side` cells a side, the grid, a cell."""
 
 
-def side_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Side:
+def operand_of(path: str | os.PathLike[str], output: int | None, threads: int | None) -> Operand:
     """Open a side."""
     kind, resource = locate(path)
     if kind.compare is None:
         raise _core.InvalidError(f"{path}: the kind {kind.name!r} cannot be compared")
-    side: Side = kind.compare(resource, output, threads)
+    side: Operand = kind.compare(resource, output, threads)
     return side
 
 
-class Cells(Side):
+class Cells(Operand):
     """The leaf cells of a snapshot, in the order they are read in, and its particles."""
 
     def __init__(self, snapshot: Snapshot, threads: int | None) -> None:
@@ -123,7 +123,7 @@ class Cells(Side):
         return self._snapshot.amr
 
     def compare_rows(
-        self, other: Side, component: str, bounds: Sequence[tuple[str, str]]
+        self, other: Operand, component: str, bounds: Sequence[tuple[str, str]]
     ) -> RowComparison:
         """Compare a component of rows that both have, within bounds by target."""
         if not isinstance(other, Cells):
@@ -212,7 +212,7 @@ class Cells(Side):
         """Return the windows of a level's cells."""
         return None if level is None else self._windows[level]
 
-    def match(self, other: Side) -> np.ndarray | None:
+    def match(self, other: Operand) -> np.ndarray | None:
         """Match cells by level and place."""
         if not isinstance(other, Cells) or other.ndim != self.ndim:
             raise _core.InvalidError(
@@ -249,7 +249,7 @@ class Cells(Side):
         return level, grid, list(self._amr.cell_size(level)[: self.ndim])
 
 
-class Arrays(Side):
+class Arrays(Operand):
     """The arrays of numbers in a store that has no cells."""
 
     def __init__(self, store: Store, threads: int | None) -> None:
@@ -279,7 +279,7 @@ class Arrays(Side):
         """Return nothing: similarity is a matter of places."""
         return None
 
-    def match(self, other: Side) -> np.ndarray | None:
+    def match(self, other: Operand) -> np.ndarray | None:
         """Check that the other side has arrays, of the same shapes."""
         if not isinstance(other, Arrays):
             raise _core.InvalidError(
@@ -391,7 +391,7 @@ class MeshArrays(Arrays):
         """Return an array's shape; () of geometry, whose values are counted."""
         return () if name in self._geometry else self._source.shape_of(self._entries[name][1])
 
-    def match(self, other: Side) -> np.ndarray | None:
+    def match(self, other: Operand) -> np.ndarray | None:
         """Check that the other side has a mesh of the same blocks, types, grids and shapes."""
         if isinstance(other, MeshArrays):
             mine, theirs = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from ambar import _core
 from ambar.kinds.registry import open_path
-from ambar.store.locations import Place, taken
+from ambar.store.locations import Place, normalize_location
 from ambar.store.locations import open_store as _open_store
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def open(  # noqa: A001
     found = open_path(path, storage_options)
     if kind is not None and type(found).__name__ != _NAMES[kind]:
         raise _core.InvalidError(
-            f"{taken(path)}: expected a {kind}, found a {type(found).__name__}; ambar.open without "
-            "a kind returns it"
+            f"{normalize_location(path)}: expected a {kind}, found a {type(found).__name__}; "
+            "ambar.open without a kind returns it"
         )
     return found
 

@@ -27,7 +27,7 @@ from ambar.kinds.request import (
     Request,
     refuse_options,
 )
-from ambar.store.locations import Held, Place, open_store, taken
+from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
 from ambar.store.urls import is_url
 
@@ -54,7 +54,7 @@ _CONVERTED_LAST = _STORED["collection"]
 class Resource:
     """What is at a path: a store, which is open, or files of another program."""
 
-    path: str | os.PathLike[str] | Held
+    path: str | os.PathLike[str] | InMemoryStore
     """The path, the URL, or the bytes of a store's file."""
     opened: Store | None = None
     """The store; None for files of another program."""
@@ -64,7 +64,7 @@ class Resource:
     @property
     def location(self) -> str:
         """The path, for messages."""
-        return str(self.path) if isinstance(self.path, Held) else os.fspath(self.path)
+        return str(self.path) if isinstance(self.path, InMemoryStore) else os.fspath(self.path)
 
     @property
     def store(self) -> Store:
@@ -104,7 +104,7 @@ class Kind:
     steps: Callable[[Resource], Any] | None = None
     """Return the `ambar.mesh.steps.Steps` that PyVista and ParaView show."""
     compare: Callable[[Resource, int | None, int | None], Any] | None = None
-    """Return the `ambar.comparison.operands.Side` of a step, read with a number of threads."""
+    """Return the `ambar.comparison.operands.Operand` of a step, read with a number of threads."""
 
     plot: Callable[[Resource, PlotRequest], pathlib.Path] | None = None
     """Draw a picture, and return its file."""
@@ -119,14 +119,14 @@ class Kind:
 
 
 def locate(
-    path: Place | Held, storage_options: Mapping[str, object] | None = None
+    path: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
 ) -> tuple[Kind, Resource]:
     """Return the kind of what is at a path, a URL or in memory; a store is opened.
 
     Raises the errors of `ambar.open`.
     """
-    place = taken(path)
-    if isinstance(place, Held) or is_url(place) or storage_options:
+    place = normalize_location(path)
+    if isinstance(place, InMemoryStore) or is_url(place) or storage_options:
         return _of_resource(Resource(place, open_store(place, storage_options), storage_options))
     for reference in _OPENED:
         kind = _load(reference)
@@ -141,7 +141,9 @@ def locate(
         raise
 
 
-def open_path(path: Place | Held, storage_options: Mapping[str, object] | None = None) -> Any:
+def open_path(
+    path: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
+) -> Any:
     """Return what `ambar.open` returns."""
     kind, resource = locate(path, storage_options)
     if kind.open is None:

@@ -20,7 +20,7 @@ from ambar.store.kind import summarize_store
 from ambar.store.store import Store
 
 if TYPE_CHECKING:
-    from ambar.comparison.operands import Side
+    from ambar.comparison.operands import Operand
     from ambar.mesh.steps import Steps
 
 
@@ -67,7 +67,7 @@ def _steps_of_series(resource: Resource) -> Steps:
     return Steps([AmrMesh(snapshot) for snapshot in series], series.times.tolist())
 
 
-def compare_cells(snapshot: Snapshot, threads: int | None) -> Side:
+def compare_cells(snapshot: Snapshot, threads: int | None) -> Operand:
     """Return the cells and rows of an output, to be compared."""
     from ambar.comparison.operands import Cells
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ambar import _core
-from ambar.store.locations import Held, Place, open_store, taken
+from ambar.store.locations import InMemoryStore, Place, normalize_location, open_store
 from ambar.store.store import Store
 from ambar.store.urls import core_options, is_url, shown
 
@@ -36,11 +36,13 @@ class Remote:
         return shown(self.url)
 
 
-Kept: TypeAlias = str | Remote | Held
+StoreKey: TypeAlias = str | Remote | InMemoryStore
 """What lazy arrays keep of the place of a store."""
 
 
-def place_of(place: Place | Held, storage_options: Mapping[str, object] | None = None) -> Kept:
+def place_of(
+    place: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
+) -> StoreKey:
     """Return an absolute path, a URL with its options, or bytes, as lazy arrays keep them.
 
     Raises
@@ -51,15 +53,15 @@ def place_of(place: Place | Held, storage_options: Mapping[str, object] | None =
     options = core_options(storage_options) or {}
     if isinstance(place, str) and is_url(place):
         return Remote(place, tuple(sorted(options.items())))
-    found = taken(place)
+    found = normalize_location(place)
     if options:
         raise _core.InvalidError(
             f"{found}: storage_options are for URLs (s3://..., https://...), not for paths"
         )
-    return found if isinstance(found, Held) else str(Path(found).expanduser().absolute())
+    return found if isinstance(found, InMemoryStore) else str(Path(found).expanduser().absolute())
 
 
-def open_last(place: Kept) -> Store:
+def open_last(place: StoreKey) -> Store:
     """Open the last commit of the store at `place`."""
     if isinstance(place, Remote):
         return Store(_core.Store(place.url, dict(place.options)))
@@ -75,13 +77,13 @@ class OpenedStore:
     has another commit by then.
     """
 
-    def __init__(self, place: Kept, commit: CommitId | None) -> None:
+    def __init__(self, place: StoreKey, commit: CommitId | None) -> None:
         self.place = place
         self._commit = commit
         self._held: tuple[int, Store] | None = None
 
     @classmethod
-    def of(cls, place: Kept, store: Store) -> OpenedStore:
+    def of(cls, place: StoreKey, store: Store) -> OpenedStore:
         """Return what holds a store open that was opened at `place`; one for each commit."""
         commit = _identity(place, store)
         opened = cls(place, commit)
@@ -93,7 +95,7 @@ class OpenedStore:
             _hold(found)
         return found
 
-    def __reduce__(self) -> tuple[object, tuple[Kept, CommitId | None]]:
+    def __reduce__(self) -> tuple[object, tuple[StoreKey, CommitId | None]]:
         return _of_commit, (self.place, self._commit)
 
     def __str__(self) -> str:
@@ -113,7 +115,7 @@ class OpenedStore:
         self._held = None
 
 
-def _identity(place: Kept, store: Store) -> CommitId | None:
+def _identity(place: StoreKey, store: Store) -> CommitId | None:
     """Return what tells a commit from others; None for an object that another program wrote."""
     if store.core.commit_id is not None or not isinstance(place, str):
         return store.core.commit_id
@@ -121,7 +123,7 @@ def _identity(place: Kept, store: Store) -> CommitId | None:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-_known: weakref.WeakValueDictionary[tuple[Kept, CommitId | None, int], OpenedStore] = (
+_known: weakref.WeakValueDictionary[tuple[StoreKey, CommitId | None, int], OpenedStore] = (
     weakref.WeakValueDictionary()
 )
 _holding: list[weakref.ref[OpenedStore]] = []
@@ -150,13 +152,13 @@ def _hold(opened: OpenedStore) -> None:
         del _holding[:-_MOST_OPEN]
 
 
-def _of_commit(place: Kept, commit: CommitId | None) -> OpenedStore:
+def _of_commit(place: StoreKey, commit: CommitId | None) -> OpenedStore:
     """Return the commit as this process has it open; else it is opened when it is read from."""
     return _known.setdefault((place, commit, os.getpid()), OpenedStore(place, commit))
 
 
 @functools.lru_cache(maxsize=_REOPENED)
-def _reopened(place: Kept, commit: CommitId | None, process: int) -> Store:  # noqa: ARG001 - the key
+def _reopened(place: StoreKey, commit: CommitId | None, process: int) -> Store:  # noqa: ARG001 - the key
     store = open_last(place)
     found = _identity(place, store)
     if found == commit:

@@ -13,7 +13,7 @@ from ambar.store.group_description import Description
 from ambar.store.store import Store
 
 if TYPE_CHECKING:
-    from ambar.comparison.operands import Side
+    from ambar.comparison.operands import Operand
 
 
 def summarize_store(resource: Resource) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _export(request: ExportRequest) -> None:
     _core.export_amrex(request.opened.core, "/", os.fspath(request.target), request.threads, None)
 
 
-def _compare(resource: Resource, output: int | None, threads: int | None) -> Side:  # noqa: ARG001
+def _compare(resource: Resource, output: int | None, threads: int | None) -> Operand:  # noqa: ARG001
     from ambar.comparison.operands import Arrays
 
     return Arrays(resource.store, threads)

@@ -22,7 +22,7 @@ _ZIP, _MARKER = b"PK\x03\x04", b"ambar"
 _NAME_LENGTH, _NAME = 26, 30
 
 
-class Held:
+class InMemoryStore:
     """The bytes of a store's file, in memory."""
 
     def __init__(self, data: Bytes, name: str = "<bytes in memory>") -> None:
@@ -32,9 +32,9 @@ class Held:
         self._name = name
         self._opened: tuple[int, Store] | None = None
 
-    def __reduce__(self) -> tuple[type[Held], tuple[bytes, str]]:
+    def __reduce__(self) -> tuple[type[InMemoryStore], tuple[bytes, str]]:
         # Views of memory go to no other process as they are.
-        return Held, (bytes(self._data), self._name)
+        return InMemoryStore, (bytes(self._data), self._name)
 
     def __str__(self) -> str:
         return self._name
@@ -50,15 +50,15 @@ class Held:
         return self._opened[1]
 
 
-def taken(place: Place | Held) -> str | os.PathLike[str] | Held:
-    """Return paths and URLs as they are, bytes and all that a binary file object has as `Held`.
+def normalize_location(place: Place | InMemoryStore) -> str | os.PathLike[str] | InMemoryStore:
+    """Return paths and URLs unchanged, bytes and the contents of binary files as `InMemoryStore`.
 
     Raises ValueError for a file object that was opened for text, and for what is no place.
     """
-    if isinstance(place, (str, os.PathLike, Held)):
+    if isinstance(place, (str, os.PathLike, InMemoryStore)):
         return place
     if isinstance(place, (bytes, bytearray, memoryview)):
-        return Held(place)
+        return InMemoryStore(place)
     if not hasattr(place, "read"):
         raise _core.InvalidError(
             f"a store is opened from a path, a URL, bytes or a binary file, not {place!r:.80}"
@@ -70,7 +70,7 @@ def taken(place: Place | Held) -> str | os.PathLike[str] | Held:
     name = name if isinstance(name, str) else f"<{type(place).__name__}>"
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise _core.InvalidError(f"{name} gives {type(data).__name__}, not bytes: open it as 'rb'")
-    return Held(data, name)
+    return InMemoryStore(data, name)
 
 
 def refuse_store(path: str | os.PathLike[str]) -> None:
@@ -108,7 +108,9 @@ def _has_kind(document: Path) -> bool:
         return False
 
 
-def open_store(place: Place | Held, storage_options: Mapping[str, object] | None = None) -> Store:
+def open_store(
+    place: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
+) -> Store:
     """Open the store at a path or URL, or in memory; no data are read yet.
 
     Raises
@@ -122,8 +124,8 @@ def open_store(place: Place | Held, storage_options: Mapping[str, object] | None
     ValueError
         If there are storage options for what is no URL.
     """
-    found = taken(place)
-    if not isinstance(found, Held):
+    found = normalize_location(place)
+    if not isinstance(found, InMemoryStore):
         options = core_options(storage_options) if storage_options else None
         return Store(_core.Store(os.fspath(found), options))
     if storage_options:
