@@ -1,6 +1,6 @@
-"""A kind of another package: records of a probe, as text files and as stores.
+"""Example of a package that adds a kind: records of a probe, as text files and as stores.
 
-The package declares the kind as an entry point, and ambar opens, converts and summarizes it:
+The package declares the kind as an entry point. Then ambar opens, converts and summarizes it:
 
     [project.entry-points."ambar.kinds"]
     probe = "probe_kind:PROBE"
@@ -26,7 +26,7 @@ HEADER = "# probe: time pressure"
 
 @dataclass(frozen=True)
 class Probe:
-    """The record of a probe: what `ambar.open` returns for this kind."""
+    """The record of a probe; `ambar.open` returns it for this kind."""
 
     times: np.ndarray
     pressure: np.ndarray
@@ -48,7 +48,7 @@ def open_probe(resource: Resource) -> Probe:
 
 
 def convert_probe(request: Request) -> Conversion:
-    """Write the store of a text file."""
+    """Convert a text file to a store."""
     (path,) = request.paths
     start = time.perf_counter()
     probe = open_probe(Resource(path))
@@ -65,7 +65,7 @@ def convert_probe(request: Request) -> Conversion:
 
 
 def summarize_probe(resource: Resource) -> dict[str, Any]:
-    """Return what `ambar info` prints."""
+    """Return the summary that `ambar info` prints."""
     probe = open_probe(resource)
     return {"path": resource.location, "kind": "probe", "samples": len(probe.times)}
 

@@ -350,7 +350,7 @@ def test_a_series_needs_a_number(tmp_path: Path) -> None:
     for number in (1, 2):
         write_output(run, replace(FULL, number=number, specials=False))
     ambar.convert(run, store, durability="none", error_bound={"density": "1e-2 of range"})
-    with pytest.raises(ValueError, match="series of 2 outputs: say which one"):
+    with pytest.raises(ValueError, match="series of 2 outputs; give the number"):
         ambar.compare(run / "output_00002", store)
     found = ambar.compare(run / "output_00002", store, ["density", "pressure"], output=2)
     assert [one.held for one in found.fields] == [True, True]

@@ -1,1 +1,1 @@
-"""What several parts of the package use, none of it about stores."""
+"""Helpers that several folders share and that do not depend on stores."""

@@ -1,4 +1,4 @@
-"""Files of pictures."""
+"""Writing figures of matplotlib to files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ambar import _core
 
 
 def save_figure(figure: Any, target: Path) -> Path:
-    """Write a figure of matplotlib, and return its file.
+    """Write a figure of matplotlib, and return the path of the file.
 
-    Raises ValueError if matplotlib writes no such file.
+    Raises ValueError if matplotlib does not support the suffix.
     """
     try:
         figure.savefig(target)

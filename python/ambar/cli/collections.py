@@ -49,7 +49,7 @@ def show_export(done: Export, *, as_json: bool) -> None:
 
 
 def show_collection(found: Mapping[str, Any]) -> None:
-    """Tell what `ambar.io.summary` found of a collection."""
+    """Print the summary of a collection from `ambar.io.summary`."""
     usage = found["usage"]
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     families = len(found["families"])

@@ -18,10 +18,10 @@ from rich.markup import escape
 from rich.table import Table
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 damage found, a file that could not be taken in or written, or an "
-    "error bound broken; 2 the call makes no sense; "
-    "3 there is no such file, field or component; 4 the system refused, the store is busy, or it "
-    "needs what this version lacks; 130 interrupted."
+    "Exit codes: 0 done; 1 damage found, a file that could not be converted or written, or an "
+    "error bound broken; 2 an argument is invalid; "
+    "3 a file, field or component does not exist; 4 the system refused, the store is busy, or this "
+    "version does not support it; 130 interrupted."
 )
 
 
@@ -110,7 +110,7 @@ def plain_table(*columns: str, title: str | None = None, left: int = 1) -> Table
 
 
 def show_bounds(asked: Mapping[str, str]) -> None:
-    """Print error bounds as they were asked for, by what they apply to."""
+    """Print the error bounds that were given, by target."""
     if not asked:
         return
     table = plain_table("error bound of", "asked for", left=2)

@@ -136,7 +136,7 @@ def _show(found: Comparison) -> None:
 
 
 def _asked(found: Comparison) -> dict[str, str]:
-    """Return the bounds that were asked for, by what they apply to."""
+    """Return the bounds that were given, by target."""
     asked: dict[str, str] = {}
     for one in found.fields:
         asked |= one.asked

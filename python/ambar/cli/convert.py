@@ -129,8 +129,8 @@ def convert(
     error_bound: Annotated[
         str | None,
         typer.Option(
-            help="How far values may be off: 0.5, '1e-3 of range', or a=0.5,b='1e-4 of range'; of "
-            "levels and boxes 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'."
+            help="How far values may differ: 0.5, '1e-3 relative', or by field "
+            "'a=0.5,b=1e-4 of range'; by level and box 'a@8:=0.1,v_*@[0:1,0:1,0:1]=0.2'."
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store.")] = False,
@@ -354,7 +354,9 @@ def export(
     ] = False,
     error_bound: Annotated[
         str | None,
-        typer.Option(help="With --amrex-hdf5, how far values may be off: as for convert."),
+        typer.Option(
+            help="With --amrex-hdf5, how far values may differ: 0.5, or a=0.5,b='1e-4 of range'."
+        ),
     ] = None,
     without_particles: Annotated[
         bool,

@@ -1,4 +1,4 @@
-"""`ambar info` and `ambar ls`: what there is, from metadata alone."""
+"""`ambar info` and `ambar ls`: the content of a store, from metadata alone."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def info(
     json: Json = False,
     debug: Debug = False,  # noqa: ARG001 - the option's callback acts
 ) -> None:
-    """Tell what a store, output or plotfile holds: kinds, sizes, codecs, levels, units, time.
+    """Summarize a store, output or plotfile: kinds, sizes, codecs, bounds, levels, units, time.
 
-    Reads metadata only, so that it takes no longer for a larger store.
+    Reads only metadata: the time does not depend on the size of the store.
 
     [bold]Examples[/bold]
 
@@ -137,7 +137,7 @@ def _head(found: dict[str, Any], text: str) -> None:
 
 
 def _show_other(found: dict[str, Any]) -> None:
-    """Print the summary of a kind of another package."""
+    """Print the summary of a kind that another package defines."""
     _head(found, str(found["kind"]))
     table = plain_table("", "", left=2)
     table.show_header = False
@@ -209,7 +209,7 @@ def _show_store(found: dict[str, Any], *, every: bool) -> None:
 
 
 def _asked(found: dict[str, Any]) -> dict[str, str]:
-    """Return the error bounds that were asked for, by group and target, and of arrays."""
+    """Return the error bounds that were given, by group and target, and those of arrays."""
     asked: dict[str, str] = {}
     groups = []
     for group in found["groups"]:

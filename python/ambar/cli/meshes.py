@@ -13,7 +13,7 @@ _LISTED = 20
 
 
 def show_mesh(found: Mapping[str, Any], *, every: bool) -> None:
-    """Tell what `ambar.io.summary` found of a mesh; `every`: all arrays, and those of the store."""
+    """Print the summary of a mesh; `every`: with all arrays, and the arrays of the store."""
     usage = found["usage"]
     dead = f", {size(usage['dead'])} dead (ambar compact)" if usage["dead"] > 0 else ""
     blocks = f" of {len(found['blocks']):,} blocks" if found["blocks"] else ""

@@ -1,4 +1,4 @@
-"""The kind of collections: in stores, and as NetCDF files and Zarr stores."""
+"""The kind of collections: stores, and sources in NetCDF files and Zarr stores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _open(resource: Resource) -> Collection:
 
 
 def check_recognized(paths: Sequence[AnyPath]) -> None:
-    """Raise UnsupportedError, which names the formats, if nothing reads the only file of `paths`.
+    """Raise UnsupportedError, with the supported formats, if no reader accepts the only file.
 
     NetCDF files may have any name; xarray's engines recognize them by their first bytes.
     """

@@ -81,7 +81,7 @@ class FieldComparison:
     kept: bool | None = None
     """Whether a bound that is not absolute held; None where there is none."""
     asked: dict[str, str] = dataclasses.field(default_factory=dict)
-    """The bounds as they were asked for, by what they apply to."""
+    """The bounds that were given, by target."""
 
     @property
     def held(self) -> bool | None:
@@ -234,7 +234,7 @@ def compare(
 def _bounds(
     bound: ErrorBound | None, side: Operand, fields: list[str], tables: list[str]
 ) -> tuple[list[tuple[str, str]], dict[str, list[PartBound]]]:
-    """Return the bounds that are given by target, and those of each field that has any."""
+    """Return the given bounds by target, and the bounds of each field that has some."""
     if bound is None:
         return [], {}
     if not isinstance(bound, Mapping):
@@ -314,10 +314,10 @@ def _compare_field(
 
 
 class _Checked(NamedTuple):
-    """A bound that is to hold, and whether it does."""
+    """A bound, and whether it holds."""
 
     stated: float | str | None
-    """The bound of all values; None if it is unknown, or parts have bounds of their own."""
+    """The bound of all values; None if it is unknown, or if parts have different bounds."""
     kept: bool | None
     """Whether it holds, unless it is absolute."""
     asked: dict[str, str]
@@ -334,12 +334,12 @@ def _check_bounds(
     values: tuple[np.ndarray, np.ndarray],
     difference: np.ndarray,
 ) -> _Checked:
-    """Check the bounds that are given for a field, or those that it was written with."""
+    """Check the given bounds of a field, or the bounds that it was written with."""
     written = [side.bound(name) for side in sides]
     parts = given or [part for side in sides for part in side.asked(name)]
     is_lossy = [bound not in (None, 0.0) for bound in written]
     if len(parts) > 1 and (given is not None or sum(is_lossy) == 1):
-        # Parts of the range count in that of the values before they were written.
+        # Bounds "of range" refer to the range of the original values.
         original = values[1] if given is None and is_lossy[0] else values[0]
         kept = are_kept(parts, original, difference, sides[0].cell_levels(), sides[0].centres)
         return _Checked(None, kept, asked_of(parts))

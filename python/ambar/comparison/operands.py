@@ -59,16 +59,16 @@ class Operand(ABC):
     def bound(self, name: str) -> float | str | None:
         """Return the absolute bound a field was written with: 0 for none, None if nobody says."""
 
-    def asked(self, name: str) -> list[PartBound]:  # noqa: ARG002 - for sides that say it
-        """Return the bounds of a field as they were asked for; none if nobody says."""
+    def asked(self, name: str) -> list[PartBound]:  # noqa: ARG002 - for subclasses
+        """Return the bounds that a field was written with; an empty list if they are unknown."""
         return []
 
     def cell_levels(self) -> np.ndarray | None:
-        """Return the level of each value; None if values have none."""
+        """Return the level of each value; None if values have no level."""
         return None
 
     def centres(self) -> Sequence[np.ndarray]:
-        """Return the coordinates of all values; none if values have no places."""
+        """Return the coordinates of all values; an empty list if values have no coordinates."""
         return ()
 
     @abstractmethod
@@ -151,14 +151,14 @@ class Cells(Operand):
 
     @cached_property
     def _own(self) -> dict[str, Any]:
-        """What the store says of the cells; nothing where there is no store."""
+        """The attributes of the cells in the store; empty without a store."""
         if self._stored_at is None:
             return {}
         store, path = self._stored_at
         return store.ambar_attributes(f"{path.rstrip('/')}/amr")
 
     def asked(self, name: str) -> list[PartBound]:
-        """Return the bounds of a field as they were asked for."""
+        """Return the bounds that a field was written with."""
         return asked_bounds(self._own, name)
 
     def cell_levels(self) -> np.ndarray:

@@ -39,7 +39,7 @@ class ColumnComparison:
     kept: bool | None = None
     """Whether a bound that is not absolute held; None where there is none."""
     asked: dict[str, str] = field(default_factory=dict)
-    """The bounds as they were asked for, by what they apply to."""
+    """The bounds that were given, by target."""
 
     @property
     def held(self) -> bool | None:
@@ -91,8 +91,8 @@ def compare_rows(
 ) -> RowComparison:
     """Compare a component that both snapshots have.
 
-    `bounds` are those by target, such as ``component/column``. A column without one must keep the
-    sum of the bounds that the stores of both versions record.
+    `bounds` are pairs of target and bound, with targets such as ``component/column``. For a column
+    without one, the sum of the bounds that the stores of both versions record must hold.
     """
     mine, theirs = _rows(a, component), _rows(b, component)
     tables = mine.read(threads=threads), theirs.read(threads=threads)
@@ -142,7 +142,7 @@ def _rows(snapshot: Snapshot, component: str) -> Particles:
 
 
 def _stored(snapshot: Snapshot, component: str) -> dict[str, Any] | None:
-    """Return what is said of a component in a store; None if the snapshot has no store."""
+    """Return the attributes of a component in a store; None if the snapshot has no store."""
     if snapshot.stored_at is None:
         return None
     store, path = snapshot.stored_at
@@ -150,7 +150,7 @@ def _stored(snapshot: Snapshot, component: str) -> dict[str, Any] | None:
 
 
 def asked_bounds(own: Mapping[str, Any], name: str) -> list[PartBound]:
-    """Return the bounds of a field as they were asked for, from the attributes of its group."""
+    """Return the bounds that a field was written with, from the attributes of its group."""
     asked = own.get("bounds_asked", {}).items()
     rules = [(target, bound) for target, bound in asked if target.partition("@")[0] == name]
     return (select_bounds(rules, [name]) or []) if rules else []

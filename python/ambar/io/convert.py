@@ -98,13 +98,14 @@ def convert(
     profile
         "fast" to read, "balanced", or "small".
     error_bound
-        How far values may be off: a number (in the field's own unit), or a string such as
-        ``"1e-3 of range"`` or ``"1e-3 relative"``, for all float fields of cells; or a dict of
-        these. Its keys are names or patterns of fields, ``"density"`` or ``"velocity_*"``, perhaps
-        with levels, ``"density@8:"``, or a box in code coordinates,
-        ``"density@[0.2:0.4, 0.2:0.4, 0.2:0.4]"``. Columns of particles are named, as
-        ``"particles/mass"``, of AMReX ``"species/column"``. NaN and infinities stay. A warning says
-        if a part of the value range exceeds the median magnitude of a field.
+        How far values may differ from the originals, for all float fields of cells: a number (in
+        the field's own unit), or a string such as ``"1e-3 of range"`` or ``"1e-3 relative"``. Or a
+        dict of these, whose keys are names or patterns of fields, ``"density"`` or
+        ``"velocity_*"``, optionally with levels, ``"density@8:"``, or a box in code coordinates,
+        ``"density@[0.2:0.4, 0.2:0.4, 0.2:0.4]"``. Columns of particles are named
+        ``"particles/mass"``, of AMReX ``"species/column"``. NaN and infinities do not change. Warns
+        of a bound "of range" that exceeds the median magnitude of a field. See
+        docs/howto/error-bounds.md.
     threads
         Threads to use; all cores by default.
     progress
@@ -132,9 +133,9 @@ def convert(
     CorruptError
         If a file of the output is damaged or cut short, or the output is not complete.
     ValueError
-        If an error bound is none, or is given for values that are no floats; if `levels` are given
-        for a plotfile, or `covered` for RAMSES, whose cells cover no others; if a source is a store
-        already.
+        If an error bound is invalid, or is given for values that are not floats; if `levels` are
+        given for a plotfile, or `covered` for RAMSES, which stores leaf cells only; if a source is
+        already a store.
     UnsupportedError
         If `target` is a URL.
     FileExistsError
@@ -170,16 +171,16 @@ def convert(
 def kind_to_convert(
     paths: Sequence[AnyPath],
 ) -> tuple[Kind, Callable[[Request], Conversion]]:
-    """Return the kind of the sources at `paths`, and what converts them.
+    """Return the kind of the sources at `paths`, and the request to convert them.
 
     Raises
     ------
     FileNotFoundError
-        If nothing is at the path.
+        If the path does not exist.
     KeyError
-        If it is no source of any kind.
+        If no kind recognizes it.
     ValueError
-        If a path is a store already, or a URL; if several paths were given that are no one source.
+        If a path is a store already, or a URL; if several paths are not sources of one conversion.
     """
     for path in paths:
         refuse_store(path)

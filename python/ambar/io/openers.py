@@ -1,4 +1,4 @@
-"""Opening whatever is at a path or in memory: a store, or the output of a simulation code."""
+"""Opening a store at a path, a URL or in memory, or the output of a simulation code."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def open(  # noqa: A001
     FileNotFoundError
         If the path or the URL does not exist.
     CorruptError
-        If it is no store, or a damaged one.
+        If it is not a store, or is damaged.
     ValueError
         If the path contains another kind, or is a folder of RAMSES outputs; if a storage option
         is unknown.

@@ -10,11 +10,11 @@ from ambar.kinds.registry import locate
 
 
 def overview(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what is at `path`, as JSON can hold it; no array is read.
+    """Return a summary of the content of `path`; JSON can represent it. Reads no array.
 
     Keys are `path`, `kind`, `bytes`; for RAMSES outputs and plotfiles of AMReX `info`,
     `components`, `missing` and `files` (bytes and number by kind); for stores `usage`,
-    `attributes`, `groups` (path, kind and what ambar says of them), `arrays` (path, shape, dtype,
+    `attributes`, `groups` (path, kind and the attribute ``ambar``), `arrays` (path, shape, dtype,
     chunks, codecs, error bound, raw and stored bytes, unwritten values); for collections those of
     `ambar.collection.summary.overview_of`, for meshes and series of them those of
     `ambar.mesh.summary`.

@@ -1,4 +1,4 @@
-"""Kinds of files and stores: the registry, and what functions of a kind are called with."""
+"""Kinds of files and stores: the registry, and the arguments of the functions of a kind."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The registry of kinds: what ambar opens, converts, exports, summarizes and compares.
+"""The registry of kinds: formats and layouts that ambar opens, converts, exports and compares.
 
 A kind is a format of files, a layout of a store, or both. `ambar.open`, `ambar.convert`,
-`ambar.export`, `ambar.compare` and `ambar info` find the kind of a path here, and call its
-functions. Kinds of ambar are listed below and imported when they are needed; other packages
-register theirs through the entry point group ``ambar.kinds`` (docs/howto/add-a-kind.md).
+`ambar.export`, `ambar.compare` and `ambar info` look up the kind of a path here and call its
+functions. The built-in kinds are listed below and imported when they are needed. Other packages
+register kinds through the entry point group ``ambar.kinds`` (docs/howto/add-a-kind.md).
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _STORED = {
     "mesh series": "ambar.mesh.kind:MESH_SERIES",
     "collection": "ambar.collection.kind:COLLECTION",
 }
-"""Kinds of stores, by what the root says of itself."""
+"""Kinds of stores, by the name of the kind in the root's attribute ``ambar``."""
 _ARRAYS = "ambar.store.kind:ARRAYS"
 _OPENED = ("ambar.formats.ramses.kind:RAMSES", "ambar.formats.amrex.kind:AMREX")
 """Kinds of files that are opened without a conversion."""
 _CONVERTED = (_STORED["mesh series"], _STORED["mesh"], *reversed(_OPENED))
 _CONVERTED_LAST = _STORED["collection"]
-"""Files of this kind may have any name, so that it is asked last."""
+"""The last candidate: files of this kind may have any name."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """What is at a path: a store, which is open, or files of another program."""
+    """An open store, or files of another program."""
 
     path: str | os.PathLike[str] | InMemoryStore
     """The path, the URL, or the bytes of a store's file."""
@@ -68,17 +68,17 @@ class Resource:
 
     @property
     def store(self) -> Store:
-        """The store; raises ValueError if there is none."""
+        """The store; raises ValueError for files of another program."""
         if self.opened is None:
-            raise _core.InvalidError(f"{self.location} is no store")
+            raise _core.InvalidError(f"{self.location} is not a store")
         return self.opened
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind: how it is recognized, and what can be done with it; None for what cannot.
+    """A kind: the functions that recognize it, and its operations; None if unsupported.
 
-    Functions import what they need when they are called, so that a kind costs nothing until then.
+    The functions import their dependencies when they are called: defining a kind is cheap.
     """
 
     name: str
@@ -88,17 +88,17 @@ class Kind:
     match_store: Callable[[Mapping[str, Any]], bool] | None = None
     """Whether a store is of this kind, by the root's attribute ``ambar``."""
     open: Callable[[Resource], Any] | None = None
-    """Return what `ambar.open` returns."""
+    """Return the object that `ambar.open` returns."""
     opens_source: bool = False
     """Whether `open` also takes files of another program."""
     summarize: Callable[[Resource], dict[str, Any]] | None = None
-    """Return what ``ambar info`` prints, as JSON can hold it, from metadata alone."""
+    """Return the summary that ``ambar info`` prints, from metadata alone; JSON can represent it."""
     convert: Callable[[Request], Conversion] | None = None
-    """Write a store of a source."""
+    """Convert a source to a store."""
     convert_options: frozenset[str] = frozenset()
     """Options of `ambar.convert` that apply, besides those of every conversion."""
     export: Callable[[ExportRequest], Any] | None = None
-    """Write files of a store."""
+    """Write the content of a store to files."""
     export_options: frozenset[str] = frozenset()
     """Options of `ambar.export` that apply, besides those of every export."""
     steps: Callable[[Resource], Any] | None = None
@@ -107,7 +107,7 @@ class Kind:
     """Return the `ambar.comparison.operands.Operand` of a step, read with a number of threads."""
 
     plot: Callable[[Resource, PlotRequest], pathlib.Path] | None = None
-    """Draw a picture, and return its file."""
+    """Draw a picture, and return the path of its file."""
 
     def check_conversion(self, request: Request) -> None:
         """Raise ValueError if an option was given that does not apply to this kind."""
@@ -121,7 +121,7 @@ class Kind:
 def locate(
     path: Place | InMemoryStore, storage_options: Mapping[str, object] | None = None
 ) -> tuple[Kind, Resource]:
-    """Return the kind of what is at a path, a URL or in memory; a store is opened.
+    """Return the kind of a path, a URL or a store in memory, and the resource; opens a store.
 
     Raises the errors of `ambar.open`.
     """
@@ -154,7 +154,7 @@ def open_path(
 
 
 def kind_of_store(store: Store) -> Kind:
-    """Return the kind of a store; "arrays" where the root names none that is known."""
+    """Return the kind of a store; "arrays" if the root names no known kind."""
     about = store.ambar_attributes()
     name = about.get("kind")
     if name == "series" and "of" in about:
@@ -170,7 +170,7 @@ def kind_of_store(store: Store) -> Kind:
 
 
 def kind_of_sources(paths: Sequence[Path]) -> Kind | None:
-    """Return the first kind that recognizes files or folders to convert; None if there is none."""
+    """Return the first kind that recognizes files or folders to convert, or None."""
     for kind in _source_kinds():
         if kind.convert is not None and kind.match_source is not None and kind.match_source(paths):
             return kind

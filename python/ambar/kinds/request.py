@@ -1,4 +1,4 @@
-"""Requests of conversions and exports: their options, progress, and the report at the end."""
+"""Requests to convert, export and plot: their options, and the report of a conversion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OnError: TypeAlias = Literal["stop", "skip"]
 
 @dataclass(frozen=True)
 class Conversion:
-    """What a conversion did."""
+    """The report of a conversion."""
 
     target: str
     """The store."""
@@ -52,7 +52,7 @@ class Conversion:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A call of `ambar.convert`, whose arguments these are."""
+    """The arguments of a call of `ambar.convert`."""
 
     paths: list[Path]
     target: Path
@@ -87,7 +87,7 @@ class Request:
 
     @property
     def writing(self) -> dict[str, Any]:
-        """The options that all that writes a store takes, as keywords."""
+        """The options that all writers of stores accept, as keyword arguments."""
         return {
             "profile": self.profile,
             "error_bound": self.error_bound,
@@ -97,14 +97,14 @@ class Request:
 
     @property
     def name(self) -> str:
-        """What is converted, for messages: its path, or the first one and how many more."""
+        """The sources, for messages: the first path, and the number of other paths."""
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{os.fspath(self.paths[0])}{more}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """A call of `ambar.export`, whose arguments these are."""
+    """The arguments of a call of `ambar.export`."""
 
     store: Path
     target: Path
@@ -128,7 +128,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class PlotRequest:
-    """A call of ``ambar plot``, whose options these are."""
+    """The options of a call of ``ambar plot``."""
 
     path: str
     target: pathlib.Path | None = None
@@ -146,7 +146,7 @@ class PlotRequest:
     threads: int | None = None
 
     def target_of(self, *parts: str) -> pathlib.Path:
-        """Return the picture's file: by default here, named after the path and `parts`."""
+        """Return the file of the picture; by default named after the path and `parts`."""
         stem = pathlib.Path(self.path).name.removesuffix(".ambar")
         return self.target or pathlib.Path("_".join([stem, *parts]) + ".png")
 
@@ -168,7 +168,7 @@ def refuse_options(
 
 
 def listed(names: Iterable[str] | None) -> list[str] | None:
-    """Return names as a list, a text as the only one; None of None."""
+    """Return names as a list, a single string as a list of one name, None as None."""
     if names is None:
         return None
     return [names] if isinstance(names, str) else list(names)
@@ -177,7 +177,7 @@ def listed(names: Iterable[str] | None) -> list[str] | None:
 def shown(
     progress: Progress | Literal[True] | None, title: str
 ) -> AbstractContextManager[Progress | None]:
-    """Give the function to report progress to: the caller's own, a bar's, or none."""
+    """Return the function that progress is reported to: the caller's, a bar's, or None."""
     if progress is True:
         from ambar._util.progress import bar
 

@@ -1,4 +1,4 @@
-"""The kinds of meshes: one, or the time steps of a run, in stores and in files of others."""
+"""The kinds of meshes: one mesh, or the time steps of a run, in stores and in mesh files."""
 
 from __future__ import annotations
 

@@ -57,15 +57,15 @@ def read_mesh(
     Raises
     ------
     CorruptError
-        If it is no store, or a damaged one.
+        If it is not a store, or is damaged.
     ValueError
         If it is a store of another kind, the box is invalid, or `threads` are fewer than 1.
     UnsupportedError
         If there is a region, and a part of the object's type cannot be read.
     KeyError
-        If there is no such array or block, or nothing at a URL.
+        If an array or a block does not exist.
     FileNotFoundError
-        If there is nothing at the path.
+        If the path or the URL does not exist.
     """
     store = open_store(path, storage_options)
     if store.ambar_attributes().get("kind") == "snapshot":

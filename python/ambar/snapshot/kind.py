@@ -36,7 +36,7 @@ def _open_series(resource: Resource) -> Series:
 def summarize_run(
     snapshot: Snapshot, kind: str, files: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-    """Return the summary of an output of a simulation code, whose files are given by kind."""
+    """Return the summary of an output; `files` has the number and bytes of files by kind."""
     info: Any = snapshot.info
     values = dataclasses.asdict(info)
     values.pop("namelist", None)
@@ -52,7 +52,7 @@ def summarize_run(
 
 
 def steps_of_snapshot(snapshot: Snapshot) -> Steps:
-    """Return the cells of an output as the only step."""
+    """Return the cells of an output as a single time step."""
     from ambar.mesh.amr_mesh import AmrMesh
     from ambar.mesh.steps import Steps
 
@@ -68,7 +68,7 @@ def _steps_of_series(resource: Resource) -> Steps:
 
 
 def compare_cells(snapshot: Snapshot, threads: int | None) -> Operand:
-    """Return the cells and rows of an output, to be compared."""
+    """Return the cells and rows of an output as an operand of a comparison."""
     from ambar.comparison.operands import Cells
 
     return Cells(snapshot, threads)
@@ -82,8 +82,8 @@ def output_of(resource: Resource, output: int | None) -> Snapshot:
     series = _open_series(resource)
     if output is None and len(series) != 1:
         raise _core.InvalidError(
-            f"{resource.location} is a series of {len(series)} outputs: say which one, by its "
-            "number"
+            f"{resource.location} is a series of {len(series)} outputs; give the number of one "
+            "of them"
         )
     return series[0] if output is None else series.output(output)
 
@@ -168,7 +168,7 @@ SERIES = Kind(
 
 
 def warn_of_loose_bounds(target: str | os.PathLike[str], bounds: Sequence[tuple[str, str]]) -> None:
-    """Warn of bounds by the value range that exceed the median magnitude of a stored field."""
+    """Warn of bounds "of range" that exceed the median magnitude of a stored field."""
     if not any("of range" in bound for _, bound in bounds):
         return
     store = Store(_core.Store(os.fspath(target)))

@@ -1,9 +1,9 @@
-"""Error bounds as users give them: one for all fields, or one by field.
+"""Arguments `error_bound`: one bound for all fields, or a mapping from targets to bounds.
 
 A bound is a number (absolute) or a string: "0.5", "1e-3 of range", "1e-3 relative",
-"1e-3 relative above 1e-10", "12 bits", "80 dB", "0.01 rms" or "lossless". By field, each has a
-target: a name or pattern, perhaps with levels or a box, such as "density", "velocity_*",
-"density@8:" or "density@[0.2:0.4, 0.2:0.4, 0.2:0.4]". The compiled core alone parses both.
+"1e-3 relative above 1e-10", "12 bits", "80 dB", "0.01 rms" or "lossless". A target is a name or a
+pattern, optionally with levels or a box: "density", "velocity_*", "density@8:" or
+"density@[0.2:0.4, 0.2:0.4, 0.2:0.4]". The compiled core parses bounds and targets.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ErrorBound: TypeAlias = float | str | Mapping[str, float | str]
 
 
 def listed_bounds(error_bound: ErrorBound | None) -> list[tuple[str, str]]:
-    """Return bounds by field as text; "*" is the field of one that is given for all.
+    """Return pairs of target and bound as strings; a single bound has the target "*".
 
-    Raises ValueError for what is neither a number nor a text.
+    Raises ValueError if a bound is neither a number nor a string.
     """
     if error_bound is None:
         return []
@@ -32,7 +32,7 @@ def listed_bounds(error_bound: ErrorBound | None) -> list[tuple[str, str]]:
 
 
 def as_text(bound: float | str) -> str:
-    """Return a single bound as text."""
+    """Return a single bound as a string."""
     if isinstance(bound, str):
         return bound
     if isinstance(bound, bool) or not isinstance(bound, (int, float)):
@@ -88,16 +88,16 @@ class PartBound(NamedTuple):
     levels: tuple[int, int] | None
     """The first and last level; None for all."""
     region: Sequence[tuple[float, float]] | None
-    """The sides of a box in code coordinates; None for everywhere."""
+    """The sides of a box in code coordinates; None if the part is not limited to a box."""
     target: str
-    """The field and the part as the grammar writes them."""
+    """The field and the part, in the grammar of targets."""
     bound: str
-    """The bound as it was asked for."""
+    """The bound that the user gave."""
 
     def holds(
         self, count: int, levels: np.ndarray | None, places: Callable[[], Sequence[np.ndarray]]
     ) -> np.ndarray:
-        """Return which of `count` values are in the part, by their levels and coordinates."""
+        """Return a mask: which of `count` values with these levels and places are in the part."""
         inside = np.ones(count, dtype=bool)
         if self.levels is not None:
             if levels is None:
@@ -112,16 +112,16 @@ class PartBound(NamedTuple):
 def select_bounds(
     rules: Iterable[tuple[str, float | str]], names: Sequence[str]
 ) -> list[PartBound] | None:
-    """Return the bounds that apply to a field of these names, that of the whole field last.
+    """Return the bounds that apply to a field with these names; that of the whole field is last.
 
-    None where no target is that of the field.
+    Returns None if no target matches the field.
     """
     found = _core.select_bounds(list(rules), names)
     return None if found is None else [PartBound(*part) for part in found]
 
 
 def asked_of(parts: Sequence[PartBound]) -> dict[str, str]:
-    """Return bounds by target as they were asked for."""
+    """Return the given bounds by target."""
     asked = {part.target: part.bound for part in parts}
     if len(asked) > 1 and asked[parts[-1].target] == "lossless":
         del asked[parts[-1].target]
@@ -145,7 +145,7 @@ def are_kept(
     limits = range_of(values)
     bounds = [resolved(part.bound, limits) for part in parts]
     if any(_core.bound_parts(bound)[0] == "rms" for bound in bounds):
-        # A bound of chunks, which parts cut: the loosest one holds for all values.
+        # An rms bound holds for chunks, which may be in several parts: check the loosest bound.
         roots = [_core.bound_parts(bound)[1] for bound in bounds]
         largest = max(root[0] for root in roots if root)
         return is_kept(f"{largest!r} rms", values, errors)
@@ -161,7 +161,7 @@ def are_kept(
 
 
 def loose_bound(field: str, asked: str, bound: float | str, values: float) -> str | None:
-    """Return a warning if a bound of a part of the range exceeds the values' median magnitude."""
+    """Return a warning if a bound "of range" exceeds the values' median magnitude."""
     kind, numbers = _core.bound_parts(asked)
     if kind != "of range" or not isinstance(bound, float) or bound <= values:
         return None
@@ -182,7 +182,7 @@ def median_magnitude(values: np.ndarray) -> float:
 def joined_bounds(bounds: Sequence[float | str | None]) -> float | str | None:
     """Return the bound between two versions that differ from the same original by these bounds.
 
-    None where none is known, or where bounds of different kinds do not add up.
+    Returns None if no bound is known, or if bounds of different kinds cannot be added.
     """
     known = [float(bound) if isinstance(bound, int) else bound for bound in bounds]
     lossy = [bound for bound in known if bound is not None and bound != 0.0]
@@ -193,14 +193,14 @@ def joined_bounds(bounds: Sequence[float | str | None]) -> float | str | None:
 
 
 def parse_bounds(text: str | None) -> ErrorBound | None:
-    """Return what the command line's text says: one bound, or target=bound,target=bound.
+    """Parse an option of the command line: one bound, or target=bound,target=bound.
 
-    Raises ValueError if a target has two.
+    Raises ValueError if a target has two bounds.
     """
     if text is None or "=" not in text:
         return text
     bounds: dict[str, str] = {}
-    # Commas in brackets are those of boxes.
+    # Commas in brackets separate the sides of a box.
     for part in re.split(r",(?![^\[]*\])", text):
         field, _, bound = (one.strip() for one in part.partition("="))
         if field in bounds:

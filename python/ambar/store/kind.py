@@ -1,4 +1,4 @@
-"""The kind "arrays": stores that name no kind, and those of unknown kinds."""
+"""The kind "arrays": stores without a kind or of an unknown kind."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _array(store: Store, path: str) -> dict[str, Any]:
 
 
 def _export(request: ExportRequest) -> None:
-    """Raise the error that says what the cells of a plotfile need and this store lacks."""
+    """Raise an error: the store has no cells of a plotfile to export."""
     if request.amrex_hdf5:
         raise _core.UnsupportedError(
             f"{os.fspath(request.store)}: only the cells of a plotfile become a plotfile in HDF5"

@@ -76,8 +76,8 @@ def ingest(
     ragged, on_mismatch
         As for `Collection.create`.
     error_bound
-        How far values may be off: a dict by variable, of bounds that do not depend on the value
-        range, such as ``0.01`` in the variable's own unit, or ``"1e-3 relative"``.
+        How far values may differ from the originals: a dict by variable. Bounds must not depend on
+        the value range: ``0.01`` (in the variable's own unit), ``"1e-3 relative"``, ``"12 bits"``.
     engine
         xarray's engine for all files; by default each file's own.
     processes

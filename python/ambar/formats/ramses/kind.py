@@ -94,7 +94,7 @@ def _without_alias(target: str, known: Sequence[str]) -> str:
 
 
 def _known(path: AnyPath) -> list[str]:
-    """Return the names of the fields of an output, or of a run's first output that opens."""
+    """Return the field names of an output, or of the first readable output of a run."""
     for output in outputs(path):
         try:
             found = json.loads(_core.Ramses(str(output)).components)

@@ -1,4 +1,4 @@
-"""RAMSES outputs as snapshots: where they are, and what reads their files."""
+"""RAMSES outputs as snapshots: finding outputs, and reading their files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def outputs(path: str | os.PathLike[str]) -> list[Path]:
 
 
 class RamsesSource:
-    """A RAMSES output; its files are read when first asked for, and what was read is kept.
+    """A RAMSES output. Its files are read on first access and then cached.
 
     With `whole` a component is read as a whole, out of what `region`, `levels` and `max_level`
     leave of it. Without, each field is read when it is first asked for, and a region of cells is
@@ -81,7 +81,7 @@ class RamsesSource:
     def _chosen(
         self, there: dict[str, list[str]], components: list[str] | None, fields: list[str] | None
     ) -> dict[str, list[str]]:
-        """Return the components and fields asked for; raises KeyError for one not there."""
+        """Return the requested components and fields; raises KeyError if one does not exist."""
         for name in components or []:
             if name not in there:
                 why = self.missing.get(name, f"there are: {', '.join(there)}")

@@ -1,4 +1,4 @@
-"""One group of a store, as xarray's data store to read: arrays are read when they are indexed."""
+"""One group of a store as a data store of xarray; arrays are read when they are indexed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ambar.store.array import Array
 from ambar.store.cache import OpenedStore
 from ambar.store.store import Store
 
-# What `Array.read` takes; xarray picks from that what else it was asked for.
+# The indexing that `Array.read` supports; xarray does the rest in memory.
 _INDEXING = indexing.IndexingSupport.OUTER
 
 _VARIABLE_LENGTH = {"string": create_vlen_dtype(str), "bytes": create_vlen_dtype(bytes)}
 
 
 class LazyArray(BackendArray):
-    """An array of a store that is read when indexed; pickles as the store's place and commit."""
+    """A lazy array of a store; pickles as the location and the commit of the store."""
 
     def __init__(self, opened: OpenedStore, node: str, array: Array) -> None:
         self.opened = opened
@@ -35,11 +35,11 @@ class LazyArray(BackendArray):
         self.dtype = _VARIABLE_LENGTH.get(array.type_name, array.dtype)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        """Return a part of the array, as xarray asks for it."""
+        """Return a part of the array, for an indexer of xarray."""
         return indexing.explicit_indexing_adapter(key, self.shape, _INDEXING, self._read)
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
-        """Return a part of the array, read by another thread meanwhile."""
+        """Return a part of the array, read in another thread."""
         return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
@@ -70,7 +70,7 @@ class GroupStore(AbstractDataStore):
         return self.store[f"{self.group}/{name}" if self.group else name]
 
     def get_attrs(self) -> dict[str, Any]:
-        """Return the group's attributes, without what ambar itself says of it."""
+        """Return the group's attributes, without the attribute ``ambar``."""
         attributes = self.store.attributes(self.group)
         return {name: value for name, value in attributes.items() if name != "ambar"}
 
@@ -83,7 +83,7 @@ class GroupStore(AbstractDataStore):
         }
 
     def get_variables(self) -> dict[str, xr.Variable]:
-        """Return the arrays, none of them read."""
+        """Return the arrays as lazy variables."""
         store = self.store
         if store.core.kind(f"/{self.group}") != "group":
             raise _core.NotFoundError(
@@ -94,7 +94,7 @@ class GroupStore(AbstractDataStore):
         return {path.rsplit("/", 1)[-1]: self._variable(store, path) for path in paths}
 
     def get_encoding(self) -> dict[str, Any]:
-        """Return where the dataset comes from."""
+        """Return the encoding, with the source of the dataset."""
         return {"source": str(self.opened)}
 
     def _variable(self, store: Store, node: str) -> xr.Variable:
@@ -118,7 +118,7 @@ class GroupStore(AbstractDataStore):
 
 
 def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a `_FillValue` that xarray has encoded for JSON; one that is a number as it is."""
+    """Decode a `_FillValue` that xarray has encoded for JSON; a number is returned unchanged."""
     if dtype.kind == "f" and isinstance(value, str):
         return _decoded_float(value)
     if dtype.kind == "c" and isinstance(value, list):
@@ -129,6 +129,6 @@ def _decoded_fill(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _decoded_float(text: str) -> float:
-    if len(text) != 12:  # a number that JSON has no other word for
+    if len(text) != 12:  # "NaN", "Infinity" or "-Infinity"
         return float(text)
     return float(struct.unpack("<d", base64.standard_b64decode(text))[0])

@@ -105,7 +105,7 @@ def polyhedron_faces(mesh: Any, path: str) -> Any:
 def lists_in(cells: Any, path: str, points: int, what: str = "point") -> Ragged:
     """Return the corners of a vtkCellArray, in its memory; arguments as for `describe_cells`.
 
-    Raises ValueError if a corner is no point, or offsets do not fit.
+    Raises ValueError if a corner is not the number of a point, or offsets are invalid.
     """
     corners = values_of(cells.GetConnectivityArray(), path)
     if corners.size and _largest(corners) >= points:

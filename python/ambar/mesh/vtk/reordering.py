@@ -54,7 +54,7 @@ def reordered(mesh: Any, kinds: dict[str, str], types: np.ndarray | None, path: 
     Cells of each kind, and those whose centres lie together, keep their order. `types` are those of
     the cells of an unstructured grid.
 
-    Raises ValueError if a corner is no point, or offsets do not fit.
+    Raises ValueError if a corner is not the number of a point, or offsets are invalid.
     """
     points = mesh.GetPoints()
     xyz = np.zeros((0, 3)) if points is None else values_of(points.GetData(), path)
