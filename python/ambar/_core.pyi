@@ -425,13 +425,13 @@ def codec_decode(stream: Buffer, dtype: str, shape: Sequence[int]) -> _Array:
 def select_bounds(
     rules: Sequence[tuple[str, float | str]], names: Sequence[str]
 ) -> list[tuple[tuple[int, int] | None, list[tuple[float, float]] | None, str, str]] | None:
-    """Select the bounds of a field with any of these names; None where none is given for it.
+    """Select the bounds of a field with any of these names; None if no target matches it.
 
-    Each is that of a part: its levels, its box, its name, the bound. That of no part is the last.
+    Each item has the levels, the box, the target and the bound of a part; the general one is last.
     """
 
 def refuse_bound_of(what: str, name: str, known: Sequence[str]) -> None:
-    """Raise NotFoundError: the field of a bound does not exist; with names close to it."""
+    """Raise NotFoundError for a bound of a field that does not exist, with similar names."""
 
 def bound_needs_range(bound: float | str) -> bool:
     """Return whether a bound depends on the value range of the whole array."""

@@ -56,8 +56,8 @@ pub fn error_bound(bound: GivenBound, value_range: Option<[f64; 2]>) -> PyResult
 /// A bound of a part of a field: first and last level, the sides of a box, the name of the part, the bound.
 type PartBound = (Option<[u64; 2]>, Option<Vec<[f64; 2]>>, String, String);
 
-/// Selects the bounds that apply to a field with any of these names, the first of which is its own, from bounds by
-/// target. The bound of no part comes last. `None` where no target is that of the field.
+/// Selects the bounds that apply to a field from bounds by target. `names` are the name of the field and its aliases.
+/// The general bound comes last. `None` if no target matches the field.
 #[pyfunction]
 pub fn select_bounds(
     rules: Vec<(String, GivenBound)>,
@@ -81,7 +81,7 @@ pub fn select_bounds(
     }))
 }
 
-/// Raises an error that the field of a bound does not exist, with the names that are close to it.
+/// Raises the error for a bound of a field that does not exist, with similar names.
 #[pyfunction]
 pub fn refuse_bound_of(what: &str, name: &str, known: Vec<String>) -> PyResult<()> {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

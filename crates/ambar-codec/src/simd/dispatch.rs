@@ -189,8 +189,8 @@ mod tests {
         }
     }
 
-    /// The libraries were built for AVX2 without asking the processor: others ended with SIGILL. With a compiler's
-    /// flags of one's own the build may ask for more.
+    /// Libraries built for AVX2 end with SIGILL on processors without it. Builds with custom compiler flags may require
+    /// more than the baseline.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_build_asks_for_no_more_than_the_baseline() {

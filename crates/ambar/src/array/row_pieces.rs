@@ -3,7 +3,7 @@
 use super::read_plan::{Runs, Span};
 use crate::error::Result;
 
-/// RowPieces of an array, each of whole rows.
+/// The memory of an array in pieces, each of whole rows.
 pub(super) struct RowPieces<'a> {
     pieces: Vec<&'a [u8]>,
     /// The first row of each piece, and the number of rows; empty for a single piece.
@@ -29,7 +29,7 @@ impl<'a> RowPieces<'a> {
         }
     }
 
-    /// RowPieces of rows of `row_bytes` each.
+    /// Pieces of rows of `row_bytes` each.
     pub fn new(pieces: &[&'a [u8]], row_bytes: u64) -> Self {
         let mut starts = Vec::with_capacity(pieces.len() + 1);
         let mut row = 0;

@@ -67,7 +67,7 @@ pub fn particles(
 struct RowGroup {
     kind: &'static str,
     dimension: &'static str,
-    /// The names of the columns with positions; none where rows have no positions.
+    /// The names of the columns with positions; empty if rows have no positions.
     positions: Vec<String>,
 }
 
@@ -122,18 +122,18 @@ impl RowGroup {
     }
 }
 
-/// Within which bounds a field was stored.
+/// The bounds of a stored field.
 pub(crate) struct StoredBounds<'a> {
     pub field: &'a str,
     /// The bound that holds for all values.
     pub bound: ErrorBound,
-    /// The bounds as they were asked for.
+    /// The given bounds.
     pub asked: &'a FieldBounds,
-    /// The median magnitude of the values, where a bound depends on their range.
+    /// The median magnitude of the values, if a bound depends on their range.
     pub median: Option<f64>,
 }
 
-/// Adds the attributes that say within which bounds fields were stored.
+/// Adds the attributes with the bounds of the stored fields.
 pub(crate) fn add_bounds<'a>(own: &mut Attributes, fields: impl Iterator<Item = StoredBounds<'a>>) {
     let mut all = <[Attributes; 3]>::default();
     for field in fields.filter(|field| !field.bound.is_lossless()) {
@@ -167,13 +167,13 @@ pub(crate) struct Columns<'a> {
     columns: &'a [(&'a str, &'a Column)],
     dimension: &'a str,
     profile: Profile,
-    /// Error bounds by column, as they were asked for.
+    /// Given error bounds, by column.
     asked: Vec<FieldBounds>,
-    /// Error bounds by column, resolved by the column's range.
+    /// Error bounds by column, resolved with the range of the column.
     resolved: Vec<FieldBounds>,
     /// By column, the bound of all values.
     bounds: Vec<ErrorBound>,
-    /// By column, the bounds of the chunks where these differ.
+    /// By column, the bounds of the chunks if they differ.
     chunk_bounds: Vec<Option<Arc<[ErrorBound]>>>,
     rows: usize,
     chunk_rows: u64,
@@ -238,7 +238,7 @@ impl<'a> Columns<'a> {
     /// the bounds of a column.
     ///
     /// # Errors
-    /// What `strictest` returns.
+    /// The errors of `strictest`.
     pub(crate) fn bound_chunks(
         &mut self,
         strictest: impl Fn(usize, &FieldBounds) -> Result<Option<ErrorBound>> + Sync,
@@ -268,7 +268,7 @@ impl<'a> Columns<'a> {
         self.leaves = Some(leaves);
     }
 
-    /// Adds the attributes that say within which bounds columns were stored.
+    /// Adds the attributes with the bounds of the stored columns.
     pub(crate) fn add_bounds(&self, own: &mut Attributes) {
         let bounds = self.bounds.iter().zip(&self.asked);
         let fields = self.columns.iter().zip(bounds);

@@ -208,7 +208,7 @@ fn of_cells(compression: &Compression) -> Compression {
     }
 }
 
-/// The species and the column of a bound's target such as `DM/mass`; `None` where it is of cells.
+/// The species and the column of a target such as `DM/mass`; `None` for targets of cells.
 fn species_column(target: &str) -> Option<(&str, &str)> {
     target.trim_start_matches("particles/").split_once('/')
 }

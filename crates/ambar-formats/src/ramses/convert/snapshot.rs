@@ -263,7 +263,7 @@ fn with_positions(names: &[String], ndim: usize) -> Vec<String> {
     missing.chain(names.iter().cloned()).collect()
 }
 
-/// Error bounds of the fields of a component, by what they apply to.
+/// Error bounds of the fields of a component, by target.
 struct ComponentBounds {
     kind: ComponentKind,
     bounds: Vec<(String, ErrorBound)>,
@@ -333,7 +333,7 @@ impl ComponentSelection {
         let mut bounds = Vec::new();
         let mut known = Vec::new();
         for kind in kinds {
-            // Without a component, patterns and levels are those of cells.
+            // Without a component, patterns and levels apply only to cells.
             let applies = |target: &BoundTarget| {
                 let is_general = kind.is_on_cells() || target.name.contains('/');
                 is_general

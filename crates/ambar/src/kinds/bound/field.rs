@@ -1,4 +1,4 @@
-//! The error bounds of one field: one for all of it, others on some levels or in boxes.
+//! The error bounds of one field: a general bound, and bounds for levels and boxes.
 
 use ambar_codec::ErrorBound;
 
@@ -12,7 +12,7 @@ use crate::metadata::Attributes;
 /// The error bounds of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldBounds {
-    /// The bound where no part has another.
+    /// The bound outside of all parts.
     pub general: ErrorBound,
     /// The bounds of parts; where they overlap, the strictest applies.
     pub parts: Vec<(BoundPart, ErrorBound)>,
@@ -26,8 +26,9 @@ impl From<ErrorBound> for FieldBounds {
 }
 
 impl FieldBounds {
-    /// Selects the bounds of a field that `names` call: those of the most specific name or pattern apply. If it
-    /// has none for the whole field, the next less specific one gives it; else the field is lossless there.
+    /// Selects the bounds of the field with these names: the most specific name or pattern applies. If it has no bound
+    /// for the whole field, that of the next less specific one applies outside of the parts, or else the field is
+    /// lossless there.
     ///
     /// # Errors
     /// `Invalid` for bounds that cannot be compared.
@@ -146,7 +147,7 @@ impl FieldBounds {
         parts.fold(self.general, stricter)
     }
 
-    /// The bounds, none of which has a number above `most`.
+    /// The bounds, with numbers limited to `most`.
     #[must_use]
     pub fn limited(&self, most: f64) -> Self {
         self.map(|bound| match bound {
@@ -163,7 +164,7 @@ impl FieldBounds {
         })
     }
 
-    /// The bounds of a level, which has boxes only.
+    /// The bounds on one level: a general bound, and boxes.
     #[must_use]
     pub fn on_level(&self, level: u64) -> Self {
         let parts = self.parts.iter();
@@ -177,7 +178,7 @@ impl FieldBounds {
         let everywhere = parts.iter().filter(|(part, _)| part.is_all());
         let everywhere = everywhere.map(|(_, bound)| *bound).reduce(stricter);
         if let Some(bound) = everywhere {
-            // Boxes with a looser bound would be cells with two bounds, of which the stricter applies.
+            // Cells in a box have two bounds, of which the stricter applies.
             for (_, other) in &mut parts {
                 *other = stricter(*other, bound);
             }
@@ -207,7 +208,7 @@ impl FieldBounds {
         }
     }
 
-    /// The bounds as they were asked for, by what they apply to.
+    /// The given bounds, by target.
     #[must_use]
     pub fn to_json(&self, field: &str) -> Attributes {
         let parts = self.parts.iter();
@@ -219,7 +220,7 @@ impl FieldBounds {
         asked
     }
 
-    /// The bounds with the names of what they apply to, as `Compression` has them.
+    /// The bounds with their targets, as in `Compression`.
     #[must_use]
     pub fn named(&self, field: &str) -> Vec<(String, ErrorBound)> {
         let parts = self.parts.iter();
@@ -231,7 +232,7 @@ impl FieldBounds {
 /// The bounds selected for a field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selected {
-    /// `None` where no name or pattern is that of the field.
+    /// `None` if no name or pattern matches the field.
     pub bounds: Option<FieldBounds>,
     /// Whether the field was named, not matched by a pattern.
     pub is_named: bool,
@@ -248,7 +249,7 @@ fn class(bound: ErrorBound) -> u8 {
     }
 }
 
-/// The relative bound and the error that it permits of any value.
+/// A relative bound, and the absolute error that it permits for values below its floor.
 fn relative(bound: ErrorBound) -> Option<[f64; 2]> {
     match bound {
         ErrorBound::Relative(relative) => Some([relative, 0.0]),
@@ -267,7 +268,7 @@ fn from_relative(relative: f64, floor: f64) -> ErrorBound {
     }
 }
 
-/// A bound that is as strict as both, which have one class.
+/// A bound that is as strict as both, which must be of one class.
 pub(crate) fn stricter(a: ErrorBound, b: ErrorBound) -> ErrorBound {
     use ErrorBound::{Absolute, Bits, Lossless, OfRange, Psnr, Rms};
     match (a, b) {
@@ -287,7 +288,7 @@ pub(crate) fn stricter(a: ErrorBound, b: ErrorBound) -> ErrorBound {
     }
 }
 
-/// A bound that holds where either does, which have one class.
+/// A bound that holds where either does; both must be of one class.
 pub(crate) fn looser(a: ErrorBound, b: ErrorBound) -> ErrorBound {
     use ErrorBound::{Absolute, Bits, Lossless, OfRange, Psnr, Rms};
     match (a, b) {

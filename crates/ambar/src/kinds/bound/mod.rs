@@ -29,7 +29,7 @@ pub fn of_values(bound: ErrorBound, dtype: &DataType, bytes: &[u8]) -> ErrorBoun
     } else if numbers::any_finite(dtype, bytes) {
         bound
     } else {
-        // Values that are not finite are stored verbatim: without loss they take less room.
+        // Values that are not finite are stored verbatim; lossless codecs store them in fewer bytes.
         ErrorBound::Lossless
     }
 }
@@ -70,10 +70,10 @@ pub(crate) fn widened(bound: ErrorBound, [low, high]: [f64; 2], count: usize) ->
 /// How the fields of a group are to be compressed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compression {
-    /// What is lossless is compressed like this.
+    /// The profile for lossless fields.
     pub profile: Profile,
-    /// Error bounds by what they apply to, as [`BoundTarget`] parses it: the name of a field, or a pattern that matches
-    /// fields of float32 and float64, perhaps with levels or a box. The most specific name applies.
+    /// Error bounds by target, as [`BoundTarget`] parses it: the name of a field, or a pattern that matches fields of
+    /// float32 and float64, optionally with levels or a box. The most specific name applies.
     pub error_bounds: Vec<(String, ErrorBound)>,
 }
 
@@ -101,7 +101,7 @@ impl Compression {
     /// The bounds of a field.
     ///
     /// # Errors
-    /// `Invalid` where the field is named, but its values are no floats; where bounds cannot be compared.
+    /// `Invalid` if the field is named, but its values are not floats; if bounds cannot be compared.
     pub fn bounds(&self, field: &str, dtype: &DataType) -> Result<FieldBounds> {
         let selected = FieldBounds::select(&self.rules()?, &[field])?;
         if matches!(dtype, DataType::Float32 | DataType::Float64) {
@@ -117,10 +117,10 @@ impl Compression {
         }
     }
 
-    /// Checks that every bound is that of a field that exists, or of `*`.
+    /// Checks that the field of every bound exists, except of `*`.
     ///
     /// # Errors
-    /// `NotFound`, naming the fields; `Invalid`.
+    /// `NotFound`, with the available fields; `Invalid`.
     pub fn check_names(&self, fields: &[String]) -> Result<()> {
         let known: Vec<&str> = fields.iter().map(String::as_str).collect();
         for (target, _) in self.rules()? {
@@ -131,11 +131,11 @@ impl Compression {
         Ok(())
     }
 
-    /// Checks that boxes have `ndim` dimensions, and that a level of `levels`, the first and the last one, is
-    /// among those of every bound; `None` for rows, which have no levels.
+    /// Checks that boxes have `ndim` dimensions, and that the levels of every bound overlap `levels`, the first and the
+    /// last one; `None` for rows, which have no levels.
     ///
     /// # Errors
-    /// `Invalid`; `NotFound`, naming the levels.
+    /// `Invalid`; `NotFound`, with the available levels.
     pub fn check_parts(&self, ndim: usize, levels: Option<[u64; 2]>) -> Result<()> {
         for (target, _) in self.rules()? {
             let text = format!("{}{}", target.name, target.part);

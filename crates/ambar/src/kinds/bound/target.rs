@@ -1,11 +1,11 @@
-//! What an error bound applies to: fields by name or pattern, everywhere, on some levels, or in a box.
+//! The targets of error bounds: fields by name or pattern, optionally on some levels or in a box.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// The fields and the part of them to which an error bound applies, such as `density`, `velocity_*`,
+/// The target of an error bound, such as `density`, `velocity_*`,
 /// `density@8:` or `density@[0.2:0.4, 0.2:0.4, 0.2:0.4]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundTarget {
@@ -118,13 +118,13 @@ impl fmt::Display for BoundPart {
 }
 
 impl BoundPart {
-    /// Whether it is all of a field.
+    /// Whether the part is the whole field.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.levels.is_none() && self.region.is_none()
     }
 
-    /// Whether cells of a level may be in it; `None` for points, which have no level.
+    /// Whether the part can contain cells of a level; `None` for points, which have no level.
     #[must_use]
     pub fn has_level(&self, level: Option<u64>) -> bool {
         let (Some([first, last]), Some(level)) = (self.levels, level) else {
@@ -135,14 +135,14 @@ impl BoundPart {
 }
 
 impl BoundBox {
-    /// Whether it has a point in common with another box, whose upper ends belong to it.
+    /// Whether the boxes have a point in common; both contain their upper ends.
     #[must_use]
     pub fn touches(&self, lower: &[f64; 3], upper: &[f64; 3]) -> bool {
         let mut sides = self.0.iter().zip(lower.iter().zip(upper));
         sides.all(|([first, last], (lower, upper))| lower <= last && upper >= first)
     }
 
-    /// Whether all of another box is in it.
+    /// Whether the box contains another box.
     #[must_use]
     pub fn contains(&self, lower: &[f64; 3], upper: &[f64; 3]) -> bool {
         let mut sides = self.0.iter().zip(lower.iter().zip(upper));
@@ -151,7 +151,7 @@ impl BoundBox {
 }
 
 impl BoundTarget {
-    /// Whether it applies to a field that has any of these names.
+    /// Whether the target applies to a field with any of these names.
     #[must_use]
     pub fn applies_to(&self, names: &[&str]) -> bool {
         let mut names = names.iter();
@@ -177,7 +177,7 @@ pub(crate) fn specificity(pattern: &str, name: &str) -> Option<(bool, usize)> {
         .then(|| (false, pattern.chars().filter(|c| *c != '*').count()))
 }
 
-/// The error that the field of a bound does not exist, with the names that are close to it, or all of them.
+/// The error for a bound of a field that does not exist; lists similar names and the available ones.
 pub fn missing_target(what: &str, name: &str, known: &[&str]) -> Error {
     let short = name.rsplit('/').next().unwrap_or(name);
     let mut close: Vec<(usize, &str)> = known

@@ -141,7 +141,7 @@ impl PatchAmr {
     /// Number of chunks of a field on all levels.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`: if blocks lie has to be read.
+    /// `Corrupt` or `Io` when the origins of the blocks are read.
     pub fn chunks(&self) -> Result<u64> {
         let levels = 0..self.nest.levels();
         levels

@@ -57,7 +57,7 @@ impl Leaves {
         Ok(shape)
     }
 
-    /// DerivedColumn columns of all leaves: `level` (int32), `x`, `y`, `z` (centres, float64, code
+    /// Derived columns of all leaves: `level` (int32), `x`, `y`, `z` (centres, float64, code
     /// length), `dx` (sides, float64, code length), `ix`, `iy`, `iz` (indices on the leaf's
     /// level, int64). Computed in parallel.
     ///

@@ -1,4 +1,4 @@
-//! Covered cells: whether averages of the finer level give them back within their bound. Then a field can drop them.
+//! Covered cells: a field can drop them if averages of the finer level reproduce them within their bound.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -30,26 +30,27 @@ pub enum Covered {
 /// Reads all values of one field on the box of this place in a level's list.
 pub(crate) type ReadBox<'a> = dyn Fn(usize, &mut [u8]) -> Result<()> + Sync + 'a;
 
-/// What averages of a finer level must keep to: the bound of covered cells, and what limits that of the finer cells.
+/// Requirements on the averages of a finer level: the bound of the covered cells, and limits for the bound of the
+/// finer cells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Averaging {
     /// The bound of the covered cells.
     pub bound: ErrorBound,
-    /// The floor of a relative bound of the finer level, 0 for none.
+    /// The floor of a relative bound of the finer level; 0 without a floor.
     pub floor: f64,
     /// The error of averages by rounding: absolute, or relative to the magnitudes averaged.
     pub rounding: f64,
-    /// The strictest bound that the finer level may get for it.
+    /// The strictest bound that the finer level may get to reproduce the covered cells.
     pub least: f64,
 }
 
-/// The bound that level `level + 1` needs so that averaging it down gives the covered cells of `level` back within their
-/// bound: its number, at most that of their own bound; less than `averaging.least`, perhaps negative, where cells do not
-/// come back. Without loss it is 0 where all bits come back. As soon as it is known to be less, nothing more is read.
-/// Boxes are read in parallel.
+/// The number of the bound that level `level + 1` needs, so that averaging it down reproduces the covered cells of
+/// `level` within their bound. It is at most the number of their own bound. It is less than `averaging.least`, possibly
+/// negative, if averages cannot reproduce the cells. For lossless cells, 0 means that averages reproduce all bits.
+/// Reading stops as soon as the number is below `averaging.least`. Boxes are read in parallel.
 ///
 /// # Errors
-/// What reading returns.
+/// The errors of `coarse` and `fine`.
 pub(crate) fn finer_bound(
     nest: &Nest,
     level: usize,
