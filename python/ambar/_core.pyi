@@ -111,6 +111,9 @@ class Array:
     def attributes(self) -> str:
         """JSON text."""
 
+    def lossy_attributes(self) -> str:
+        """JSON text: the attributes that state what lossy compression did."""
+
     def chunk_ranges(self) -> list[tuple[list[int], str | None, int, int]]:
         """Return chunk, file below the directory (or None), offset, length of all written."""
 

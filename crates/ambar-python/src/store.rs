@@ -323,6 +323,11 @@ impl Array {
         serde_json::Value::Object(self.inner.attributes().clone()).to_string()
     }
 
+    /// The attributes that state what lossy compression did, as JSON.
+    fn lossy_attributes(&self) -> String {
+        serde_json::Value::Object(self.inner.lossy_attributes()).to_string()
+    }
+
     /// (chunk, file below the directory or None, offset, length) of every chunk that was written.
     #[allow(clippy::type_complexity)] // a tuple for Python
     fn chunk_ranges(&self, py: Python<'_>) -> PyResult<Vec<(Vec<u64>, Option<String>, u64, u64)>> {

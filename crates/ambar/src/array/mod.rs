@@ -31,7 +31,7 @@ use crate::dtype::DataType;
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::limits::checked_product;
-use crate::metadata::{ArrayMetadata, Attributes};
+use crate::metadata::{ArrayMetadata, Attributes, lossy_attributes};
 use crate::process::PerProcess;
 
 pub use crate::strings::Strings;
@@ -208,6 +208,12 @@ impl Array {
     /// Names of the dimensions; empty if none has a name.
     pub fn dimension_names(&self) -> &[Option<String>] {
         &self.0.metadata.dimension_names
+    }
+
+    /// The attributes that state what lossy compression did to the values, in the terms of the CF conventions' proposal; none
+    /// for lossless arrays. The array's document has them for other Zarr readers, but `attributes` leaves them out.
+    pub fn lossy_attributes(&self) -> Attributes {
+        lossy_attributes(self.error_bound())
     }
 
     /// The attributes.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use zarrs_metadata::v3::{ArrayMetadataV3, MetadataV3};
 
-use super::{Attributes, fill};
+use super::{Attributes, fill, with_loss, without_loss};
 use crate::codec::CodecChain;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
@@ -24,6 +24,7 @@ pub(crate) struct ArrayMetadata {
     pub fill_value: Vec<u8>,
     /// One name for each dimension; empty without names.
     pub dimension_names: Vec<Option<String>>,
+    /// Without those that state the loss: they follow from the chain.
     pub attributes: Attributes,
 }
 
@@ -141,12 +142,13 @@ impl ArrayMetadata {
             chunk_shape,
             sharding,
         } = division(&metadata, limits)?;
+        let chain = CodecChain::from_metadata(&codecs, &dtype, chunk_shape.len())?;
         let array = Self {
-            chain: CodecChain::from_metadata(&codecs, &dtype, chunk_shape.len())?,
+            attributes: without_loss(metadata.attributes, chain.error_bound()),
+            chain,
             fill_value: fill::parse(&dtype, &metadata.fill_value)?,
             keys: key_encoding(&metadata.chunk_key_encoding)?,
             dimension_names: metadata.dimension_names.unwrap_or_default(),
-            attributes: metadata.attributes,
             shape: metadata.shape,
             dtype,
             chunk_shape,
@@ -238,7 +240,7 @@ impl ArrayMetadata {
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
             "fill_value": fill::to_json(&self.dtype, &self.fill_value)?,
             "codecs": codecs,
-            "attributes": self.attributes,
+            "attributes": with_loss(&self.attributes, self.chain.error_bound()),
         });
         if !self.dimension_names.is_empty() {
             document["dimension_names"] = json!(self.dimension_names);

@@ -6,11 +6,13 @@ mod cache;
 mod documents;
 mod fill;
 mod hierarchy;
+mod lossy;
 mod name;
 
 pub(crate) use array::{ArrayMetadata, IndexLocation, KeyEncoding, Sharding};
 pub(crate) use cache::MetadataCache;
 pub(crate) use hierarchy::{Hierarchy, group_document, root_document};
+pub(crate) use lossy::{lossy_attributes, with_loss, without_loss};
 pub(crate) use name::broken_rule as broken_rule_of_names;
 
 /// Attributes of a group or an array: a JSON object.

@@ -1,5 +1,6 @@
 //! Updates arrays in part: writes declared arrays region by region, and extends arrays.
 
+use ambar_codec::ErrorBound;
 use serde_json::{Value, json};
 
 use super::NodeKind;
@@ -167,6 +168,11 @@ impl StoreWriter {
             }
         }
         Ok(())
+    }
+
+    /// The error bound of an array; `None` where it is lossless, or its codecs are unknown.
+    pub(super) fn array_bound(&self, name: &str) -> Option<ErrorBound> {
+        self.array_metadata(name).ok()?.chain.error_bound()
     }
 
     fn array_metadata(&self, name: &str) -> Result<ArrayMetadata> {

@@ -11,7 +11,9 @@ use crate::array::{ArrayData, ArraySpec, NewArray, Observer, WriteBatch};
 use crate::container::{self, ContainerWriter, CreateOptions, Durability};
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::metadata::{Attributes, broken_rule_of_names, group_document, root_document};
+use crate::metadata::{
+    Attributes, broken_rule_of_names, group_document, root_document, with_loss, without_loss,
+};
 
 /// A store open for writing. Changes become visible with [`StoreWriter::commit`].
 pub struct StoreWriter {
@@ -164,10 +166,14 @@ impl StoreWriter {
             return Ok(None);
         };
         let mut document = parse_document(name, &node.document)?;
-        Ok(match document["attributes"].take() {
-            Value::Object(attributes) => Some(attributes),
-            _ => Some(Attributes::new()),
-        })
+        let attributes = match document["attributes"].take() {
+            Value::Object(attributes) => attributes,
+            _ => Attributes::new(),
+        };
+        Ok(Some(match node.kind {
+            NodeKind::Array => without_loss(attributes, self.array_bound(name)),
+            NodeKind::Group => attributes,
+        }))
     }
 
     /// Replaces the attributes of a group or an array.
@@ -181,13 +187,18 @@ impl StoreWriter {
             self.root = attributes;
             return Ok(());
         }
+        let kind = self.nodes.get(name).map(|node| node.kind);
+        let stored = match kind {
+            Some(NodeKind::Array) => with_loss(&attributes, self.array_bound(name)),
+            _ => attributes,
+        };
         let Some(node) = self.nodes.get_mut(name) else {
             return Err(Error::not_found(format!(
                 "node /{name} does not exist; check the path"
             )));
         };
         let mut document = parse_document(name, &node.document)?;
-        document["attributes"] = Value::Object(attributes);
+        document["attributes"] = Value::Object(stored);
         node.document = document.to_string();
         node.changed = true;
         Ok(())

@@ -110,7 +110,7 @@ class GroupStore(AbstractDataStore):
             "preferred_chunks": dict(zip(dims, array.shards or array.chunks, strict=True)),
             "fill_value": array.fill_value,
         }
-        attributes = dict(array.attributes)
+        attributes = {**array.attributes, **array.lossy_attributes}
         if "_FillValue" in attributes:
             attributes["_FillValue"] = _decoded_fill(attributes["_FillValue"], array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(self.opened, node, array))
