@@ -518,5 +518,5 @@ def test_steps_of_meshes_are_compared(tmp_path: Path) -> None:
     found = ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar", "T", output=2)
     assert found.held
     assert 0 < found.fields[0].all.max_error <= 0.25
-    with pytest.raises(ValueError, match="a series of 3 meshes: say which step"):
+    with pytest.raises(ValueError, match="a series of 3 meshes; give the number"):
         ambar.compare(tmp_path / "a.ambar", tmp_path / "b.ambar")

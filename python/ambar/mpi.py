@@ -325,7 +325,7 @@ def append(
     """Return this rank's writer that adds to the store at `path`, on any number of ranks.
 
     Arguments are as for `create`. What a killed run left behind the last commit is cut off. Raises
-    KeyError if there is no store, BusyError if another writer is at it.
+    KeyError if the store does not exist, BusyError if another writer has it open.
     """
     how = (placement, alignment, extent, threads)
     return _start(path, comm, "append", durability, profile, how)

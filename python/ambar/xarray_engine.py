@@ -75,7 +75,7 @@ class AmbarBackendEntrypoint(BackendEntrypoint):
         """Open every group at or below `group`, by its path from there."""
         opened = _opened(filename_or_obj, storage_options)
         base = (group or "").strip("/")
-        GroupStore(opened, base).get_attrs()  # raises KeyError where there is no such group
+        GroupStore(opened, base).get_attrs()  # raises KeyError if the group does not exist
         return {
             relative: _dataset(opened, full, drop_variables, decoding)
             for relative, full in _groups(opened.store, base)

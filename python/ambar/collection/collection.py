@@ -168,7 +168,7 @@ class Collection(Closing):
         Raises
         ------
         KeyError
-            If there is no dataset of the name.
+            If the dataset does not exist.
         ValueError
             If the two have other variables, or `dim` is none of them.
         """
@@ -271,7 +271,7 @@ class Collection(Closing):
 
     @locked
     def attributes(self, name: str) -> dict[str, Any]:
-        """Return the attributes of a dataset; raises KeyError if there is none."""
+        """Return the attributes of a dataset; raises KeyError if it does not exist."""
         family, row = self.place(name)
         return self._columns.attributes(family, None, row)
 
@@ -379,7 +379,7 @@ class Collection(Closing):
         missing = {}
         for name in wanted:
             if not any(name in piece.family.columns for piece in pieces):
-                raise _core.NotFoundError(f"no variable {name!r}; there are: {', '.join(known)}")
+                raise _core.NotFoundError(f"no variable {name!r}; available: {', '.join(known)}")
             into = out.get(name) if isinstance(out, Mapping) else out
             arrays[name], missing[name] = self.reader.read(name, pieces, len(at), into, stack)
         names = self._catalogue.names
@@ -433,7 +433,7 @@ class Collection(Closing):
         Raises
         ------
         KeyError
-            If there is no dataset of a name, or no dataset has one of the variables.
+            If a dataset does not exist, or no dataset has one of the variables.
         ValueError
             If a dataset's variables cannot be the columns of one table.
         """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def first_variable(fleet: Collection) -> str:
     """Return the first variable that is no coordinate and has a range.
 
-    Raises KeyError if there is none.
+    Raises KeyError if it does not exist.
     """
     for family in fleet.families:
         for name, column in family.columns.items():
@@ -27,7 +27,7 @@ def first_variable(fleet: Collection) -> str:
 def draw_ranges(fleet: Collection, variable: str) -> Figure:
     """Draw the smallest and largest value in each dataset, from the statistics: no values are read.
 
-    Raises KeyError if no dataset has the variable, ValueError if it is no number.
+    Raises KeyError if no dataset has the variable, ValueError if it is not numeric.
     """
     from matplotlib.figure import Figure
 

@@ -41,7 +41,7 @@ def open_collection(
     Raises
     ------
     FileNotFoundError
-        If there is nothing at `path`.
+        If `path` does not exist.
     ValueError
         If it is no collection.
     UnsupportedError

@@ -75,11 +75,11 @@ class FieldComparison:
     histogram: list[int]
     """How many errors lie in each of 40 parts of -scale to scale."""
     scale: float
-    """The bound, or where there is none the largest finite error."""
+    """The bound, or without a bound the largest finite error."""
     stated: float | str | None = None
     """The bound of any kind as it was stated; a number where it is absolute."""
     kept: bool | None = None
-    """Whether a bound that is not absolute held; None where there is none."""
+    """Whether a bound that is not absolute held; None without such a bound."""
     asked: dict[str, str] = dataclasses.field(default_factory=dict)
     """The bounds that were given, by target."""
 
@@ -194,7 +194,7 @@ def compare(
     ValueError
         If the two have other cells, or a bound makes no sense.
     KeyError
-        If there is no such field.
+        If the field does not exist.
     """
     a, b = (operand_of(path, output, threads) for path in (original, other))
     common = [name for name in a.fields if name in b.fields]

@@ -37,7 +37,7 @@ class ColumnComparison:
     max_error: float
     """The largest absolute error; infinite where NaN, an infinity or a string differs."""
     kept: bool | None = None
-    """Whether a bound that is not absolute held; None where there is none."""
+    """Whether a bound that is not absolute held; None without such a bound."""
     asked: dict[str, str] = field(default_factory=dict)
     """The bounds that were given, by target."""
 

@@ -128,7 +128,7 @@ def convert(
     Raises
     ------
     KeyError
-        If there is no output, or no component or field of a name; if an error bound is given for a
+        If an output, component or field does not exist; if an error bound is given for a
         field, component or level that does not exist.
     CorruptError
         If a file of the output is damaged or cut short, or the output is not complete.
@@ -226,7 +226,7 @@ def read_ramses(
     Raises
     ------
     KeyError
-        If there is no output, or no component or field of a name.
+        If an output, component or field does not exist.
     CorruptError
         If a file of the output is damaged or cut short.
     """
@@ -275,7 +275,7 @@ def read_amrex(
     Raises
     ------
     KeyError
-        If there is no plotfile, or no component or field of a name.
+        If the plotfile, a component or a field does not exist.
     CorruptError
         If a file of the plotfile is damaged or cut short.
     """

@@ -42,7 +42,7 @@ class Conversion:
     failed: dict[str, str] = field(default_factory=dict)
     """The outputs that could not be converted, and why; see `on_error`."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """Files and folders of a plotfile that are no part of the store, and why."""
+    """Files and folders of a plotfile that the store does not contain, and why."""
 
     @property
     def ratio(self) -> float:

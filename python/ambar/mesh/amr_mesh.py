@@ -82,7 +82,7 @@ class AmrMesh:
         return mesh if block is None else self._block(mesh, block)
 
     def _block(self, mesh: Any, block: Block) -> Any:
-        """Return the grid of (level, block); raises KeyError if there is none."""
+        """Return the grid of (level, block); raises KeyError if it does not exist."""
         from ambar.snapshot.vtk_amr import blocks_of
 
         steps = [block] if isinstance(block, (int, str)) else list(block)

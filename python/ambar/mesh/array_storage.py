@@ -54,9 +54,9 @@ def frames(path: Place, *, storage_options: Mapping[str, object] | None = None) 
     Raises
     ------
     CorruptError
-        If it is no store, or a damaged one.
+        If it is not a store, or is damaged.
     FileNotFoundError
-        If there is nothing at the path.
+        If the path does not exist.
     """
     return frames_of(open_store(path, storage_options))
 

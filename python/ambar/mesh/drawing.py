@@ -39,7 +39,7 @@ def draw_mesh(
     Raises
     ------
     KeyError
-        If there is no such array.
+        If the array does not exist.
     UnsupportedError
         If PyVista is not installed, or draws no such objects.
     ValueError

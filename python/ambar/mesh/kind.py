@@ -74,8 +74,7 @@ def _compare_series(resource: Resource, output: int | None, threads: int | None)
     series = _open_series(resource)
     if output is None or output not in range(len(series)):
         raise _core.InvalidError(
-            f"{resource.location} is a series of {len(series)} meshes: say which step, by its "
-            "number"
+            f"{resource.location} is a series of {len(series)} meshes; give the number of one step"
         )
     return MeshArrays(series[output], threads)
 

@@ -192,7 +192,7 @@ class Mesh:
         Raises
         ------
         KeyError
-            If there is no such array or block.
+            If the array or block does not exist.
         ValueError
             If several arrays have the name, or `rows` are none.
         IndexError

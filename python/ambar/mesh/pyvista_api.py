@@ -88,7 +88,7 @@ class _MeshSource(BaseVTKReader):  # type: ignore[misc]
         return None if all(status.values()) else [name for name, on in status.items() if on]
 
     def set_status(self, association: str, name: str, on: bool) -> None:
-        """Enable or disable an array; raises KeyError if there is none of that name."""
+        """Enable or disable an array; raises KeyError if it does not exist."""
         status = self.status[association]
         if name not in status:
             raise _core.NotFoundError(
@@ -165,7 +165,7 @@ class AmbarReader(BaseReader, PointCellDataSelection, TimeReader):  # type: igno
         self.set_active_time_point(step_at(self.reader.times, time_value, self.path))
 
     def set_active_time_point(self, time_point: int) -> None:
-        """Choose a step by its number; raises KeyError if there is none."""
+        """Choose a step by its number; raises KeyError if it does not exist."""
         self.reader.choose(time_point)
 
     @property

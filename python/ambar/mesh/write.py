@@ -168,7 +168,7 @@ def put_mesh(
 
 
 def _of_user(user_dict: Any) -> dict[str, Any]:
-    """Return a user's dict; raises ValueError if it is none, or JSON would change its keys."""
+    """Return a user's dict; raises ValueError if it is not a dict, or if JSON changes its keys."""
     if not isinstance(user_dict, Mapping):
         raise _core.InvalidError(f"user_dict is a mapping, not a {type(user_dict).__name__}")
     _as_json(dict(user_dict))  # nothing in it holds itself then

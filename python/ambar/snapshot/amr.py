@@ -170,7 +170,7 @@ class Amr:
         Raises
         ------
         KeyError
-            If there is no field of a name.
+            If a field does not exist.
         CorruptError
             If a checksum differs.
         """
@@ -374,7 +374,7 @@ class Amr:
         ValueError
             If there are no such levels, or the region is no box.
         KeyError
-            If there is no field of a name, or no cell in the region.
+            If a field does not exist, or no cell in the region.
         ModuleNotFoundError
             If VTK is not installed.
         UnsupportedError
@@ -432,7 +432,7 @@ class Amr:
     def extent(self, region: Box | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the corners of `region`, cut to the simulation's box, code length.
 
-        Raises ValueError if it is no box, or has no part in common with the simulation's.
+        Raises ValueError if it is not a box, or does not overlap the domain.
         """
         start, end = self._core.lower, self._core.upper
         if region is None:

@@ -81,7 +81,7 @@ class Particles:
         Raises
         ------
         KeyError
-            If there is no field of a name.
+            If a field does not exist.
         CorruptError
             If a checksum differs.
         """

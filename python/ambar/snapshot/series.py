@@ -48,10 +48,10 @@ class Series(Sequence[Snapshot]):
         return np.array([snapshot.info.time for snapshot in self], dtype=np.float64)
 
     def output(self, number: int) -> Snapshot:
-        """Return the snapshot of RAMSES' output `number`; raises KeyError if there is none."""
+        """Return the snapshot of RAMSES' output `number`; raises KeyError if it does not exist."""
         if number not in self.outputs:
             raise _core.NotFoundError(
-                f"{self.location}: no output {number}; there are: "
+                f"{self.location}: no output {number}; available: "
                 f"{', '.join(map(str, self.outputs)) or 'none'}"
             )
         return self[self.outputs.index(number)]

@@ -55,12 +55,12 @@ class Table(Mapping[str, np.ndarray]):
         return sum(column.nbytes for column in self._columns.values())
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return the column `name`; raises KeyError if there is none."""
+        """Return the column `name`; raises KeyError if it does not exist."""
         try:
             return self._columns[resolve(name, self._columns)]
         except KeyError:
             raise _core.NotFoundError(
-                f"no column {name!r}; there are: {', '.join(self._columns)}"
+                f"no column {name!r}; available: {', '.join(self._columns)}"
             ) from None
 
     def __iter__(self) -> Iterator[str]:

@@ -180,13 +180,13 @@ class Units:
         kind = quantity if quantity in known else quantity_of(quantity)
         if kind is None:
             raise _invalid(
-                f"{quantity!r} is no quantity with units; there are: {', '.join(known)}, and the "
-                "fields that have one of them"
+                f"{quantity!r} is not a quantity with units; available: {', '.join(known)}, and "
+                "fields of such a quantity"
             )
         units = known[kind]
         name = unit if unit in units else _SPELLINGS.get(unit, unit)
         if name not in units:
-            raise _invalid(f"{unit!r} is no unit of {kind}; there are: code, {', '.join(units)}")
+            raise _invalid(f"{unit!r} is not a unit of {kind}; available: code, {', '.join(units)}")
         return units[name]
 
     def convert(self, values: npt.ArrayLike, quantity: str, unit: str) -> Any:

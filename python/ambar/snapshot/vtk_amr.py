@@ -91,9 +91,7 @@ def _names(amr: Amr, fields: Sequence[str] | str | None) -> list[str]:
         names = resolve_all([fields] if isinstance(fields, str) else fields, set(known))
         for name in names:
             if name not in known:
-                raise _core.NotFoundError(
-                    f"there is no field {name!r}; there are: {', '.join(known)}"
-                )
+                raise _core.NotFoundError(f"no field {name!r}; available: {', '.join(known)}")
     if _GHOSTS in names:
         raise _core.UnsupportedError(
             f"a field {_GHOSTS!r} is what VTK calls the array that says which cells are refined: "

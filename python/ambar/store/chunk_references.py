@@ -48,7 +48,7 @@ class Referenced:
         self.store = Store(_core.Store(os.fspath(path)))
         self.url = url or str(Path(path).expanduser().absolute())
         self.group = group.strip("/")
-        self.store.attributes(self.group)  # raises KeyError where there is none
+        self.store.attributes(self.group)  # raises KeyError if it does not exist
 
     def groups(self) -> dict[str, dict[str, Any]]:
         """Return the attributes of all groups, by their paths; "" is the root."""
@@ -104,7 +104,7 @@ def references(
     Raises
     ------
     KeyError
-        If there is no store, or no such group.
+        If the store or the group does not exist.
     CorruptError
         If the index of a shard is damaged.
     """

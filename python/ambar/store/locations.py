@@ -116,11 +116,11 @@ def open_store(
     Raises
     ------
     FileNotFoundError
-        If there is nothing at the path.
+        If the path does not exist.
     FileNotFoundError
         If the URL does not exist.
     CorruptError
-        If it is no store, or a damaged one.
+        If it is not a store, or is damaged.
     ValueError
         If there are storage options for what is no URL.
     """

@@ -51,7 +51,7 @@ class Store(Mapping[str, Array]):
         return list(self._nodes["group"])
 
     def attributes(self, path: str = "/") -> dict[str, Any]:
-        """Return the attributes of a group or array; raises KeyError if there is none."""
+        """Return the attributes of a group or array; raises KeyError if it does not exist."""
         attributes: dict[str, Any] = json.loads(self._core.attributes(_absolute(path)))
         return attributes
 
@@ -69,7 +69,7 @@ class Store(Mapping[str, Array]):
         Raises
         ------
         KeyError
-            If there is no such array.
+            If the array does not exist.
         CorruptError
             If a checksum differs.
         """
@@ -106,7 +106,7 @@ class Store(Mapping[str, Array]):
         return checked
 
     def __getitem__(self, path: str) -> Array:
-        """Return the array at `path`; raises KeyError if there is none."""
+        """Return the array at `path`; raises KeyError if it does not exist."""
         return Array(self._core.array(_absolute(path)))
 
     def __contains__(self, path: object) -> bool:

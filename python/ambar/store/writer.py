@@ -43,7 +43,7 @@ class Writer(Closing):
         self._core.group(absolute(path), to_json(attributes))
 
     def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
-        """Replace the attributes of a group or an array; raises KeyError if there is none."""
+        """Replace the attributes of a group or an array; raises KeyError if it does not exist."""
         self._core.set_attributes(absolute(path), to_json(attributes))
 
     def array(
@@ -169,7 +169,7 @@ class Writer(Closing):
         """Write `data` into an array of its dtype, from the index `start` on.
 
         Chunks that it covers in part are read, merged and written again, and so are shards. Raises
-        KeyError if there is no such array, ValueError if the region does not lie in it.
+        KeyError if the array does not exist, ValueError if the region is not in it.
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
@@ -179,7 +179,7 @@ class Writer(Closing):
         """Write rows behind the last of an array, along its first dimension.
 
         Each of `data` has the array's dtype, and its shape but for the number of rows. Raises
-        KeyError if there is no such array, ValueError if data do not fit.
+        KeyError if the array does not exist, ValueError if data do not fit.
         """
         pieces = [np.asarray(piece) for piece in data]
         if not pieces:
@@ -196,7 +196,7 @@ class Writer(Closing):
         self._core.append(absolute(path), parts, dtype, rows)
 
     def remove(self, path: str) -> None:
-        """Remove a group with all in it, or an array; raises KeyError if there is none."""
+        """Remove a group with all in it, or an array; raises KeyError if it does not exist."""
         self._core.remove(absolute(path))
 
     def commit(self) -> None:
@@ -263,7 +263,7 @@ def append(
     """Return a writer that adds to the store at `path`, or replaces parts of it.
 
     Arguments are as for `create`. What is replaced or removed leaves dead bytes, which
-    `ambar.compact` takes out. Raises KeyError if there is no store, BusyError if another
+    `ambar.compact` takes out. Raises KeyError if the store does not exist, BusyError if another
     writer is at it.
     """
     refuse_url(path)

@@ -108,7 +108,7 @@ def ingest(
     Raises
     ------
     FileNotFoundError
-        If there is nothing at a path.
+        If a path does not exist.
     FileNotFoundError
         If a folder contains no such files.
     ValueError

@@ -211,7 +211,7 @@ def isel_dims(isel: Isel, families: list[Family], variables: list[str]) -> None:
     for dim in isel:
         if dim not in known:
             raise _core.InvalidError(
-                f"no variable read has a dimension {dim!r}; there are: {', '.join(sorted(known))}"
+                f"no variable read has a dimension {dim!r}; available: {', '.join(sorted(known))}"
             )
 
 

@@ -36,7 +36,7 @@ class Chooser:
         """Return an attribute of every dataset; None where one lacks it."""
         if key not in self.attribute_names:
             raise _core.NotFoundError(
-                f"no dataset has an attribute {key!r}; there are: {', '.join(self.attribute_names)}"
+                f"no dataset has an attribute {key!r}; available: {', '.join(self.attribute_names)}"
             )
         values: list[Any] = [None] * len(self._catalogue)
         for piece in by_family(list(self._families), self._catalogue.places, {}):
@@ -72,7 +72,7 @@ class Chooser:
         Raises
         ------
         KeyError
-            If there is no dataset of a name.
+            If a dataset does not exist.
         IndexError
             If a position is outside.
         ValueError
@@ -108,7 +108,7 @@ class Chooser:
         having = columns.pop("having")
         if statistic not in columns:
             raise _core.NotFoundError(
-                f"there is no statistic {statistic!r} of {name}; there are: {', '.join(columns)}"
+                f"there is no statistic {statistic!r} of {name}; available: {', '.join(columns)}"
             )
         values = columns[statistic]
         if having.all():

@@ -86,7 +86,7 @@ class Catalogue:
         return len(self._names)
 
     def position(self, name: str) -> int:
-        """Return the position of a dataset; raises KeyError if there is none of the name."""
+        """Return the position of a dataset; raises KeyError if it does not exist."""
         try:
             return self._positions[name]
         except KeyError:

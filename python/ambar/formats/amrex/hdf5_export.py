@@ -97,7 +97,7 @@ def export_hdf5(
         If the store has no cells of patches, or they are neither all float32 nor all float64; if
         it has particles, and `without_particles` is not set.
     KeyError
-        If a bound is for a field there is not, or this installation has no plugin.
+        If the field of a bound does not exist, or this installation has no plugin.
     CorruptError
         If a checksum differs.
     """
@@ -153,8 +153,8 @@ class _Export:
         for name in self._bounds:
             if name != "*" and name not in self._fields:
                 raise _core.NotFoundError(
-                    f"{location}: an error bound is given for {name!r}, but there is no such "
-                    f"field; there are: {', '.join(self._fields)}"
+                    f"{location}: an error bound is given for {name!r}, but such a "
+                    f"field does not exist; available: {', '.join(self._fields)}"
                 )
         source = getattr(snapshot._source, "store", None)
         files, renamed = _files(source), _renamed(source)

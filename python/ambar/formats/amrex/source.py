@@ -186,7 +186,7 @@ class AmrexSource:
         for name in [names] if isinstance(names, str) else names:
             full = name if name in there else f"particles/{name}"
             if full not in there:
-                why = self.missing.get(full, f"there are: {', '.join(there)}")
+                why = self.missing.get(full, f"available: {', '.join(there)}")
                 raise _core.NotFoundError(f"{self.location}: no {name}: {why}")
             chosen[full] = there[full]
         return chosen
@@ -199,7 +199,7 @@ def _chosen(known: list[str], wanted: Iterable[str] | None, location: str) -> li
     for name in names:
         if name not in known:
             raise _core.NotFoundError(
-                f"{location}: no field {name!r}; there are: {', '.join(known)}"
+                f"{location}: no field {name!r}; available: {', '.join(known)}"
             )
     return names
 

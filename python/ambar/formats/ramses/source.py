@@ -84,7 +84,7 @@ class RamsesSource:
         """Return the requested components and fields; raises KeyError if one does not exist."""
         for name in components or []:
             if name not in there:
-                why = self.missing.get(name, f"there are: {', '.join(there)}")
+                why = self.missing.get(name, f"available: {', '.join(there)}")
                 raise _core.NotFoundError(f"{self.location}: no {name}: {why}")
         chosen = {name: there[name] for name in (there if components is None else components)}
         if fields is None:
@@ -94,7 +94,7 @@ class RamsesSource:
         for field in wanted:
             if field not in known:
                 raise _core.NotFoundError(
-                    f"{self.location}: no field {field!r}; there are: {', '.join(known)}"
+                    f"{self.location}: no field {field!r}; available: {', '.join(known)}"
                 )
         kept = {name: [f for f in names if f in wanted] for name, names in chosen.items()}
         return {name: names for name, names in kept.items() if names}

@@ -87,7 +87,7 @@ class GroupStore(AbstractDataStore):
         store = self.store
         if store.core.kind(f"/{self.group}") != "group":
             raise _core.NotFoundError(
-                f"{self.opened}: no group {self.group!r}; there are: {', '.join(store.groups)}"
+                f"{self.opened}: no group {self.group!r}; available: {', '.join(store.groups)}"
             )
         children = store.core.children(f"/{self.group}")
         paths = [path.strip("/") for path, kind in children if kind == "array"]

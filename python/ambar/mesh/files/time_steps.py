@@ -47,7 +47,7 @@ class FileStep:
         Raises
         ------
         FileNotFoundError
-            If there is no such file.
+            If the file does not exist.
         ValueError
             If a file of a step has steps itself.
         CorruptError

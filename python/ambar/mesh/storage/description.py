@@ -132,7 +132,7 @@ def _as_another(store: Store, about: dict[str, Any], where: str) -> dict[str, An
 def chosen_block(described: dict[str, Any], block: Block | None, where: str) -> Any:
     """Return the description of one block; of the whole if `block` is None.
 
-    Raises KeyError if there is no such block.
+    Raises KeyError if the block does not exist.
     """
     if block is None:
         kept = dict(described)
