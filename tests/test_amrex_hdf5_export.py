@@ -91,7 +91,7 @@ def test_the_command_line_and_bounds_by_field(tmp_path: Path) -> None:
     assert found["Temp"][0] == 0
     with pytest.raises(FileExistsError, match="the target already exists"):
         ambar.export(store, file, amrex_hdf5=True)
-    with pytest.raises(KeyError, match="no such field"):
+    with pytest.raises(KeyError, match="such a field does not exist"):
         ambar.export(store, tmp_path / "x.h5", amrex_hdf5=True, error_bound={"rho": 1.0})
     with pytest.raises(ValueError, match="amrex_hdf5=True"):
         ambar.export(store, tmp_path / "x", error_bound=1.0)
