@@ -1,4 +1,4 @@
-"""What lossy compression did is stated in the attributes, for readers other than ambar, too."""
+"""Attributes of lossy arrays state the loss, also for readers other than ambar."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Array:
         """JSON text."""
 
     def lossy_attributes(self) -> str:
-        """JSON text: the attributes that state what lossy compression did."""
+        """Return the attributes that state the loss of the values, as JSON."""
 
     def chunk_ranges(self) -> list[tuple[list[int], str | None, int, int]]:
         """Return chunk, file below the directory (or None), offset, length of all written."""

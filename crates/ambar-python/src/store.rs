@@ -323,7 +323,7 @@ impl Array {
         serde_json::Value::Object(self.inner.attributes().clone()).to_string()
     }
 
-    /// The attributes that state what lossy compression did, as JSON.
+    /// The attributes that state the loss of the values, as JSON.
     fn lossy_attributes(&self) -> String {
         serde_json::Value::Object(self.inner.lossy_attributes()).to_string()
     }

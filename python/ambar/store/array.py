@@ -112,10 +112,10 @@ class Array:
 
     @property
     def lossy_attributes(self) -> dict[str, Any]:
-        """The attributes that state what lossy compression did; none where the array is lossless.
+        """The attributes that state the loss of the values; empty if the array is lossless.
 
-        Other Zarr readers find them among the array's attributes, and so do `xarray.open_dataset`
-        and exports: ``lossy_compression``, ``lossy_compression_error_bound`` and, by the kind of
+        Other Zarr readers, `xarray.open_dataset` and exports show them among the attributes of the
+        array: ``lossy_compression``, ``lossy_compression_error_bound`` and, by the kind of
         bound, ``lossy_compression_nsb`` or a maximum error (docs/format.md).
         """
         attributes: dict[str, Any] = json.loads(self._core.lossy_attributes())

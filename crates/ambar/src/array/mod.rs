@@ -210,8 +210,8 @@ impl Array {
         &self.0.metadata.dimension_names
     }
 
-    /// The attributes that state what lossy compression did to the values, in the terms of the CF conventions' proposal; none
-    /// for lossless arrays. The array's document has them for other Zarr readers, but `attributes` leaves them out.
+    /// The attributes that state the loss of the values, in the style of the CF conventions; empty for lossless arrays.
+    /// The array's document contains them for other Zarr readers, but `attributes` leaves them out.
     pub fn lossy_attributes(&self) -> Attributes {
         lossy_attributes(self.error_bound())
     }

@@ -24,7 +24,7 @@ pub(crate) struct ArrayMetadata {
     pub fill_value: Vec<u8>,
     /// One name for each dimension; empty without names.
     pub dimension_names: Vec<Option<String>>,
-    /// Without those that state the loss: they follow from the chain.
+    /// The attributes except those that state the loss, which are derived from the chain.
     pub attributes: Attributes,
 }
 

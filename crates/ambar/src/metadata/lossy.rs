@@ -1,5 +1,5 @@
-//! Attributes that state what lossy compression did to an array, in the style of the CF conventions (section 8.4). They are derived from the codecs: written into every document of a lossy array,
-//! and left out of the attributes that readers get from ambar.
+//! Attributes that state the loss of an array, in the style of the CF conventions (section 8.4). They are derived from
+//! the codecs, written into the document of every lossy array, and left out of the attributes that ambar returns.
 
 use ambar_codec::ErrorBound;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ const NAMES: [&str; 6] = [
     SQUARED_ERROR,
 ];
 
-/// The attributes of an array whose values are within `bound`; none without one.
+/// The attributes of an array whose values are within `bound`; empty without a bound.
 pub(crate) fn lossy_attributes(bound: Option<ErrorBound>) -> Attributes {
     let mut own = Attributes::new();
     let Some(bound) = bound.filter(|bound| !bound.is_lossless()) else {
@@ -45,7 +45,8 @@ pub(crate) fn lossy_attributes(bound: Option<ErrorBound>) -> Attributes {
         ErrorBound::Absolute(bound) => put(ABSOLUTE_ERROR, json!(bound)),
         ErrorBound::Relative(relative) => put(RELATIVE_ERROR, json!(relative)),
         ErrorBound::Rms(root) => put(SQUARED_ERROR, json!(root)),
-        // With a floor neither error has one maximum; the others are never those of stored values.
+        // With a floor, neither the absolute nor the relative error has one maximum. Stored values never have the other
+        // kinds.
         ErrorBound::RelativeAbove { .. }
         | ErrorBound::Lossless
         | ErrorBound::OfRange(_)
@@ -54,15 +55,15 @@ pub(crate) fn lossy_attributes(bound: Option<ErrorBound>) -> Attributes {
     own
 }
 
-/// The attributes as the document of an array with this bound has them.
+/// The attributes in the document of an array with this bound.
 pub(crate) fn with_loss(attributes: &Attributes, bound: Option<ErrorBound>) -> Attributes {
     let mut stored = without_loss(attributes.clone(), bound);
     stored.extend(lossy_attributes(bound));
     stored
 }
 
-/// The attributes of the document of an array with this bound, without those that state the loss. A lossless array keeps
-/// such attributes: they are those of its values' origin.
+/// The attributes of the document of an array with this bound, without the attributes that state the loss. A lossless
+/// array keeps such attributes: they describe an earlier loss of its values.
 pub(crate) fn without_loss(mut attributes: Attributes, bound: Option<ErrorBound>) -> Attributes {
     if bound.is_some() {
         attributes.retain(|name, _| !NAMES.contains(&name.as_str()));

@@ -170,7 +170,7 @@ impl StoreWriter {
         Ok(())
     }
 
-    /// The error bound of an array; `None` where it is lossless, or its codecs are unknown.
+    /// The error bound of an array; `None` if it is lossless, or if its codecs are unknown.
     pub(super) fn array_bound(&self, name: &str) -> Option<ErrorBound> {
         self.array_metadata(name).ok()?.chain.error_bound()
     }
