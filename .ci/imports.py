@@ -77,7 +77,7 @@ def expand(tree: str) -> list[tuple[Module, str]]:
 
 
 class Graph:
-    """Modules, and what they import."""
+    """Modules and their imports."""
 
     imports: dict[Module, set[Module]]
     separator = "::"
@@ -174,7 +174,7 @@ class Crate(Graph):
 
 
 class Package(Graph):
-    """The modules of a Python package, and what they import of it, at once or when called."""
+    """The modules of a Python package, and their imports of each other, also inside functions."""
 
     separator = "."
     root = "__init__"
