@@ -114,12 +114,11 @@ fn averages_that_are_nearly_right_are_dropped_within_a_bound() {
 fn covered_cells_are_dropped_under_all_kinds_of_bounds() {
     use crate::kinds::amr::patches::write::decision::Decided;
     use crate::kinds::amr::patches::write::fields::named_fields;
-    let sample = Averages(Sample::new(&Recipe {
-        seed: 7,
-        ndim: 2,
-        levels: 2,
-    }));
-    let nest = crate::kinds::amr::patches::hierarchy::nest::Nest::new(sample.hierarchy().clone());
+    let sample = Averages {
+        hierarchy: pair().0,
+        fields: vec!["smooth".to_owned()],
+    };
+    let nest = crate::kinds::amr::patches::hierarchy::nest::Nest::new(sample.hierarchy.clone());
     let nest = nest.unwrap();
     for (bound, drops) in [
         ("lossless", false),
@@ -130,8 +129,8 @@ fn covered_cells_are_dropped_under_all_kinds_of_bounds() {
         ("10 bits", false),
     ] {
         let compression = bounded("smooth", bound.parse().unwrap());
-        let names = ["smooth".to_owned()];
-        let fields = named_fields(&nest, &names, &[DataType::Float64], &compression).unwrap();
+        let dtypes = [DataType::Float64];
+        let fields = named_fields(&nest, &sample.fields, &dtypes, &compression).unwrap();
         let options = PatchOptions {
             compression,
             ..PatchOptions::default()
@@ -142,17 +141,20 @@ fn covered_cells_are_dropped_under_all_kinds_of_bounds() {
 }
 
 /// Values that are nearly the averages of the finer ones.
-struct Averages(Sample);
+struct Averages {
+    hierarchy: PatchHierarchy,
+    fields: Vec<String>,
+}
 
 impl PatchSource for Averages {
     fn hierarchy(&self) -> &PatchHierarchy {
-        self.0.hierarchy()
+        &self.hierarchy
     }
     fn fields(&self) -> &[String] {
-        self.0.fields()
+        &self.fields
     }
-    fn dtype(&self, field: &str) -> Result<DataType> {
-        self.0.dtype(field)
+    fn dtype(&self, _: &str) -> Result<DataType> {
+        Ok(DataType::Float64)
     }
     fn read_box(&self, level: usize, _: usize, _: &str, out: &mut [u8]) -> Result<()> {
         out.as_chunks_mut()
