@@ -238,7 +238,7 @@ def test_damage_is_named_where_hdf5_lets_filters_speak(path: Path) -> None:
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     if "HDF5 (1.10" in done.stderr:
-        assert "ambar: the stream's checksum differs" in done.stderr
+        assert "ambar: the checksum of the stream is 0x" in done.stderr
 
 
 def test_netcdf4_reads_it(path: Path) -> None:

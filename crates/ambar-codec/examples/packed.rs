@@ -1,17 +1,18 @@
-//! Prints how fast the data of the study of many ranks is encoded and decoded, packed and by the walk: the
-//! figures of `docs/decisions/0019-packed-streams.md`.
+//! Prints ratios and times of bit-packed and entropy-coded streams: the figures of
+//! `docs/decisions/0019-packed-streams.md`.
 //!
 //! `cargo run --release -p ambar-codec --example packed`
 
-#![allow(clippy::print_stdout)] // It is what the program is for.
-use ambar_codec::{Layout, Plan, Result, Workspace, decode, encode_into, tune, tune_fast};
+#![allow(clippy::print_stdout)] // The output is the purpose of this program.
+use ambar_codec::{EncoderParams, Layout, Result, Workspace, decode, encode_into, tune, tune_fast};
 use std::time::Instant;
 
-/// Values, and those of a chunk.
+/// The number of values.
 const VALUES: usize = 1 << 20;
+/// Values of a chunk.
 const CHUNK: usize = 1 << 17;
-/// How often all is done; the shortest time counts.
-const TIMES: usize = 9;
+/// Number of repetitions, of which the fastest counts.
+const REPETITIONS: usize = 9;
 
 /// 53 random bits in [0, 1).
 fn random(place: usize) -> f64 {
@@ -21,7 +22,7 @@ fn random(place: usize) -> f64 {
     ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Eight waves 16 to 6,270 values long, whose amplitudes grow with the cube root of the length.
+/// The sum of eight waves with lengths of 16 to 6,270 values and amplitudes proportional to the cube root of the length.
 fn smooth(place: usize) -> f64 {
     let lengths: [f64; 8] = std::array::from_fn(|wave| 16.0 * 2.347f64.powi(wave as i32));
     let all: f64 = lengths.iter().map(|length| length.cbrt()).sum();
@@ -33,16 +34,22 @@ fn smooth(place: usize) -> f64 {
 }
 
 /// Encodes and decodes chunks of this shape, and prints a line of the table.
-fn measure(name: &str, values: &[f64], shape: &[usize], bound: f64, plan: Plan) -> Result<()> {
+fn measure(
+    name: &str,
+    values: &[f64],
+    shape: &[usize],
+    bound: f64,
+    params: EncoderParams,
+) -> Result<()> {
     let layout = Layout::Array(shape);
     let mut workspace = Workspace::default();
     let mut streams: Vec<Vec<u8>> = vec![Vec::new(); values.len() / CHUNK];
     let mut out = vec![0.0f64; CHUNK];
     let (mut encoding, mut decoding) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..TIMES {
+    for _ in 0..REPETITIONS {
         let begin = Instant::now();
         for (values, stream) in values.chunks_exact(CHUNK).zip(&mut streams) {
-            encode_into(values, &layout, bound, Some(plan), &mut workspace, stream)?;
+            encode_into(values, &layout, bound, Some(params), &mut workspace, stream)?;
         }
         encoding = begin.elapsed().as_secs_f64().min(encoding);
         let begin = Instant::now();
@@ -67,10 +74,10 @@ fn measure(name: &str, values: &[f64], shape: &[usize], bound: f64, plan: Plan) 
 fn main() -> Result<()> {
     let random: Vec<f64> = (0..VALUES).map(random).collect();
     let waves: Vec<f64> = (0..VALUES).map(smooth).collect();
-    // A field of three dimensions, smooth along each.
+    // A three-dimensional field, smooth along each dimension.
     let cube = |i: usize| smooth(i >> 12) + smooth((i >> 6 & 63) + 1000) + smooth((i & 63) + 2000);
     let cubes: Vec<f64> = (0..VALUES).map(cube).collect();
-    println!("| data | ratio | encoding, ns a value | decoding |");
+    println!("| data | ratio | encoding, ns per value | decoding |");
     println!("|---|---:|---:|---:|");
     for (name, values, shape) in [
         ("random", &random, &[CHUNK][..]),
@@ -79,19 +86,25 @@ fn main() -> Result<()> {
     ] {
         let (layout, bound) = (Layout::Array(shape), 1e-4);
         let sample = &values[..CHUNK];
-        let quick = tune(sample, &layout, bound)?.quick();
-        measure(&format!("{name}, 1e-4, quick"), values, shape, bound, quick)?;
-        let packed = quick.packed();
+        let entropy_coded = tune(sample, &layout, bound)?.with_level_contexts();
         measure(
-            &format!("{name}, 1e-4, packed"),
+            &format!("{name}, 1e-4, entropy-coded"),
             values,
             shape,
             bound,
-            packed,
+            entropy_coded,
+        )?;
+        let bit_packed = entropy_coded.with_bit_packing();
+        measure(
+            &format!("{name}, 1e-4, bit-packed"),
+            values,
+            shape,
+            bound,
+            bit_packed,
         )?;
         let lossless = tune_fast(sample, &layout, 0.0)?;
         measure(
-            &format!("{name}, lossless, packed"),
+            &format!("{name}, lossless, bit-packed"),
             values,
             shape,
             0.0,

@@ -1,22 +1,22 @@
-//! Prints how fast a made-up field of 192^3 values is encoded and decoded, whole and with holes: the
-//! figures of `docs/decisions/0017-faster-decoding.md`, `0018-grouped-tokens.md`, `0021-planes.md` and
-//! `0024-bridged-holes.md`.
+//! Prints ratios and times for a synthetic field of 192^3 values, with and without holes: the figures of
+//! `docs/decisions/0017-faster-decoding.md`, `0018-grouped-tokens.md`, `0021-planes.md` and `0024-bridged-holes.md`.
 //!
 //! `cargo run --release -p ambar-codec --example speed`
 
-#![allow(clippy::print_stdout)] // It is what the program is for.
-use ambar_codec::{Layout, Plan, Result, Workspace, decode, encode, tune, tune_small};
+#![allow(clippy::print_stdout)] // The output is the purpose of this program.
+use ambar_codec::{EncoderParams, Layout, Result, Workspace, decode, encode, tune, tune_small};
 use std::time::Instant;
 
-/// Values along each dimension of the field, and of a block.
+/// Values along each dimension of the field.
 const SIDE: usize = 192;
+/// Values along each dimension of a block.
 const BLOCK: usize = 8;
 /// Values of a chunk.
 const CHUNK: usize = 1 << 18;
-/// How often a chunk is decoded; the shortest time counts.
-const TIMES: usize = 7;
+/// Number of times that a chunk is decoded, of which the fastest counts.
+const REPETITIONS: usize = 7;
 
-/// A random number from -1 to 1 that belongs to a place.
+/// A random number from -1 to 1 for a position.
 fn noise(place: [usize; 3], seed: usize) -> f64 {
     let [z, y, x] = place.map(|k| k as u64);
     let mut hash = (z << 42 | y << 21 | x) ^ (seed as u64) << 59;
@@ -26,7 +26,7 @@ fn noise(place: [usize; 3], seed: usize) -> f64 {
     (hash >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
-/// Random numbers on a lattice of points so far apart, and what lies smoothly between.
+/// Smooth interpolation of random numbers on a lattice with the spacing `apart`.
 fn smooth(place: [usize; 3], apart: usize, seed: usize) -> f64 {
     let corner = place.map(|k| k / apart);
     let weight = place.map(|k| {
@@ -48,7 +48,7 @@ fn smooth(place: [usize; 3], apart: usize, seed: usize) -> f64 {
         .sum()
 }
 
-/// A density: rougher the closer one looks, and its logarithm about normal.
+/// A density with structure on all scales, and an approximately normal logarithm.
 fn density(place: [usize; 3]) -> f64 {
     let octaves = [
         (64, 1.4),
@@ -64,7 +64,7 @@ fn density(place: [usize; 3]) -> f64 {
     (1.5 * sum.sum::<f64>()).exp()
 }
 
-/// The place along the Morton curve, x quickest.
+/// The index on the Morton curve, x fastest.
 fn morton([z, y, x]: [usize; 3]) -> usize {
     (0..8).fold(0, |key, bit| {
         key | (x >> bit & 1) << (3 * bit)
@@ -73,8 +73,7 @@ fn morton([z, y, x]: [usize; 3]) -> usize {
     })
 }
 
-/// The blocks of the field, without those a finer level would cover if there are to be holes: their
-/// places, and the values.
+/// The positions and values of the blocks of the field; with `holes`, without those that a finer level would cover.
 fn blocks(holes: bool) -> (Vec<[usize; 3]>, Vec<f64>) {
     let side = SIDE / BLOCK;
     let mut places: Vec<[usize; 3]> = (0..side * side * side)
@@ -93,8 +92,8 @@ fn blocks(holes: bool) -> (Vec<[usize; 3]>, Vec<f64>) {
     (places, values)
 }
 
-/// Chooses the settings.
-type Choose = fn(&[f64], &Layout<'_>, f64) -> Result<Plan>;
+/// Chooses encoder parameters.
+type Choose = fn(&[f64], &Layout<'_>, f64) -> Result<EncoderParams>;
 
 /// Encodes and decodes, and prints a line of the table.
 fn measure(name: &str, holes: bool, choose: Choose) -> Result<()> {
@@ -113,14 +112,14 @@ fn measure(name: &str, holes: bool, choose: Choose) -> Result<()> {
             side: [BLOCK; 3],
             origins: &origins,
         };
-        let plan = choose(values, &layout, bound)?;
+        let params = choose(values, &layout, bound)?;
         let begin = Instant::now();
-        let stream = encode(values, &layout, bound, Some(plan), &mut workspace)?;
+        let stream = encode(values, &layout, bound, Some(params), &mut workspace)?;
         encoding += begin.elapsed().as_secs_f64();
         bytes += stream.len();
         let mut out = vec![0.0f64; values.len()];
         let mut shortest = f64::INFINITY;
-        for _ in 0..TIMES {
+        for _ in 0..REPETITIONS {
             let begin = Instant::now();
             decode(&stream, &mut out, &mut workspace)?;
             shortest = shortest.min(begin.elapsed().as_secs_f64());
@@ -138,13 +137,13 @@ fn measure(name: &str, holes: bool, choose: Choose) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    println!("| field, bound 1e-3 of its range | ratio | encoding, ns a value | decoding |");
+    println!("| field, bound 1e-3 of its range | ratio | encoding, ns per value | decoding |");
     println!("|---|---|---|---|");
     let all: [(&str, Choose); 3] = [
         ("small", tune_small),
         ("balanced", tune),
-        ("quick", |values, layout, bound| {
-            Ok(tune(values, layout, bound)?.quick())
+        ("level contexts", |values, layout, bound| {
+            Ok(tune(values, layout, bound)?.with_level_contexts())
         }),
     ];
     for (field, holes) in [("whole", false), ("with holes", true)] {

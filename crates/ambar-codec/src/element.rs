@@ -1,26 +1,26 @@
-//! The two types of values, float32 and float64, and what the codec asks of them.
+//! The value types, float32 and float64, and the operations that the codec needs.
 
 /// A floating-point type that can be compressed.
 ///
-/// All arithmetic is that of IEEE 754 in the order written, without fused operations: encoder and
-/// decoder compute the same on every machine.
+/// All arithmetic is IEEE 754 in the order written, without fused operations, so that encoders and decoders
+/// compute the same bits on every machine.
 pub trait Element: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug + 'static {
     /// Bytes of a value.
     const SIZE: usize;
-    /// What a stream's header calls the type.
+    /// The code of the type in the header of a stream.
     const CODE: u8;
-    /// Values below are tame.
-    const LARGEST: f64;
+    /// Values of smaller magnitude are predictable.
+    const MAX_PREDICTABLE: f64;
 
-    /// From the bits of the type, in the low bits of the word.
+    /// The value whose bits are the low bits of the word.
     fn from_word(word: u64) -> Self;
-    /// The bits of the type, in the low bits of the word.
+    /// The bits of the value, in the low bits of the word.
     fn to_word(self) -> u64;
     /// The nearest value.
     fn from_f64(x: f64) -> Self;
     /// The value itself.
     fn to_f64(self) -> f64;
-    /// The value, to single precision.
+    /// The value, rounded to single precision.
     fn to_f32(self) -> f32;
     /// A small integer as a value.
     fn from_i32(x: i32) -> Self;
@@ -30,18 +30,18 @@ pub trait Element: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug +
     fn minus(self, other: Self) -> Self;
     /// `self * other`.
     fn times(self, other: Self) -> Self;
-    /// Without its sign.
+    /// The absolute value.
     fn magnitude(self) -> Self;
-    /// Whether it is so far from overflow that sums of a few dozen of its like stay finite.
-    fn is_tame(self) -> bool;
+    /// Whether the value is finite and so far from overflow that sums of a few dozen such values stay finite.
+    fn is_predictable(self) -> bool;
 }
 
 macro_rules! element {
-    ($type:ty, $word:ty, $size:expr, $code:expr, $tame:expr) => {
+    ($type:ty, $word:ty, $size:expr, $code:expr, $max_predictable:expr) => {
         impl Element for $type {
             const SIZE: usize = $size;
             const CODE: u8 = $code;
-            const LARGEST: f64 = $tame;
+            const MAX_PREDICTABLE: f64 = $max_predictable;
 
             #[inline(always)]
             fn from_word(word: u64) -> Self {
@@ -84,8 +84,8 @@ macro_rules! element {
                 self.abs()
             }
             #[inline(always)]
-            fn is_tame(self) -> bool {
-                self.abs() < $tame
+            fn is_predictable(self) -> bool {
+                self.abs() < $max_predictable
             }
         }
     };

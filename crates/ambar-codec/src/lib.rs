@@ -102,7 +102,7 @@ mod simd;
 pub mod simplices;
 mod stream;
 
-pub use bitpack::most_bytes;
+pub use bitpack::max_encoded_bytes;
 pub use bound::{ErrorBound, InvalidBound};
 pub use domain::regions::Layout;
 pub use element::Element;
@@ -112,4 +112,4 @@ pub use stream::decode::{Info, LENGTHS_BYTES, Prefix, decode, decode_prefix, ins
 pub use stream::encode::Workspace;
 pub use stream::header::VERSION;
 pub use stream::packet;
-pub use stream::params::Plan;
+pub use stream::params::EncoderParams;

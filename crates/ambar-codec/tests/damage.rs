@@ -1,4 +1,4 @@
-//! Damaged and hostile streams give errors: no panic, no hang, no memory beyond what values need.
+//! Damaged and hostile streams give errors, without panics, and within time and memory proportional to the values.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
@@ -8,12 +8,12 @@ use ambar_codec::{
     Element, ErrorBound, Layout, Workspace, decode, decode_prefix, encode, inspect, prefix,
 };
 use ambar_codec::{tune, tune_small};
-use common::{MOST, NOW, Random};
+use common::{ALLOCATED, PEAK, Random};
 use crc_fast::crc32_iscsi as crc32c;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Half of a cube of cells of which three are refined, one twice; and cells behind a gap.
+/// Part of a cube of cells, three of which are refined, one of them twice; and cells after a gap.
 fn cells() -> (Vec<u8>, Vec<[i64; 3]>) {
     let (mut levels, mut cells) = (Vec::new(), Vec::new());
     let below =
@@ -36,7 +36,7 @@ fn cells() -> (Vec<u8>, Vec<[i64; 3]>) {
     (levels, cells)
 }
 
-/// Small streams of every kind, and the number of their values.
+/// Small streams of all kinds, and the number of their values.
 fn samples() -> Vec<(Vec<u8>, usize)> {
     let mut random = Random(3);
     let mut values = |n: usize, holes: bool| -> Vec<f32> {
@@ -87,16 +87,23 @@ fn samples() -> Vec<(Vec<u8>, usize)> {
                     Layout::Cells { levels, .. } => levels.len() + 9,
                 };
                 let values = values(count, holes);
-                let plan = tune(&values, &layout, bound).unwrap();
+                let params = tune(&values, &layout, bound).unwrap();
                 let small = tune_small(&values, &layout, bound).unwrap();
-                let split = [plan.with_packets(4), small.with_packets(2)];
-                let split = split.into_iter().chain([plan.quick().with_packets(3)]);
-                for plan in [plan, small, plan.quick(), plan.packed()]
+                let split = [params.with_packets(4), small.with_packets(2)];
+                let split = split
                     .into_iter()
-                    .chain(split)
+                    .chain([params.with_level_contexts().with_packets(3)]);
+                for params in [
+                    params,
+                    small,
+                    params.with_level_contexts(),
+                    params.with_bit_packing(),
+                ]
+                .into_iter()
+                .chain(split)
                 {
                     let workspace = &mut Workspace::default();
-                    let stream = encode(&values, &layout, bound, Some(plan), workspace);
+                    let stream = encode(&values, &layout, bound, Some(params), workspace);
                     all.push((stream.unwrap(), count));
                 }
             }
@@ -146,10 +153,15 @@ fn samples_of_bounds<T: Element>() -> Vec<(Vec<u8>, usize)> {
             _ => 64 * origins.len(),
         };
         let values: Vec<T> = (0..count).map(|i| T::from_f64(value(i, bound))).collect();
-        let plan = tune(&values, layout, bound).unwrap();
-        for plan in [plan, plan.quick(), plan.packed(), plan.with_packets(3)] {
+        let params = tune(&values, layout, bound).unwrap();
+        for params in [
+            params,
+            params.with_level_contexts(),
+            params.with_bit_packing(),
+            params.with_packets(3),
+        ] {
             let workspace = &mut Workspace::default();
-            let stream = encode(&values, layout, bound, Some(plan), workspace);
+            let stream = encode(&values, layout, bound, Some(params), workspace);
             all.push((stream.unwrap(), count));
         }
     }
@@ -160,7 +172,7 @@ fn is_error(stream: &[u8], count: usize, workspace: &mut Workspace<f32>) -> bool
     decode(stream, &mut vec![0f32; count], workspace).is_err()
 }
 
-/// A number at a place of a stream; the place moves behind it.
+/// Reads a variable-length number at an index of a stream, and advances the index.
 fn number(stream: &[u8], at: &mut usize) -> Option<usize> {
     let mut value = 0;
     for shift in (0..63).step_by(7) {
@@ -174,9 +186,8 @@ fn number(stream: &[u8], at: &mut usize) -> Option<usize> {
     None
 }
 
-/// Gives the head and the level packets of a stream the checksums that belong to them, as far as their lengths can
-/// be followed.
-fn mend_packets(stream: &mut [u8]) -> Option<()> {
+/// Repairs the checksums of the head and the level packets of a stream, as far as their lengths are valid.
+fn repair_packets(stream: &mut [u8]) -> Option<()> {
     let count = usize::from(*stream.get(3)? >> 6) + 1;
     let mut at = 4;
     if count == 1 {
@@ -200,9 +211,9 @@ fn mend_packets(stream: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Gives a stream the checksums that belong to it.
-fn mend(stream: &mut [u8]) {
-    mend_packets(stream);
+/// Repairs all checksums of a stream.
+fn repair_checksums(stream: &mut [u8]) {
+    repair_packets(stream);
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
         *checksum = crc32c(body).to_le_bytes();
     }
@@ -230,13 +241,13 @@ fn truncations_and_flipped_bits() {
     }
 }
 
-/// What was cut short behind a checksum that fits is an error too, for all sections say their length.
+/// Truncated streams with a valid checksum are errors too, because all sections state their lengths.
 fn truncations_with_a_checksum() {
     let workspace = &mut Workspace::default();
     for (stream, count) in samples() {
         for length in 4..stream.len() {
             let mut cut = stream[..length].to_vec();
-            mend(&mut cut);
+            repair_checksums(&mut cut);
             assert!(is_error(&cut, count, workspace), "cut to {length}");
         }
     }
@@ -245,7 +256,7 @@ fn truncations_with_a_checksum() {
 fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = random.below(stream.len());
-        // Most of what is worth breaking lies at the beginning.
+        // Damage at the beginning is the most interesting.
         let at = if random.below(2) == 0 {
             at.min(random.below(60))
         } else {
@@ -271,10 +282,10 @@ fn mutate(stream: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             }
         }
     }
-    mend(stream);
+    repair_checksums(stream);
 }
 
-/// Streams with errors, and checksums that fit. Says how many of them were errors.
+/// Decodes damaged streams with valid checksums. Returns the number of errors.
 fn mutations(rounds: usize, seed: u64) -> usize {
     let (samples, mut random) = (samples(), Random(seed));
     let mut errors = 0;
@@ -296,12 +307,11 @@ fn mutations(rounds: usize, seed: u64) -> usize {
     errors
 }
 
-/// Decodes a damaged stream with checksums that fit; checks that it takes no more memory than its values need. Says
-/// whether it was an error.
+/// Decodes a damaged stream with valid checksums, and checks the used memory. Returns whether it was an error.
 fn decode_damaged<T: Element>(stream: &[u8], count: usize) -> bool {
     let (mut out, mut workspace) = (vec![T::default(); count], Workspace::default());
-    let before = NOW.load(Relaxed);
-    MOST.store(before, Relaxed);
+    let before = ALLOCATED.load(Relaxed);
+    PEAK.store(before, Relaxed);
     let _ = inspect(stream);
     let is_error = decode(stream, &mut out, &mut workspace).is_err();
     for level in 1..=3 {
@@ -311,8 +321,8 @@ fn decode_damaged<T: Element>(stream: &[u8], count: usize) -> bool {
             let _ = decode_prefix(stream, level, out, &mut workspace);
         }
     }
-    let used = MOST.load(Relaxed) - before;
-    // Tables take 0.4 MB; thin regions have as much room around them as in them, and more.
+    let used = PEAK.load(Relaxed) - before;
+    // Tables take 0.4 MB. Thin regions have more padding than points.
     assert!(
         used < (1 << 20).max(250 * count),
         "{used} bytes for {count} values"
@@ -320,8 +330,8 @@ fn decode_damaged<T: Element>(stream: &[u8], count: usize) -> bool {
     is_error
 }
 
-/// Header and prelude (the fields of a mapping, exceptions, the minimum) with every bit flipped, and with numbers at
-/// the limits in every place: an error, or values.
+/// Header and prelude (mapping, exceptions, minimum) with each bit flipped, and with extreme numbers at each offset, give
+/// errors or values.
 fn preludes<T: Element>() {
     let numbers = [
         0.0,
@@ -339,7 +349,7 @@ fn preludes<T: Element>() {
     for (stream, count) in samples_of_bounds::<T>() {
         let end = (stream.len() - 4).min(120);
         let mut check = |stream: &mut Vec<u8>| {
-            mend(stream);
+            repair_checksums(stream);
             let is_error = decode_damaged::<T>(stream, count);
             errors += usize::from(is_error);
             others += usize::from(!is_error);
@@ -372,7 +382,7 @@ fn mappings_out_of_range() {
         let with = |field: usize, number: f64| {
             let mut changed = stream.clone();
             changed[4 + 8 * field..][..8].copy_from_slice(&number.to_le_bytes());
-            mend(&mut changed);
+            repair_checksums(&mut changed);
             decode_damaged::<f64>(&changed, *count)
         };
         for invalid in [f64::NAN, f64::INFINITY, -1.0, f64::MIN] {
@@ -385,7 +395,7 @@ fn mappings_out_of_range() {
     assert!(found > 3, "{found}");
 }
 
-/// Blocks that lie so that every cut takes one of them away.
+/// Blocks at positions where each cut separates only one of them.
 fn scattered_blocks(n: usize) {
     let mut origins: Vec<[i64; 3]> = Vec::new();
     let (mut at, mut gap) = (-(1 << 20), (1 << 21) / n as i64 * 2 - 4);
@@ -402,12 +412,12 @@ fn scattered_blocks(n: usize) {
     assert!(!is_error(&stream, values.len(), &mut Workspace::default()));
 }
 
-/// Held by tests, for each would count the memory of the others.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Held by each test, because allocations are counted for all threads.
+static SERIAL: Mutex<()> = Mutex::new(());
 
 #[test]
 fn damage_gives_errors() {
-    let _alone = ALONE.lock();
+    let _serial = SERIAL.lock();
     truncations_and_flipped_bits();
     truncations_with_a_checksum();
     let errors = mutations(
@@ -418,23 +428,23 @@ fn damage_gives_errors() {
         },
         1,
     );
-    assert!(errors > 3_000, "{errors}: the mutations miss");
+    assert!(errors > 3_000, "only {errors} errors");
     scattered_blocks(4000);
 }
 
 #[test]
 fn damaged_preludes_give_errors_or_values() {
-    let _alone = ALONE.lock();
+    let _serial = SERIAL.lock();
     preludes::<f32>();
     preludes::<f64>();
     mappings_out_of_range();
 }
 
-/// The same for longer.
+/// As [`damage_gives_errors`], with more mutations.
 #[test]
 #[ignore = "part of the campaign: minutes"]
-fn damage_gives_errors_for_long() {
-    let _alone = ALONE.lock();
+fn many_mutations_give_errors() {
+    let _serial = SERIAL.lock();
     for seed in 2..40 {
         assert!(mutations(100_000, seed) > 50_000);
     }

@@ -1,13 +1,13 @@
-//! Golden streams: they decode to the same values for ever, and encoders write them bit for bit.
+//! Golden streams: decoders give the recorded values bit for bit, and encoders write the recorded streams.
 //!
-//! `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden` writes those that do not exist.
+//! `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test golden` writes missing files.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
-use ambar_codec::{Element, ErrorBound, Layout, Plan, VERSION, Workspace, decode, encode};
+use ambar_codec::{Element, EncoderParams, ErrorBound, Layout, VERSION, Workspace, decode, encode};
 use ambar_codec::{tune, tune_small};
 use std::path::PathBuf;
 
-/// Values made without functions whose rounding depends on the machine.
+/// Values computed without functions whose rounding depends on the machine.
 fn values<T: Element>(count: usize, has_nans: bool) -> Vec<T> {
     let mut noise = 1u32;
     (0..count)
@@ -27,18 +27,18 @@ fn values<T: Element>(count: usize, has_nans: bool) -> Vec<T> {
         .collect()
 }
 
-/// How values are coded.
+/// How values are encoded.
 #[derive(Clone, Copy, PartialEq)]
 enum Coding {
     /// With contexts of levels, in groups of tokens.
     Level,
     /// With contexts of rows.
     Row,
-    /// With contexts of planes, where the layout has planes and there is a bound; else of rows.
+    /// With contexts of planes for lossy streams of layouts with planes; otherwise of rows.
     Plane,
     /// Bit-packed.
     Packed,
-    /// With so many level packets: 2 with contexts of levels, 3 of rows, 4 of planes.
+    /// With this number of level packets: 2 with contexts of levels, 3 of rows, 4 of planes.
     Packets(usize),
 }
 
@@ -55,14 +55,19 @@ impl Coding {
         }
     }
 
-    fn plan<T: Element>(self, values: &[T], layout: &Layout<'_>, bound: ErrorBound) -> Plan {
+    fn params<T: Element>(
+        self,
+        values: &[T],
+        layout: &Layout<'_>,
+        bound: ErrorBound,
+    ) -> EncoderParams {
         let small = tune_small(values, layout, bound).unwrap();
         match self {
-            Self::Level => small.quick(),
+            Self::Level => small.with_level_contexts(),
             Self::Row => small,
             Self::Plane => tune(values, layout, bound).unwrap(),
-            Self::Packed => small.packed(),
-            Self::Packets(2) => small.quick().with_packets(2),
+            Self::Packed => small.with_bit_packing(),
+            Self::Packets(2) => small.with_level_contexts().with_packets(2),
             Self::Packets(3) => small.with_packets(3),
             Self::Packets(_) => tune(values, layout, bound).unwrap().with_packets(4),
         }
@@ -94,8 +99,8 @@ fn check_values<T: Element>(
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let [stream_path, values_path] =
         ["stream", "values"].map(|suffix| folder.join(format!("{name}.{suffix}")));
-    let plan = Some(coding.plan(values, layout.1, bound));
-    let stream = encode(values, layout.1, bound, plan, &mut Workspace::default()).unwrap();
+    let params = Some(coding.params(values, layout.1, bound));
+    let stream = encode(values, layout.1, bound, params, &mut Workspace::default()).unwrap();
     let mut out = vec![T::from_f64(1.0); count];
     let bytes = |out: &[T]| -> Vec<u8> {
         out.iter()
@@ -116,11 +121,11 @@ fn check_values<T: Element>(
     }
     assert!(
         bytes(&out) == std::fs::read(&values_path).unwrap(),
-        "{name}: other values"
+        "{name}: decoded values differ from the golden ones"
     );
     assert!(
         stream == golden,
-        "{name}: the same values give another stream"
+        "{name}: the encoded stream differs from the golden one"
     );
     assert_eq!(golden[0], VERSION, "{name}");
 }
@@ -273,7 +278,7 @@ fn relative_bounds() {
     );
 }
 
-/// Bits kept: lossless coded values with a minimum, for the least denormal is rounded to 0.
+/// Bits kept: lossless coded values with a minimum, because the smallest denormal is rounded to 0.
 #[test]
 fn bits_kept() {
     let bits = ("bits", ErrorBound::Bits(7));
@@ -288,7 +293,7 @@ fn bits_kept() {
     }
 }
 
-/// Two root cells of three, each refined at its lower corner down to a level, and a cell far out.
+/// Two of three root cells, each refined at its lower corner, and a distant cell.
 fn leaves(dimensions: usize) -> (Vec<u8>, Vec<[i64; 3]>) {
     let (mut levels, mut origins) = (Vec::new(), Vec::new());
     let mut open = vec![(4u8, [0, 0, 13]), (2, [0, 0, 2]), (2, [0, 0, 0])];
@@ -326,13 +331,13 @@ fn cells_of_trees() {
     }
 }
 
-/// Filled to 0.63: one region with contexts of rows, several with others.
+/// Filled to 0.63: one region with contexts of rows, several with other contexts.
 const SPARSE: Layout<'_> = Layout::Blocks {
     side: [8; 3],
     origins: &[[0, 0, 0], [0, 0, 8], [0, 8, 0], [8, 0, 0], [8, 8, 8]],
 };
 
-/// Between them they have groups of every size.
+/// These streams have groups of all sizes.
 #[test]
 fn contexts_of_levels() {
     let coding = Coding::Level;
@@ -364,13 +369,13 @@ fn contexts_of_planes() {
     check_holes(coding);
 }
 
-/// So long that there are 32 states.
+/// A stream long enough for 32 states.
 fn check_long(coding: Coding) {
     let cube = Layout::Array(&[30, 28, 31]);
     check::<f32>(coding, ("cube", &cube), 26_040, BOUND, false);
 }
 
-/// One hole has blocks before it along all dimensions, one is the first place of its region, one the last.
+/// Holes: one with blocks before it along all dimensions, one at the first position of its region, one at the last.
 fn check_holes(coding: Coding) {
     let places = (0..3).flat_map(|z| (0..2).flat_map(move |y| (0..4).map(move |x| [z, y, x])));
     let mut origins: Vec<[i64; 3]> = places

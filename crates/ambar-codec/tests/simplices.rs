@@ -1,17 +1,16 @@
-//! Streams of corners: those of today are read for ever; damaged ones give errors, and no more memory is
-//! used than the values need.
+//! Golden streams of simplices, and damaged streams, which give errors within memory proportional to the values.
 
 #![allow(clippy::unwrap_used)] // clippy.toml allows it in test functions only, not in their helpers
 
 mod common;
 
 use ambar_codec::simplices::{Workspace, decode, encode, inspect};
-use common::{MOST, NOW, Random};
+use common::{ALLOCATED, PEAK, Random};
 use crc_fast::crc32_iscsi as crc32c;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A block of cubes, each of five tetrahedra, with some of its cells gone, and some in another order.
+/// A block of cubes of five tetrahedra each, without some cells, and partly shuffled.
 fn tetrahedra() -> Vec<u64> {
     let mut random = Random(5);
     let mut rows = Vec::new();
@@ -43,7 +42,7 @@ fn tetrahedra() -> Vec<u64> {
     rows.concat()
 }
 
-/// A band of triangles, then triangles of any points.
+/// A strip of triangles, then triangles of random points.
 fn triangles() -> Vec<u64> {
     let mut random = Random(6);
     let band = (0..300u64).flat_map(|i| [i, i + 1 + i % 2, i + 2 - i % 2]);
@@ -69,9 +68,9 @@ fn bytes(values: &[u64]) -> Vec<u8> {
         .collect()
 }
 
-/// Made by `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test simplices`, once for each version.
+/// `AMBAR_GOLDEN_WRITE=1 cargo test -p ambar-codec --test simplices` writes the golden files.
 #[test]
-fn streams_of_version_1() {
+fn golden_streams() {
     for (name, width, values) in kinds() {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
         let [stream_path, values_path] =
@@ -82,18 +81,18 @@ fn streams_of_version_1() {
             std::fs::write(&values_path, bytes(&values)).unwrap();
             continue;
         }
-        let kept = std::fs::read(&stream_path).unwrap();
+        let golden = std::fs::read(&stream_path).unwrap();
         let mut out = vec![0; values.len()];
-        decode(&kept, &mut out, &mut Workspace::default()).unwrap();
+        decode(&golden, &mut out, &mut Workspace::default()).unwrap();
         assert_eq!(std::fs::read(&values_path).unwrap(), bytes(&out), "{name}");
         assert!(
-            stream == kept,
-            "{name}: another stream is made of the same values"
+            stream == golden,
+            "{name}: the encoded stream differs from the golden one"
         );
     }
 }
 
-/// Small streams of every kind, and the number of their values.
+/// Small streams of all kinds, and the number of their values.
 fn samples() -> Vec<(Vec<u8>, usize)> {
     let encoded = |(_, width, values): (&str, usize, Vec<u64>)| {
         let values = &values[..values.len().min(120 * width)];
@@ -107,8 +106,8 @@ fn is_error(stream: &[u8], count: usize, workspace: &mut Workspace) -> bool {
     decode(stream, &mut vec![0u64; count], workspace).is_err()
 }
 
-/// Gives a stream the checksum that belongs to it.
-fn mend(stream: &mut [u8]) {
+/// Repairs the checksum of a stream.
+fn repair_checksums(stream: &mut [u8]) {
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
         *checksum = crc32c(body).to_le_bytes();
     }
@@ -122,8 +121,11 @@ fn truncations_and_flipped_bits() {
             let mut cut = stream[..length].to_vec();
             assert!(is_error(&cut, count, workspace), "cut to {length}");
             assert!(inspect(&cut).is_err());
-            mend(&mut cut);
-            assert!(is_error(&cut, count, workspace), "cut to {length}, mended");
+            repair_checksums(&mut cut);
+            assert!(
+                is_error(&cut, count, workspace),
+                "cut to {length}, checksum repaired"
+            );
         }
         for bit in 0..8 * stream.len() {
             stream[bit / 8] ^= 1 << (bit % 8);
@@ -135,7 +137,7 @@ fn truncations_and_flipped_bits() {
     }
 }
 
-/// Streams with errors, and checksums that fit. Says how many of them were errors.
+/// Decodes damaged streams with valid checksums. Returns the number of errors.
 fn mutations(rounds: usize) -> usize {
     let (samples, mut random) = (samples(), Random(1));
     let mut errors = 0;
@@ -154,20 +156,20 @@ fn mutations(rounds: usize) -> usize {
                 }
             }
         }
-        mend(&mut stream);
+        repair_checksums(&mut stream);
         let (mut out, mut workspace) = (vec![0u64; *count], Workspace::default());
-        let before = NOW.load(Relaxed);
-        MOST.store(before, Relaxed);
+        let before = ALLOCATED.load(Relaxed);
+        PEAK.store(before, Relaxed);
         errors += usize::from(decode(&stream, &mut out, &mut workspace).is_err());
-        let used = MOST.load(Relaxed) - before;
+        let used = PEAK.load(Relaxed) - before;
         // Probabilities take 40 kB.
         assert!(used < (1 << 17) + 250 * count, "{used} bytes for {count}");
     }
     errors
 }
 
-/// A stream of few bytes that promises as many cells as there is room for is decoded in no time.
-fn promises() {
+/// Short streams that claim many cells give errors in little time.
+fn exaggerated_counts() {
     let values: Vec<u64> = vec![3; 4 << 16];
     let stream = encode(&values, 4, &mut Workspace::default()).unwrap();
     assert!(stream.len() < 20_000, "{} bytes", stream.len());
@@ -176,7 +178,7 @@ fn promises() {
     for length in [0, 1, 20] {
         let mut short = vec![1, 8, 4, 0, 0x80, 0x80, 4, 0x80, 0x80, 8, length];
         short.extend(vec![0x5a; usize::from(length) + 4]);
-        mend(&mut short);
+        repair_checksums(&mut short);
         assert!(is_error(&short, values.len(), &mut Workspace::default()));
     }
 }
@@ -189,6 +191,6 @@ fn damage_gives_errors() {
     } else {
         30_000
     });
-    assert!(errors > 500, "{errors}: the mutations miss");
-    promises();
+    assert!(errors > 500, "only {errors} errors");
+    exaggerated_counts();
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use ambar::{Column, DataType};
-use ambar_codec::{Element, Error, ErrorBound, Layout, Plan, Workspace};
+use ambar_codec::{Element, EncoderParams, Error, ErrorBound, Layout, Workspace};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -30,13 +30,13 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// What the codec chose for values like those it was shown.
 #[pyclass(frozen, module = "ambar._core")]
-pub struct CodecPlan(Plan);
+pub struct CodecPlan(EncoderParams);
 
 #[pymethods]
 impl CodecPlan {
     /// The same with the simplest contexts, as the profile "fast" has it: quicker, and larger.
     fn quick(&self) -> Self {
-        Self(self.0.quick())
+        Self(self.0.with_level_contexts())
     }
 }
 
@@ -44,7 +44,9 @@ impl CodecPlan {
 pub fn told<T>(result: ambar_codec::Result<T>) -> PyResult<T> {
     result
         .map_err(|error| match error {
-            Error::Corrupt(_) | Error::ReservedBits(..) => ambar::Error::corrupt(error.to_string()),
+            Error::Corrupt(_) | Error::ReservedBits { .. } => {
+                ambar::Error::corrupt(error.to_string())
+            }
             Error::UnsupportedVersion { .. } => ambar::Error::unsupported(error.to_string()),
             Error::Invalid(message) => ambar::Error::invalid(message),
         })
@@ -213,7 +215,7 @@ fn encode<'py, T: Value>(
     lent: &Lent,
     lie: &Lie,
     bound: ErrorBound,
-    (mut plan, fast): (Option<Plan>, bool),
+    (mut plan, fast): (Option<EncoderParams>, bool),
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (values, layout) = (values::<T>(lent)?, lie.layout()?);
     let stream = py.detach(|| {

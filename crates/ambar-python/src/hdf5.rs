@@ -1,6 +1,6 @@
 //! HDF5 chunks that are encoded before they are passed to HDF5.
 
-use ambar_codec::packet::{BoxOfCells, Type, Workspaces, encode_boxes};
+use ambar_codec::packet::{CellBox, ValueType, Workspaces, encode_boxes};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -21,8 +21,8 @@ pub fn hdf5_boxes<'py>(
     let bound = bound.parse()?;
     let (values, boxes) = (Lent::new(values, false)?, Lent::new(boxes, false)?);
     let of = match values.format() {
-        "f" | "<f" => Type::Float32,
-        "d" | "<d" => Type::Float64,
+        "f" | "<f" => ValueType::Float32,
+        "d" | "<d" => ValueType::Float64,
         other => {
             return Err(PyTypeError::new_err(format!(
                 "expected float32 or float64 values in native byte order, found {other:?}; convert them"
@@ -39,7 +39,7 @@ pub fn hdf5_boxes<'py>(
 }
 
 /// Boxes from an int64 array (n, 2, 3): first cells and numbers of cells.
-fn boxes_of(lent: &Lent) -> PyResult<Vec<BoxOfCells>> {
+fn boxes_of(lent: &Lent) -> PyResult<Vec<CellBox>> {
     let refused = || {
         PyTypeError::new_err(
             "boxes are int64 of shape (n, 2, 3), first cells and \
@@ -59,7 +59,7 @@ fn boxes_of(lent: &Lent) -> PyResult<Vec<BoxOfCells>> {
         for (to, n) in cells.iter_mut().zip(lengths) {
             *to = usize::try_from(*n).ok().filter(|n| *n > 0)?;
         }
-        Some(BoxOfCells {
+        Some(CellBox {
             first: *first,
             lengths: cells,
         })

@@ -90,7 +90,7 @@ impl Memory<'_> {
             .ok_or("expected the dataset's type and chunk in the filter's options, found none; create the dataset with this filter")?;
         let chunk = Chunk {
             dtype: local.dtype,
-            big_endian: local.big_endian,
+            is_big_endian: local.big_endian,
             shape: &local.shape,
             bound: options.bound,
         };
@@ -203,8 +203,5 @@ fn with_workspaces<R>(bytes: usize, work: impl FnOnce(&mut Workspaces) -> R) -> 
 }
 
 fn message(error: Error) -> Message {
-    match error {
-        Error::Invalid(message) | Error::Corrupt(message) => message.into(),
-        Error::UnsupportedVersion { .. } | Error::ReservedBits(..) => error.to_string().into(),
-    }
+    error.to_string().into()
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
-use ambar_codec::packet::Type;
+use ambar_codec::packet::ValueType;
 
 use super::library::Hdf5;
 use super::options::{ALL, Local, Message, Options, RANK, given_part};
@@ -119,13 +119,13 @@ fn local(hdf5: &Hdf5, list: Hid, dtype: Hid) -> Result<Local, &'static str> {
 /// The type of values, and true for big-endian values.
 ///
 /// The type is queried part by part: the predefined types of HDF5 are variables, of which programs can have copies.
-fn type_of(hdf5: &Hdf5, dtype: Hid) -> Result<(Type, bool), &'static str> {
+fn type_of(hdf5: &Hdf5, dtype: Hid) -> Result<(ValueType, bool), &'static str> {
     // SAFETY: `dtype` is a type: the contract of `set_local`.
     let (class, size) = unsafe { ((hdf5.type_class)(dtype), (hdf5.type_size)(dtype)) };
     if size == 0 {
         return Err("expected a type with a size, found one without; use a type of fixed size");
     }
-    let other = (Type::Other(size), false);
+    let other = (ValueType::Other(size), false);
     if class != FLOAT {
         return Ok(other);
     }
@@ -149,8 +149,8 @@ fn type_of(hdf5: &Hdf5, dtype: Hid) -> Result<(Type, bool), &'static str> {
         )
     };
     let found = match (size, fields, bias) {
-        (4, [31, 23, 8, 0, 23], 127) => Type::Float32,
-        (8, [63, 52, 11, 0, 52], 1023) => Type::Float64,
+        (4, [31, 23, 8, 0, 23], 127) => ValueType::Float32,
+        (8, [63, 52, 11, 0, 52], 1023) => ValueType::Float64,
         _ => return Ok(other),
     };
     Ok(match order {

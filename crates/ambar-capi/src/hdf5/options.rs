@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::c_uint;
 
-use ambar_codec::packet::Type;
+use ambar_codec::packet::ValueType;
 use ambar_codec::{ErrorBound, InvalidBound};
 
 /// The version of the layout of the options.
@@ -59,7 +59,7 @@ pub struct Options {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Local {
     /// The type of the values.
-    pub dtype: Type,
+    pub dtype: ValueType,
     /// Whether they have their highest byte first.
     pub big_endian: bool,
     /// The chunk's length in each dimension.
@@ -130,9 +130,9 @@ impl Options {
             return None;
         };
         let dtype = match (kind & !BIG_ENDIAN, *size) {
-            (0, 1..) => Type::Other(*size as usize),
-            (1, 4) => Type::Float32,
-            (2, 8) => Type::Float64,
+            (0, 1..) => ValueType::Other(*size as usize),
+            (1, 4) => ValueType::Float32,
+            (2, 8) => ValueType::Float64,
             _ => return None,
         };
         if lengths.len() != *rank as usize || lengths.contains(&0) {
@@ -175,9 +175,9 @@ impl Options {
             c_uint::try_from(n).map_err(|_| "the filter takes chunks of less than 2^32 values")
         };
         let kind = match local.dtype {
-            Type::Other(_) => 0,
-            Type::Float32 => 1,
-            Type::Float64 => 2,
+            ValueType::Other(_) => 0,
+            ValueType::Float32 => 1,
+            ValueType::Float64 => 2,
         };
         values.push(kind | if local.big_endian { BIG_ENDIAN } else { 0 });
         values.push(number(local.dtype.size())?);

@@ -4,7 +4,7 @@ use crc_fast::crc32_iscsi as crc32c;
 use std::ffi::{c_uint, c_void};
 
 use ambar_codec::ErrorBound;
-use ambar_codec::packet::Type;
+use ambar_codec::packet::ValueType;
 
 use super::FILTER;
 use super::options::{Local, Options};
@@ -67,7 +67,7 @@ impl Drop for Buffer {
     }
 }
 
-fn options(dtype: Type, shape: &[usize], bound: f64) -> Vec<c_uint> {
+fn options(dtype: ValueType, shape: &[usize], bound: f64) -> Vec<c_uint> {
     let local = Local {
         dtype,
         big_endian: false,
@@ -120,18 +120,18 @@ fn given(text: &str, range: Option<[f64; 2]>) -> Result<ErrorBound, String> {
 #[test]
 fn options_come_back() {
     for (dtype, bound) in [
-        (Type::Float32, "1e-3"),
-        (Type::Float64, "lossless"),
-        (Type::Other(12), "2.5"),
-        (Type::Float32, "1e-3 relative"),
-        (Type::Float64, "0.5 relative above 0.25"),
-        (Type::Float32, "12 bits"),
-        (Type::Float64, "0.1 rms"),
+        (ValueType::Float32, "1e-3"),
+        (ValueType::Float64, "lossless"),
+        (ValueType::Other(12), "2.5"),
+        (ValueType::Float32, "1e-3 relative"),
+        (ValueType::Float64, "0.5 relative above 0.25"),
+        (ValueType::Float32, "12 bits"),
+        (ValueType::Float64, "0.1 rms"),
     ] {
         let bound: ErrorBound = bound.parse().unwrap();
         let local = Local {
             dtype,
-            big_endian: dtype == Type::Float32,
+            big_endian: dtype == ValueType::Float32,
             shape: vec![3, 4, 5],
         };
         let options = Options {
@@ -183,7 +183,7 @@ fn options_come_back() {
         assert!(Options::parse(wrong).is_err(), "{wrong:?}");
     }
     let large = Local {
-        dtype: Type::Float32,
+        dtype: ValueType::Float32,
         big_endian: false,
         shape: vec![1 << 33],
     };
@@ -201,7 +201,7 @@ fn options_come_back() {
 fn chunks_come_back_with_and_without_options() {
     let bytes = wave(3000);
     for bound in [0.0, 1e-4] {
-        let values = options(Type::Float64, &[30, 100], bound);
+        let values = options(ValueType::Float64, &[30, 100], bound);
         let mut buffer = Buffer::new(&bytes);
         let stored = buffer.filter(0, &values);
         assert!(stored > 0 && stored < bytes.len());
@@ -217,7 +217,7 @@ fn chunks_come_back_with_and_without_options() {
             assert_eq!(buffer.filter(REVERSE, values), bytes.len());
             assert_eq!(buffer.bytes(), found);
         }
-        let other = options(Type::Float64, &[30, 101], bound);
+        let other = options(ValueType::Float64, &[30, 101], bound);
         assert_eq!(Buffer::new(&packet).filter(REVERSE, &other), 0);
     }
 }
@@ -225,7 +225,7 @@ fn chunks_come_back_with_and_without_options() {
 #[test]
 fn what_does_not_shrink_is_left_alone_or_stored() {
     let bytes = noise(4000);
-    let values = options(Type::Float64, &[500], 0.0);
+    let values = options(ValueType::Float64, &[500], 0.0);
     let mut buffer = Buffer::new(&bytes);
     assert_eq!(buffer.filter(OPTIONAL, &values), 0);
     assert_eq!(buffer.bytes(), bytes);
@@ -238,11 +238,15 @@ fn what_does_not_shrink_is_left_alone_or_stored() {
 fn what_is_wrong_is_an_error() {
     let bytes = wave(100);
     let mut buffer = Buffer::new(&bytes);
-    for values in [&[][..], &[1, 0, 0, 0], &options(Type::Float64, &[99], 0.0)] {
+    for values in [
+        &[][..],
+        &[1, 0, 0, 0],
+        &options(ValueType::Float64, &[99], 0.0),
+    ] {
         assert_eq!(buffer.filter(0, values), 0);
         assert_eq!(buffer.bytes(), bytes);
     }
-    let values = options(Type::Float64, &[100], 1e-3);
+    let values = options(ValueType::Float64, &[100], 1e-3);
     buffer.filter(0, &values);
     let packet = buffer.bytes().to_vec();
     for length in 0..packet.len() {
@@ -283,7 +287,7 @@ fn stream_of(packet: &[u8]) -> usize {
 fn fuzz(rounds: usize) -> usize {
     let random = noise(8 * rounds);
     let mut errors = 0;
-    for dtype in [Type::Float64, Type::Other(8)] {
+    for dtype in [ValueType::Float64, ValueType::Other(8)] {
         let values = options(dtype, &[6, 7, 8], 1e-2);
         let mut buffer = Buffer::new(&wave(336));
         buffer.filter(0, &values);

@@ -1,22 +1,22 @@
-//! Blocks of up to 1024 words: their differences in groups of the same width.
+//! Blocks of up to 1024 words: differences, packed in groups with one bit width each.
 
 use super::differences;
 use super::lanes::{self, GROUP};
 use super::word::Word;
 use crate::entropy::bitio::{Cursor, write_number};
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 use crate::simd::dispatch::vectorised;
 
-/// Words of a block.
+/// Maximum number of words of a block.
 pub(super) const BLOCK: usize = 1024;
 
-/// The groups that so many words have.
+/// The number of groups of `count` words.
 fn groups(count: usize) -> usize {
     count.div_ceil(GROUP)
 }
 
 vectorised! {
-    /// A word, and what takes its place: words in the middle of all, so that differences are small of both signs.
+    /// The middle of the range of words, from which differences have both signs and few bits.
     pub(super) fn middle [W: Word] of [W] (words: &[W]) -> W {
         let first = words.first().map_or(W::default(), |word| word.ordered());
         let (mut least, mut most) = (first, first);
@@ -30,7 +30,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The bits of the widest of folded words.
+    /// The number of bits of the widest folded word.
     pub(super) fn width [W: Word] of [W] (folded: &[W]) -> u32 {
         folded
             .iter()
@@ -46,11 +46,11 @@ pub(super) struct Buffers<W> {
     pub halves: Halves,
 }
 
-/// Buffers for the halves of a group's words.
+/// Buffers for the low and high halves of the words of a group.
 pub(super) struct Halves {
     low: [u32; GROUP],
     high: [u32; GROUP],
-    packed: [u8; lanes::MOST],
+    packed: [u8; lanes::MAX_BYTES],
 }
 
 impl Default for Halves {
@@ -58,7 +58,7 @@ impl Default for Halves {
         Self {
             low: [0; GROUP],
             high: [0; GROUP],
-            packed: [0; lanes::MOST],
+            packed: [0; lanes::MAX_BYTES],
         }
     }
 }
@@ -74,7 +74,7 @@ impl<W: Word> Default for Buffers<W> {
 }
 
 vectorised! {
-    /// Appends the first `count` words of the buffers, 1 at least, which are lost; `order` is below `count`.
+    /// Appends the first `count` words of the buffers, which are overwritten. `order` is below `count`.
     pub(super) fn write [W: Word] of [W] (
         buffers: &mut Buffers<W>,
         count: usize,
@@ -97,7 +97,7 @@ vectorised! {
             heads[..order].copy_from_slice(&words[..order]);
             words[..order].fill(W::default());
         }
-        // The last group is filled up with zeros.
+        // The last group is padded with zeros.
         words[count..groups(count) * GROUP].fill(W::default());
         let mut widths = [0; BLOCK / GROUP];
         for (width_of, group) in widths.iter_mut().zip(words.chunks_exact_mut(GROUP)) {
@@ -119,7 +119,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Appends a group, of which the first `count` words are not padding.
+    /// Appends a group, whose words after the first `count` are padding.
     fn write_group [W: Word] of [W] (
         group: &[W],
         count: usize,
@@ -161,11 +161,13 @@ fn read_head<W: Word>(cursor: &mut Cursor<'_>) -> Result<W> {
     }
     match cursor.number()? {
         bits if bits >> W::BITS == 0 => Ok(W::from_bits(bits).unfolded()),
-        _ => Err(Corrupt("the first value of a block exceeds 32 bits")),
+        bits => Err(corrupt!(
+            "the first word of a block is {bits:#x}; expected at most 32 bits"
+        )),
     }
 }
 
-/// Reads a block of as many words as there is room for, at most [`BLOCK`].
+/// Reads a block of `words.len()` words, at most [`BLOCK`].
 pub(super) fn read<W: Word>(
     cursor: &mut Cursor<'_>,
     order: usize,
@@ -174,8 +176,9 @@ pub(super) fn read<W: Word>(
 ) -> Result<()> {
     let count = words.len();
     if order > differences::ORDERS || order >= count {
-        return Err(Corrupt(
-            "the order of differences in a block exceeds its maximum",
+        return Err(corrupt!(
+            "the order of differences in a block of {count} values is {order}; expected at most {}",
+            differences::ORDERS.min(count - 1)
         ));
     }
     let widths = cursor.bytes(groups(count))?;
@@ -205,7 +208,7 @@ vectorised! {
         halves: &mut Halves,
     ) -> Result<()> {
         if width > W::BITS {
-            return Err(Corrupt("the bit width in a block exceeds that of its values"));
+            return Err(corrupt!("the bit width of a group is {width}; expected at most {}", W::BITS));
         }
         let Halves { low, high, packed } = halves;
         match width {
@@ -233,7 +236,7 @@ fn read_half(
     width: u32,
     count: usize,
     half: &mut [u32; GROUP],
-    copy: &mut [u8; lanes::MOST],
+    copy: &mut [u8; lanes::MAX_BYTES],
 ) -> Result<()> {
     let length = lanes::bytes(count, width);
     let rest = cursor.0;
@@ -241,7 +244,7 @@ fn read_half(
     if let Some(from) = rest.first_chunk() {
         lanes::unpack(from, width, half);
     } else {
-        // What lies behind is read, and not used.
+        // `unpack` reads more bytes than it uses.
         copy[..length].copy_from_slice(packed);
         lanes::unpack(copy, width, half);
     }

@@ -1,17 +1,16 @@
-//! Differences of words, taken several times over, and the sums that undo them.
+//! Differences of words of any order, and the sums that undo them.
 
 use super::word::Word;
 use crate::simd::dispatch::vectorised;
 
-/// Differences are taken at most so often.
+/// Maximum order of differences.
 pub(super) const ORDERS: usize = 8;
 
-/// Takes the difference of each word and the one before it, and of these again, `order` times; before the
-/// first there is 0. The words lie in the first buffer afterwards, too.
+/// Replaces words by their differences of this order. The word before the first is 0. `other` is a buffer.
 pub(super) fn take<W: Word>(words: &mut [W], other: &mut [W], order: usize) {
     let (mut from, mut to) = (&mut *words, &mut *other);
     for _ in 0..order {
-        once(from, to);
+        first_differences(from, to);
         std::mem::swap(&mut from, &mut to);
     }
     if order % 2 == 1 {
@@ -21,7 +20,7 @@ pub(super) fn take<W: Word>(words: &mut [W], other: &mut [W], order: usize) {
 
 vectorised! {
     /// The differences of consecutive words.
-    fn once [W: Word] of [W] (from: &[W], to: &mut [W]) {
+    fn first_differences [W: Word] of [W] (from: &[W], to: &mut [W]) {
         let Some(first) = from.first() else {
             return;
         };
@@ -34,12 +33,11 @@ vectorised! {
 }
 
 vectorised! {
-    /// Takes what lies `distance` words before from each word, in parts of `length` words, where there is
-    /// something before it.
+    /// Subtracts from each word the word `distance` before it in the same part of `length` words, if it exists.
     pub(super) fn subtract_at_distance [W: Word] of [W] (words: &mut [W], length: usize, distance: usize) {
         for part in words.chunks_exact_mut(length) {
             let mut first = length - distance;
-            // From the last row to the first: what is taken is as it was.
+            // From the last row to the first, so that the subtracted words are still the original ones.
             while first > 0 {
                 let (before, row) = part[first - distance..][..2 * distance].split_at_mut(distance);
                 for (word, before) in row.iter_mut().zip(before) {
@@ -83,7 +81,7 @@ pub(super) fn add<W: Word>(words: &mut [W], order: usize) {
 }
 
 vectorised! {
-    /// Sums of sums, in one pass: all are known of a word before the next one comes.
+    /// Sums of all orders in one pass over the words.
     fn sums [W: Word, const ORDER: usize] of [W, ORDER] (words: &mut [W]) {
         let mut sums = [W::default(); ORDER];
         for word in words {

@@ -1,4 +1,4 @@
-//! Values as integers that stand for them exactly: with a fixed point, or as their bits in order.
+//! Exact integers of values: fixed-point numbers, or bits in the order of the values.
 
 use crate::element::Element;
 use crate::simd::dispatch::vectorised;
@@ -9,17 +9,17 @@ const SIGN: u64 = 1 << 63;
 const BIAS: i32 = f64::MAX_EXP - 1;
 /// The highest bit of the largest integers.
 const TOP: u32 = 62;
-/// Exponents of fixed points: these powers of two and their inverses are numbers.
-const EXPONENTS: std::ops::RangeInclusive<i32> = -960..=960;
+/// Exponents of fixed-point numbers: these powers of two and their inverses are normal numbers.
+pub(super) const EXPONENTS: std::ops::RangeInclusive<i32> = -960..=960;
 
-/// Whether there is no integer for a value whatever the exponent: NaN, infinities, -0, denormals.
-pub(super) fn is_odd(value: f64) -> bool {
+/// Whether a value is not a fixed-point number for any exponent: NaN, infinities, -0, denormals.
+pub(super) fn is_exceptional(value: f64) -> bool {
     !(value.is_normal() || value.to_bits() == 0)
 }
 
 vectorised! {
-    /// Makes integers of values, which are these times a power of two, as few bits as can be; gives its
-    /// exponent. `None` where there are none, or they would be too large.
+    /// Converts values to integers with as few bits as possible. The values are the integers times a power of two, whose
+    /// exponent is returned; `None` if no exponent represents all values exactly.
     pub(super) fn fix [] of [] (values: &[f64], words: &mut [u64]) -> Option<i32> {
         let (mut largest, mut odd) = (0, false);
         for value in values {
@@ -31,7 +31,7 @@ vectorised! {
         if odd || largest >= f64::INFINITY.to_bits() as i64 {
             return None;
         }
-        // As far up as they go, and all bits that are left below.
+        // Align all values to the exponent of the largest, and detect bits that are shifted out.
         let (mut all, mut lost) = (0, 0);
         for (word, value) in words.iter_mut().zip(values) {
             let bits = value.to_bits();
@@ -61,7 +61,7 @@ vectorised! {
     }
 }
 
-/// Whether there are values for an exponent.
+/// Whether an exponent is valid.
 pub(super) fn is_exponent(exponent: i32) -> bool {
     EXPONENTS.contains(&exponent)
 }
@@ -76,7 +76,7 @@ vectorised! {
     }
 }
 
-/// The bits of a value, so that integers with signs are in the values' order.
+/// The bits of a value as an integer: signed integers have the order of the values.
 #[inline(always)]
 pub(super) fn bits_in_order<T: Element>(value: T) -> u64 {
     let unused = 64 - 8 * T::SIZE as u32;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_have_as_few_bits_as_can_be() {
+    fn integers_have_the_fewest_bits() {
         let mut words = [0; 3];
         assert_eq!(fix(&[0.75, -1.5, 0.0], &mut words), Some(-2));
         assert_eq!(words.map(|word| word as i64), [3, -6, 0]);

@@ -1,21 +1,21 @@
-//! Groups of 256 numbers of 32 bits, packed with the same number of bits each, eight side by side.
+//! Packing of groups of 256 integers with one bit width, in eight interleaved lanes.
 //!
-//! Number *i* lies in lane *i* mod 8, behind those before it; a lane fills words of 32 bits from the lowest
-//! bit on, and the words of the eight lanes take turns. So eight numbers are shifted at once.
+//! Integer *i* is in lane *i* mod 8. Each lane fills words of 32 bits from the lowest bit, and the words of the eight lanes
+//! are interleaved, so that vector instructions shift eight integers.
 
 #[cfg(target_arch = "x86_64")]
-use crate::simd::dispatch::{Level, level};
+use crate::simd::dispatch::{SimdLevel, level};
 
-/// Numbers of a group.
+/// The number of integers of a group.
 pub(super) const GROUP: usize = 256;
 const LANES: usize = 8;
-/// Bytes of a word of each lane.
+/// The bytes of one word of each lane.
 const ROW: usize = 4 * LANES;
 const ROWS: usize = GROUP / LANES;
-/// Bytes that a group takes at most.
-pub(super) const MOST: usize = 4 * GROUP;
+/// Maximum number of bytes of a packed group.
+pub(super) const MAX_BYTES: usize = 4 * GROUP;
 
-/// Bytes that the first `count` numbers of a group take, each with so many bits.
+/// The bytes of the first `count` integers of a group with this bit width.
 pub(super) fn bytes(count: usize, width: u32) -> usize {
     ROW * (count.div_ceil(LANES) * width as usize).div_ceil(32)
 }
@@ -57,13 +57,13 @@ macro_rules! rows {
 }
 
 #[inline(always)]
-fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
+fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MAX_BYTES]) {
     let from: &[Lanes] = numbers.as_chunks().0;
     let (Some(from), (to, _)) = (from.first_chunk::<ROWS>(), to.as_chunks_mut::<ROW>()) else {
         return;
     };
     let mut filling = [0; LANES];
-    // Shifts and places are known where this is compiled.
+    // The macro makes all shifts and indices constants.
     macro_rules! row {
         ($number:literal) => {
             let (word, shift) = ($number * WIDTH / 32, $number * WIDTH % 32);
@@ -71,7 +71,7 @@ fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
                 filling = from[$number];
             } else {
                 if shift < WIDTH {
-                    // What the row before left of its numbers.
+                    // The high bits of the row before.
                     filling =
                         each(|lane| from[($number + ROWS - 1) % ROWS][lane] >> (WIDTH - shift));
                 }
@@ -88,7 +88,7 @@ fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
 }
 
 #[inline(always)]
-fn unpack_by<const WIDTH: usize>(from: &[u8; MOST], numbers: &mut [u32; GROUP]) {
+fn unpack_by<const WIDTH: usize>(from: &[u8; MAX_BYTES], numbers: &mut [u32; GROUP]) {
     let to: &mut [Lanes] = numbers.as_chunks_mut().0;
     let (Some(to), (from, _)) = (to.first_chunk_mut::<ROWS>(), from.as_chunks::<ROW>()) else {
         return;
@@ -127,8 +127,8 @@ macro_rules! by_width {
     };
 }
 
-type Pack = unsafe fn(&[u32; GROUP], &mut [u8; MOST]);
-type Unpack = unsafe fn(&[u8; MOST], &mut [u32; GROUP]);
+type Pack = unsafe fn(&[u32; GROUP], &mut [u8; MAX_BYTES]);
+type Unpack = unsafe fn(&[u8; MAX_BYTES], &mut [u32; GROUP]);
 
 static PACK: [Pack; 33] = by_width!(pack_by);
 static UNPACK: [Unpack; 33] = by_width!(unpack_by);
@@ -136,15 +136,15 @@ static UNPACK: [Unpack; 33] = by_width!(unpack_by);
 /// Copies for processors that have AVX2.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{GROUP, MOST, Pack, Unpack};
+    use super::{GROUP, MAX_BYTES, Pack, Unpack};
 
     #[target_feature(enable = "avx2")]
-    fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MOST]) {
+    fn pack_by<const WIDTH: usize>(numbers: &[u32; GROUP], to: &mut [u8; MAX_BYTES]) {
         super::pack_by::<WIDTH>(numbers, to);
     }
 
     #[target_feature(enable = "avx2")]
-    fn unpack_by<const WIDTH: usize>(from: &[u8; MOST], numbers: &mut [u32; GROUP]) {
+    fn unpack_by<const WIDTH: usize>(from: &[u8; MAX_BYTES], numbers: &mut [u32; GROUP]) {
         super::unpack_by::<WIDTH>(from, numbers);
     }
 
@@ -152,25 +152,25 @@ mod avx2 {
     pub(super) static UNPACK: [Unpack; 33] = by_width!(unpack_by);
 }
 
-/// The functions for all widths that the processor has the instructions for.
+/// The functions for all widths and the level of the processor.
 #[inline(always)]
 fn functions() -> (&'static [Pack; 33], &'static [Unpack; 33]) {
     #[cfg(target_arch = "x86_64")]
-    if level() >= Level::Avx2 {
+    if level() >= SimdLevel::Avx2 {
         return (&avx2::PACK, &avx2::UNPACK);
     }
     (&PACK, &UNPACK)
 }
 
 /// Packs numbers of at most `width` bits, 0 to 32.
-pub(super) fn pack(numbers: &[u32; GROUP], width: u32, to: &mut [u8; MOST]) {
-    // SAFETY: the processor has the instructions of the functions.
+pub(super) fn pack(numbers: &[u32; GROUP], width: u32, to: &mut [u8; MAX_BYTES]) {
+    // SAFETY: `functions` returns functions for the level of the processor.
     unsafe { functions().0[width.min(32) as usize](numbers, to) }
 }
 
 /// Undoes [`pack`].
-pub(super) fn unpack(from: &[u8; MOST], width: u32, numbers: &mut [u32; GROUP]) {
-    // SAFETY: as above.
+pub(super) fn unpack(from: &[u8; MAX_BYTES], width: u32, numbers: &mut [u32; GROUP]) {
+    // SAFETY: `functions` returns functions for the level of the processor.
     unsafe { functions().1[width.min(32) as usize](from, numbers) }
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_all_widths_come_back() {
+    fn all_widths_round_trip() {
         for width in 0..=32 {
             let mask = (1u64 << width).wrapping_sub(1) as u32;
             let number = |i: usize| (i as u32 + 1).wrapping_mul(0x9e37_79b9).rotate_left(7) & mask;
@@ -187,9 +187,9 @@ mod tests {
             for count in [1, 8, 9, 100, GROUP] {
                 let mut some = numbers;
                 some[count..].fill(0);
-                let mut packed = [0xff; MOST];
+                let mut packed = [0xff; MAX_BYTES];
                 pack(&some, width, &mut packed);
-                // What lies behind is not needed.
+                // Bytes after these are not needed.
                 packed[bytes(count, width)..].fill(0);
                 let mut back = [7; GROUP];
                 unpack(&packed, width, &mut back);
@@ -199,10 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lie_where_the_format_says() {
+    fn bits_are_where_the_format_states() {
         let mut numbers = [0; GROUP];
         (numbers[0], numbers[9], numbers[250]) = (5, 3, 7);
-        let mut packed = [0; MOST];
+        let mut packed = [0; MAX_BYTES];
         pack(&numbers, 3, &mut packed);
         let word = |row: usize, lane: usize| {
             u32::from_le_bytes(packed.as_chunks::<4>().0[LANES * row + lane])

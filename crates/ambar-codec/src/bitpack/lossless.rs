@@ -1,26 +1,25 @@
-//! Blocks of values without loss: integers with a fixed point where there is one, or the bits in order.
+//! Lossless blocks: fixed-point numbers if possible, otherwise bits in the order of the values.
 
 use super::block::{self, BLOCK, Buffers, Halves};
-use super::choose_order::{self, Costs};
+use super::order_choice::{self, Costs};
 use super::{FIXED, ORDERED, fixed_point};
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::Exceptions;
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 use crate::simd::dispatch::vectorised;
 
-/// Values of a block that may be exceptions; with more it gets the bits in order.
-const MOST_ODD: usize = 16;
+/// Maximum number of exceptions of a fixed-point block.
+const MAX_EXCEPTIONS: usize = 16;
 
-/// How often differences are taken of integers of either kind.
+/// The orders of differences for both types of blocks.
 struct Orders {
-    /// `None` where the bits in order are smaller.
+    /// `None` if bits in order are smaller.
     fixed: Option<usize>,
     ordered: usize,
 }
 
-/// Makes the integers of a block with a fixed point: its exponent, and calls `except` for the places of
-/// values that have none.
+/// Converts a block to fixed-point numbers. Returns the exponent, and calls `except` with the index of each exception.
 fn fix<T: Element>(values: &[T], words: &mut [u64], except: &mut impl FnMut(usize)) -> Option<i32> {
     let mut plain = [0.0; BLOCK];
     let plain = &mut plain[..values.len()];
@@ -32,23 +31,23 @@ fn fix<T: Element>(values: &[T], words: &mut [u64], except: &mut impl FnMut(usiz
     }
     let odd = plain
         .iter()
-        .filter(|value| fixed_point::is_odd(**value))
+        .filter(|value| fixed_point::is_exceptional(**value))
         .count();
-    if odd == 0 || odd > MOST_ODD {
+    if odd == 0 || odd > MAX_EXCEPTIONS {
         return None;
     }
-    // What is near takes their places: 0, or the value before.
+    // Exceptions are replaced by similar values: 0, or the value before.
     let mut last = 0.0;
     for value in plain.iter_mut() {
         *value = match *value {
-            value if !fixed_point::is_odd(value) => value,
+            value if !fixed_point::is_exceptional(value) => value,
             value if value.abs() < 1.0 => 0.0,
             _ => last,
         };
         last = *value;
     }
     let exponent = fixed_point::fix(plain, words)?;
-    let odd = |value: &T| fixed_point::is_odd(value.to_f64());
+    let odd = |value: &T| fixed_point::is_exceptional(value.to_f64());
     let places = (0..values.len()).filter(|at| odd(&values[*at]));
     places.for_each(except);
     Some(exponent)
@@ -97,19 +96,19 @@ pub(super) fn write<T: Element>(values: &[T], exceptions: &mut Exceptions, out: 
     }
 }
 
-/// Chooses by a few blocks.
+/// Chooses the types and orders by a few blocks.
 fn choose<T: Element>(values: &[T], buffers: &mut Buffers<u64>) -> Orders {
     let mut fixed = Costs::default();
-    // Of the blocks with a fixed point, and of all.
+    // Costs of bits in order: of the blocks that have a fixed point, and of all.
     let (mut same, mut all) = (Costs::default(), Costs::default());
-    for sample in choose_order::samples(values.len()) {
+    for sample in order_choice::samples(values.len()) {
         let values = &values[sample];
         order_bits(values, &mut buffers.words);
-        let ordered = choose_order::costs(buffers, values.len());
+        let ordered = order_choice::costs(buffers, values.len());
         all.add(&ordered);
         if fix(values, &mut buffers.words, &mut |_| ()).is_some() {
             same.add(&ordered);
-            fixed.add(&choose_order::costs(buffers, values.len()));
+            fixed.add(&order_choice::costs(buffers, values.len()));
         }
     }
     Orders {
@@ -131,7 +130,10 @@ pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result
                 let exponent = [cursor.byte()?, cursor.byte()?];
                 let exponent = i32::from(i16::from_le_bytes(exponent));
                 if !fixed_point::is_exponent(exponent) {
-                    return Err(Corrupt("the exponent of a block is out of range"));
+                    return Err(corrupt!(
+                        "the exponent of a block is {exponent}; expected {:?}",
+                        fixed_point::EXPONENTS
+                    ));
                 }
                 block::read(cursor, order, words, &mut halves)?;
                 fixed_point::unfix(words, exponent, values);
@@ -140,7 +142,11 @@ pub(super) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result
                 block::read(cursor, order, words, &mut halves)?;
                 unorder_bits(words, values);
             }
-            _ => return Err(Corrupt("unknown block type")),
+            kind => {
+                return Err(corrupt!(
+                    "a block of a lossless stream has type {kind}; expected {FIXED} or {ORDERED}"
+                ));
+            }
         }
     }
     Ok(())

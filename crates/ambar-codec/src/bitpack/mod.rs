@@ -1,14 +1,14 @@
-//! Packed streams: encoded and decoded near the speed of memory, and larger than those of the walk.
+//! The bit-packed mode: encodes and decodes near the speed of memory; streams are larger than entropy-coded ones.
 //!
-//! Values become integers, whose differences are packed with as many bits as the widest of a group has:
-//! no entropy coder, no contexts, and loops that processors do for several values at once.
+//! Values become integers. Their differences are packed in groups with the bit width of the widest of a group. There is no
+//! entropy coder and no context, so that all loops use vector instructions.
 
 mod block;
-mod choose_order;
 mod differences;
 mod fixed_point;
 mod lanes;
 mod lossless;
+mod order_choice;
 mod steps;
 mod word;
 
@@ -18,64 +18,64 @@ mod tests;
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::{self, Exceptions};
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 use crate::simd::dispatch::vectorised;
 use block::{BLOCK, Buffers, Halves};
 
-/// What a block's words are.
+/// Types of blocks: steps of an error bound, fixed-point numbers, bits in the order of values.
 const STEPS: u8 = 0;
 const FIXED: u8 = 1;
 const ORDERED: u8 = 2;
 
-/// Memory that is kept from stream to stream.
+/// Buffers that are reused for all streams.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct Scratch {
     words: Vec<u32>,
     exceptions: Exceptions,
 }
 
-/// Bytes that a stream of so many bytes of values takes at most, and its checksum behind it.
+/// The maximum number of bytes of a bit-packed stream of `raw` bytes of values.
 #[must_use]
-pub fn most_bytes(raw: usize) -> usize {
+pub fn max_encoded_bytes(raw: usize) -> usize {
     raw + raw / 16 + 512
 }
 
-/// Appends the values of an array of this shape to `out`; false, and `out` as it was, where another kind of
-/// stream suits the values better: where many are too large for the bound, or none.
+/// Appends the blocks and exceptions of an array to `out`. Returns false, and leaves `out` unchanged, if too many values
+/// are too large for the bound.
 pub(crate) fn encode<T: Element>(
     values: &[T],
     shape: &[usize],
     bound: f64,
-    memory: &mut Memory,
+    scratch: &mut Scratch,
     out: &mut Vec<u8>,
 ) -> bool {
     let start = out.len();
-    memory.exceptions.clear();
+    scratch.exceptions.clear();
     if bound == 0.0 {
-        lossless::write(values, &mut memory.exceptions, out);
-    } else if !within_bound(values, shape, bound, memory, out) {
+        lossless::write(values, &mut scratch.exceptions, out);
+    } else if !write_within_bound(values, shape, bound, scratch, out) {
         out.truncate(start);
         return false;
     }
-    memory.exceptions.write(values, out);
+    scratch.exceptions.write(values, out);
     true
 }
 
-/// Appends the blocks of values within a bound, unless too many are exceptions.
-fn within_bound<T: Element>(
+/// Appends the blocks of values within a bound, unless too many values are exceptions.
+fn write_within_bound<T: Element>(
     values: &[T],
     shape: &[usize],
     bound: f64,
-    memory: &mut Memory,
+    scratch: &mut Scratch,
     out: &mut Vec<u8>,
 ) -> bool {
-    let Memory { words, exceptions } = memory;
+    let Scratch { words, exceptions } = scratch;
     words.resize(values.len(), 0);
-    steps::make(values, bound, words, |at| exceptions.push(at));
+    steps::quantize_all(values, bound, words, |at| exceptions.push(at));
     if exceptions.len() > values.len() / 64 + 4 {
         return false;
     }
-    let (across, order) = choose_order::of_array(words, shape);
+    let (across, order) = order_choice::choose_for_array(words, shape);
     out.push(across);
     for (length, distance) in distances(shape, across) {
         differences::subtract_at_distance(words, length, distance);
@@ -90,11 +90,12 @@ fn within_bound<T: Element>(
     true
 }
 
-/// For each dimension of `across` the words of what is divided along it, and of one of its parts.
+/// For each dimension of the mask `across`: the number of words of a part that is divided along it, and the distance of
+/// neighbours.
 fn distances(shape: &[usize], across: u8) -> impl DoubleEndedIterator<Item = (usize, usize)> {
     let of_dimension = move |d: usize| {
-        // An empty array may have other lengths whose product overflows. Its parts must have words all the
-        // same: memory is cut into parts, and parts of nothing would be endlessly many.
+        // The product of the other lengths of an empty array may overflow. Parts must not be empty, because buffers are
+        // split into parts.
         let words = |lengths: &[usize]| {
             let product = |n: usize, length: &usize| n.saturating_mul((*length).max(1));
             lengths.iter().fold(1, product)
@@ -106,39 +107,43 @@ fn distances(shape: &[usize], across: u8) -> impl DoubleEndedIterator<Item = (us
         .map(of_dimension)
 }
 
-/// Decodes the values of an array of this shape, of 1 to 4 dimensions, which holds `out.len()` values.
+/// Decodes an array of `out.len()` values and 1 to 4 dimensions.
 pub(crate) fn decode<T: Element>(
     mut cursor: Cursor<'_>,
     shape: &[usize],
     bound: f64,
     out: &mut [T],
-    memory: &mut Memory,
+    scratch: &mut Scratch,
 ) -> Result<()> {
     if bound == 0.0 {
         lossless::read(&mut cursor, out)?;
     } else {
-        steps_of(&mut cursor, shape, bound, memory, out)?;
+        read_within_bound(&mut cursor, shape, bound, scratch, out)?;
     }
     exceptions::read(&mut cursor, out)?;
     if cursor.0.is_empty() {
         Ok(())
     } else {
-        Err(Corrupt("expected the end of the stream; found more bytes"))
+        Err(corrupt!(
+            "expected the end of the stream; found {} more bytes",
+            cursor.0.len()
+        ))
     }
 }
 
 /// Reads the blocks of values within a bound.
-fn steps_of<T: Element>(
+fn read_within_bound<T: Element>(
     cursor: &mut Cursor<'_>,
     shape: &[usize],
     bound: f64,
-    memory: &mut Memory,
+    scratch: &mut Scratch,
     out: &mut [T],
 ) -> Result<()> {
     let across = cursor.byte()?;
     if across >> (shape.len() - 1) != 0 {
-        return Err(Corrupt(
-            "the mask of difference dimensions names a dimension that the array lacks",
+        return Err(corrupt!(
+            "the mask of difference dimensions is {across:#b}; expected bits of all but the last of {} dimensions",
+            shape.len()
         ));
     }
     let (step, mut halves) = (steps::step(bound), Halves::default());
@@ -146,37 +151,40 @@ fn steps_of<T: Element>(
         let mut words = [0; BLOCK];
         for values in out.chunks_mut(BLOCK) {
             let words = &mut words[..values.len()];
-            let order = steps_order(cursor)?;
+            let order = read_order(cursor)?;
             block::read(cursor, order, words, &mut halves)?;
-            make_values(words, step, values);
+            dequantize(words, step, values);
         }
         return Ok(());
     }
-    let words = &mut memory.words;
+    let words = &mut scratch.words;
     words.resize(out.len(), 0);
     for words in words.chunks_mut(BLOCK) {
-        let order = steps_order(cursor)?;
+        let order = read_order(cursor)?;
         block::read(cursor, order, words, &mut halves)?;
     }
     for (length, distance) in distances(shape, across).rev() {
         differences::add_at_distance(words, length.max(1), distance);
     }
-    make_values(words, step, out);
+    dequantize(words, step, out);
     Ok(())
 }
 
-/// The order of a block of steps.
-fn steps_order(cursor: &mut Cursor<'_>) -> Result<usize> {
+/// Reads the type of a block, which must be steps, and the order of its differences.
+fn read_order(cursor: &mut Cursor<'_>) -> Result<usize> {
     let byte = cursor.byte()?;
     if byte >> 4 == STEPS {
         Ok(usize::from(byte & 15))
     } else {
-        Err(Corrupt("unknown block type"))
+        Err(corrupt!(
+            "a block of an error-bounded stream has type {}; expected {STEPS}",
+            byte >> 4
+        ))
     }
 }
 
 vectorised! {
-    fn make_values [T: Element] of [T] (words: &[u32], step: f64, values: &mut [T]) {
+    fn dequantize [T: Element] of [T] (words: &[u32], step: f64, values: &mut [T]) {
         for (value, word) in values.iter_mut().zip(words) {
             *value = steps::value(*word, step);
         }

@@ -1,26 +1,29 @@
-//! Packed streams: what is made of which values, and what becomes of damaged ones.
+//! Bit-packed streams: sizes, round trips and damaged streams.
 
-use super::{distances, most_bytes};
+use super::{distances, max_encoded_bytes};
 use crate::entropy::bitio::Cursor;
 use crate::stream::header::{Header, Mode};
 use crate::stream::properties::Random;
-use crate::{Element, Error, Layout, Plan, Workspace, decode, encode, inspect, tune_fast};
+use crate::{Element, EncoderParams, Error, Layout, Workspace, decode, encode, inspect, tune_fast};
 use crc_fast::crc32_iscsi as crc32c;
 
-fn packed<T: Element>(values: &[T], shape: &[usize], bound: f64) -> Option<Vec<u8>> {
-    let (layout, plan) = (Layout::Array(shape), Plan::default().packed());
+fn bit_packed<T: Element>(values: &[T], shape: &[usize], bound: f64) -> Option<Vec<u8>> {
+    let (layout, params) = (
+        Layout::Array(shape),
+        EncoderParams::default().with_bit_packing(),
+    );
     let stream = encode(
         values,
         &layout,
         bound,
-        Some(plan),
+        Some(params),
         &mut Workspace::default(),
     )
     .unwrap();
     if !is_bit_packed(&stream) {
         return None;
     }
-    assert!(stream.len() <= most_bytes(values.len() * T::SIZE));
+    assert!(stream.len() <= max_encoded_bytes(values.len() * T::SIZE));
     let mut back = vec![T::from_f64(7.0); values.len()];
     decode(&stream, &mut back, &mut Workspace::default()).unwrap();
     for (value, back) in values.iter().zip(&back) {
@@ -38,7 +41,7 @@ fn is_bit_packed(stream: &[u8]) -> bool {
 }
 
 fn bits_a_value<T: Element>(values: &[T], bound: f64) -> f64 {
-    let stream = packed(values, &[values.len()], bound).unwrap();
+    let stream = bit_packed(values, &[values.len()], bound).unwrap();
     8.0 * stream.len() as f64 / values.len() as f64
 }
 
@@ -86,13 +89,13 @@ fn fields_are_predicted_along_all_dimensions() {
         (z * 0.09 + y * 0.05).sin() * (0.03 * x).cos() * 100.0 + z + y
     };
     let values: Vec<f64> = (0..60_000).map(value).collect();
-    let along = packed(&values, &shape, 1e-2).unwrap().len();
-    let row = packed(&values, &[60_000], 1e-2).unwrap().len();
+    let along = bit_packed(&values, &shape, 1e-2).unwrap().len();
+    let row = bit_packed(&values, &[60_000], 1e-2).unwrap().len();
     assert!(2 * along < row, "{along} in three dimensions, {row} in one");
 }
 
 #[test]
-fn odd_values_are_exceptions() {
+fn values_without_fixed_point_are_exceptions() {
     let mut values: Vec<f64> = (0..5000).map(wave).collect();
     let before = bits_a_value(&values, 0.0);
     for (at, zero) in (0..5000).step_by(63).zip([-0.0, 1e-310].iter().cycle()) {
@@ -106,68 +109,68 @@ fn odd_values_are_exceptions() {
     }
     values[4999] = f64::INFINITY;
     for bound in [0.0, 1e-4] {
-        packed(&values, &[5000], bound).unwrap();
+        bit_packed(&values, &[5000], bound).unwrap();
     }
-    // Where nothing else is, they are kept all the same.
+    // Blocks of exceptional values only.
     let all: Vec<f64> = odd.iter().cycle().take(3000).copied().collect();
-    packed(&all, &[3000], 0.0).unwrap();
+    bit_packed(&all, &[3000], 0.0).unwrap();
     let denormals: Vec<f32> = (0..3000).map(|i| f32::from_bits(i * 77)).collect();
-    packed(&denormals, &[3000], 0.0).unwrap();
+    bit_packed(&denormals, &[3000], 0.0).unwrap();
 }
 
 #[test]
-fn what_bounds_are_too_tight_for_is_left_to_the_walk() {
+fn values_too_large_for_the_bound_are_entropy_coded() {
     let values = units(5000);
     for bound in [1e-12, 1e-300, f64::from_bits(1), f64::MAX] {
-        assert!(packed(&values, &[5000], bound).is_none(), "{bound}");
+        assert!(bit_packed(&values, &[5000], bound).is_none(), "{bound}");
         let layout = Layout::Array(&[5000]);
-        let plan = Some(Plan::default().packed());
+        let params = Some(EncoderParams::default().with_bit_packing());
         let workspace = &mut Workspace::default();
-        let stream = encode(&values, &layout, bound, plan, workspace).unwrap();
+        let stream = encode(&values, &layout, bound, params, workspace).unwrap();
         assert!(!is_bit_packed(&stream));
     }
 }
 
 #[test]
-fn quick_streams_are_chosen_where_they_are_much_smaller() {
+fn entropy_coded_streams_are_chosen_if_much_smaller() {
     let smooth: Vec<f64> = (0..20_000).map(|i| wave(i / 50)).collect();
     let layout = Layout::Array(&[20_000]);
-    let is_packed = |values: &[f64], bound: f64| {
-        let plan = tune_fast(values, &layout, bound).unwrap();
+    let is_chosen = |values: &[f64], bound: f64| {
+        let params = tune_fast(values, &layout, bound).unwrap();
         let workspace = &mut Workspace::default();
-        is_bit_packed(&encode(values, &layout, bound, Some(plan), workspace).unwrap())
+        is_bit_packed(&encode(values, &layout, bound, Some(params), workspace).unwrap())
     };
-    assert!(!is_packed(&smooth, 0.05));
-    assert!(is_packed(&units(20_000), 1e-4));
-    assert!(is_packed(&smooth, 0.0));
+    assert!(!is_chosen(&smooth, 0.05));
+    assert!(is_chosen(&units(20_000), 1e-4));
+    assert!(is_chosen(&smooth, 0.0));
 }
 
-/// A stream with the checksum that belongs to it.
-fn mended(mut stream: Vec<u8>) -> Vec<u8> {
+/// Repairs the checksum of a stream.
+fn with_checksum(mut stream: Vec<u8>) -> Vec<u8> {
     if let Some((body, checksum)) = stream.split_last_chunk_mut::<4>() {
         *checksum = crc32c(body).to_le_bytes();
     }
     stream
 }
 
-/// Every byte of a stream of doubles set to others: an error or some values, never anything else.
+/// A stream with a changed byte and a valid checksum decodes to values or returns an error.
 #[test]
-fn changed_bytes_are_errors_or_values() {
+fn changed_bytes_give_errors_or_values() {
     let mut values: Vec<f64> = (0..1500).map(wave).collect();
     values[77] = f64::NAN;
     let mut errors = 0;
     for (bound, shape) in [(0.0, vec![1500]), (1e-3, vec![1500]), (1e-3, vec![30, 50])] {
-        let stream = packed(&values, &shape, bound).unwrap();
-        let mut memory = Workspace::default();
+        let stream = bit_packed(&values, &shape, bound).unwrap();
+        let mut scratch = Workspace::default();
         for at in 0..stream.len() - 4 {
             for byte in [0, 1, 0x1f, 0x7f, 0x80, 0xff, stream[at] ^ 4] {
                 let mut changed = stream.clone();
                 changed[at] = byte;
-                let decoded = decode(&mended(changed), &mut [0.0f64; 1500], &mut memory);
+                let decoded = decode(&with_checksum(changed), &mut [0.0f64; 1500], &mut scratch);
                 errors += usize::from(decoded.is_err());
             }
-            let cut = mended(stream[..at + 4].to_vec());
-            let decoded = decode(&cut, &mut [0.0f64; 1500], &mut memory);
+            let cut = with_checksum(stream[..at + 4].to_vec());
+            let decoded = decode(&cut, &mut [0.0f64; 1500], &mut scratch);
             assert!(decoded.is_err());
         }
     }
@@ -175,16 +178,16 @@ fn changed_bytes_are_errors_or_values() {
 }
 
 #[test]
-fn parts_that_there_are_not_are_refused() {
+fn undefined_fields_are_refused() {
     let values: Vec<f64> = (0..300).map(wave).collect();
-    let bounded = packed(&values, &[20, 15], 1e-3).unwrap();
-    let lossless = packed(&values, &[300], 0.0).unwrap();
+    let bounded = bit_packed(&values, &[20, 15], 1e-3).unwrap();
+    let lossless = bit_packed(&values, &[300], 0.0).unwrap();
     // The header, 2 bytes of a number, then the shape.
     for (stream, at, byte) in [
         (&bounded, 1, 3),
         (&bounded, 2, 1),
         (&bounded, 6, 5),
-        // The dimensions of differences, behind the bound; a block's kind, its order.
+        // The dimensions of differences, after the bound; the type and the order of a block.
         (&bounded, 17, 2),
         (&bounded, 18, 0x10),
         (&bounded, 18, 9),
@@ -199,7 +202,7 @@ fn parts_that_there_are_not_are_refused() {
         assert_ne!(changed[at], byte);
         changed[at] = byte;
         let decoded = decode(
-            &mended(changed),
+            &with_checksum(changed),
             &mut [0.0f64; 300],
             &mut Workspace::default(),
         );
@@ -209,7 +212,7 @@ fn parts_that_there_are_not_are_refused() {
     longer.insert(bounded.len() - 4, 0);
     assert!(
         decode(
-            &mended(longer),
+            &with_checksum(longer),
             &mut [0.0f64; 300],
             &mut Workspace::default()
         )
@@ -218,7 +221,7 @@ fn parts_that_there_are_not_are_refused() {
     let mut newer = bounded;
     newer[0] = 4;
     assert_eq!(
-        inspect(&mended(newer)),
+        inspect(&with_checksum(newer)),
         Err(Error::UnsupportedVersion {
             found: 4,
             supported: 1
@@ -230,7 +233,7 @@ fn parts_that_there_are_not_are_refused() {
 #[test]
 fn empty_arrays_may_have_lengths_whose_product_overflows() {
     let shape = [0, 1 << 40, 1 << 40];
-    let stream = packed::<f64>(&[], &shape, 1e-3).unwrap();
+    let stream = bit_packed::<f64>(&[], &shape, 1e-3).unwrap();
     decode(&stream, &mut [0.0f64; 0], &mut Workspace::default()).unwrap();
     assert_eq!(distances(&shape, 0b11).count(), 2);
 }
@@ -239,13 +242,13 @@ fn empty_arrays_may_have_lengths_whose_product_overflows() {
 #[test]
 fn empty_arrays_may_have_differences_along_any_dimension() {
     for shape in [[0, 3, 4], [3, 0, 4], [3, 4, 0]] {
-        let stream = packed::<f64>(&[], &shape, 1e-3).unwrap();
+        let stream = bit_packed::<f64>(&[], &shape, 1e-3).unwrap();
         for across in 0..4 {
             let mut changed = stream.clone();
             // After the header, the numbers of values and dimensions, the shape, and the bound.
             changed[17] = across;
             let decoded = decode(
-                &mended(changed),
+                &with_checksum(changed),
                 &mut [0.0f64; 0],
                 &mut Workspace::default(),
             );

@@ -1,6 +1,6 @@
-//! Words: the integers of 32 or 64 bits that values become, all of whose arithmetic wraps around.
+//! Words: integers of 32 or 64 bits with wrapping arithmetic.
 
-/// An integer whose sums and differences wrap around.
+/// An integer with wrapping arithmetic.
 pub trait Word: Copy + Default + Ord + Send + Sync + std::fmt::Debug + 'static {
     /// Bits of a word.
     const BITS: u32;
@@ -9,21 +9,21 @@ pub trait Word: Copy + Default + Ord + Send + Sync + std::fmt::Debug + 'static {
     fn plus(self, other: Self) -> Self;
     /// `self - other`.
     fn minus(self, other: Self) -> Self;
-    /// Either's bits.
+    /// The bitwise or.
     fn or(self, other: Self) -> Self;
-    /// The number of its bits without the zeros in front.
+    /// The number of bits without leading zeros.
     fn width(self) -> u32;
-    /// Small where the word, read with a sign, is near 0.
+    /// Folds the sign of the word, as a signed integer, into the lowest bit.
     fn folded(self) -> Self;
     /// Undoes `folded`.
     fn unfolded(self) -> Self;
-    /// In the order of the words, read with signs: the lowest becomes 0.
+    /// Maps the order of signed integers to that of unsigned ones; its own inverse.
     fn ordered(self) -> Self;
-    /// Half of it.
+    /// Half of the word.
     fn half(self) -> Self;
     /// The lowest 32 bits.
     fn low(self) -> u32;
-    /// What is above the lowest 32 bits.
+    /// The bits above the lowest 32.
     fn high(self) -> u32;
     /// Undoes `low` and `high`.
     fn join(low: u32, high: u32) -> Self;

@@ -1,16 +1,16 @@
 //! Error bounds: how far decoded values may differ from the originals, and the grammar that states it.
 
+pub(crate) mod exact;
 pub(crate) mod mapping;
 mod parse;
 pub(crate) mod rounding;
-pub(crate) mod satisfied;
 
 pub use parse::InvalidBound;
 
-use crate::error::{Invalid, Result};
+use crate::error::{Result, invalid};
 use std::fmt;
 
-/// How far decoded values may differ from the originals. NaN and infinities always come back bit for bit.
+/// How far decoded values may differ from the originals. NaN and infinities are always preserved bit for bit.
 ///
 /// Every kind is strict: it holds for each value (or, for the last three, for each chunk), without
 /// exceptions for rounding. Parse it from a string, such as `"1e-3 relative above 1e-10"`:
@@ -63,55 +63,54 @@ impl ErrorBound {
     /// # Errors
     /// `Invalid` where a number is not finite or out of range.
     pub fn check(self) -> Result<()> {
-        let is_positive = |x: f64| x > 0.0 && x.is_finite();
-        let (is_valid, message) = match self {
-            Self::Lossless => (true, ""),
-            Self::Absolute(bound) | Self::Rms(bound) => (
-                is_positive(bound),
-                "an error bound must be a finite number above 0, or 0 for lossless",
-            ),
-            Self::Relative(relative) => (
-                relative > 0.0 && relative < 1.0,
-                "a relative error bound must be above 0 and below 1",
-            ),
-            Self::RelativeAbove { relative, floor } => (
-                relative > 0.0 && relative < 1.0 && is_positive(floor),
-                "a relative error bound must be above 0 and below 1, its floor a finite number above 0",
-            ),
-            Self::Bits(bits) => (
-                (1..=52).contains(&bits),
-                "the number of mantissa bits kept must be 1 to 52",
-            ),
-            Self::OfRange(part) => (
-                is_positive(part),
-                "a part of the value range must be a finite number above 0",
-            ),
-            Self::Psnr(decibels) => (
-                is_positive(decibels) && decibels <= 1000.0,
-                "a PSNR must be above 0 dB and at most 1000 dB",
-            ),
-        };
-        if is_valid {
-            Ok(())
-        } else {
-            Err(Invalid(message))
+        match self.expectation() {
+            None => Ok(()),
+            Some(expected) => Err(invalid!("invalid error bound: {self}; expected {expected}")),
         }
     }
 
-    /// Whether the bound depends on the value range of the whole array: see [`resolve`](Self::resolve).
+    /// If the numbers are invalid, a description of valid ones.
+    fn expectation(self) -> Option<&'static str> {
+        let is_positive = |x: f64| x > 0.0 && x.is_finite();
+        let is_part = |x: f64| x > 0.0 && x < 1.0;
+        let (is_valid, expected) = match self {
+            Self::Lossless => (true, ""),
+            Self::Absolute(bound) | Self::Rms(bound) => (
+                is_positive(bound),
+                "a finite number above 0, or 0 for lossless",
+            ),
+            Self::Relative(relative) => (is_part(relative), "a relative bound above 0 and below 1"),
+            Self::RelativeAbove { relative, floor } => (
+                is_part(relative) && is_positive(floor),
+                "a relative bound above 0 and below 1, and a floor that is a finite number above 0",
+            ),
+            Self::Bits(bits) => ((1..=52).contains(&bits), "1 to 52 bits of the mantissa"),
+            Self::OfRange(part) => (
+                is_positive(part),
+                "a part of the value range that is a finite number above 0",
+            ),
+            Self::Psnr(decibels) => (
+                is_positive(decibels) && decibels <= 1000.0,
+                "a PSNR above 0 dB and at most 1000 dB",
+            ),
+        };
+        (!is_valid).then_some(expected)
+    }
+
+    /// Whether the bound depends on the value range of the whole array; then [`resolve`](Self::resolve) it.
     #[must_use]
     pub fn needs_range(self) -> bool {
         matches!(self, Self::OfRange(_) | Self::Psnr(_))
     }
 
-    /// The bound that applies to each chunk of an array whose finite values range from `low` to `high`;
-    /// lossless where `low > high` (no value is finite).
+    /// The bound for each chunk of an array whose finite values range from `low` to `high`; lossless if `low > high`, which
+    /// means that no value is finite.
     #[must_use]
     pub fn resolve(self, [low, high]: [f64; 2]) -> Self {
         if low > high {
             return Self::Lossless;
         }
-        // Halves: a range may be larger than the largest number.
+        // Half of the range, because the range may overflow.
         let half = high / 2.0 - low / 2.0;
         let bound = match self {
             Self::OfRange(part) => Self::Absolute((2.0 * part * half).min(f64::MAX)),
@@ -133,8 +132,8 @@ impl ErrorBound {
         self == Self::Lossless
     }
 
-    /// Whether a decoded value satisfies the bound, computed without rounding errors in its favour. `true`
-    /// for the kinds that do not bound single values.
+    /// Whether a decoded value satisfies the bound, without rounding errors in its favour. True for the kinds that do not
+    /// bound single values.
     #[must_use]
     pub fn is_satisfied(self, original: f64, decoded: f64) -> bool {
         if original.to_bits() == decoded.to_bits() || original.is_nan() && decoded.is_nan() {
@@ -142,12 +141,12 @@ impl ErrorBound {
         }
         match self {
             Self::Lossless => original == decoded,
-            Self::Absolute(bound) => satisfied::within(original, decoded, bound),
+            Self::Absolute(bound) => exact::within(original, decoded, bound),
             Self::Relative(relative) => {
-                satisfied::within_product(original, decoded, relative, original.abs())
+                exact::within_product(original, decoded, relative, original.abs())
             }
             Self::RelativeAbove { relative, floor } => {
-                satisfied::within_product(original, decoded, relative, original.abs().max(floor))
+                exact::within_product(original, decoded, relative, original.abs().max(floor))
             }
             Self::Bits(_) | Self::Rms(_) | Self::OfRange(_) | Self::Psnr(_) => true,
         }

@@ -43,11 +43,11 @@ impl FromStr for ErrorBound {
             })?),
             [decibels, "dB"] => Self::Psnr(number(decibels)?),
             [root, "rms"] => Self::Rms(number(root)?),
-            _ => return Err(invalid("it has none of the forms below".to_owned())),
+            _ => return Err(invalid("unknown form".to_owned())),
         };
-        match bound.check() {
-            Ok(()) => Ok(bound),
-            Err(error) => Err(invalid(error.to_string())),
+        match bound.expectation() {
+            None => Ok(bound),
+            Some(expected) => Err(invalid(format!("expected {expected}"))),
         }
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_parsed_and_written_back() {
+    fn bounds_round_trip_as_strings() {
         for (text, bound) in [
             ("0.5", ErrorBound::Absolute(0.5)),
             ("0", ErrorBound::Lossless),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_was_found_and_what_is_expected() {
+    fn errors_state_found_and_expected_strings() {
         let error = "1e-3 of rnage"
             .parse::<ErrorBound>()
             .unwrap_err()

@@ -1,14 +1,14 @@
-//! Values rounded to a number of mantissa bits, as numcodecs' `BitRound` does.
+//! Rounding to a number of mantissa bits, as in numcodecs' `BitRound`.
 
 use crate::element::Element;
 
-/// Explicit bits of the mantissa.
+/// The number of explicit bits of the mantissa.
 fn mantissa_bits<T: Element>() -> u32 {
     if T::SIZE == 4 { 23 } else { 52 }
 }
 
-/// The value with `bits` explicit bits of the mantissa: to nearest, ties to even. Infinities, NaN, and finite
-/// values that would become infinite stay the same.
+/// Rounds a value to `bits` explicit bits of the mantissa, to nearest, ties to even. Infinities, NaN, and finite values
+/// that would become infinite are unchanged.
 pub(crate) fn round<T: Element>(value: T, bits: u32) -> T {
     let all = mantissa_bits::<T>();
     let Some(dropped) = all.checked_sub(bits).filter(|dropped| *dropped > 0) else {
@@ -27,7 +27,7 @@ pub(crate) fn round<T: Element>(value: T, bits: u32) -> T {
 
 /// The fewest bits that keep normal values within a relative bound.
 pub(crate) fn bits_within(relative: f64) -> u32 {
-    // Half a unit of the last bit kept is 2^-(bits + 1) of the power of two below the value.
+    // Half a unit of the last kept bit is 2^-(bits + 1) times the power of two below the value.
     let mut bits = 0;
     let mut error = 0.5;
     while error > relative && bits < 52 {

@@ -1,6 +1,6 @@
-//! Bitmaps: the present points of a lattice, one bit a point, rows along x in whole words.
+//! Bitmaps of the present points of a lattice: one bit per point; each row along x begins a new word.
 
-/// Bits of points, z slowest. Points beyond the borders are absent.
+/// A bit for each point, z slowest. Points beyond the borders are absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bitmap {
     shape: [usize; 3],
@@ -9,7 +9,7 @@ pub(crate) struct Bitmap {
 }
 
 impl Bitmap {
-    /// A bitmap without a present point.
+    /// A bitmap without present points.
     pub(crate) fn new(shape: [usize; 3]) -> Self {
         let words = shape[2].div_ceil(64);
         Self {
@@ -19,7 +19,7 @@ impl Bitmap {
         }
     }
 
-    /// Points in z, y, x.
+    /// The number of points in z, y, x.
     pub(crate) fn shape(&self) -> [usize; 3] {
         self.shape
     }
@@ -41,7 +41,7 @@ impl Bitmap {
         self.words
     }
 
-    /// A word of a row; 0 beyond the borders, and for indices that wrapped below 0.
+    /// A word of a row; 0 beyond the borders, and for indices that wrapped around below 0.
     #[inline(always)]
     pub(crate) fn word(&self, [z, y]: [usize; 2], word: usize) -> u64 {
         if z < self.shape[0] && y < self.shape[1] && word < self.words {
@@ -51,15 +51,15 @@ impl Bitmap {
         }
     }
 
-    /// The word whose bits are those of the points `k` further on in x.
+    /// The word of the points that follow those of `word` by `k` in x.
     #[inline(always)]
-    pub(crate) fn ahead(&self, row: [usize; 2], word: usize, k: u32) -> u64 {
+    pub(crate) fn word_after(&self, row: [usize; 2], word: usize, k: u32) -> u64 {
         self.word(row, word) >> k | self.word(row, word + 1) << 1 << (63 - k)
     }
 
-    /// The word whose bits are those of the points `k` before in x.
+    /// The word of the points that precede those of `word` by `k` in x.
     #[inline(always)]
-    pub(crate) fn behind(&self, row: [usize; 2], word: usize, k: u32) -> u64 {
+    pub(crate) fn word_before(&self, row: [usize; 2], word: usize, k: u32) -> u64 {
         self.word(row, word) << k | self.word(row, word.wrapping_sub(1)) >> 1 >> (63 - k)
     }
 
@@ -68,7 +68,7 @@ impl Bitmap {
         self.word([z, y], x / 64) >> (x % 64) & 1 == 1
     }
 
-    /// Marks points `from .. to` of a row as present.
+    /// Sets points `from..to` of a row to present.
     pub(crate) fn set(&mut self, [z, y]: [usize; 2], from: usize, to: usize) {
         let row = (z * self.shape[1] + y) * self.words;
         let mut at = from;
@@ -79,7 +79,7 @@ impl Bitmap {
         }
     }
 
-    /// Makes all rows those whose z and y are the next lower multiples of `steps`.
+    /// Copies to each row the row whose z and y are the next lower multiples of `steps`.
     pub(crate) fn repeat(&mut self, steps: [usize; 2]) {
         let [nz, ny, _] = self.shape;
         let plane = ny * self.words;
@@ -106,15 +106,15 @@ impl Bitmap {
         full
     }
 
-    /// The bits of `width` points from `x` on, which do not cross a multiple of 64.
+    /// The bits of `width` points from `x`, which do not cross a multiple of 64.
     #[inline(always)]
-    pub(crate) fn part(&self, row: [usize; 2], x: usize, width: usize) -> u64 {
+    pub(crate) fn bits_of(&self, row: [usize; 2], x: usize, width: usize) -> u64 {
         self.word(row, x / 64) >> (x % 64) & ((1 << width) - 1)
     }
 
-    /// Adds bits from `x` on, which do not cross a multiple of 64.
+    /// Sets bits from `x`, which do not cross a multiple of 64.
     #[inline(always)]
-    pub(crate) fn join(&mut self, [z, y]: [usize; 2], x: usize, bits: u64) {
+    pub(crate) fn set_bits(&mut self, [z, y]: [usize; 2], x: usize, bits: u64) {
         self.bits[(z * self.shape[1] + y) * self.words + x / 64] |= bits << (x % 64);
     }
 
@@ -128,8 +128,7 @@ impl Bitmap {
         count == self.shape.iter().product::<usize>()
     }
 
-    /// Calls `visit(first, length)` for the runs of points of a row that are there. A run may be
-    /// cut in two at a multiple of 64.
+    /// Calls `visit(first, length)` for the runs of present points of a row. Runs are split at multiples of 64.
     #[inline(always)]
     pub(crate) fn runs(row: &[u64], mut visit: impl FnMut(usize, usize)) {
         for (number, word) in row.iter().enumerate() {
@@ -143,7 +142,7 @@ impl Bitmap {
         }
     }
 
-    /// The points whose index has the parity of `t`'s bits (0: z, 1: y, 2: x).
+    /// The points of phase `t`: their indices have the parity of its bits (0: z, 1: y, 2: x).
     pub(crate) fn phase(&self, t: usize) -> Self {
         let odd: [usize; 3] = std::array::from_fn(|d| t >> d & 1);
         let mut phase = Self::new(std::array::from_fn(|d| (self.shape[d] + 1 - odd[d]) / 2));
@@ -164,7 +163,7 @@ impl Bitmap {
     }
 }
 
-/// The bits at even places, next to each other.
+/// The bits at even positions, compacted.
 #[inline(always)]
 fn even_bits(word: u64) -> u64 {
     let mut x = word & 0x5555_5555_5555_5555;

@@ -1,39 +1,40 @@
-//! Unit blocks: where they lie, and the regions in which those that touch are predicted together.
+//! Unit blocks: their keys on the Morton curve, and the regions in which neighbouring blocks are predicted together.
 
-use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Numbers};
-use crate::error::{Corrupt, Invalid, Result};
+use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, NumberModel};
+use crate::error::{Result, corrupt, invalid};
 
-/// Blocks lie at multiples of their side, less than this many from the origin.
-pub(crate) const REACH: i64 = 1 << 20;
-/// A region is cut in two while less than this part of it is filled.
-const FILLED: f64 = 0.4;
-/// The same where time counts: what is there is predicted from less, and less that is not there is gone
-/// over.
-const WELL_FILLED: f64 = 0.7;
-/// Cuts behind each other from which on regions are cut through the middle, however they are filled:
-/// so much of the work is bounded, wherever the blocks lie.
-const CUTS: u32 = 48;
+/// Positions of blocks, in units of their sides, are from minus this to below it.
+pub(crate) const MAX_BLOCK_POSITION: i64 = 1 << 20;
+/// Minimum part of a region that is filled with contexts of rows; less filled regions are split.
+pub(crate) const MIN_FILL_ROW_CONTEXTS: f64 = 0.4;
+/// The same with other contexts, where holes may be predicted: larger, because holes take time.
+pub(crate) const MIN_FILL: f64 = 0.7;
+/// After this number of nested cuts, regions are halved, which bounds the work for hostile positions.
+const MAX_CUTS: u32 = 48;
 
-/// A region: a cuboid of places for blocks, and the blocks in it.
+/// A region: a cuboid of block positions, some of which have a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
-    /// Places for blocks, z, y, x.
+pub(crate) struct BlockRegion {
+    /// The number of block positions in z, y, x.
     pub places: [usize; 3],
-    /// Number of the block, and its place.
+    /// The index of each block in the layout, and its position in the region.
     pub blocks: Vec<(usize, [usize; 3])>,
 }
 
-/// The blocks' numbers along the Morton curve, x lowest, from the origins z, y, x (in values).
+/// The keys of blocks, which are their indices on the Morton curve with x fastest, from their origins (z, y, x, in
+/// values).
 ///
 /// # Errors
-/// `Invalid` where an origin is no multiple of the side or too far out, or the blocks are not sorted.
+/// `Invalid` if an origin is not a multiple of the sides or out of range, or if the blocks are not sorted.
 pub(crate) fn keys(origins: &[[i64; 3]], side: [usize; 3]) -> Result<Vec<u64>> {
     let mut keys: Vec<u64> = Vec::with_capacity(origins.len());
     for origin in origins {
         let key = key_of(origin, side)?;
         if keys.last().is_some_and(|last| *last >= key) {
-            return Err(Invalid(
-                "blocks are sorted along the Morton curve, x quickest",
+            return Err(invalid!(
+                "block {} at {origin:?} does not follow the block before it on the Morton curve; sort the blocks, x \
+                 fastest",
+                keys.len()
             ));
         }
         keys.push(key);
@@ -41,43 +42,46 @@ pub(crate) fn keys(origins: &[[i64; 3]], side: [usize; 3]) -> Result<Vec<u64>> {
     Ok(keys)
 }
 
-/// The number of the block with this origin along the Morton curve.
+/// The key of the block with this origin.
 ///
 /// # Errors
-/// `Invalid` where the origin is no multiple of the side, or too far out.
-pub(crate) fn key_of(origin: &[i64; 3], side: [usize; 3]) -> Result<u64> {
+/// `Invalid` if the origin is not a multiple of the sides, or out of range.
+pub(crate) fn key_of(origin: &[i64; 3], sides: [usize; 3]) -> Result<u64> {
     let mut key = 0;
     for d in 0..3 {
-        let side = side[d] as i64;
+        let side = sides[d] as i64;
         let place = origin[d] / side;
-        if origin[d].rem_euclid(side) != 0 || !(-REACH..REACH).contains(&place) {
-            return Err(Invalid(
-                "blocks lie at multiples of their side, at most 2^20 of them out",
+        if origin[d].rem_euclid(side) != 0
+            || !(-MAX_BLOCK_POSITION..MAX_BLOCK_POSITION).contains(&place)
+        {
+            return Err(invalid!(
+                "a block begins at {origin:?}; expected multiples of its sides {:?}, less than 2^20 of them from 0",
+                sides
             ));
         }
-        key |= spread((place + REACH) as u64) << (2 - d);
+        key |= spread((place + MAX_BLOCK_POSITION) as u64) << (2 - d);
     }
     Ok(key)
 }
 
-/// The places (z, y, x, not negative) of keys.
-fn place(key: u64) -> [i64; 3] {
-    std::array::from_fn(|d| gather(key >> (2 - d)) as i64)
+/// The position of a key (z, y, x), shifted so that it is not negative.
+fn position(key: u64) -> [i64; 3] {
+    std::array::from_fn(|d| unspread(key >> (2 - d)) as i64)
 }
 
-/// Puts two zeros behind each of 21 bits.
+/// Inserts two zeros above each of 21 bits.
 fn spread(x: u64) -> u64 {
     (0..21).fold(0, |key, bit| key | (x >> bit & 1) << (3 * bit))
 }
 
 /// Undoes [`spread`].
-fn gather(key: u64) -> u64 {
+fn unspread(key: u64) -> u64 {
     (0..21).fold(0, |x, bit| x | (key >> (3 * bit) & 1) << bit)
 }
 
-/// Keys as bytes: the first, then the gaps.
+/// Encodes keys: the first, then the differences of consecutive keys.
 pub(crate) fn encode_keys(keys: &[u64]) -> Vec<u8> {
-    let (mut encoder, mut numbers) = (BinaryEncoder::new(), Numbers::new());
+    let (mut encoder, mut numbers) = (BinaryEncoder::new(), NumberModel::new());
     let mut last = 0;
     for key in keys {
         numbers.write(&mut encoder, key - last);
@@ -88,41 +92,43 @@ pub(crate) fn encode_keys(keys: &[u64]) -> Vec<u8> {
 
 /// Undoes [`encode_keys`].
 pub(crate) fn decode_keys(bytes: &[u8], count: usize) -> Result<Vec<u64>> {
-    let (mut decoder, mut numbers) = (BinaryDecoder::new(bytes), Numbers::new());
+    let (mut decoder, mut numbers) = (BinaryDecoder::new(bytes), NumberModel::new());
     let mut keys: Vec<u64> = Vec::with_capacity(count);
-    for _ in 0..count {
+    for number in 0..count {
         let gap = numbers.read(&mut decoder);
         let key = match keys.last() {
             None => Some(gap),
             Some(last) => last.checked_add(gap).filter(|key| key > last),
         };
         keys.push(
-            key.filter(|key| key >> 63 == 0)
-                .ok_or(Corrupt("the block keys are not strictly increasing"))?,
+            key.filter(|key| key >> 63 == 0).ok_or_else(|| {
+                corrupt!(
+                    "block key {number} is {gap} above the one before; expected increasing keys below 2^63"
+                )
+            })?,
         );
     }
     decoder.finish()?;
     Ok(keys)
 }
 
-/// Cuts the blocks into regions that are filled, or filled `well`.
-pub(crate) fn regions(keys: &[u64], well: bool) -> Vec<Region> {
-    let least = if well { WELL_FILLED } else { FILLED };
-    let places: Vec<[i64; 3]> = keys.iter().map(|key| place(*key)).collect();
+/// Splits the blocks into regions, of which at least the part `min_fill` is filled.
+pub(crate) fn regions(keys: &[u64], min_fill: f64) -> Vec<BlockRegion> {
+    let places: Vec<[i64; 3]> = keys.iter().map(|key| position(*key)).collect();
     let mut regions = Vec::new();
     let mut open = vec![(0, (0..places.len()).collect::<Vec<usize>>())];
     while let Some((cuts, blocks)) = open.pop() {
-        let bounds = Bounds::of(&places, &blocks);
+        let bounds = BlockBounds::of(&places, &blocks);
         let filled = blocks.len() as f64 / bounds.volume();
-        if filled < least && blocks.len() > 1 {
-            let (d, at) = (cuts < CUTS)
+        if filled < min_fill && blocks.len() > 1 {
+            let (d, at) = (cuts < MAX_CUTS)
                 .then(|| best_cut(&places, &blocks, bounds))
                 .flatten()
                 .unwrap_or_else(|| bounds.middle());
             let (one, two) = blocks.iter().partition(|block| places[**block][d] < at);
             open.extend([(cuts + 1, two), (cuts + 1, one)]);
         } else if !blocks.is_empty() {
-            regions.push(Region {
+            regions.push(BlockRegion {
                 places: std::array::from_fn(|d| (bounds.hi[d] - bounds.lo[d]) as usize),
                 blocks: blocks
                     .iter()
@@ -139,28 +145,28 @@ pub(crate) fn regions(keys: &[u64], well: bool) -> Vec<Region> {
     regions
 }
 
-/// A cuboid of places.
+/// A cuboid of block positions.
 #[derive(Clone, Copy, PartialEq)]
-struct Bounds {
+struct BlockBounds {
     lo: [i64; 3],
-    /// Behind the last.
+    /// Exclusive.
     hi: [i64; 3],
 }
 
-impl Bounds {
-    /// Around nothing.
-    const NONE: Self = Self {
+impl BlockBounds {
+    /// The bounds of no block.
+    const EMPTY: Self = Self {
         lo: [i64::MAX; 3],
         hi: [i64::MIN; 3],
     };
 
     fn of(places: &[[i64; 3]], blocks: &[usize]) -> Self {
-        let mut bounds = Self::NONE;
+        let mut bounds = Self::EMPTY;
         blocks.iter().for_each(|block| bounds.add(places[*block]));
         bounds
     }
 
-    /// Extends them to a place.
+    /// Extends the bounds to a position.
     fn add(&mut self, place: [i64; 3]) {
         for (d, at) in place.into_iter().enumerate() {
             self.lo[d] = self.lo[d].min(at);
@@ -168,7 +174,7 @@ impl Bounds {
         }
     }
 
-    /// Extends them to others.
+    /// Extends the bounds to other bounds.
     fn join(&mut self, other: &Self) {
         for d in 0..3 {
             self.lo[d] = self.lo[d].min(other.lo[d]);
@@ -182,7 +188,7 @@ impl Bounds {
             .product()
     }
 
-    /// The cut through the middle of the longest dimension, the last of several.
+    /// The cut through the middle of the longest dimension, the last of equally long ones.
     fn middle(&self) -> (usize, i64) {
         let length = |d: usize| self.hi[d] - self.lo[d];
         let longest = (0..3).max_by_key(|d| length(*d)).unwrap_or(0);
@@ -190,15 +196,15 @@ impl Bounds {
     }
 }
 
-/// The cut, dimension and first place behind it, that leaves the least volume around both halves;
-/// `None` where none leaves less than there is.
-fn best_cut(places: &[[i64; 3]], blocks: &[usize], all: Bounds) -> Option<(usize, i64)> {
+/// The cut with the smallest total volume of both parts: the dimension, and the first position after the cut. `None` if
+/// no cut reduces the volume.
+fn best_cut(places: &[[i64; 3]], blocks: &[usize], all: BlockBounds) -> Option<(usize, i64)> {
     let mut best: Option<(f64, usize, i64)> = None;
     for d in 0..3 {
         let slabs = slabs(places, blocks, d, all);
-        // Volumes around the first slabs, and around the others, for each number of first slabs.
-        let after = around(slabs.iter().rev());
-        let before = around(slabs.iter());
+        // For each number of slabs before the cut, the volumes of both parts.
+        let after = cumulative_volumes(slabs.iter().rev());
+        let before = cumulative_volumes(slabs.iter());
         for (i, slab) in slabs.iter().enumerate().skip(1) {
             let both = before[i - 1] + after[slabs.len() - 1 - i];
             if best.is_none_or(|(least, ..)| both < least) {
@@ -210,27 +216,29 @@ fn best_cut(places: &[[i64; 3]], blocks: &[usize], all: Bounds) -> Option<(usize
     (both < all.volume()).then_some((d, at))
 }
 
-/// What is around the blocks of each index along dimension `d`, in the order of the indices.
-fn slabs(places: &[[i64; 3]], blocks: &[usize], d: usize, all: Bounds) -> Vec<Bounds> {
-    // As long as it is not much longer than the blocks are many, a list of all indices is quickest.
+/// The bounds of the blocks of each index along dimension `d` that has blocks, in the order of the indices.
+fn slabs(places: &[[i64; 3]], blocks: &[usize], d: usize, all: BlockBounds) -> Vec<BlockBounds> {
+    // A table of all indices is faster than sorting, unless there are few blocks for the length.
     let length = (all.hi[d] - all.lo[d]) as usize;
     if length <= 64 + 4 * blocks.len() {
-        let mut slabs = vec![Bounds::NONE; length];
+        let mut slabs = vec![BlockBounds::EMPTY; length];
         for place in blocks.iter().map(|block| places[*block]) {
             slabs[(place[d] - all.lo[d]) as usize].add(place);
         }
-        slabs.retain(|slab| *slab != Bounds::NONE);
+        slabs.retain(|slab| *slab != BlockBounds::EMPTY);
         return slabs;
     }
     let mut sorted = blocks.to_vec();
     sorted.sort_unstable_by_key(|block| places[*block][d]);
     let alike = sorted.chunk_by(|a, b| places[*a][d] == places[*b][d]);
-    alike.map(|blocks| Bounds::of(places, blocks)).collect()
+    alike
+        .map(|blocks| BlockBounds::of(places, blocks))
+        .collect()
 }
 
-/// The volumes around the first of these, the first two, and so on.
-fn around<'a>(slabs: impl Iterator<Item = &'a Bounds>) -> Vec<f64> {
-    let mut bounds = Bounds::NONE;
+/// The volumes of the bounds of the first slab, the first two slabs, and so on.
+fn cumulative_volumes<'a>(slabs: impl Iterator<Item = &'a BlockBounds>) -> Vec<f64> {
+    let mut bounds = BlockBounds::EMPTY;
     slabs
         .map(|slab| {
             bounds.join(slab);
@@ -239,11 +247,10 @@ fn around<'a>(slabs: impl Iterator<Item = &'a Bounds>) -> Vec<f64> {
         .collect()
 }
 
-/// Calls `visit(place in the values, z, y and x in the region, length)` for the rows of a region's
-/// blocks, which lie behind each other in the values.
+/// Calls `visit(index in the values, z, y and x in the region, length)` for the rows of a region's blocks.
 #[inline(always)]
 pub(crate) fn for_each_row(
-    region: &Region,
+    region: &BlockRegion,
     side: [usize; 3],
     mut visit: impl FnMut(usize, [usize; 3], usize),
 ) {
@@ -259,7 +266,7 @@ pub(crate) fn for_each_row(
     }
 }
 
-/// Copies a row, which is most often one of a few short lengths.
+/// Copies a row, inlined for the common lengths.
 #[inline(always)]
 pub(crate) fn copy_row<T: Copy>(from: &[T], to: &mut [T]) {
     fn fixed<T: Copy, const N: usize>(from: &[T], to: &mut [T]) -> bool {

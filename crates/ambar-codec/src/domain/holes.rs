@@ -4,14 +4,14 @@
 //! after a block are coded, because the block's last points are interpolated from them.
 
 use crate::domain::bitmap::Bitmap;
-use crate::domain::blocks::Region;
-use crate::domain::regions::{RegionBuffer, first_rows};
+use crate::domain::blocks::BlockRegion;
+use crate::domain::regions::{RegionBuffer, present_first_rows};
 use crate::element::Element;
 
 /// The coded points of a region with holes: the first one, those in blocks, and the faces of holes directly
 /// after a block.
-pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
-    let mut coded = first_rows(region, side)?;
+pub(crate) fn coded(region: &BlockRegion, side: [usize; 3]) -> Option<Bitmap> {
+    let mut coded = present_first_rows(region, side)?;
     for_each_face(region, side, |[z, y, x], _, d| {
         if d == 2 {
             coded.set([z, y], x, x + 1);
@@ -19,7 +19,7 @@ pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
     });
     coded.repeat([side[0], side[1]]);
     for_each_face(region, side, |[z, y, x], shape, d| {
-        // Those behind blocks along x are there, and go through all rows of a place.
+        // Faces after blocks along x were set above, and repeated for all rows of a block.
         if d == 2 {
             return;
         }
@@ -34,13 +34,13 @@ pub(crate) fn coded(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
 }
 
 /// The tolerance of a face's values, as a part of the second difference at the end of the block.
-const SLACK: f64 = 0.75;
+const TOLERANCE_FACTOR: f64 = 0.75;
 
 /// Gives the coded points outside blocks values and a tolerance: the mean of the linear extrapolations from the
 /// blocks before them. These values are padding, so any value within the tolerance serves. Marks these points as
 /// present.
 pub(crate) fn extrapolate_hole_faces<T: Element>(
-    region: &Region,
+    region: &BlockRegion,
     side: [usize; 3],
     dense: &mut RegionBuffer<T>,
 ) {
@@ -56,7 +56,7 @@ pub(crate) fn extrapolate_hole_faces<T: Element>(
         dense.values[0] = finite_or_zero(dense.values[first].to_f64());
         dense.padding_tolerance[0] = T::default();
     }
-    // How many lines a point lies on, one in each dimension at most.
+    // The number of extrapolations of each point, at most one along each dimension.
     let mut counts = vec![0u8; dense.values.len()];
     for_each_face(region, side, |origin, shape, d| {
         for_each_point(origin, shape, strides, |at| {
@@ -65,7 +65,7 @@ pub(crate) fn extrapolate_hole_faces<T: Element>(
             let curvature = value(1) - 2.0 * value(2) + value(3);
             let padding_tolerance = dense.padding_tolerance[at]
                 .to_f64()
-                .max(SLACK * curvature.abs())
+                .max(TOLERANCE_FACTOR * curvature.abs())
                 .max(0.0);
             dense.padding_tolerance[at] = finite_or_zero(padding_tolerance);
             let mean = dense.values[at].to_f64();
@@ -79,13 +79,17 @@ pub(crate) fn extrapolate_hole_faces<T: Element>(
 /// Replaces a number that is not finite, or close to overflow, by 0.
 fn finite_or_zero<T: Element>(x: f64) -> T {
     let value = T::from_f64(x);
-    if value.is_tame() { value } else { T::default() }
+    if value.is_predictable() {
+        value
+    } else {
+        T::default()
+    }
 }
 
 /// Calls `visit(origin, shape, dimension)` for the faces of a region's holes directly after a block along a
 /// dimension.
 fn for_each_face(
-    region: &Region,
+    region: &BlockRegion,
     side: [usize; 3],
     mut visit: impl FnMut([usize; 3], [usize; 3], usize),
 ) {
@@ -133,12 +137,12 @@ mod tests {
     use crate::entropy::bitio::Cursor;
     use crate::stream::encode::Workspace;
     use crate::stream::header::{Header, Mode};
-    use crate::stream::params::Plan;
+    use crate::stream::params::EncoderParams;
     use crate::{decode, encode};
 
     const SIDE: [usize; 3] = [2, 4, 8];
 
-    /// All places of a cuboid of 2, 2 and 3 of them in the order of their keys, but the missing ones.
+    /// The origins of 2 x 2 x 3 blocks except the missing ones, in the order of their keys.
     fn origins(missing: &[[i64; 3]]) -> Vec<[i64; 3]> {
         let mut places: Vec<[i64; 3]> = (0..12).map(|i| [i / 6, i / 3 % 2, i % 3]).collect();
         places.retain(|place| !missing.contains(place));
@@ -148,16 +152,16 @@ mod tests {
         origins
     }
 
-    fn region(missing: &[[i64; 3]]) -> Region {
+    fn region(missing: &[[i64; 3]]) -> BlockRegion {
         let keys = blocks::keys(&origins(missing), SIDE).unwrap();
-        blocks::regions(&keys, true).pop().unwrap()
+        blocks::regions(&keys, blocks::MIN_FILL).pop().unwrap()
     }
 
     #[test]
-    fn faces_behind_blocks_are_coded() {
+    fn faces_after_blocks_are_coded() {
         assert_eq!(coded(&region(&[]), SIDE), None);
         let cells: usize = SIDE.iter().product();
-        // What is missing, and how many points of it are coded.
+        // The missing blocks, and the number of their coded points.
         let cases: [(&[[i64; 3]], usize); 5] = [
             (&[[0, 0, 0]], 1),
             (&[[0, 0, 2]], 8),
@@ -168,7 +172,7 @@ mod tests {
         for (missing, faces) in cases {
             let region = region(missing);
             let coded = coded(&region, SIDE).unwrap();
-            let present = crate::domain::regions::present(&region, SIDE).unwrap();
+            let present = crate::domain::regions::present_points(&region, SIDE).unwrap();
             let count = |bits: &Bitmap| -> usize {
                 let [nz, ny, _] = bits.shape();
                 let rows = (0..nz * ny).flat_map(|row| bits.row(row / ny, row % ny));
@@ -179,23 +183,23 @@ mod tests {
         }
     }
 
-    /// Values and holes: encoder and decoder must see the same ones, down to the sign of 0.
+    /// Encoder and decoder must compute the same values in blocks and holes, the sign of 0 included.
     #[test]
-    fn the_decoder_sees_what_the_encoder_saw() {
+    fn encoder_and_decoder_compute_the_same_values() {
         let value = |i: usize| match i % 241 {
             3 => 1e301,
             7 => -1e-320,
             11 => f64::INFINITY,
-            // So many NaN that are the same would be masked.
+            // Different NaN, because equal ones would be masked.
             21 => f64::from_bits(f64::NAN.to_bits() + i as u64),
             29 => 1e299,
-            // More literals would have a stream without loss tried.
+            // With more literals, the encoder would try a lossless stream.
             40..90 => -0.0,
             _ => (i as f64 * 0.37).sin() * 1e3 + (i % 7) as f64,
         };
         let missing: [&[[i64; 3]]; 3] = [&[[0, 0, 0]], &[[0, 1, 2], [1, 1, 1]], &[[1, 0, 0]]];
-        for (missing, plan) in missing.iter().flat_map(|m| (64..192).map(move |p| (m, p))) {
-            let plan = Plan::numbered(plan);
+        for (missing, params) in missing.iter().flat_map(|m| (64..192).map(move |p| (m, p))) {
+            let params = EncoderParams::numbered(params);
             let origins = origins(missing);
             let values: Vec<f64> = (0..64 * origins.len()).map(value).collect();
             let layout = Layout::Blocks {
@@ -203,7 +207,7 @@ mod tests {
                 origins: &origins,
             };
             let [mut one, mut two] = [Workspace::default(), Workspace::default()];
-            let stream = encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
+            let stream = encode(&values, &layout, 2.0, Some(params), &mut one).unwrap();
             let header = Header::parse(&mut Cursor(&stream)).unwrap();
             assert!(matches!(header.mode, Mode::EntropyCoded(coding) if coding.predicts_holes));
             let mut out = vec![0.0; values.len()];
@@ -211,13 +215,13 @@ mod tests {
             let phases = Phases::new([4, 8, 24]);
             for (t, row) in (0..8).flat_map(|t| (0..8).map(move |row| (t, row))) {
                 let row = phases.row(row / 4, row % 4);
-                let [a, b] = [&one, &two].map(|w| &w.walk.values[t][row..row + 12]);
+                let [a, b] = [&one, &two].map(|w| &w.traversal.values[t][row..row + 12]);
                 let same = a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
-                assert!(same, "{missing:?} {plan:?} {t} {row}");
+                assert!(same, "{missing:?} {params:?} {t} {row}");
             }
             for (a, b) in values.iter().zip(&out) {
                 let near = (a - b).abs() <= 2.0 && a.is_finite();
-                assert!(near || a.to_bits() == b.to_bits(), "{plan:?} {a} {b}");
+                assert!(near || a.to_bits() == b.to_bits(), "{params:?} {a} {b}");
             }
         }
     }

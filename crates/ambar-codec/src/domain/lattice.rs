@@ -1,15 +1,15 @@
-//! A lattice split by parity: the eight phases of one interpolation level, and their places.
+//! A lattice split by parity: the eight phases of one interpolation level, and the memory layout of their points.
 //!
 //! Points of the lattice whose indices are even in every dimension are phase 0, the coarser lattice.
 //! Phase `t` holds the points whose index is odd in the dimensions of `t`'s bits (bit 0: z, bit 1: y,
-//! bit 2: x). All phases have one padded shape, so that a point and its neighbours of other phases
-//! lie at the same offset, or a fixed one from it, and rows along x are contiguous.
+//! bit 2: x). All phases have the same padded shape, so that neighbours in other phases are at fixed offsets, and rows
+//! along x are contiguous.
 
 /// Phases in the order of coding: along one dimension, then two, then three.
 pub(crate) const ORDER: [usize; 7] = [1, 2, 4, 3, 5, 6, 7];
 
-/// Points before the first and behind the last of a padded dimension. Predictions look beyond by two;
-/// behind a row the second one is before the next row, where what is seen is of no meaning.
+/// Padding points before the first and after the last point of a padded dimension. Predictions read up to two points
+/// beyond the last. Along x, the second of these is the padding before the next row; its value is ignored.
 const LOW: usize = 1;
 const HIGH: [usize; 3] = [2, 2, 1];
 /// Extrapolation into holes reads three points before a hole, so at least this many precede the first point. Rows of
@@ -19,20 +19,20 @@ const BEFORE_FIRST: usize = 3;
 /// The shape of the phases of a lattice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Phases {
-    /// Points of the whole lattice, z, y, x.
+    /// The number of points of the lattice in z, y, x.
     pub fine: [usize; 3],
-    /// Distance of neighbours of one phase in z and y; in x it is 1.
+    /// The distance of neighbours of a phase in z, y and x; 1 in x.
     pub stride: [usize; 3],
-    /// Points of a padded phase.
+    /// The number of points of a phase, padding included.
     pub len: usize,
-    /// Offset of the first point that is no padding.
+    /// The offset of the first point that is not padding.
     first: usize,
 }
 
 impl Phases {
     /// The phases of a lattice of `fine` points.
     pub(crate) fn new(fine: [usize; 3]) -> Self {
-        // Rows are always padded, for their ends are looked beyond.
+        // Rows are always padded, because predictions read beyond their ends.
         let pads = [fine[0] > 1, fine[1] > 1, true];
         let padded: [usize; 3] = std::array::from_fn(|d| {
             let points = fine[d].div_ceil(2);
@@ -54,7 +54,7 @@ impl Phases {
         }
     }
 
-    /// Points of phase `t`, z, y, x; 0 where the lattice has no odd index.
+    /// The number of points of phase `t` in z, y, x; 0 in odd dimensions of length 1.
     pub(crate) fn points(&self, t: usize) -> [usize; 3] {
         std::array::from_fn(|d| {
             if t >> d & 1 == 1 {
@@ -72,8 +72,8 @@ impl Phases {
     }
 }
 
-/// The lattices of a region, the finest first: each has half the points of the one before, the last
-/// is a single point.
+/// The shapes of the lattices of a region, the finest first. Each has half the length of the one before in each
+/// dimension; the last is a single point.
 pub(crate) fn levels(shape: [usize; 3]) -> Vec<[usize; 3]> {
     let mut levels = vec![shape];
     let mut last = shape;
@@ -84,7 +84,7 @@ pub(crate) fn levels(shape: [usize; 3]) -> Vec<[usize; 3]> {
     levels
 }
 
-/// Copies the phases of a lattice into rows of a dense array: `to(z, y)` is where a row begins.
+/// Copies the phases of a lattice into rows, of which `start(z, y)` is the first index in `to`.
 pub(crate) fn interleave<T: Copy>(
     phases: &Phases,
     from: &[Vec<T>; 8],
@@ -101,7 +101,7 @@ pub(crate) fn interleave<T: Copy>(
     }
 }
 
-/// Copies points of a lattice, one behind the other in x from a point on.
+/// Copies consecutive points of a row of a lattice.
 #[inline(always)]
 pub(crate) fn interleave_row<T: Copy>(
     phases: &Phases,
@@ -111,7 +111,6 @@ pub(crate) fn interleave_row<T: Copy>(
 ) {
     let t = (z & 1) | (y & 1) << 1;
     let row = phases.row(z / 2, y / 2);
-    // The first may be an odd one.
     let Some((first, rest)) = to.split_first_mut().filter(|_| x % 2 == 1) else {
         return pairs(from[t], from[t | 4], row + x / 2, to);
     };
@@ -119,11 +118,11 @@ pub(crate) fn interleave_row<T: Copy>(
     pairs(from[t], from[t | 4], row + x / 2 + 1, rest);
 }
 
-/// Copies from two sources by turns, from `at` on in both.
+/// Interleaves the points of two phases from index `at`.
 #[inline(always)]
 fn pairs<T: Copy>(even: &[T], odd: &[T], at: usize, to: &mut [T]) {
     let even = &even[at..at + to.len().div_ceil(2)];
-    // Of a phase without points there is nothing.
+    // A phase without points has no values.
     let odd = odd.get(at..at + to.len() / 2).unwrap_or_default();
     let (to, last) = to.as_chunks_mut::<2>();
     for ((pair, even), odd) in to.iter_mut().zip(even).zip(odd) {
@@ -134,9 +133,9 @@ fn pairs<T: Copy>(even: &[T], odd: &[T], at: usize, to: &mut [T]) {
     }
 }
 
-/// The points with even and odd indices of the row (z, y) of a lattice, `n` of each.
+/// The `n` first points with even and with odd indices of the row (z, y) of a lattice.
 #[inline(always)]
-pub(crate) fn halves<'a, T>(
+pub(crate) fn row_halves<'a, T>(
     phases: &Phases,
     from: &[&'a [T]; 8],
     [z, y]: [usize; 2],
@@ -147,9 +146,13 @@ pub(crate) fn halves<'a, T>(
     [&from[t][row..][..n], &from[t | 4][row..][..n]]
 }
 
-/// Copies values from two sources by turns.
+/// Interleaves two arrays.
 #[inline(always)]
-pub(crate) fn by_turns<T: Copy, const N: usize>(even: &[T; N], odd: &[T; N], to: &mut [[T; 2]]) {
+pub(crate) fn interleave_pairs<T: Copy, const N: usize>(
+    even: &[T; N],
+    odd: &[T; N],
+    to: &mut [[T; 2]],
+) {
     let (even, odd) = (*even, *odd);
     for (k, to) in to.iter_mut().enumerate().take(N) {
         *to = [even[k], odd[k]];

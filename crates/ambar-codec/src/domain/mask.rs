@@ -17,15 +17,15 @@ impl Model {
         Self(vec![Probability::default(); 27])
     }
 
-    fn under(
+    fn probability(
         &mut self,
         cubes: &[u8],
         [_, ny, nx]: [usize; 3],
         [z, y, x]: [usize; 3],
     ) -> &mut Probability {
         let at = (z * ny + y) * nx + x;
-        let before = |there: bool, stride: usize| {
-            if there {
+        let before = |exists: bool, stride: usize| {
+            if exists {
                 usize::from(cubes[at - stride])
             } else {
                 usize::from(UNKNOWN)
@@ -44,10 +44,10 @@ pub(crate) fn encode(valid: &Bitmap, known: &Bitmap) -> (u8, Vec<u8>) {
             continue;
         };
         let (mut encoder, mut model) = (BinaryEncoder::new(), Model::new());
-        places(cubes, |cube, place| {
+        for_each_cube(cubes, |cube, place| {
             if states[cube] != UNKNOWN {
                 let bit = states[cube] == 1;
-                encoder.bit(model.under(&states, cubes, place), bit);
+                encoder.bit(model.probability(&states, cubes, place), bit);
             }
         });
         return (side as u8, encoder.finish());
@@ -65,17 +65,17 @@ pub(crate) fn decode(side: usize, known: &Bitmap, bytes: &[u8]) -> Result<Bitmap
     let mut states = vec![UNKNOWN; cubes.iter().product()];
     let mut valid = Bitmap::new(shape);
     let (mut decoder, mut model) = (BinaryDecoder::new(bytes), Model::new());
-    places(cubes, |cube, place| {
-        let mut told = 0;
+    for_each_cube(cubes, |cube, place| {
+        let mut known_bits = 0;
         for_each_row(shape, side, place, |row, x| {
-            told |= known.part(row, x, side)
+            known_bits |= known.bits_of(row, x, side)
         });
-        if told != 0 {
-            let bit = decoder.bit(model.under(&states, cubes, place));
+        if known_bits != 0 {
+            let bit = decoder.bit(model.probability(&states, cubes, place));
             states[cube] = u8::from(bit);
             if bit {
                 for_each_row(shape, side, place, |row, x| {
-                    valid.join(row, x, known.part(row, x, side));
+                    valid.set_bits(row, x, known.bits_of(row, x, side));
                 });
             }
         }
@@ -90,23 +90,23 @@ fn states(valid: &Bitmap, known: &Bitmap, side: usize) -> Option<([usize; 3], Ve
     let cubes = shape.map(|n| n.div_ceil(side));
     let mut states = vec![UNKNOWN; cubes.iter().product()];
     let mut constant = true;
-    places(cubes, |cube, place| {
-        let (mut some, mut others) = (0, 0);
+    for_each_cube(cubes, |cube, place| {
+        let (mut present_bits, mut absent_bits) = (0, 0);
         for_each_row(shape, side, place, |row, x| {
-            let (known, valid) = (known.part(row, x, side), valid.part(row, x, side));
-            some |= known & valid;
-            others |= known & !valid;
+            let (known, valid) = (known.bits_of(row, x, side), valid.bits_of(row, x, side));
+            present_bits |= known & valid;
+            absent_bits |= known & !valid;
         });
-        constant &= some == 0 || others == 0;
-        if some | others != 0 {
-            states[cube] = u8::from(some != 0);
+        constant &= present_bits == 0 || absent_bits == 0;
+        if present_bits | absent_bits != 0 {
+            states[cube] = u8::from(present_bits != 0);
         }
     });
     constant.then_some((cubes, states))
 }
 
 /// Whether masks are coded with cubes of this side.
-pub(crate) fn is_side(side: u8) -> bool {
+pub(crate) fn is_valid_side(side: u8) -> bool {
     SIDES.contains(&usize::from(side))
 }
 
@@ -126,7 +126,7 @@ fn for_each_row(
     }
 }
 
-fn places([nz, ny, nx]: [usize; 3], mut visit: impl FnMut(usize, [usize; 3])) {
+fn for_each_cube([nz, ny, nx]: [usize; 3], mut visit: impl FnMut(usize, [usize; 3])) {
     for z in 0..nz {
         for y in 0..ny {
             for x in 0..nx {

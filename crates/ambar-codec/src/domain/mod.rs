@@ -1,4 +1,4 @@
-//! Where values are: layouts, their regions and lattices, and which of their points are present.
+//! Positions of values: layouts, their regions and lattices, and which points are present.
 
 pub(crate) mod bitmap;
 pub(crate) mod blocks;

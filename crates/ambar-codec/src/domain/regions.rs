@@ -1,43 +1,42 @@
-//! Regions of values: cuboids that are predicted each on its own, from arrays and from blocks.
+//! Layouts, and their regions: cuboids of values that are predicted independently of each other.
 
 use crate::domain::bitmap::Bitmap;
-use crate::domain::blocks::{self, Region};
+use crate::domain::blocks::{self, BlockRegion};
 use crate::domain::lattice::{self, Phases};
 use crate::domain::tree::CellRegion;
 use crate::element::Element;
-use crate::error::{Invalid, Result};
+use crate::error::{Result, invalid};
 
-/// How values lie: what is next to what.
+/// The layout of values: which values are neighbours in space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout<'a> {
-    /// An array of 1 to 4 dimensions in C order: the last varies quickest.
+    /// An array of 1 to 4 dimensions in C order: the last dimension varies fastest.
     Array(&'a [usize]),
-    /// Unit blocks of `side` values (z, y, x; 1 in dimensions that are not used) behind each other,
-    /// each in C order. `origins` (z, y, x) are multiples of the side, sorted along the Morton curve
-    /// with x quickest. Blocks that touch are predicted across their faces.
+    /// Consecutive unit blocks, each in C order, sorted along the Morton curve with x fastest. Blocks that touch are
+    /// predicted across their faces.
     Blocks {
-        /// Values of a block in z, y, x.
+        /// The number of values of a block in z, y, x; 1 in unused dimensions.
         side: [usize; 3],
-        /// The blocks' first values' indices in z, y, x.
+        /// The indices of the first value of each block in z, y, x, which are multiples of the sides.
         origins: &'a [[i64; 3]],
     },
-    /// Leaf cells of a tree, of several levels, sorted along the Morton curve with x quickest. A cell has
-    /// half the side of one of the level before. Values behind those of the cells lie in a row.
+    /// Leaf cells of a tree, of several levels, sorted along the Morton curve with x fastest. A cell has half the side of
+    /// a cell of the next coarser level. Values after those of the cells are a one-dimensional array.
     Cells {
         /// Dimensions of the tree, 1 to 3.
         dimensions: usize,
-        /// The cells' levels.
+        /// The level of each cell.
         levels: &'a [u8],
-        /// The cells' indices on their levels in z, y, x, from 0 on; 0 in dimensions that are not used.
+        /// The indices of each cell on its level in z, y, x, at least 0; 0 in unused dimensions.
         origins: &'a [[i64; 3]],
     },
 }
 
 impl Layout<'_> {
-    /// Whether values lie in planes behind each other.
+    /// Whether the layout has more than one plane, and planes have more than one row.
     pub(crate) fn has_planes(&self) -> bool {
         match self {
-            Self::Array(shape) => of_array(shape).is_ok_and(|([z, y, _], _)| z > 1 && y > 1),
+            Self::Array(shape) => array_regions(shape).is_ok_and(|([z, y, _], _)| z > 1 && y > 1),
             Self::Blocks {
                 side: [z, y, _], ..
             } => *z > 1 && *y > 1,
@@ -45,22 +44,23 @@ impl Layout<'_> {
         }
     }
 
-    /// Checks that there are as many values.
+    /// Checks that the layout has this number of values.
     pub(crate) fn check(&self, values: usize) -> Result<()> {
         match self {
             Self::Array(shape) => {
-                let (inner, outer) = of_array(shape)?;
+                let (inner, outer) = array_regions(shape)?;
                 if volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
-                    return Err(Invalid(
-                        "the product of the shape differs from the number of values",
+                    return Err(invalid!(
+                        "found {values} values for an array of shape {shape:?}"
                     ));
                 }
             }
             Self::Blocks { side, origins } => {
                 let cells = volume(*side).unwrap_or(0);
                 if cells == 0 || cells.checked_mul(origins.len()) != Some(values) {
-                    return Err(Invalid(
-                        "the cells of the blocks differ in number from the values",
+                    return Err(invalid!(
+                        "found {values} values for {} blocks with the sides {side:?}",
+                        origins.len()
                     ));
                 }
             }
@@ -71,8 +71,11 @@ impl Layout<'_> {
                     || levels.len() > values
                     || u32::try_from(values).is_err()
                 {
-                    return Err(Invalid(
-                        "expected an origin for each level, and at most as many cells as values",
+                    return Err(invalid!(
+                        "found {values} values for cells with {} levels and {} origins; expected an origin for each \
+                         level, and a value for each cell, below 2^32",
+                        levels.len(),
+                        origins.len()
                     ));
                 }
             }
@@ -81,44 +84,49 @@ impl Layout<'_> {
     }
 }
 
-/// Values of a region, z slowest, and which of them are there.
+/// The values of a region, z slowest.
 pub(crate) struct RegionBuffer<T> {
     pub shape: [usize; 3],
     pub values: Vec<T>,
-    /// Which values are there; `None` for all.
+    /// The present points; `None` for all.
     pub valid: Option<Bitmap>,
-    /// How far what is decoded may be off where there is nobody's value; below 0 elsewhere. Empty where all
-    /// values are somebody's.
+    /// For padding points, whose decoded value is discarded: the tolerance within which any value may be coded. Below 0
+    /// for other points. Empty without padding points.
     pub padding_tolerance: Vec<T>,
 }
 
-/// The regions of an array, without copying: their shape and number.
-pub(crate) fn of_array(shape: &[usize]) -> Result<([usize; 3], usize)> {
+/// The shape of the regions of an array, and their number.
+pub(crate) fn array_regions(shape: &[usize]) -> Result<([usize; 3], usize)> {
     let (outer, inner) = match shape {
         [n] => (1, [1, 1, *n]),
         [a, b] => (1, [1, *a, *b]),
         [a, b, c] => (1, [*a, *b, *c]),
         [n, a, b, c] => (*n, [*a, *b, *c]),
-        _ => return Err(Invalid("invalid shape; expected 1 to 4 dimensions")),
+        _ => {
+            return Err(invalid!(
+                "the shape {shape:?} has {} dimensions; expected 1 to 4",
+                shape.len()
+            ));
+        }
     };
     Ok((inner, outer))
 }
 
-/// Values of a cuboid, unless there are more than can be counted.
+/// The number of points of a cuboid; `None` if it overflows.
 pub(crate) fn volume(shape: [usize; 3]) -> Option<usize> {
     volume_of(&shape)
 }
 
-/// Values of an array, unless there are more than can be counted.
+/// The number of values of an array; `None` if it overflows.
 pub(crate) fn volume_of(shape: &[usize]) -> Option<usize> {
     shape
         .iter()
         .try_fold(1usize, |product, n| product.checked_mul(*n))
 }
 
-/// Copies a region's blocks into their dense places; says which places hold one.
+/// Copies the blocks of a region into a dense buffer.
 pub(crate) fn gather<T: Element>(
-    region: &Region,
+    region: &BlockRegion,
     side: [usize; 3],
     values: &[T],
 ) -> RegionBuffer<T> {
@@ -132,20 +140,20 @@ pub(crate) fn gather<T: Element>(
     RegionBuffer {
         shape,
         values: dense,
-        valid: present(region, side),
+        valid: present_points(region, side),
         padding_tolerance: Vec::new(),
     }
 }
 
-/// Which values of a region of blocks are in a block; `None` for all.
-pub(crate) fn present(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
-    let mut valid = first_rows(region, side)?;
+/// The points of a region that are in a block; `None` for all.
+pub(crate) fn present_points(region: &BlockRegion, side: [usize; 3]) -> Option<Bitmap> {
+    let mut valid = present_first_rows(region, side)?;
     valid.repeat([side[0], side[1]]);
     Some(valid)
 }
 
-/// The same, of the blocks' first rows alone.
-pub(crate) fn first_rows(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
+/// As [`present_points`], for the first row of each block only.
+pub(crate) fn present_first_rows(region: &BlockRegion, side: [usize; 3]) -> Option<Bitmap> {
     if region.blocks.len() == region.places.iter().product::<usize>() {
         return None;
     }
@@ -157,7 +165,7 @@ pub(crate) fn first_rows(region: &Region, side: [usize; 3]) -> Option<Bitmap> {
     Some(valid)
 }
 
-/// Copies the values of a region's cells into their dense places; says which places hold one.
+/// Copies the values of the cells of a region into a dense buffer.
 pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> RegionBuffer<T> {
     let shape = region.shape();
     let mut dense = vec![T::default(); shape.iter().product()];
@@ -172,25 +180,25 @@ pub(crate) fn gather_cells<T: Element>(region: &CellRegion, values: &[T]) -> Reg
     }
 }
 
-/// What a region's values are decoded into.
-pub(crate) enum Target<'a> {
+/// The part of the output that a region is decoded into.
+pub(crate) enum RegionTarget<'a> {
     /// An array of this shape.
     Array([usize; 3]),
     /// Blocks.
     Blocks {
         side: [usize; 3],
-        /// Places for blocks, z, y, x.
+        /// The number of block positions in z, y, x.
         places: [usize; 3],
-        /// The numbers of the blocks at these places, where there are any.
+        /// The index of the block at each position, if it has one.
         numbers: Vec<Option<usize>>,
     },
     /// Cells.
     Cells(&'a CellRegion),
 }
 
-impl Target<'_> {
-    /// The blocks of a region.
-    pub(crate) fn of_region(region: &Region, side: [usize; 3]) -> Self {
+impl RegionTarget<'_> {
+    /// The target of a region of blocks.
+    pub(crate) fn of_region(region: &BlockRegion, side: [usize; 3]) -> Self {
         let [nz, ny, nx] = region.places;
         let mut numbers = vec![None; nz * ny * nx];
         for (number, [z, y, x]) in &region.blocks {
@@ -203,8 +211,7 @@ impl Target<'_> {
         }
     }
 
-    /// Calls `visit(place in the values, z, y and x in the region, length)` for all rows, in the
-    /// order of the region, where they lie.
+    /// Calls `visit(index in the output, z, y and x in the region, length)` for all rows, in the order of the region.
     #[inline(always)]
     pub(crate) fn for_each_row(&self, mut visit: impl FnMut(usize, [usize; 3], usize)) {
         match self {
@@ -236,7 +243,7 @@ impl Target<'_> {
         }
     }
 
-    /// Fills the values from the phases of the region's lattice.
+    /// Copies the phases of the finest lattice to the output.
     pub(crate) fn fill<T: Element>(&self, phases: &Phases, from: &[Vec<T>; 8], out: &mut [T]) {
         let from = from.each_ref().map(|values| &values[..]);
         match self {
@@ -259,7 +266,7 @@ impl Target<'_> {
         }
     }
 
-    /// Fills the values of blocks, whose rows have twice `HALF` points.
+    /// As [`fill`](Self::fill), for blocks whose rows have twice `HALF` points.
     fn fill_blocks<T: Element, const HALF: usize>(
         &self,
         phases: &Phases,
@@ -278,20 +285,20 @@ impl Target<'_> {
             for y in 0..ny * sy {
                 let row = (z % sz * sy + y % sy) * 2 * HALF;
                 let numbers = &numbers[(z / sz * ny + y / sy) * nx..][..*nx];
-                let [even, odd] = lattice::halves(phases, from, [z, y], nx * HALF);
+                let [even, odd] = lattice::row_halves(phases, from, [z, y], nx * HALF);
                 let pairs = even.as_chunks::<HALF>().0.iter().zip(odd.as_chunks().0);
                 for (number, (even, odd)) in numbers.iter().zip(pairs) {
                     if let Some(number) = number {
                         let to = &mut out[number * sz * sy * 2 * HALF + row..][..2 * HALF];
-                        lattice::by_turns(even, odd, to.as_chunks_mut::<2>().0);
+                        lattice::interleave_pairs(even, odd, to.as_chunks_mut::<2>().0);
                     }
                 }
             }
         }
     }
 
-    /// Where the value with an index in the region is, if there is one.
-    pub(crate) fn place(&self, at: usize) -> Option<usize> {
+    /// The index in the output of the value with an index in the region; `None` for holes.
+    pub(crate) fn output_index(&self, at: usize) -> Option<usize> {
         match self {
             Self::Array(_) => Some(at),
             Self::Blocks {

@@ -1,17 +1,17 @@
-//! Bits of any width, the lowest first, and whole numbers of variable length.
+//! Bit input and output, the lowest bits first; variable-length integers; the cursor over a stream.
 
-use crate::entropy::token::QUICK_TOKENS;
-use crate::error::{Corrupt, Result};
+use crate::entropy::token::SHORT_RAW_TOKENS;
+use crate::error::{Error, Result, corrupt};
 use crc_fast::crc32_iscsi as crc32c;
 
-/// Bits behind each other in bytes.
+/// Writes consecutive bits.
 #[derive(Default)]
 pub(crate) struct BitWriter {
-    /// With room behind `position`.
+    /// Complete bytes up to `position`, then free space.
     bytes: Vec<u8>,
-    /// Bytes that are complete.
+    /// The number of complete bytes.
     position: usize,
-    /// The bits of the next byte.
+    /// The pending bits, of which there are `filled`.
     word: u64,
     filled: u32,
 }
@@ -41,7 +41,7 @@ impl BitWriter {
         }
         let whole = self.filled / 8;
         self.position += whole as usize;
-        // At most seven bytes are complete.
+        // `whole` is at most 7, because `width` is at most 56.
         self.word >>= 8 * whole;
         self.filled %= 8;
     }
@@ -51,23 +51,23 @@ impl BitWriter {
         self.bytes.resize(2 * self.bytes.len() + 4096, 0);
     }
 
-    /// Number of bits written.
+    /// The number of written bits.
     pub(crate) fn bits(&self) -> usize {
         8 * self.position + self.filled as usize
     }
 
-    /// The bytes; the last is filled up with zeros.
+    /// The bytes; the last is padded with zeros.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.bits().div_ceil(8)]
     }
 
-    /// Forgets the bits, and keeps the memory.
+    /// Discards the bits, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         (self.position, self.word, self.filled) = (0, 0, 0);
     }
 }
 
-/// Reads what [`BitWriter`] wrote. Beyond the end there are zeros: `finish` finds out.
+/// Reads what [`BitWriter`] wrote, and zeros beyond the end, which `finish` detects.
 pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
     position: usize,
@@ -99,12 +99,12 @@ impl<'a> BitReader<'a> {
         value
     }
 
-    /// The residuals of quick tokens.
+    /// Reads the residuals of tokens below [`FIRST_LONG_TOKEN`](crate::entropy::token::FIRST_LONG_TOKEN).
     #[inline]
     pub(crate) fn read_residuals(&mut self, tokens: &[u8], residuals: &mut [u64]) {
         let mut position = self.position;
         for (token, residual) in tokens.iter().zip(residuals) {
-            let (base, bits) = QUICK_TOKENS[usize::from(*token)];
+            let (base, bits) = SHORT_RAW_TOKENS[usize::from(*token)];
             let byte = position >> 3;
             let word = match self
                 .bytes
@@ -128,19 +128,21 @@ impl<'a> BitReader<'a> {
         u64::from_le_bytes(word)
     }
 
-    /// Checks that all bytes were read, and no more.
+    /// Checks that exactly all bytes were read.
     pub(crate) fn finish(&self) -> Result<()> {
         if self.position.div_ceil(8) == self.bytes.len() {
             Ok(())
         } else {
-            Err(Corrupt(
-                "the raw bits do not end at the end of their section",
+            Err(corrupt!(
+                "the raw bits fill {} bytes; expected the {} of their section",
+                self.position.div_ceil(8),
+                self.bytes.len()
             ))
         }
     }
 }
 
-/// Appends a whole number, seven bits a byte, the lowest first.
+/// Appends a variable-length integer: seven bits per byte, the lowest first.
 pub(crate) fn write_number(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -149,17 +151,26 @@ pub(crate) fn write_number(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// A cursor over a stream's bytes.
+/// The error of a stream that ends too early.
+#[cold]
+pub(crate) fn truncated(expected: usize, found: usize) -> Error {
+    corrupt!("the stream is truncated: expected {expected} more bytes, found {found}")
+}
+
+/// A cursor over the remaining bytes of a stream.
 pub(crate) struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {
-    /// The bytes of a stream before the checksum at its end, which must be theirs.
+    /// The bytes of a stream before its checksum, which is verified.
     pub(crate) fn verified(stream: &'a [u8]) -> Result<Self> {
         let (body, checksum) = stream
             .split_last_chunk::<4>()
-            .ok_or(Corrupt("the stream is truncated"))?;
-        if crc32c(body) != u32::from_le_bytes(*checksum) {
-            return Err(Corrupt("the stream's checksum differs"));
+            .ok_or_else(|| corrupt!("the stream is truncated: it has {} bytes", stream.len()))?;
+        let (found, stored) = (crc32c(body), u32::from_le_bytes(*checksum));
+        if found != stored {
+            return Err(corrupt!(
+                "the checksum of the stream is {found:#010x}; expected {stored:#010x}"
+            ));
         }
         Ok(Self(body))
     }
@@ -169,7 +180,7 @@ impl<'a> Cursor<'a> {
         let (bytes, rest) = self
             .0
             .split_at_checked(count)
-            .ok_or(Corrupt("the stream is truncated"))?;
+            .ok_or_else(|| truncated(count, self.0.len()))?;
         self.0 = rest;
         Ok(bytes)
     }
@@ -179,7 +190,7 @@ impl<'a> Cursor<'a> {
         Ok(self.bytes(1)?[0])
     }
 
-    /// The next whole number.
+    /// The next variable-length integer.
     pub(crate) fn number(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..63).step_by(7) {
@@ -189,18 +200,21 @@ impl<'a> Cursor<'a> {
                 return Ok(value);
             }
         }
-        Err(Corrupt("a variable-length integer exceeds 9 bytes"))
+        Err(corrupt!("a variable-length integer exceeds 9 bytes"))
     }
 
-    /// The next whole number, which is at most `most`.
-    pub(crate) fn number_to(&mut self, most: usize) -> Result<usize> {
-        match usize::try_from(self.number()?) {
-            Ok(number) if number <= most => Ok(number),
-            _ => Err(Corrupt("a length or count exceeds its maximum")),
+    /// The next variable-length integer, which must be at most `max`.
+    pub(crate) fn number_to(&mut self, max: usize) -> Result<usize> {
+        let number = self.number()?;
+        match usize::try_from(number) {
+            Ok(number) if number <= max => Ok(number),
+            _ => Err(corrupt!(
+                "a length or count is {number}; expected at most {max}"
+            )),
         }
     }
 
-    /// Eight bytes as a little-endian word.
+    /// The next eight bytes, as a little-endian word.
     pub(crate) fn word(&mut self) -> Result<u64> {
         let mut word = [0; 8];
         word.copy_from_slice(self.bytes(8)?);

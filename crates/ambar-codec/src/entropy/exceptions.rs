@@ -1,10 +1,10 @@
-//! Values that are stored bit for bit beside the coded ones: their places, and their bits.
+//! Exceptions: values that are stored bit for bit beside the coded values.
 
 use crate::element::Element;
 use crate::entropy::bitio::{Cursor, write_number};
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 
-/// Places of values that are stored bit for bit, in order.
+/// The indices of exceptions, in ascending order.
 #[derive(Default)]
 pub(crate) struct Exceptions(Vec<usize>);
 
@@ -25,8 +25,7 @@ impl Exceptions {
         self.0.len()
     }
 
-    /// Appends how many there are, and for each how many values lie between it and the one before, and its
-    /// bits.
+    /// Appends the number of exceptions, and for each its distance from the one before, and its bits.
     pub(crate) fn write<T: Element>(&self, values: &[T], out: &mut Vec<u8>) {
         write_number(self.0.len() as u64, out);
         let mut next = 0;
@@ -38,15 +37,16 @@ impl Exceptions {
     }
 }
 
-/// Puts the exceptions into their places.
+/// Reads exceptions, and writes them to `out`.
 pub(crate) fn read<T: Element>(cursor: &mut Cursor<'_>, out: &mut [T]) -> Result<()> {
     let (count, mut next) = (cursor.number_to(out.len())?, 0);
     for _ in 0..count {
         let at = cursor.number_to(out.len())?.saturating_add(next);
         let mut word = [0; 8];
         word[..T::SIZE].copy_from_slice(cursor.bytes(T::SIZE)?);
-        let place = out.get_mut(at);
-        *place.ok_or(Corrupt("the index of an exception exceeds the array"))? =
+        let count = out.len();
+        *out.get_mut(at)
+            .ok_or_else(|| corrupt!("an exception has index {at}; expected less than {count}"))? =
             T::from_word(u64::from_le_bytes(word));
         next = at + 1;
     }

@@ -1,14 +1,14 @@
-//! How often the symbols of a table occur: counts scaled to a sum that is a power of two.
+//! Frequencies of symbols: counts scaled to a sum that is a power of two.
 
 /// Bits of a probability.
-pub(crate) const BITS: u32 = 11;
-/// Slots of a table.
-pub(crate) const SLOTS: usize = 1 << BITS;
+pub(crate) const PROBABILITY_BITS: u32 = 11;
+/// The sum of the frequencies of a table.
+pub(crate) const SLOTS: usize = 1 << PROBABILITY_BITS;
 
-/// How often each symbol occurs among `SLOTS`; at least one of `used` symbols, none of the others.
+/// The frequency of each symbol, out of `SLOTS`; 0 for symbols that do not occur.
 pub(crate) type Frequencies = Vec<u16>;
 
-/// Scales counts to frequencies whose sum is `SLOTS`: every symbol that occurs gets one at least.
+/// Scales counts to frequencies. Every symbol that occurs gets at least 1.
 pub(crate) fn normalise(counts: &[u32]) -> Frequencies {
     let total: u64 = counts.iter().map(|count| u64::from(*count)).sum();
     let mut frequencies = vec![0u16; counts.len()];
@@ -23,7 +23,7 @@ pub(crate) fn normalise(counts: &[u32]) -> Frequencies {
             sum += i64::from(*frequency);
         }
     }
-    // What rounding left over goes to, or is taken from, the largest: it matters least there.
+    // The largest frequency absorbs the rounding errors, where they cost least.
     while sum != SLOTS as i64 {
         let Some(largest) = frequencies.iter_mut().max_by_key(|frequency| **frequency) else {
             break;
@@ -38,7 +38,7 @@ pub(crate) fn normalise(counts: &[u32]) -> Frequencies {
     frequencies
 }
 
-/// Where each symbol's slots begin.
+/// The first slot of each symbol.
 pub(crate) fn starts(frequencies: &[u16]) -> Vec<u16> {
     let mut next = 0u16;
     frequencies

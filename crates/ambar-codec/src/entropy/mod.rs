@@ -1,4 +1,5 @@
-//! Entropy coding: tokens, their groups and tables, rANS; the adaptive coder of everything else; bits.
+//! Entropy coding: tokens, token groups, frequency tables and rANS; an adaptive binary range coder for the small parts
+//! of a stream; bit input and output.
 
 pub(crate) mod bitio;
 pub(crate) mod exceptions;
@@ -10,5 +11,5 @@ pub(crate) mod tables;
 pub(crate) mod token;
 pub(crate) mod token_groups;
 
-/// Contexts of tokens.
+/// The number of contexts of tokens.
 pub(crate) const CONTEXTS: usize = 40;

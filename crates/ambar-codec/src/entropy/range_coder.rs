@@ -1,12 +1,13 @@
-//! Adaptive coding of yes and no, for the small parts of a stream: masks, places, tables.
+//! An adaptive binary range coder for the small parts of a stream: masks, block keys, frequency tables, trees.
 //!
-//! A carry-less range coder with 12-bit probabilities that follow what was coded. Source of the
-//! method: G. N. N. Martin, "Range encoding" (1979); the carry propagation is that of LZMA.
+//! Probabilities have 12 bits and adapt to the coded bits. Source of the method: G. N. N. Martin, "Range encoding"
+//! (1979); the carry propagation is that of LZMA.
 
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 
-/// Bits of a probability, and how quickly it follows.
+/// Bits of a probability.
 const BITS: u32 = 12;
+/// Adaptation moves a probability by its distance from 0 or 1, shifted right by this.
 const RATE: u32 = 4;
 
 /// The probability of a 0, out of 2^12.
@@ -20,7 +21,7 @@ impl Default for Probability {
 }
 
 impl Probability {
-    fn learn(&mut self, bit: bool) {
+    fn adapt(&mut self, bit: bool) {
         if bit {
             self.0 -= self.0 >> RATE;
         } else {
@@ -37,8 +38,8 @@ impl Probability {
 pub(crate) struct BinaryEncoder {
     low: u64,
     range: u32,
-    held: u8,
-    waiting: u64,
+    pending_byte: u8,
+    pending_count: u64,
     out: Vec<u8>,
 }
 
@@ -47,13 +48,13 @@ impl BinaryEncoder {
         Self {
             low: 0,
             range: u32::MAX,
-            held: 0,
-            waiting: 1,
+            pending_byte: 0,
+            pending_count: 1,
             out: Vec::new(),
         }
     }
 
-    /// Encodes `bit`, and lets its probability learn.
+    /// Encodes a bit, and adapts its probability.
     pub(crate) fn bit(&mut self, probability: &mut Probability, bit: bool) {
         let bound = probability.bound(self.range);
         if bit {
@@ -62,14 +63,14 @@ impl BinaryEncoder {
         } else {
             self.range = bound;
         }
-        probability.learn(bit);
+        probability.adapt(bit);
         while self.range < 1 << 24 {
             self.range <<= 8;
             self.shift();
         }
     }
 
-    /// Encodes a number below `count`, at most 2^16, each of which is as likely as the others.
+    /// Encodes a number below `count`, at most 2^16, with uniform probabilities.
     pub(crate) fn uniform(&mut self, value: u32, count: u32) {
         self.range /= count;
         self.low += u64::from(value * self.range);
@@ -79,7 +80,7 @@ impl BinaryEncoder {
         }
     }
 
-    /// Encodes the lowest `width` bits of `value` under a tree of 2^width probabilities.
+    /// Encodes the lowest `width` bits of `value` with a tree of 2^width probabilities.
     pub(crate) fn tree(&mut self, probabilities: &mut [Probability], value: u32, width: u32) {
         let mut node = 1;
         for place in (0..width).rev() {
@@ -92,19 +93,19 @@ impl BinaryEncoder {
     fn shift(&mut self) {
         if (self.low as u32) < 0xff00_0000 || self.low >> 32 != 0 {
             let carry = (self.low >> 32) as u8;
-            let mut byte = self.held;
-            for _ in 0..self.waiting {
+            let mut byte = self.pending_byte;
+            for _ in 0..self.pending_count {
                 self.out.push(byte.wrapping_add(carry));
                 byte = 0xff;
             }
-            self.waiting = 0;
-            self.held = (self.low >> 24) as u8;
+            self.pending_count = 0;
+            self.pending_byte = (self.low >> 24) as u8;
         }
-        self.waiting += 1;
+        self.pending_count += 1;
         self.low = (self.low & 0x00ff_ffff) << 8;
     }
 
-    /// The bytes. What the decoder may leave out, zeros at the end, is left out.
+    /// The bytes, without trailing zeros, which the decoder supplies.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         for _ in 0..5 {
             self.shift();
@@ -118,7 +119,7 @@ impl BinaryEncoder {
     }
 }
 
-/// Decodes what [`BinaryEncoder`] wrote; behind the end there are zeros.
+/// Decodes what [`BinaryEncoder`] wrote. Reads zeros after the end.
 pub(crate) struct BinaryDecoder<'a> {
     bytes: std::slice::Iter<'a, u8>,
     range: u32,
@@ -142,7 +143,7 @@ impl<'a> BinaryDecoder<'a> {
         self.bytes.next().copied().map_or(0, u32::from)
     }
 
-    /// Decodes a bit, and lets its probability learn.
+    /// Decodes a bit, and adapts its probability.
     pub(crate) fn bit(&mut self, probability: &mut Probability) -> bool {
         let bound = probability.bound(self.range);
         let bit = self.code >= bound;
@@ -152,7 +153,7 @@ impl<'a> BinaryDecoder<'a> {
         } else {
             self.range = bound;
         }
-        probability.learn(bit);
+        probability.adapt(bit);
         while self.range < 1 << 24 {
             self.range <<= 8;
             self.code = self.code << 8 | self.next();
@@ -163,7 +164,7 @@ impl<'a> BinaryDecoder<'a> {
     /// Decodes a number below `count`, at most 2^16.
     pub(crate) fn uniform(&mut self, count: u32) -> u32 {
         self.range /= count;
-        // What rounding left over belongs to none of them.
+        // The remainder of the division belongs to no number.
         let value = (self.code / self.range).min(count - 1);
         self.code -= value * self.range;
         while self.range < 1 << 24 {
@@ -173,7 +174,7 @@ impl<'a> BinaryDecoder<'a> {
         value
     }
 
-    /// Decodes `width` bits under a tree.
+    /// Decodes `width` bits with a tree of 2^width probabilities.
     pub(crate) fn tree(&mut self, probabilities: &mut [Probability], width: u32) -> u32 {
         let mut node = 1;
         for _ in 0..width {
@@ -190,20 +191,21 @@ impl<'a> BinaryDecoder<'a> {
         if self.bytes.as_slice().is_empty() {
             Ok(())
         } else {
-            Err(Corrupt(
-                "expected the end of a section after its last bit; found more bytes",
+            Err(corrupt!(
+                "expected the end of a section after its last bit; found {} more bytes",
+                self.bytes.len()
             ))
         }
     }
 }
 
-/// Probabilities for whole numbers: their length in bits, and the bits below the highest.
-pub(crate) struct Numbers {
+/// Probabilities of integers: of their lengths in bits, and of the bits below the highest.
+pub(crate) struct NumberModel {
     lengths: Vec<Probability>,
     bits: Vec<Probability>,
 }
 
-impl Numbers {
+impl NumberModel {
     pub(crate) fn new() -> Self {
         Self {
             lengths: vec![Probability::default(); 128],
@@ -241,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_below_a_count_come_back_beside_bits() {
+    fn uniform_numbers_and_bits_round_trip() {
         let counts = [1, 2, 3, 63, 64, 1000, 65_535, 65_536];
         let values = (0..4000u32).map(|i| {
             let count = counts[i as usize % counts.len()];
@@ -263,17 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_round_trip() {
         let values: Vec<u64> = (0..5000u64)
             .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 64)) * u64::from(i % 7 != 0))
             .chain([u64::MAX, 0, 1])
             .collect();
-        let (mut encoder, mut numbers) = (BinaryEncoder::new(), Numbers::new());
+        let (mut encoder, mut numbers) = (BinaryEncoder::new(), NumberModel::new());
         for value in &values {
             numbers.write(&mut encoder, *value);
         }
         let bytes = encoder.finish();
-        let (mut decoder, mut numbers) = (BinaryDecoder::new(&bytes), Numbers::new());
+        let (mut decoder, mut numbers) = (BinaryDecoder::new(&bytes), NumberModel::new());
         for value in &values {
             assert_eq!(numbers.read(&mut decoder), *value);
         }

@@ -1,41 +1,41 @@
-//! Tokens with their contexts, and raw bits: what the entropy coder is given.
+//! Symbols: the input of the entropy coder, which is tokens with their contexts, and raw bits.
 
 use crate::entropy::bitio::{BitReader, BitWriter};
 
-/// Most level packets of a stream.
-pub(crate) const MOST_PACKETS: usize = 4;
+/// Maximum number of level packets of a stream.
+pub(crate) const MAX_PACKETS: usize = 4;
 
-/// The level packet, of `count`, that holds the symbols of a level: level 0 is in the last.
+/// The level packet, of `count`, that holds the symbols of a level. Level 0 is in the last.
 pub(crate) fn packet_of_level(level: usize, count: usize) -> usize {
     count - 1 - level.min(count - 1)
 }
 
-/// What encoded regions are made of: tokens and the bins they belong to, raw bits.
+/// The symbols of regions: tokens, the context of each token, and raw bits.
 #[derive(Default)]
 pub(crate) struct Symbols {
     pub tokens: Vec<u8>,
     pub contexts: Vec<u8>,
-    /// Runs of tokens that are decoded at once, all of one bin: where they begin, and how many they are.
+    /// Runs of tokens with one context, which are decoded in one call: their starts and lengths.
     pub runs: Vec<(usize, usize)>,
     pub raw: BitWriter,
-    /// Where each level of each region begins, in the order of the walk.
+    /// The start of each level of each region, in the order of the traversal.
     sections: Vec<Section>,
-    /// Values that were stored as they are.
+    /// The number of literals.
     pub literals: usize,
 }
 
-/// Where the symbols of a level of a region begin.
+/// The start of the symbols of a level of a region.
 #[derive(Clone, Copy)]
 struct Section {
     level: usize,
-    /// The number of tokens, runs and raw bits before.
+    /// The number of earlier tokens, runs and raw bits.
     tokens: usize,
     runs: usize,
     raw: usize,
 }
 
 impl Symbols {
-    /// Forgets all, and keeps the memory.
+    /// Discards the symbols, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.tokens.clear();
         self.contexts.clear();
@@ -45,7 +45,7 @@ impl Symbols {
         self.literals = 0;
     }
 
-    /// Begins a level of a region: the symbols that are added from now on are of that level.
+    /// Begins a level of a region: the symbols that follow are of that level.
     pub(crate) fn begin_level(&mut self, level: usize) {
         let section = self.section(level);
         self.sections.push(section);
@@ -60,7 +60,7 @@ impl Symbols {
         }
     }
 
-    /// Splits the symbols into `count` level packets, the one of the coarsest levels first.
+    /// Splits the symbols into `count` level packets, that of the coarsest levels first.
     pub(crate) fn split(&self, count: usize) -> Vec<Self> {
         let mut packets: Vec<Self> = (0..count).map(|_| Self::default()).collect();
         let end = self.section(0);

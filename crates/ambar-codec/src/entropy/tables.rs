@@ -1,25 +1,25 @@
-//! The tables of frequencies: which bins share one, and how the tables are stored.
+//! Frequency tables: which contexts share a table, and how tables are stored.
 
 use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::{Frequencies, SLOTS, normalise};
 use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Probability};
 use crate::entropy::token::TOKENS;
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 
-/// Bits that a table costs, and each token in it, about: for deciding which bins share one.
+/// The approximate bits of a table, and of each of its tokens, to decide which contexts share a table.
 const TABLE_COST: f64 = 16.0;
 const TOKEN_COST: f64 = 7.0;
-/// Groups of tokens that there are so few of, or fewer, are not worth a place in a table.
-const FEW: u32 = 1;
+/// Token groups that occur at most this often become escapes.
+const RARE_COUNT: u32 = 1;
 
-/// The tables, and which of them each bin uses.
+/// Frequency tables, and the table of each context.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Tables {
     pub frequencies: Vec<Frequencies>,
     pub table_of_context: [u8; CONTEXTS],
 }
 
-/// How often each token occurs in each bin.
+/// The number of occurrences of each token in each context.
 pub(crate) struct Histogram(Vec<[u32; TOKENS]>);
 
 impl Histogram {
@@ -31,14 +31,13 @@ impl Histogram {
         Self(counts)
     }
 
-    /// The division of the bins, in their order, into runs that share a table, so that tables and
-    /// tokens take the fewest bits, if every token occurs `scale` times as often: the ends of the
-    /// runs, and the bits.
+    /// Divides the contexts into runs that share a table, so that tables and tokens take the fewest bits if every token
+    /// occurs `scale` times as often. Returns the ends of the runs, and the bits.
     fn divide(&self, scale: f64) -> (Vec<usize>, f64) {
         let used: Vec<usize> = (0..CONTEXTS)
             .filter(|context| self.0[*context].iter().any(|n| *n > 0))
             .collect();
-        // best[j]: the fewest bits for the first j used bins, and where the last run begins.
+        // best[j]: the fewest bits for the first j used contexts, and the start of the last run.
         let mut best = vec![(0.0f64, 0usize)];
         for end in 1..=used.len() {
             let mut sum = [0u32; TOKENS];
@@ -69,12 +68,12 @@ impl Histogram {
         (ends, bits)
     }
 
-    /// The bits that tokens and tables will take, about, if every token occurs `scale` times as often.
+    /// The approximate bits of tokens and tables if every token occurs `scale` times as often.
     pub(crate) fn bits(&self, scale: f64) -> f64 {
         self.divide(scale).1
     }
 
-    /// The bits that tokens take under these tables, about; those that have no place there are left out.
+    /// The approximate bits of tokens under these tables, without tokens that have no frequency.
     pub(crate) fn bits_under(&self, tables: &Tables) -> f64 {
         let contexts = self.0.iter().zip(tables.table_of_context);
         contexts
@@ -96,8 +95,7 @@ impl Histogram {
             .sum()
     }
 
-    /// The tables that take the fewest bits. Tokens that there are few of under a table are counted as the
-    /// `escape` there, if there is one.
+    /// The tables that take the fewest bits. Tokens that are rare in a table are counted as `escape`, if it is given.
     pub(crate) fn tables(&self, escape: Option<u8>) -> Tables {
         let (ends, _) = self.divide(1.0);
         let mut tables = Tables {
@@ -113,7 +111,7 @@ impl Histogram {
                 }
             }
             if let Some(escape) = escape {
-                leave_out_few(&mut sum, usize::from(escape));
+                merge_rare_tokens(&mut sum, usize::from(escape));
             }
             tables.table_of_context[begin..end].fill(tables.frequencies.len() as u8);
             tables.frequencies.push(rounded(&normalise(&sum)));
@@ -123,10 +121,10 @@ impl Histogram {
     }
 }
 
-/// Counts tokens that occur less often than half of a slot of a table as escapes.
-fn leave_out_few(counts: &mut [u32; TOKENS], escape: usize) {
+/// Counts tokens whose frequency would be below half a slot as escapes.
+fn merge_rare_tokens(counts: &mut [u32; TOKENS], escape: usize) {
     let total: u32 = counts.iter().sum();
-    let least = (total / (2 * SLOTS as u32)).max(FEW);
+    let least = (total / (2 * SLOTS as u32)).max(RARE_COUNT);
     for token in (0..TOKENS).filter(|token| *token != escape) {
         if counts[token] <= least {
             counts[escape] += std::mem::take(&mut counts[token]);
@@ -134,7 +132,7 @@ fn leave_out_few(counts: &mut [u32; TOKENS], escape: usize) {
     }
 }
 
-/// Bits of tokens that share a table, the table included.
+/// The bits of tokens that share a table, the table included.
 fn cost(counts: &[u32; TOKENS], scale: f64) -> f64 {
     let total: f64 = counts.iter().map(|n| f64::from(*n)).sum();
     let mut bits = TABLE_COST;
@@ -145,7 +143,7 @@ fn cost(counts: &[u32; TOKENS], scale: f64) -> f64 {
     bits
 }
 
-/// Frequencies with four significant bits, but the largest, which takes up the rest.
+/// Rounds frequencies to four significant bits, except the largest, which is the remainder.
 fn rounded(frequencies: &[u16]) -> Frequencies {
     let mut out = frequencies.to_vec();
     let Some(main) = largest(&out) else {
@@ -163,7 +161,7 @@ fn rounded(frequencies: &[u16]) -> Frequencies {
         out[main] = (SLOTS as u32 - sum) as u16;
         return out;
     }
-    // Rounding up left nothing for the largest: rounding down leaves more than it had.
+    // Rounding to nearest left nothing for the largest; rounding down leaves more than it had.
     out.copy_from_slice(frequencies);
     let mut sum = 0;
     for (token, frequency) in out.iter_mut().enumerate() {
@@ -177,8 +175,8 @@ fn rounded(frequencies: &[u16]) -> Frequencies {
     out
 }
 
-/// The token whose frequency has more than four significant bits; there is one at most.
-fn odd_one(frequencies: &[u16]) -> Option<usize> {
+/// The token whose frequency has more than four significant bits, of which there is at most one.
+fn unrounded_token(frequencies: &[u16]) -> Option<usize> {
     let odd = |frequency: &u16| length(*frequency) as u32 > 4 + frequency.trailing_zeros();
     frequencies.iter().position(odd)
 }
@@ -188,9 +186,9 @@ fn largest(frequencies: &[u16]) -> Option<usize> {
     (frequencies[token] > 0).then_some(token)
 }
 
-/// Probabilities of what tables are stored with.
+/// Probabilities of the parts of stored tables.
 struct Model {
-    /// Of a frequency's length in bits, given that of the token before, and of the table before.
+    /// Of the length of a frequency in bits, by the lengths of the token before, and of the same token in the table before.
     lengths: [[Probability; 16]; 15 * 15],
     fractions: [Probability; 16],
     tokens: [Probability; 256],
@@ -213,7 +211,7 @@ fn length(frequency: u16) -> usize {
 }
 
 impl Tables {
-    /// One table for all bins, of a stream without tokens.
+    /// A table for all contexts, for a stream without tokens.
     pub(crate) fn empty() -> Self {
         let mut frequencies = vec![0; TOKENS];
         frequencies[0] = SLOTS as u16;
@@ -241,7 +239,7 @@ impl Tables {
                 .iter()
                 .rposition(|table| usize::from(*table) == number);
             encoder.tree(&mut model.ends, end.unwrap_or(0) as u32 + 1, 6);
-            let main = odd_one(frequencies)
+            let main = unrounded_token(frequencies)
                 .or_else(|| largest(frequencies))
                 .unwrap_or(0);
             let last = frequencies.iter().rposition(|f| *f > 0).unwrap_or(0);
@@ -254,9 +252,13 @@ impl Tables {
                 previous = length(frequency);
                 encoder.tree(&mut model.lengths[context], previous as u32, 4);
                 if previous > 1 {
-                    let shown = (previous - 1).min(3) as u32;
-                    let fraction = u32::from(frequency) >> (previous as u32 - 1 - shown);
-                    encoder.tree(&mut model.fractions, fraction & ((1 << shown) - 1), shown);
+                    let fraction_bits = (previous - 1).min(3) as u32;
+                    let fraction = u32::from(frequency) >> (previous as u32 - 1 - fraction_bits);
+                    encoder.tree(
+                        &mut model.fractions,
+                        fraction & ((1 << fraction_bits) - 1),
+                        fraction_bits,
+                    );
                 }
             }
             before.copy_from_slice(frequencies);
@@ -264,7 +266,7 @@ impl Tables {
         encoder.finish()
     }
 
-    /// From bytes: `count` tables.
+    /// Decodes `count` tables.
     pub(crate) fn decode(bytes: &[u8], count: usize) -> Result<Self> {
         let (mut decoder, mut model) = (BinaryDecoder::new(bytes), Model::new());
         let mut tables = Self {
@@ -278,8 +280,9 @@ impl Tables {
             let main = decoder.tree(&mut model.tokens, 8) as usize;
             let last = decoder.tree(&mut model.tokens, 8) as usize;
             if end <= begin || end > CONTEXTS || main >= TOKENS || last >= TOKENS {
-                return Err(Corrupt(
-                    "the contexts of frequency tables are out of order or out of range",
+                return Err(corrupt!(
+                    "frequency table {number} is invalid: contexts {begin} to {end} of {CONTEXTS}, symbols \
+                     {main} and {last} of {TOKENS}"
                 ));
             }
             let mut frequencies: Frequencies = vec![0; TOKENS];
@@ -290,14 +293,15 @@ impl Tables {
                 previous = (decoder.tree(&mut model.lengths[context], 4) as usize).min(14);
                 let mut frequency = u32::from(previous > 0);
                 if previous > 1 {
-                    let shown = (previous - 1).min(3) as u32;
-                    frequency = 1 << shown | decoder.tree(&mut model.fractions, shown);
-                    frequency <<= previous as u32 - 1 - shown;
+                    let fraction_bits = (previous - 1).min(3) as u32;
+                    frequency =
+                        1 << fraction_bits | decoder.tree(&mut model.fractions, fraction_bits);
+                    frequency <<= previous as u32 - 1 - fraction_bits;
                 }
                 sum += frequency;
                 if sum >= SLOTS as u32 {
-                    return Err(Corrupt(
-                        "the frequencies of a table do not sum to their total",
+                    return Err(corrupt!(
+                        "the frequencies of table {number} sum to {sum} or more; expected less than {SLOTS}"
                     ));
                 }
                 frequencies[token] = frequency as u16;
@@ -312,7 +316,9 @@ impl Tables {
         if begin == CONTEXTS {
             Ok(tables)
         } else {
-            Err(Corrupt("a context has no frequency table"))
+            Err(corrupt!(
+                "the frequency tables cover {begin} contexts; expected {CONTEXTS}"
+            ))
         }
     }
 }
@@ -322,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_come_back() {
+    fn tables_round_trip() {
         for spread in [1u32, 3, 40, 120] {
             let mut seed = 1u64;
             let mut random = |below: u32| {

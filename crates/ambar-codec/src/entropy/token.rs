@@ -1,22 +1,21 @@
-//! Residuals as tokens, which are entropy coded, and raw bits behind them.
+//! Tokens, which are entropy-coded, and the raw bits that complete them to residuals.
 //!
-//! A residual is a whole number without sign (folded: 0, -1, 1, -2, ...). Small ones are tokens of
-//! their own; of larger ones the token says the length in bits and the second highest bit, and the
-//! rest is raw.
+//! Residuals are folded: 0, -1, 1, -2, ... become 0, 1, 2, 3, ... Each small residual is a token. The token of a larger
+//! residual states its length in bits and its second highest bit; the lower bits are raw.
 
-/// Folded residuals of a bounded field that are tokens of their own.
+/// Folded residuals below this are tokens without raw bits.
 pub(crate) const DIRECT: u8 = 16;
-/// Bits of the first residual that is not.
+/// The length in bits of the largest residual without raw bits.
 const DIRECT_BITS: u32 = 4;
 
-/// Tokens below have at most 56 raw bits.
-pub(crate) const QUICK: u8 = DIRECT + 2 * (56 - 3) + 2;
+/// Tokens below this have at most 56 raw bits, which one read of 64 bits contains.
+pub(crate) const FIRST_LONG_TOKEN: u8 = DIRECT + 2 * (56 - 3) + 2;
 
-/// Raw bits of quick tokens, and their residuals where these are 0.
-pub(crate) static QUICK_TOKENS: [(u64, u8); 256] = {
+/// For tokens with at most 56 raw bits: the residual whose raw bits are 0, and the number of raw bits.
+pub(crate) static SHORT_RAW_TOKENS: [(u64, u8); 256] = {
     let mut table = [(0, 0); 256];
     let mut token = 0;
-    while token < QUICK {
+    while token < FIRST_LONG_TOKEN {
         let bits = raw_bits(token);
         let base = if token < DIRECT {
             token as u64
@@ -29,7 +28,7 @@ pub(crate) static QUICK_TOKENS: [(u64, u8); 256] = {
     table
 };
 
-/// The token of a value that is stored as it is.
+/// The token of a literal, a value that is stored bit for bit.
 pub(crate) const LITERAL: u8 = 16 + 2 * (64 - 4);
 /// Number of tokens.
 pub(crate) const TOKENS: usize = LITERAL as usize + 1;
@@ -46,7 +45,7 @@ pub(crate) fn unfold(x: u64) -> i64 {
     (x >> 1) as i64 ^ -((x & 1) as i64)
 }
 
-/// The token of a folded residual, and the number of raw bits, its lowest.
+/// The token of a folded residual, and the number of its lowest bits that are raw.
 #[inline(always)]
 pub(crate) fn split(folded: u64) -> (u8, u32) {
     if folded < u64::from(DIRECT) {
@@ -58,7 +57,7 @@ pub(crate) fn split(folded: u64) -> (u8, u32) {
     (token as u8, length - 2)
 }
 
-/// The number of raw bits behind a token.
+/// The number of raw bits of a token.
 #[inline(always)]
 pub(crate) const fn raw_bits(token: u8) -> u32 {
     if token < DIRECT {
@@ -68,7 +67,7 @@ pub(crate) const fn raw_bits(token: u8) -> u32 {
     }
 }
 
-/// The folded residual of a token, which is no literal, and its raw bits.
+/// The folded residual of a token, which is not `LITERAL`, and its raw bits.
 #[inline(always)]
 pub(crate) fn join(token: u8, raw: u64) -> u64 {
     if token < DIRECT {
@@ -77,7 +76,7 @@ pub(crate) fn join(token: u8, raw: u64) -> u64 {
     u64::from(2 | (token - DIRECT) & 1) << raw_bits(token) | raw
 }
 
-/// Calls `visit` for the tokens of a row that have raw bits, with their numbers.
+/// Calls `visit` with the index of each token that has raw bits, and the token.
 #[inline(always)]
 pub(crate) fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
     let (eights, rest) = tokens.as_chunks::<8>();
@@ -96,7 +95,7 @@ pub(crate) fn for_each_raw(tokens: &[u8], mut visit: impl FnMut(usize, u8)) {
     }
 }
 
-/// The bits that are 0 in eight tokens without raw bits.
+/// The bits that are 0 in eight consecutive tokens without raw bits.
 const RAW: u64 = u64::from_ne_bytes([!(DIRECT - 1); 8]);
 
 #[cfg(test)]
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_raw_bits_give_the_residual_back() {
+    fn residuals_round_trip() {
         let around = (0..64).flat_map(|bit| {
             let power = 1u64 << bit;
             [

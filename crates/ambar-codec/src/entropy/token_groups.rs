@@ -1,8 +1,8 @@
-//! Tokens of points next to each other as one symbol: fewer symbols take less time.
+//! Token groups: several consecutive tokens as one symbol, because fewer symbols decode in less time.
 //!
-//! The tokens of a run, those that are of one class and decoded at once, are put into groups of `size`.
-//! A group of small tokens is a symbol whose digits they are. Any other is an escape: its tokens are
-//! coded one by one behind the run's groups, as is what is left of the run.
+//! The tokens of a run, which have one context, are split into groups. A group of small tokens is one symbol, whose
+//! digits are the tokens. Any other group is an escape symbol. The tokens of escapes, and the remainder of the run, are
+//! coded one by one after the groups of the run.
 
 use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::Frequencies;
@@ -11,15 +11,15 @@ use crate::entropy::symbols::Symbols;
 use crate::entropy::tables::{Histogram, Tables};
 use crate::simd::dispatch::vectorised;
 
-/// Tokens of a group, at most.
-pub(crate) const MOST: usize = 4;
-/// Tokens of a group, by its size, are below this; of others they are coded one by one.
-const RADIX: [u8; MOST + 1] = [0, 0, 11, 5, 3];
+/// Maximum number of tokens of a group.
+pub(crate) const MAX_GROUP_SIZE: usize = 4;
+/// For each size: tokens of a group are below this, otherwise the group is an escape.
+const RADIX: [u8; MAX_GROUP_SIZE + 1] = [0, 0, 11, 5, 3];
 
-/// The part of a stream that splitting it into level packets may add.
-const MOST_OVERHEAD: f64 = 0.004;
+/// Maximum part of a stream that the overhead of level packets takes.
+const MAX_OVERHEAD: f64 = 0.004;
 
-/// The symbol of groups whose tokens are coded one by one: behind those of the others.
+/// The symbol of escapes, which follows those of the groups.
 pub(crate) const fn escape(size: usize) -> u8 {
     (RADIX[size] as u32).pow(size as u32) as u8
 }
@@ -37,13 +37,13 @@ fn symbol<const SIZE: usize>(tokens: &[u8; SIZE]) -> u8 {
     }
 }
 
-/// Whether a group is a symbol of its own.
+/// Whether a group is not an escape.
 #[inline(always)]
 fn is_small<const SIZE: usize>(tokens: &[u8; SIZE]) -> bool {
     tokens.iter().all(|token| *token < RADIX[SIZE])
 }
 
-/// The size of groups of which the fewest symbols are made.
+/// The group size that gives the fewest symbols.
 fn best_size(symbols: &Symbols) -> usize {
     let counts = [
         symbols.tokens.len(),
@@ -55,80 +55,79 @@ fn best_size(symbols: &Symbols) -> usize {
     best.map_or(1, |(size, _)| size)
 }
 
-/// How many symbols are made of tokens in groups of this size, about.
+/// The approximate number of symbols with groups of this size.
 fn count<const SIZE: usize>(symbols: &Symbols) -> usize {
     let groups = symbols.tokens.as_chunks::<SIZE>().0;
     let large = groups.iter().filter(|tokens| !is_small(tokens)).count();
     groups.len() + SIZE * large
 }
 
-/// Symbols as they are coded.
-pub(crate) struct Coded {
-    /// Tokens of a group; 1 where there are no groups.
+/// Entropy-coded symbols.
+pub(crate) struct CodedTokens {
+    /// Tokens of a group; 1 if tokens are coded one by one.
     pub size: usize,
-    /// How many states they are coded with.
+    /// The number of rANS states.
     pub states: usize,
     pub single: Tables,
     pub grouped: Tables,
-    /// The level packets.
     pub packets: Vec<CodedPacket>,
 }
 
-/// The symbols of a level packet as they are coded, and its raw bits.
+/// A level packet: entropy-coded symbols and raw bits.
 pub(crate) struct CodedPacket {
     pub symbols: Vec<u8>,
     pub raw: Vec<u8>,
 }
 
-/// Into how many level packets symbols are split.
+/// The number of level packets into which symbols are split.
 #[derive(Clone, Copy)]
 pub(crate) enum PacketCount {
-    /// So many.
+    /// This number.
     Exactly(usize),
-    /// At most so many, if the packets' overhead is small.
+    /// At most this number: as many as the overhead allows.
     AtMost(usize),
 }
 
 impl PacketCount {
-    /// The number for symbols that take so many bytes with so many states.
+    /// The number for symbols of this size.
     fn get(self, bytes: f64, states: usize) -> usize {
         match self {
             Self::Exactly(count) => count,
             Self::AtMost(most) => {
                 // The states, two lengths and a checksum.
                 let overhead = (4 * states + 10) as f64;
-                most.min(1 + (bytes * MOST_OVERHEAD / overhead) as usize)
+                most.min(1 + (bytes * MAX_OVERHEAD / overhead) as usize)
             }
         }
     }
 }
 
-/// The number of states for symbols of so many bits: more where they weigh little.
+/// The number of states for symbols of this size: more if their bytes are a small part.
 fn states_for(bits: f64) -> usize {
-    if bits > 8.0 * rans::LONG {
+    if bits > 8.0 * rans::WIDE_STATES_MIN_BYTES {
         rans::WIDE_STATES
     } else {
         rans::STATES
     }
 }
 
-/// Codes tokens in groups of the size of which there are the fewest symbols.
-pub(crate) fn encode(symbols: &Symbols, packets: PacketCount) -> Coded {
+/// Codes tokens in groups of the best size.
+pub(crate) fn encode(symbols: &Symbols, packets: PacketCount) -> CodedTokens {
     match best_size(symbols) {
         2 => encode_groups::<2>(symbols, packets, None),
         3 => encode_groups::<3>(symbols, packets, None),
         4 => encode_groups::<4>(symbols, packets, None),
-        _ => encode_singly(symbols, packets),
+        _ => encode_ungrouped(symbols, packets),
     }
 }
 
 /// Codes tokens one by one.
-pub(crate) fn encode_singly(symbols: &Symbols, packets: PacketCount) -> Coded {
+pub(crate) fn encode_ungrouped(symbols: &Symbols, packets: PacketCount) -> CodedTokens {
     encode_tokens(symbols, packets, None)
 }
 
 /// Codes tokens one by one, with a given number of states.
-fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>) -> Coded {
+fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>) -> CodedTokens {
     let histogram = Histogram::new(&symbols.contexts, &symbols.tokens);
     let single = histogram.tables(None);
     let bits = histogram.bits_under(&single);
@@ -143,7 +142,7 @@ fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>)
         )
     };
     let count = packets.get(bits / 8.0 + symbols.raw.bytes().len() as f64, states);
-    Coded {
+    CodedTokens {
         size: 1,
         states,
         packets: encode_packets(symbols, count, encode),
@@ -152,7 +151,7 @@ fn encode_tokens(symbols: &Symbols, packets: PacketCount, states: Option<usize>)
     }
 }
 
-/// Splits symbols into level packets, and encodes these.
+/// Splits symbols into level packets, and encodes them.
 fn encode_packets(
     symbols: &Symbols,
     count: usize,
@@ -168,7 +167,7 @@ fn encode_packets(
     }
 }
 
-/// The bins and symbols of groups. Those that have no place in the tables become escapes.
+/// The contexts and symbols of groups. Groups without a frequency in the tables become escapes.
 fn groups<const SIZE: usize>(symbols: &Symbols, grouped: Option<&Tables>) -> [Vec<u8>; 2] {
     let (mut contexts, mut groups) = (Vec::new(), Vec::new());
     for (begin, count) in symbols.runs.iter().filter(|(_, count)| *count > 0) {
@@ -177,13 +176,13 @@ fn groups<const SIZE: usize>(symbols: &Symbols, grouped: Option<&Tables>) -> [Ve
         contexts.resize(groups.len(), symbols.contexts[*begin]);
     }
     if let Some(grouped) = grouped {
-        leave_out::<SIZE>(&contexts, &mut groups, grouped);
+        escape_rare_groups::<SIZE>(&contexts, &mut groups, grouped);
     }
     [contexts, groups]
 }
 
-/// Makes groups escapes that have no place in the tables, for there are few of them.
-fn leave_out<const SIZE: usize>(contexts: &[u8], groups: &mut [u8], grouped: &Tables) {
+/// Replaces groups without a frequency in the tables, which are rare, by escapes.
+fn escape_rare_groups<const SIZE: usize>(contexts: &[u8], groups: &mut [u8], grouped: &Tables) {
     for (context, group) in contexts.iter().zip(groups) {
         let table =
             &grouped.frequencies[usize::from(grouped.table_of_context[usize::from(*context)])];
@@ -197,12 +196,12 @@ fn encode_groups<const SIZE: usize>(
     symbols: &Symbols,
     packets: PacketCount,
     states: Option<usize>,
-) -> Coded {
+) -> CodedTokens {
     let [contexts, mut of_all] = groups::<SIZE>(symbols, None);
     let of_groups = Histogram::new(&contexts, &of_all);
     let grouped = of_groups.tables(Some(escape(SIZE)));
-    leave_out::<SIZE>(&contexts, &mut of_all, &grouped);
-    let ordered = Ordered::new::<SIZE>(symbols, &of_all);
+    escape_rare_groups::<SIZE>(&contexts, &mut of_all, &grouped);
+    let ordered = TokenSequence::new::<SIZE>(symbols, &of_all);
     let [single_bins, single] = &ordered.single;
     let histogram = Histogram::new(single_bins, single);
     let single = histogram.tables(None);
@@ -217,10 +216,10 @@ fn encode_groups<const SIZE: usize>(
         1 => encode_packets(symbols, 1, |_| encode(&ordered.all)),
         count => encode_packets(symbols, count, |symbols| {
             let [_, groups] = groups::<SIZE>(symbols, Some(&grouped));
-            encode(&Ordered::new::<SIZE>(symbols, &groups).all)
+            encode(&TokenSequence::new::<SIZE>(symbols, &groups).all)
         }),
     };
-    Coded {
+    CodedTokens {
         size: SIZE,
         states,
         packets,
@@ -229,13 +228,13 @@ fn encode_groups<const SIZE: usize>(
     }
 }
 
-/// Bins and symbols in the order in which they are coded, and those of single tokens alone.
-struct Ordered {
+/// Contexts and symbols in coding order: all of them, and single tokens alone.
+struct TokenSequence {
     all: [Vec<u8>; 2],
     single: [Vec<u8>; 2],
 }
 
-impl Ordered {
+impl TokenSequence {
     fn new<const SIZE: usize>(symbols: &Symbols, groups: &[u8]) -> Self {
         let room = symbols.tokens.len() / 2;
         let mut ordered = Self {
@@ -266,7 +265,7 @@ impl Ordered {
         ordered
     }
 
-    /// Adds tokens that are coded one by one.
+    /// Appends tokens that are coded one by one.
     fn add_single(&mut self, symbols: &Symbols, begin: usize, end: usize) {
         for to in [&mut self.all, &mut self.single] {
             to[0].extend_from_slice(&symbols.contexts[begin..end]);
@@ -275,8 +274,8 @@ impl Ordered {
     }
 }
 
-/// The tables of single tokens and of groups, and which bin uses which; bins of groups come behind the
-/// others.
+/// Concatenates the tables of single tokens and of groups. Returns the frequencies, and the table of each context, where
+/// the contexts of groups follow those of single tokens.
 pub(crate) fn concat_tables(
     single: &Tables,
     grouped: &Tables,
@@ -295,19 +294,19 @@ pub(crate) fn concat_tables(
     (tables.cloned().collect(), table_of_context)
 }
 
-/// Decodes groups, and keeps the memory for it.
+/// The decoder of token groups, with its buffers.
 pub(crate) struct Groups {
     size: usize,
-    /// The tokens of each symbol, the first lowest.
+    /// The tokens of each symbol, the first in the lowest byte.
     tokens: [u32; 256],
     groups: Vec<u8>,
-    /// Numbers of the groups whose tokens are coded one by one.
+    /// The indices of escapes.
     escapes: Vec<usize>,
     single: Vec<u8>,
 }
 
 impl Groups {
-    /// Of groups of `size` tokens, 1 to `MOST`.
+    /// For groups of `size` tokens, 1 to `MAX_GROUP_SIZE`.
     pub(crate) fn new(size: usize) -> Self {
         let mut tokens = [0; 256];
         if size > 1 {
@@ -326,8 +325,8 @@ impl Groups {
         }
     }
 
-    /// Decodes a run of `count` tokens of a bin. `tokens` has room for `MOST` behind them. Returns the number of
-    /// tokens that were coded one by one, and of groups.
+    /// Decodes a run of `count` tokens of a context. `tokens` must have space for `MAX_GROUP_SIZE` more. Returns the number
+    /// of tokens that were coded one by one, and of groups.
     pub(crate) fn decode(
         &mut self,
         symbols: &mut rans::Decoder<'_>,
@@ -340,7 +339,7 @@ impl Groups {
             3 => self.run::<3>(symbols, context, count, tokens),
             4 => self.run::<4>(symbols, context, count, tokens),
             _ => {
-                symbols.decode_alike(context, &mut tokens[..count]);
+                symbols.decode_same_context(context, &mut tokens[..count]);
                 [count, 0]
             }
         }
@@ -360,7 +359,7 @@ impl Groups {
             self.escapes.resize(n, 0);
         }
         let groups = &mut self.groups[..n];
-        symbols.decode_alike(context + CONTEXTS as u8, groups);
+        symbols.decode_same_context(context + CONTEXTS as u8, groups);
         let escapes = expand::<SIZE>(&self.tokens, groups, tokens, &mut self.escapes);
         let single = SIZE * escapes + count % SIZE;
         if single == 0 {
@@ -370,7 +369,7 @@ impl Groups {
             self.single.resize(single, 0);
         }
         let single = &mut self.single[..single];
-        symbols.decode_alike(context, single);
+        symbols.decode_same_context(context, single);
         let (of_groups, of_rest) = single.as_chunks::<SIZE>();
         let (to, rest) = tokens[..count].as_chunks_mut::<SIZE>();
         for (from, escape) in of_groups.iter().zip(&self.escapes) {
@@ -382,8 +381,7 @@ impl Groups {
 }
 
 vectorised! {
-    /// Writes the tokens of groups; `escapes` gets the numbers of those whose tokens are coded one by one,
-    /// of which there are as many as it says.
+    /// Writes the tokens of groups, and the indices of escapes to `escapes`. Returns the number of escapes.
     fn expand [const SIZE: usize] of [SIZE] (
         tokens: &[u32; 256],
         groups: &[u8],
@@ -393,7 +391,7 @@ vectorised! {
         let escapes = &mut escapes[..groups.len()];
         let mut found = 0;
         for (number, group) in groups.iter().enumerate() {
-            if let Some(to) = to[SIZE * number..].first_chunk_mut::<MOST>() {
+            if let Some(to) = to[SIZE * number..].first_chunk_mut::<MAX_GROUP_SIZE>() {
                 *to = tokens[usize::from(*group)].to_le_bytes();
             }
             escapes[found] = number;
@@ -411,7 +409,8 @@ mod tests {
 
     const ONE: PacketCount = PacketCount::Exactly(1);
 
-    /// Runs of two bins with single tokens between them; of `few` tokens in a hundred the size is any.
+    /// Runs of two contexts with single tokens between them. `few` percent of the tokens are any token, the others are
+    /// below `below`.
     fn symbols(few: u64, below: u64) -> Symbols {
         let mut random = Random(few + below);
         let mut symbols = Symbols::default();
@@ -435,7 +434,7 @@ mod tests {
         symbols
     }
 
-    fn decoded(coded: &Coded, symbols: &Symbols) -> Vec<u8> {
+    fn decoded(coded: &CodedTokens, symbols: &Symbols) -> Vec<u8> {
         let (frequencies, table_of_context) = concat_tables(&coded.single, &coded.grouped);
         let mut tables = DecodeTables::default();
         tables.set(&frequencies).unwrap();
@@ -449,7 +448,7 @@ mod tests {
         )
         .unwrap();
         let mut groups = Groups::new(coded.size);
-        let mut tokens = vec![0; count + MOST];
+        let mut tokens = vec![0; count + MAX_GROUP_SIZE];
         let mut end = 0;
         for (begin, count) in &symbols.runs {
             decoder.decode(&symbols.contexts[end..*begin], &mut tokens[end..*begin]);
@@ -463,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_come_back_in_groups_of_every_size() {
+    fn groups_of_all_sizes_round_trip() {
         for (few, below) in [(0, 1), (1, 2), (2, 3), (5, 5), (10, 11), (100, 2)] {
             let symbols = symbols(few, below);
             for number in [rans::STATES, rans::WIDE_STATES] {
@@ -484,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn long_symbols_have_many_states() {
+    fn long_streams_have_more_states() {
         for (below, states) in [(1, rans::STATES), (11, rans::WIDE_STATES)] {
             let coded = encode(&symbols(1, below), ONE);
             assert_eq!(
@@ -497,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_that_of_the_fewest_symbols() {
+    fn the_group_size_minimises_the_number_of_symbols() {
         for (few, below, size) in [(0, 1, 4), (1, 3, 4), (1, 5, 3), (1, 11, 2), (100, 2, 1)] {
             assert_eq!(
                 encode(&symbols(few, below), ONE).size,

@@ -1,7 +1,7 @@
 //! The row pipeline: predictions and contexts of a batch of rows, and the hand-over to the coder.
 //!
-//! An encoder and a decoder share the plan of a batch ([`Pass::code`]). An encoder gets the rows one by one; a
-//! decoder reconstructs the whole batch where all contexts are known before its first row.
+//! Encoder and decoder share [`Pass::code`]. An encoder gets the rows one by one. A decoder reconstructs the whole batch if all
+//! contexts are known before its first row.
 
 use crate::domain::lattice::Phases;
 use crate::element::Element;
@@ -10,7 +10,7 @@ use crate::predict::batch_geometry::{self, Batch, BatchRow, Geometry};
 use crate::predict::context::ContextModel;
 use crate::predict::interpolate::{self, FEW, Line, Weights};
 use crate::predict::reconstruct;
-use crate::predict::row::{Level, Place, Row, RowCoder};
+use crate::predict::row::{InterpolationLevel, Row, RowCoder, RowLocation};
 use crate::simd::LANES;
 use crate::simd::compact::compact_rows;
 
@@ -39,7 +39,7 @@ impl<T: Element> RowScratch<T> {
     /// Reserves space for the batches of any phase of a lattice.
     pub(crate) fn prepare(&mut self, phases: &Phases) {
         let row = phases.fine[2].div_ceil(2) + 2 * LANES;
-        let room = (batch_geometry::most_rows(phases) - 1) * phases.stride[1] + row;
+        let room = (batch_geometry::max_rows(phases) - 1) * phases.stride[1] + row;
         self.predictions.resize(room, T::default());
         self.variation.resize(room, 0.0);
         self.near.resize(room, 0);
@@ -49,10 +49,10 @@ impl<T: Element> RowScratch<T> {
     }
 }
 
-/// Where the contexts of a batch's points come from.
+/// The source of the contexts of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowContexts {
-    /// The level: all points have one, which the coder has been given.
+    /// The level: all points have one context, which the coder got in advance.
     Level,
     /// Earlier phases, and the rows before in y and z: known once the row before has been coded.
     Row,
@@ -84,7 +84,7 @@ pub(crate) struct Pass<'a, T, const N: usize> {
     /// Magnitudes of the residuals of all phases.
     pub magnitudes: &'a [Vec<u8>; 8],
     pub model: ContextModel,
-    pub level: Level,
+    pub level: InterpolationLevel,
     /// Of the region.
     pub shape: [usize; 3],
 }
@@ -102,9 +102,9 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
-    /// Predicts the last points of a batch's first rows from both neighbours along all lines but x; or
-    /// along x alone, where there is no other. `visit` gets their offsets from the batch's first point,
-    /// predictions and roughness.
+    /// Predicts the last points of the first rows of a batch from both neighbours along all lines except x, or along x if it
+    /// is the only line. Calls `visit` with the offset from the first point of the batch, the prediction and the local
+    /// variation.
     #[inline(always)]
     fn last_points(&self, batch: &Batch, rows: usize, mut visit: impl FnMut(usize, T, T)) {
         let last = self.geometry.points - 1;
@@ -115,7 +115,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             let (means, curvatures) = match self.lines[..] {
                 [y_or_z, _] => interpolate::points(&places, &[y_or_z], weights),
                 [z, y, _] => interpolate::points(&places, &[z, y], weights),
-                _ => interpolate::points_behind(&places, &self.lines[0], weights),
+                _ => interpolate::extrapolate_points(&places, &self.lines[0], weights),
             };
             for (k, row) in (first..rows).take(FEW).enumerate() {
                 visit(offset(row), means[k], curvatures[k]);
@@ -123,11 +123,11 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
     }
 
-    pub(crate) fn place(&self, row: [usize; 2]) -> Place {
-        Place::new(self.t, row, self.shape, self.level.number)
+    fn location(&self, row: [usize; 2]) -> RowLocation {
+        RowLocation::new(self.t, row, self.shape, self.level.number)
     }
 
-    /// Predicts the points of a batch; where `VARIATION`, says how rough the values are.
+    /// Predicts the points of a batch. Computes the local variation too, if `VARIATION`.
     fn predict<const VARIATION: bool>(&self, batch: &Batch, scratch: &mut RowScratch<T>) {
         for (from, n) in &scratch.runs {
             interpolate::span::<T, N, VARIATION>(
@@ -172,11 +172,11 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 AvailableAxes::Other => {}
             }
             self.geometry
-                .for_each_missing_neighbours(place, |word, there| {
+                .for_each_missing_neighbours(place, |word, neighbours| {
                     let from = start + 64 * word;
                     interpolate::predict_with_missing::<T, N, VARIATION>(
                         batch.at + from,
-                        &there,
+                        &neighbours,
                         &self.lines,
                         &self.weights,
                         &mut out[from..],
@@ -189,25 +189,27 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     /// A row for the coder: predictions and contexts are given, values and residual magnitudes are computed.
     fn row<'a>(
         &'a self,
-        BatchRow { place, count, .. }: BatchRow,
+        BatchRow {
+            position, count, ..
+        }: BatchRow,
         (predictions, contexts): (&'a [T], Option<&'a [u8]>),
         (values, magnitudes): (&'a mut [T], Option<&'a mut [u8]>),
     ) -> Row<'a, T> {
         Row {
-            place: self.place(place),
+            location: self.location(position),
             level: self.level,
             predictions,
             contexts,
             points: self.geometry.points,
-            there: self.geometry.there(place),
+            present: self.geometry.present(position),
             count,
             values,
             magnitudes,
         }
     }
 
-    /// Codes the rows of a batch: plans them (which points are coded, their predictions and contexts), and
-    /// hands the plan to the coder, row by row to an encoder and in one call to a decoder.
+    /// Codes the rows of a batch: computes which points are coded, their predictions and contexts, and passes these to the coder,
+    /// row by row to an encoder and in one call to a decoder.
     pub(crate) fn code<C: RowCoder<T>>(
         &self,
         batch: &Batch,
@@ -248,7 +250,7 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
             if source == RowContexts::Row {
                 self.model.contexts(
                     (out.magnitudes, at),
-                    [row.place[1] > 0, row.place[0] > 0],
+                    [row.position[1] > 0, row.position[0] > 0],
                     (&scratch.near[from..], &scratch.variation[from..]),
                     &mut scratch.contexts[..room],
                 );
@@ -295,12 +297,12 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         coder: &mut C,
     ) {
         if !self.scatter_tokens(batch, scratch, coder) {
-            return self.add::<false>(batch, own, scratch);
+            return self.predict_and_add::<false>(batch, own, scratch);
         }
-        self.add::<true>(batch, own, scratch);
+        self.predict_and_add::<true>(batch, own, scratch);
         let step = T::from_f64(self.level.step);
-        self.for_each_raw_point(batch, &scratch.tokens, |at, place, token| {
-            if let Some(residual) = coder.raw(token, place) {
+        self.for_each_raw_point(batch, &scratch.tokens, |at, index, token| {
+            if let Some(residual) = coder.raw(token, index) {
                 let value = &mut own[batch.at + at];
                 *value = value.plus(T::from_i32(residual).times(step));
             }
@@ -330,8 +332,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         if !has_raw_bits {
             return;
         }
-        self.for_each_raw_point(batch, &scratch.tokens, |k, place, token| {
-            let (residual, at) = (coder.raw(token, place), batch.at + k);
+        self.for_each_raw_point(batch, &scratch.tokens, |k, index, token| {
+            let (residual, at) = (coder.raw(token, index), batch.at + k);
             let prediction = scratch.predictions[k];
             out.values[at] = match residual {
                 Some(residual) => prediction.plus(T::from_i32(residual).times(step)),
@@ -342,8 +344,8 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         });
     }
 
-    /// Lays out the tokens of a batch's rows, which are known ahead; 0 where no point is coded. Says
-    /// whether there may be some with raw bits.
+    /// Lays out the tokens of a batch, which were decoded in advance; 0 for points that are not coded. Returns whether any may
+    /// have raw bits.
     fn scatter_tokens<C: RowCoder<T>>(
         &self,
         batch: &Batch,
@@ -355,14 +357,14 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
         }
         let row_masks = self.geometry.row_masks(&scratch.rows);
         let raw = coder.scatter_tokens(row_masks, self.geometry.points, &mut scratch.tokens);
-        // Runs are gone over in whole lanes, from where they begin: they may end that far behind the last row,
-        // where tokens of longer rows would leave marks.
+        // Runs are processed in whole groups, which may extend beyond the last row. Stale tokens after it would change residual
+        // magnitudes that are read later.
         scratch.tokens[self.geometry.all(batch)..][..2 * LANES].fill(0);
         raw
     }
 
-    /// Calls `visit` for the tokens of a batch that have raw bits: with their offsets from the batch's
-    /// first point, and their indices in the region.
+    /// Calls `visit` for the tokens of a batch that have raw bits, with their offsets from the first point of the batch, and
+    /// their indices in the region.
     #[inline(always)]
     fn for_each_raw_point(
         &self,
@@ -372,14 +374,19 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
     ) {
         let pitch = self.geometry.pitch;
         for_each_raw(&tokens[..self.geometry.all(batch)], |at, token| {
-            let place = self.place([batch.z, batch.y + at / pitch]);
-            visit(at, place.start + at % pitch * place.step, token);
+            let row = self.location([batch.z, batch.y + at / pitch]);
+            visit(at, row.start + at % pitch * row.step, token);
         });
     }
 
-    /// Makes the values of a batch from the tokens that are laid out; where there may be some with raw
-    /// bits (`RAW`), these points' predictions.
-    fn add<const RAW: bool>(&self, batch: &Batch, own: &mut [T], scratch: &RowScratch<T>) {
+    /// Predicts the points of a batch, and adds the residuals of the tokens that are laid out. Points with raw bits, which
+    /// exist only if `RAW`, become their predictions.
+    fn predict_and_add<const RAW: bool>(
+        &self,
+        batch: &Batch,
+        own: &mut [T],
+        scratch: &RowScratch<T>,
+    ) {
         let step = T::from_f64(self.level.step);
         for (from, n) in &scratch.runs {
             let at = batch.at + from;
@@ -414,19 +421,19 @@ impl<T: Element, const N: usize> Pass<'_, T, N> {
                 AvailableAxes::Other => {}
             }
             self.geometry
-                .for_each_missing_neighbours(place, |word, there| {
+                .for_each_missing_neighbours(place, |word, neighbours| {
                     let from = start + 64 * word;
                     let at = batch.at + from;
                     let (lines, weights) = (&self.lines, &self.weights);
                     interpolate::predict_with_missing::<T, N, false>(
                         at,
-                        &there,
+                        &neighbours,
                         lines,
                         weights,
                         &mut predicted,
                         &mut [],
                     );
-                    let mut left = there.missing_neighbours();
+                    let mut left = neighbours.missing_neighbours();
                     while left != 0 {
                         let k = left.trailing_zeros() as usize;
                         left &= left - 1;

@@ -12,7 +12,7 @@ const POINTS: usize = 1152;
 const GAP: usize = 8;
 
 /// Rows of a phase that are predicted together, at most.
-pub(crate) fn most_rows(phases: &Phases) -> usize {
+pub(crate) fn max_rows(phases: &Phases) -> usize {
     (POINTS / phases.stride[1]).max(1)
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Batch {
 #[derive(Clone, Copy)]
 pub(crate) struct BatchRow {
     /// Its z and y.
-    pub place: [usize; 2],
+    pub position: [usize; 2],
     /// Its offset from the batch's first point.
     pub from: usize,
     /// How many of its points are coded.
@@ -57,11 +57,11 @@ pub(crate) struct Geometry<'a, const N: usize> {
     evens: [usize; 3],
     /// Distance of rows.
     pub(crate) pitch: usize,
-    most_rows: usize,
+    max_rows: usize,
 }
 
 impl<'a, const N: usize> Geometry<'a, N> {
-    /// Of phase `t`, whose odd dimensions are `odd`.
+    /// For phase `t`, whose odd dimensions are `odd`.
     pub(crate) fn new(
         phases: &Phases,
         (coded, valid): (Option<&'a [Bitmap; 8]>, Option<&'a [Bitmap; 8]>),
@@ -77,17 +77,17 @@ impl<'a, const N: usize> Geometry<'a, N> {
             points: phases.points(t)[2],
             evens: phases.fine.map(|n| n.div_ceil(2)),
             pitch: phases.stride[1],
-            most_rows: most_rows(phases),
+            max_rows: max_rows(phases),
         }
     }
 
     /// Rows that are predicted together, at most.
-    pub(crate) fn most_rows(&self) -> usize {
-        self.most_rows
+    pub(crate) fn max_rows(&self) -> usize {
+        self.max_rows
     }
 
     /// The bits of a row's points that are coded.
-    pub(crate) fn there(&self, [z, y]: [usize; 2]) -> &'a [u64] {
+    pub(crate) fn present(&self, [z, y]: [usize; 2]) -> &'a [u64] {
         self.coded
             .map_or(self.full, |coded| coded[self.t].row(z, y))
     }
@@ -104,14 +104,18 @@ impl<'a, const N: usize> Geometry<'a, N> {
     pub(crate) fn rows(&self, batch: &Batch, rows: &mut Vec<BatchRow>) {
         rows.clear();
         for row in 0..batch.rows {
-            let place = [batch.z, batch.y + row];
+            let position = [batch.z, batch.y + row];
             let count = match self.coded {
                 None => self.points,
-                Some(_) => ones(self.there(place)),
+                Some(_) => ones(self.present(position)),
             };
             if count > 0 || self.valid.is_none() {
                 let from = row * self.pitch;
-                rows.push(BatchRow { place, from, count });
+                rows.push(BatchRow {
+                    position,
+                    from,
+                    count,
+                });
             }
         }
     }
@@ -122,8 +126,8 @@ impl<'a, const N: usize> Geometry<'a, N> {
         rows: &'r [BatchRow],
     ) -> impl Iterator<Item = RowMask<'r>> + Clone {
         rows.iter().map(|row| RowMask {
-            from: row.from,
-            there: self.there(row.place),
+            start: row.from,
+            bits: self.present(row.position),
             count: row.count,
         })
     }
@@ -141,10 +145,10 @@ impl<'a, const N: usize> Geometry<'a, N> {
             return runs.push((0, self.all(batch).next_multiple_of(FEW)));
         }
         for row in 0..batch.rows {
-            let words = self.there([batch.z, batch.y + row]).iter();
-            for (word, there) in words.enumerate().filter(|(_, there)| **there != 0) {
+            let words = self.present([batch.z, batch.y + row]).iter();
+            for (word, present) in words.enumerate().filter(|(_, present)| **present != 0) {
                 let start = row * self.pitch + 64 * word;
-                let mut left = interpolate::groups(*there);
+                let mut left = interpolate::groups(*present);
                 while left != 0 {
                     let first = left.trailing_zeros();
                     let n = (!(left >> first)).trailing_zeros();
@@ -170,16 +174,17 @@ impl<'a, const N: usize> Geometry<'a, N> {
         mut visit: impl FnMut(usize, NeighbourMask<N>),
     ) {
         if let Some(valid) = self.valid {
-            for (word, own) in self.there([z, y]).iter().enumerate() {
-                let there = mask_pyramid::near(valid, (self.t, self.odd), [z, y], (word, *own));
-                if there.missing_neighbours() != 0 {
-                    visit(word, there);
+            for (word, own) in self.present([z, y]).iter().enumerate() {
+                let neighbours =
+                    mask_pyramid::near(valid, (self.t, self.odd), [z, y], (word, *own));
+                if neighbours.missing_neighbours() != 0 {
+                    visit(word, neighbours);
                 }
             }
             return;
         }
-        // Without holes only those behind the last index lack one. Whole rows that lack some are left
-        // out.
+        // Without holes, only points after the last even index lack a neighbour. Rows that lack a neighbour along some line
+        // are predicted along the others.
         let beyond = self.beyond([z, y]);
         let none = self.odd.iter().all(|d| beyond[*d]);
         let first = match (none, self.ends()) {
@@ -188,14 +193,14 @@ impl<'a, const N: usize> Geometry<'a, N> {
             _ => return,
         };
         for (word, own) in self.full.iter().enumerate().skip(first) {
-            let there = NeighbourMask {
+            let neighbours = NeighbourMask {
                 own: if none { *own } else { own & !(own >> 1) },
                 before: [u64::MAX; N],
-                behind: self
+                after: self
                     .odd
                     .map(|d| if d == 2 || beyond[d] { 0 } else { u64::MAX }),
             };
-            visit(word, there);
+            visit(word, neighbours);
         }
     }
 
@@ -213,12 +218,12 @@ impl<'a, const N: usize> Geometry<'a, N> {
         self.odd.contains(&2) && self.points == self.evens[2]
     }
 
-    /// Points of a row, in whole groups.
+    /// The points of a row, rounded up to whole groups.
     pub(crate) fn row_of_groups(&self) -> usize {
         self.points.next_multiple_of(FEW)
     }
 
-    /// In which dimensions, z and y, a row without holes lies behind the last even index.
+    /// The dimensions, z and y, in which a row without holes is after the last even index.
     pub(crate) fn beyond(&self, [z, y]: [usize; 2]) -> [bool; 3] {
         let whole = self.valid.is_none();
         let last = |d: usize, k: usize| whole && self.odd.contains(&d) && k + 1 >= self.evens[d];

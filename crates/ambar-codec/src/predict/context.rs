@@ -15,12 +15,12 @@ pub(crate) struct ContextWeights {
     pub phases: f32,
     /// Weight of the mean magnitude in earlier rows of the phase.
     pub rows: f32,
-    /// Of the roughness of the values around, in steps.
+    /// Weight of the local variation of the values, in steps.
     pub variation: f32,
 }
 
 impl ContextWeights {
-    /// What serves most fields.
+    /// Weights that suit most fields.
     pub(crate) const DEFAULT: [Self; GROUPS] = [
         Self {
             phases: 0.3,
@@ -43,7 +43,7 @@ impl ContextWeights {
 /// The smallest expected magnitude that is distinguished: context 0 begins at its logarithm.
 const LEAST: f32 = 1.0 / 64.0;
 
-/// The bin of an expectation: half octaves from `LEAST` on.
+/// The context of an expected magnitude: half octaves from `LEAST`.
 #[inline(always)]
 pub(crate) fn context(expected: f32) -> u8 {
     // The bits of a float ordered by exponent and first bit of the fraction: half octaves.
@@ -52,19 +52,19 @@ pub(crate) fn context(expected: f32) -> u8 {
 }
 
 /// The context of a level; all levels from 2 on share one.
-pub(crate) fn level_bin(level: usize) -> u8 {
+pub(crate) fn level_context(level: usize) -> u8 {
     level.min(2) as u8
 }
 
-/// The bin of an expected length in bits, 0 to 64.
+/// The context of an expected length in bits, 0 to 64.
 #[inline(always)]
-pub(crate) fn linear_bin(bits: f32) -> u8 {
+pub(crate) fn length_context(bits: f32) -> u8 {
     ((bits * (CONTEXTS as f32 / 65.0)) as i32).clamp(0, CONTEXTS as i32 - 1) as u8
 }
 
 /// Computes the contexts of a phase's rows from the residual magnitudes around them and the local variation.
 pub(crate) struct ContextModel {
-    /// Where the magnitudes near a point lie: earlier phases, and offsets within them.
+    /// The positions of the magnitudes near a point: earlier phases, and offsets within them.
     nearby: [(usize, isize); 8],
     nearby_count: usize,
     /// For rows without and with earlier ones in y (1) and z (2): factors of the sums of magnitudes
@@ -73,7 +73,7 @@ pub(crate) struct ContextModel {
     variation: f32,
     /// Distance of rows in y and z.
     strides: [usize; 2],
-    lossless: bool,
+    is_lossless: bool,
 }
 
 impl ContextModel {
@@ -85,15 +85,15 @@ impl ContextModel {
         step: f64,
     ) -> Self {
         let (nearby, nearby_count) = nearest(t, phases);
-        let lossless = step == 0.0;
-        let mixed = if lossless {
+        let is_lossless = step == 0.0;
+        let mixed = if is_lossless {
             (0.5, 0.5)
         } else {
             (context_weights.phases, context_weights.rows)
         };
         let factors = std::array::from_fn(|known: usize| {
             let (mut near, mut rows) = mixed;
-            // Where there is only one kind, it stands for the other as well.
+            // If only one kind exists, it represents the other as well.
             if known == 0 {
                 near += rows;
             }
@@ -110,17 +110,17 @@ impl ContextModel {
             nearby,
             nearby_count,
             factors,
-            variation: if lossless {
+            variation: if is_lossless {
                 0.0
             } else {
                 context_weights.variation * (1.0 / step) as f32
             },
             strides: [phases.stride[1], phases.stride[0]],
-            lossless,
+            is_lossless,
         }
     }
 
-    /// Sums the magnitudes near points from `at` on: of the phases' `magnitudes`.
+    /// Sums the magnitudes near points from `at`. `magnitudes` are those of all phases.
     pub(crate) fn near(&self, magnitudes: &[Vec<u8>; 8], at: usize, sums: &mut [u16]) {
         let n = sums.len();
         match self.nearby_count {
@@ -131,8 +131,8 @@ impl ContextModel {
         }
     }
 
-    /// Fills the bins of points from `at` on, in whole groups of lanes, that have a plane before them in
-    /// z, of whose `magnitudes` those around the point before count. `sums` has room for two more.
+    /// Computes the contexts of points from `at`, in whole groups of lanes, from the magnitudes around the same points of the
+    /// plane before. `sums` has space for two more points.
     pub(crate) fn contexts_after_plane(
         &self,
         (magnitudes, at): (&[u8], usize),
@@ -146,7 +146,7 @@ impl ContextModel {
         let rows = [begin - self.strides[0], begin, begin + self.strides[0]].map(row);
         add_rows(rows, &mut sums[..n]);
         let (near_weight, row_weight) = self.factors[2];
-        bins_of_sums(
+        contexts_of_sums(
             &sums[..n],
             near,
             variation,
@@ -155,7 +155,7 @@ impl ContextModel {
         );
     }
 
-    /// The magnitudes nearby of `n` points.
+    /// The magnitudes near `n` points.
     #[inline(always)]
     fn nearby<'a, const N: usize>(
         &self,
@@ -170,9 +170,8 @@ impl ContextModel {
         near
     }
 
-    /// Fills the bins of a row, of as many points as `out` has, in whole groups of lanes: `magnitudes` are
-    /// those of the row's phase, in which its first point is at `at`. `above` says whether there are rows
-    /// before it in y and z.
+    /// Computes the contexts of a row of `out.len()` points, in whole groups of lanes. `magnitudes` are those of the phase,
+    /// in which the first point is at `at`. `above`: whether rows precede it in y and in z.
     pub(crate) fn contexts(
         &self,
         (magnitudes, at): (&[u8], usize),
@@ -183,7 +182,7 @@ impl ContextModel {
         let n = out.len();
         let known = usize::from(above[0]) | usize::from(above[1]) << 1;
         let weights = [self.factors[known].0, self.factors[known].1, self.variation];
-        // Of a row that there is not, any stands in the place.
+        // The magnitudes of a missing row are not used.
         let row =
             |d: usize| &magnitudes[at - if above[d] { self.strides[d] } else { 0 } - 1..][..n + 2];
         let rows = if above[0] {
@@ -191,7 +190,7 @@ impl ContextModel {
         } else {
             [row(1), row(1)]
         };
-        match (known.count_ones(), self.lossless) {
+        match (known.count_ones(), self.is_lossless) {
             (0, false) => contexts::<0, false>(rows, near, variation, weights, out),
             (1, false) => contexts::<1, false>(rows, near, variation, weights, out),
             (_, false) => contexts::<2, false>(rows, near, variation, weights, out),
@@ -203,9 +202,8 @@ impl ContextModel {
 }
 
 vectorised! {
-    /// Fills bins from the sums of magnitudes `near`by, from the magnitudes in the first `ROWS` earlier rows,
-    /// which begin one before the row (of these, four times the mean around each point counts), and from
-    /// roughness, with the weights of each.
+    /// Computes contexts from the sums of magnitudes nearby, from the magnitudes of `ROWS` earlier rows, which begin one point
+    /// before the row (four times their mean around each point), and from the local variation.
     fn contexts [const ROWS: usize, const LOSSLESS: bool] of [ROWS, LOSSLESS] (
         rows: [&[u8]; 2],
         near: &[u16],
@@ -230,7 +228,7 @@ vectorised! {
             }
             let expected = f32::from(near[k]) * weights[0] + f32::from(rows) * weights[1];
             out[k] = if LOSSLESS {
-                linear_bin(expected)
+                length_context(expected)
             } else {
                 context(expected + variation[k] * weights[2])
             };
@@ -239,7 +237,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds the magnitudes of three rows, the middle one's twice.
+    /// Sums the magnitudes of three rows, with twice those of the middle one.
     fn add_rows [] of [] (rows: [&[u8]; 3], sums: &mut [u16]) {
         let n = sums.len();
         let [up, mid, down] = rows.map(|row| &row[..n]);
@@ -250,9 +248,9 @@ vectorised! {
 }
 
 vectorised! {
-    /// Fills bins from sums of magnitudes in the plane before, which begin one before the points (of these,
-    /// 16 times the mean around each point counts), of magnitudes `near`by, and from roughness.
-    fn bins_of_sums [] of [] (
+    /// Computes contexts from sums of magnitudes of the plane before, which begin one point before the points (16 times their
+    /// mean around each point), from the sums of magnitudes nearby, and from the local variation.
+    fn contexts_of_sums [] of [] (
         sums: &[u16],
         near: &[u16],
         variation: &[f32],
@@ -271,7 +269,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds magnitudes.
+    /// Sums magnitudes.
     fn add [const N: usize] of [N] (magnitudes: [&[u8]; N], sums: &mut [u16]) {
         let n = sums.len();
         let magnitudes = magnitudes.map(|magnitudes| &magnitudes[..n]);
@@ -285,7 +283,7 @@ vectorised! {
     }
 }
 
-/// The points of earlier phases nearest to those of phase `t`, on the same lattice: phases, offsets.
+/// The nearest points of earlier phases of the same lattice to those of phase `t`: phases and offsets.
 fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
     let stride = phases.stride.map(|s| s as isize);
     let mut terms = [(0, 0); 8];
@@ -295,8 +293,8 @@ fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
         count += 1;
     };
     if t.is_power_of_two() {
-        // Diagonals: from phase 1 and 2 to 2 and 4. Seen from an odd index the neighbours of even
-        // index lie at 0 and +1, from an even index those of odd index at -1 and 0.
+        // Diagonals: from phases 1 and 2 to 2 and 4. The neighbours with even indices of an odd index have offsets 0 and +1,
+        // those with odd indices of an even index -1 and 0.
         let own = t.trailing_zeros() as usize;
         for other in (0..own).filter(|d| phases.fine[*d] > 1) {
             for (a, b) in [(0, 0), (0, -1), (1, 0), (1, -1)] {
@@ -304,7 +302,7 @@ fn nearest(t: usize, phases: &Phases) -> ([(usize, isize); 8], usize) {
             }
         }
     } else {
-        // Faces: the points that the prediction is made of, where they belong to this lattice.
+        // Faces: the points of this lattice from which the point is predicted.
         for d in (0..3).filter(|d| t >> d & 1 == 1) {
             add((t ^ 1 << d, 0));
             add((t ^ 1 << d, stride[d]));

@@ -1,12 +1,12 @@
-//! Extrapolation beyond the borders of a phase, for the interpolation of the points next to them.
+//! Extrapolation of a phase by one point beyond its borders, for the interpolation of points at the borders.
 
 use crate::domain::lattice::Phases;
 use crate::element::Element;
 use crate::predict::interpolate;
 use crate::simd::dispatch::vectorised;
 
-/// Continues a phase by one point on both sides of dimension `d`: along the parabola through three
-/// points, the line through two, or the value of one.
+/// Extrapolates a phase by one point on both sides of dimension `d`: by the parabola through three points, the line through
+/// two, or the value of one.
 pub(crate) fn pad_dimension<T: Element>(
     values: &mut [T],
     phases: &Phases,
@@ -23,18 +23,18 @@ pub(crate) fn pad_dimension<T: Element>(
                 pad_row(&mut values[row - 1..][..n + 2]);
                 continue;
             }
-            // Rows in the order of their distance from the one that continues them.
+            // Rows in the order of their distance from the extrapolated one.
             let (before, from) = values.split_at_mut(row);
             let rows: [&[T]; 3] = std::array::from_fn(|k| &from[k.min(n - 1) * stride..]);
-            continue_rows(rows, n, &mut before[row - stride..][..around[2]]);
+            extrapolate_rows(rows, n, &mut before[row - stride..][..around[2]]);
             let (from, behind) = values.split_at_mut(row + n * stride);
             let rows = std::array::from_fn(|k| &from[row + (n - 1 - k.min(n - 1)) * stride..]);
-            continue_rows(rows, n, &mut behind[..around[2]]);
+            extrapolate_rows(rows, n, &mut behind[..around[2]]);
         }
     }
 }
 
-/// Continues a row by its first and last place.
+/// Extrapolates the first and the last element of a row from the others.
 #[inline(always)]
 fn pad_row<T: Element>(row: &mut [T]) {
     let last = row.len() - 1;
@@ -46,18 +46,18 @@ fn pad_row<T: Element>(row: &mut [T]) {
     } else {
         (third(a, b), third(z, y))
     };
-    row[0] = continued(a, b, c);
-    row[last] = continued(z, y, x);
+    row[0] = extrapolated(a, b, c);
+    row[last] = extrapolated(z, y, x);
 }
 
 vectorised! {
-    /// Fills a row that continues three others, of which the third counts where `n` is more than 2.
-    fn continue_rows [T: Element] of [T] (rows: [&[T]; 3], n: usize, out: &mut [T]) {
+    /// Extrapolates a row from three others, of which the third is used only if `n` is above 2.
+    fn extrapolate_rows [T: Element] of [T] (rows: [&[T]; 3], n: usize, out: &mut [T]) {
         let length = out.len();
         let [a, b, c] = rows.map(|row| &row[..length]);
         for k in 0..length {
             let c = if n > 2 { c[k] } else { third(a[k], b[k]) };
-            out[k] = continued(a[k], b[k], c);
+            out[k] = extrapolated(a[k], b[k], c);
         }
     }
 }
@@ -70,7 +70,7 @@ fn third<T: Element>(a: T, b: T) -> T {
 
 /// The value before `a` on the parabola through `a`, `b` and `c`.
 #[inline(always)]
-pub(crate) fn continued<T: Element>(a: T, b: T, c: T) -> T {
+pub(crate) fn extrapolated<T: Element>(a: T, b: T, c: T) -> T {
     let difference = a.minus(b);
     interpolate::finite_or_zero(difference.plus(difference).plus(difference).plus(c))
 }

@@ -1,10 +1,10 @@
-//! Interpolation of a row of points from their neighbours (as in SZ3), and how much the values vary there.
+//! SZ3-style interpolation of rows of points from their neighbours, and the local variation of the values.
 
 use crate::element::Element;
 use crate::predict::reconstruct::direct;
 use crate::simd::dispatch::vectorised;
 
-/// Points that are predicted at a time.
+/// Points of a group, which are predicted together.
 pub(crate) const FEW: usize = 8;
 
 /// The constants of the interpolation, in the type of the values.
@@ -23,8 +23,12 @@ pub(crate) struct Weights<T> {
 
 impl<T: Element> Weights<T> {
     /// Cubic interpolation through four neighbours, or linear through two.
-    pub(crate) fn new(cubic: bool) -> Self {
-        let (near, far) = if cubic { (0.5625, -0.0625) } else { (0.5, 0.0) };
+    pub(crate) fn new(is_cubic: bool) -> Self {
+        let (near, far) = if is_cubic {
+            (0.5625, -0.0625)
+        } else {
+            (0.5, 0.0)
+        };
         Self {
             near: T::from_f64(near),
             far: T::from_f64(far),
@@ -55,7 +59,7 @@ impl<T: Element> Weights<T> {
 /// Replaces a prediction that is not finite, or close to overflow, by 0.
 #[inline(always)]
 pub(crate) fn finite_or_zero<T: Element>(x: T) -> T {
-    if x.is_tame() { x } else { T::default() }
+    if x.is_predictable() { x } else { T::default() }
 }
 
 /// The neighbours of a row along one dimension: the phase that is even in it, and the distance of its points.
@@ -81,7 +85,7 @@ impl<'a, T: Copy> Line<'a, T> {
 
     /// The neighbours at +1 and +3 of the point at `at`.
     #[inline(always)]
-    fn behind(&self, at: usize) -> (T, T) {
+    fn after(&self, at: usize) -> (T, T) {
         (
             self.values[at + self.stride],
             self.values[at + 2 * self.stride],
@@ -120,52 +124,52 @@ fn around<'a, T: Copy, const N: usize>(
 pub(crate) struct NeighbourMask<const N: usize> {
     pub own: u64,
     pub before: [u64; N],
-    pub behind: [u64; N],
+    pub after: [u64; N],
 }
 
 impl<const N: usize> NeighbourMask<N> {
     /// The mask of the points from number `first` on.
     #[inline(always)]
     fn from(&self, first: usize) -> NeighbourMask<N> {
-        let mut there = *self;
-        there.own >>= first;
+        let mut neighbours = *self;
+        neighbours.own >>= first;
         for d in 0..N {
-            there.before[d] >>= first;
-            there.behind[d] >>= first;
+            neighbours.before[d] >>= first;
+            neighbours.after[d] >>= first;
         }
-        there
+        neighbours
     }
 
     /// The present points that lack a neighbour along any odd dimension.
     #[inline(always)]
     pub(crate) fn missing_neighbours(&self) -> u64 {
-        (0..N).fold(0, |missing, d| missing | !(self.before[d] & self.behind[d])) & self.own
+        (0..N).fold(0, |missing, d| missing | !(self.before[d] & self.after[d])) & self.own
     }
 
     /// The points with both neighbours along at least one dimension.
     #[inline(always)]
     fn any(&self) -> u64 {
-        (0..N).fold(0, |any, d| any | self.before[d] & self.behind[d])
+        (0..N).fold(0, |any, d| any | self.before[d] & self.after[d])
     }
 }
 
 /// Predicts the points of a word that lack a neighbour by the mean of the interpolations along the
-/// dimensions in which both neighbours are present. The word's first point is at `at`. Where `VARIATION`, `rough`
-/// gets how much these differ from linear ones and among themselves.
+/// dimensions in which both neighbours are present. The word's first point is at `at`. If `VARIATION`, computes
+/// the local variation: the differences of these from linear interpolations, and among themselves.
 #[inline(always)]
 pub(crate) fn predict_with_missing<T: Element, const N: usize, const VARIATION: bool>(
     at: usize,
-    there: &NeighbourMask<N>,
+    neighbours: &NeighbourMask<N>,
     lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     out: &mut [T],
     variation: &mut [f32],
 ) {
-    let missing = there.missing_neighbours();
+    let missing = neighbours.missing_neighbours();
     if missing & missing.wrapping_sub(1) == 0 {
-        // A single point, most often the last of a row.
+        // A single point: often the last of a row.
         let k = missing.trailing_zeros() as usize;
-        let (mean, curvature) = predict_point_with_missing(at, there, lines, weights, k);
+        let (mean, curvature) = predict_point_with_missing(at, neighbours, lines, weights, k);
         out[k] = mean;
         if VARIATION {
             variation[k] = curvature.to_f32();
@@ -173,8 +177,8 @@ pub(crate) fn predict_with_missing<T: Element, const N: usize, const VARIATION: 
         return;
     }
     if N == 1
-        && missing == there.own
-        && there.before[0] & missing == missing
+        && missing == neighbours.own
+        && neighbours.before[0] & missing == missing
         && missing & missing.wrapping_add(1) == 0
     {
         // The last row or plane.
@@ -182,20 +186,20 @@ pub(crate) fn predict_with_missing<T: Element, const N: usize, const VARIATION: 
         let variation = &mut variation[..if VARIATION { n } else { 0 }];
         return beyond::<T, VARIATION>(at, &lines[0], weights, &mut out[..n], variation);
     }
-    let any = there.any();
+    let any = neighbours.any();
     let mut left = groups(missing);
     while left != 0 {
         let k = FEW * left.trailing_zeros() as usize;
         left &= left - 1;
-        let there = NeighbourMask {
-            own: there.own & !any,
-            ..*there
+        let neighbours = NeighbourMask {
+            own: neighbours.own & !any,
+            ..*neighbours
         };
         let (mut means, mut curvatures) = ([T::default(); FEW], [0.0; FEW]);
-        let there = there.from(k);
+        let neighbours = neighbours.from(k);
         span_with_holes::<T, N, VARIATION>(
             at + k,
-            &there,
+            &neighbours,
             lines,
             weights,
             &mut means,
@@ -216,7 +220,7 @@ pub(crate) fn predict_with_missing<T: Element, const N: usize, const VARIATION: 
 #[inline(always)]
 fn predict_point_with_missing<T: Element, const N: usize>(
     at: usize,
-    there: &NeighbourMask<N>,
+    neighbours: &NeighbourMask<N>,
     lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     k: usize,
@@ -224,7 +228,7 @@ fn predict_point_with_missing<T: Element, const N: usize>(
     let (mut sum, mut curvature) = (weights.neg_zero, T::default());
     let (mut least, mut most, mut count) = (T::default(), T::default(), 0);
     for (j, line) in lines.iter().enumerate() {
-        if (there.before[j] & there.behind[j]) >> k & 1 == 0 {
+        if (neighbours.before[j] & neighbours.after[j]) >> k & 1 == 0 {
             continue;
         }
         let (value, linear) = weights.between(line.four(at + k));
@@ -243,7 +247,7 @@ fn predict_point_with_missing<T: Element, const N: usize>(
         count += 1;
     }
     if count == 0 {
-        return extrapolate_from_one_side(at, there, lines, weights, k);
+        return extrapolate_from_one_side(at, neighbours, lines, weights, k);
     }
     let part = weights.part(count);
     (
@@ -255,7 +259,7 @@ fn predict_point_with_missing<T: Element, const N: usize>(
 /// One bit for each group of `FEW` bits: set where any bit of the group is.
 #[inline(always)]
 pub(crate) fn groups(word: u64) -> u64 {
-    // To the lowest bit of each byte; then these next to each other, at the top.
+    // Reduce each byte to its lowest bit, and compact these bits at the top.
     let any = word | word >> 4;
     let any = any | any >> 2;
     let any = (any | any >> 1) & 0x0101_0101_0101_0101;
@@ -314,7 +318,7 @@ vectorised! {
 }
 
 /// Extrapolates points at arbitrary places from the neighbours before them.
-pub(crate) fn points_behind<T: Element>(
+pub(crate) fn extrapolate_points<T: Element>(
     places: &[usize; FEW],
     line: &Line<'_, T>,
     weights: &Weights<T>,
@@ -339,9 +343,9 @@ vectorised! {
     ) {
         let n = out.len() / FEW * FEW;
         let (out, variation) = (&mut out[..n], &mut variation[..if VARIATION { n } else { 0 }]);
-        let neighbours = around(lines, at, n);
+        let lanes = around(lines, at, n);
         for k in 0..n {
-            let (mean, curvature) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
+            let (mean, curvature) = whole(lanes.map(|v| v.map(|v| v[k])), weights);
             out[k] = mean;
             if VARIATION {
                 variation[k] = curvature.to_f32();
@@ -362,20 +366,19 @@ vectorised! {
     ) {
         let (n, step) = (out.len() / FEW * FEW, coded.1);
         let (out, tokens) = (&mut out[..n], &coded.0[..n]);
-        let neighbours = around(lines, at, n);
+        let lanes = around(lines, at, n);
         for k in 0..n {
-            let (mean, _) = whole(neighbours.map(|v| v.map(|v| v[k])), weights);
+            let (mean, _) = whole(lanes.map(|v| v.map(|v| v[k])), weights);
             out[k] = direct::<T, RAW>(mean, tokens[k], step);
         }
     }
 }
 
 vectorised! {
-    /// Predicts points from `at` on, some of which lack neighbours: those of `there.own` have both along
-    /// no dimension.
+    /// Predicts points from `at`, some of which lack neighbours. Those of `neighbours.own` lack one along each dimension.
     fn span_with_holes [T: Element, const N: usize, const VARIATION: bool] of [T, N, VARIATION] (
         at: usize,
-        there: &NeighbourMask<N>,
+        neighbours: &NeighbourMask<N>,
         lines: &[Line<'_, T>; N],
         weights: &Weights<T>,
         out: &mut [T],
@@ -386,13 +389,13 @@ vectorised! {
             &mut out[..n],
             &mut variation[..if VARIATION { n } else { 0 }],
         );
-        let neighbours = around(lines, at, n);
+        let lanes = around(lines, at, n);
         for k in 0..n {
             let (mut sum, mut curvature) = (weights.neg_zero, T::default());
             let (mut least, mut most) = (T::default(), T::default());
             let (mut any, mut part) = (false, weights.one);
-            for (j, v) in neighbours.iter().enumerate() {
-                let both = (there.before[j] & there.behind[j]) >> k & 1 == 1;
+            for (j, v) in lanes.iter().enumerate() {
+                let both = (neighbours.before[j] & neighbours.after[j]) >> k & 1 == 1;
                 let (value, linear) = weights.between([v[0][k], v[1][k], v[2][k], v[3][k]]);
                 let off = value.minus(linear).magnitude();
                 sum = sum.plus(if both { value } else { weights.neg_zero });
@@ -420,14 +423,14 @@ vectorised! {
                 variation[k] = curvature.times(part).plus(most.minus(least)).to_f32();
             }
         }
-        let mut alone = there.own;
+        let mut alone = neighbours.own;
         if n < 64 {
             alone &= (1 << n) - 1;
         }
         while alone != 0 {
             let k = alone.trailing_zeros() as usize;
             alone &= alone - 1;
-            let (mean, curvature) = extrapolate_from_one_side(at, there, lines, weights, k);
+            let (mean, curvature) = extrapolate_from_one_side(at, neighbours, lines, weights, k);
             out[k] = mean;
             if VARIATION {
                 variation[k] = curvature.to_f32();
@@ -460,17 +463,17 @@ fn beyond<T: Element, const VARIATION: bool>(
 #[inline(always)]
 fn extrapolate_from_one_side<T: Element, const N: usize>(
     at: usize,
-    there: &NeighbourMask<N>,
+    neighbours: &NeighbourMask<N>,
     lines: &[Line<'_, T>; N],
     weights: &Weights<T>,
     k: usize,
 ) -> (T, T) {
     let (mut sum, mut curvature, mut count) = (weights.neg_zero, T::default(), 0);
     for (j, line) in lines.iter().enumerate() {
-        let (near, far) = if there.before[j] >> k & 1 == 1 {
+        let (near, far) = if neighbours.before[j] >> k & 1 == 1 {
             line.before(at + k)
-        } else if there.behind[j] >> k & 1 == 1 {
-            line.behind(at + k)
+        } else if neighbours.after[j] >> k & 1 == 1 {
+            line.after(at + k)
         } else {
             continue;
         };

@@ -4,7 +4,7 @@
 use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::Phases;
 use crate::element::Element;
-use crate::predict::extrapolate::continued;
+use crate::predict::extrapolate::extrapolated;
 use crate::predict::interpolate::{FEW, NeighbourMask, groups};
 use crate::simd::dispatch::vectorised;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use std::ops::Range;
 /// The present points of each phase of each lattice, except the coarsest one.
 pub(crate) struct Validity {
     levels: Vec<[Bitmap; 8]>,
-    anchor: bool,
-    holes_predicted: bool,
+    has_anchor: bool,
+    predicts_holes: bool,
 }
 
 impl Validity {
-    /// From the present points of a region. `holes_predicted`: the others are predicted like them.
-    pub(crate) fn new(region: &Bitmap, holes_predicted: bool) -> Self {
+    /// From the present points of a region. `predicts_holes`: the others are predicted like them.
+    pub(crate) fn new(region: &Bitmap, predicts_holes: bool) -> Self {
         let mut levels: Vec<[Bitmap; 8]> = Vec::new();
         loop {
             let lattice = levels.last().map_or(region, |phases| &phases[0]);
@@ -29,19 +29,19 @@ impl Validity {
         }
         Self {
             levels,
-            anchor: region.get([0; 3]),
-            holes_predicted,
+            has_anchor: region.get([0; 3]),
+            predicts_holes,
         }
     }
 
     /// Whether absent points are predicted like present ones, and others are predicted from them.
     pub(crate) fn predicts_holes(&self) -> bool {
-        self.holes_predicted
+        self.predicts_holes
     }
 
     /// Whether the single point of the coarsest lattice is present.
-    pub(crate) fn anchor(&self) -> bool {
-        self.anchor
+    pub(crate) fn has_anchor(&self) -> bool {
+        self.has_anchor
     }
 
     /// The phases of lattice `number`.
@@ -59,21 +59,21 @@ pub(crate) fn near<const N: usize>(
     [z, y]: [usize; 2],
     (word, own): (usize, u64),
 ) -> NeighbourMask<N> {
-    let mut there = NeighbourMask {
+    let mut neighbours = NeighbourMask {
         own,
         before: [0; N],
-        behind: [0; N],
+        after: [0; N],
     };
     for (j, d) in odd.into_iter().enumerate() {
         let phase = &phases[t ^ 1 << d];
-        there.before[j] = phase.word([z, y], word);
-        there.behind[j] = match d {
+        neighbours.before[j] = phase.word([z, y], word);
+        neighbours.after[j] = match d {
             0 => phase.word([z + 1, y], word),
             1 => phase.word([z, y + 1], word),
-            _ => phase.ahead([z, y], word, 1),
+            _ => phase.word_after([z, y], word, 1),
         };
     }
-    there
+    neighbours
 }
 
 /// Extrapolates the present points of phase `t` into the absent ones next to them along an even dimension, and
@@ -136,15 +136,15 @@ impl Bordered {
         }
     }
 
-    /// The place of a word of the row (z, y).
+    /// The index of a word of the row (z, y).
     #[inline(always)]
-    fn place(&self, [z, y]: [isize; 2], word: usize) -> usize {
+    fn index(&self, [z, y]: [isize; 2], word: usize) -> usize {
         let [z, y] = [z, y].map(|k| (k + BORDER as isize) as usize);
         z * self.strides[0] + y * self.strides[1] + word
     }
 
-    /// The word of the points `k` further on along dimension `d` from the word at a place, which is
-    /// number `word` of its row.
+    /// The word of the points that follow those of the word at an index by `k` along dimension `d`. It is number `word` of its
+    /// row.
     #[inline(always)]
     fn ahead(&self, at: usize, word: usize, d: usize, k: isize) -> u64 {
         if d < 2 {
@@ -181,13 +181,13 @@ impl<T: Element> Filler<'_, T> {
     #[inline(always)]
     fn fill(&self, values: &mut [T], row: [isize; 2], word: usize, start: usize, within: u64) {
         let bits = &self.bordered;
-        let at = bits.place(row, word);
+        let at = bits.index(row, word);
         let missing = !bits.words[at] & within;
         if missing == 0 {
             return;
         }
-        // For each direction there is need of: its step, what is there in it. And the points that are
-        // continued from one direction at least, and from several.
+        // The directions from which points are extrapolated, the points that are extrapolated from any direction, and those
+        // from several.
         let (mut directions, mut count) = ([(0, [0; 3]); 6], 0);
         let (mut edge, mut several) = (0, 0);
         for d in (0..3).filter(|d| self.even[*d]) {
@@ -204,11 +204,11 @@ impl<T: Element> Filler<'_, T> {
             }
         }
         let directions = &directions[..count];
-        for (step, there) in directions {
-            let [first, second, third] = *there;
+        for (step, present) in directions {
+            let [first, second, third] = *present;
             let single = first & !several;
             if single != 0 {
-                self.continue_one(values, start, (*step, [single, second, third]));
+                self.fill_from_one(values, start, (*step, [single, second, third]));
             }
         }
         let mut left = groups(several);
@@ -222,15 +222,15 @@ impl<T: Element> Filler<'_, T> {
         }
     }
 
-    /// Fills points that are continued from one direction alone.
+    /// Fills points that are extrapolated from a single direction.
     #[inline(always)]
-    fn continue_one(&self, values: &mut [T], start: usize, (step, there): Direction) {
-        let mut left = there[0];
+    fn fill_from_one(&self, values: &mut [T], start: usize, (step, present): Direction) {
+        let mut left = present[0];
         if left.count_ones() <= 2 {
             while left != 0 {
                 let k = left.trailing_zeros();
                 left &= left - 1;
-                let near = there.map(|word| word >> k & 1 == 1);
+                let near = present.map(|word| word >> k & 1 == 1);
                 let at = start + k as usize;
                 values[at] = beyond(values, at, step, near);
             }
@@ -243,16 +243,19 @@ impl<T: Element> Filler<'_, T> {
             let n = (!(left >> first)).trailing_zeros();
             left &= u64::MAX.checked_shl(first + n).unwrap_or(0);
             let (k, n) = (FEW * first as usize, FEW * n as usize);
-            let there = there.map(|word| word >> k);
-            continue_span(values, start + k, step, there, &mut out[..n]);
+            let present = present.map(|word| word >> k);
+            extrapolate_span(values, start + k, step, present, &mut out[..n]);
             for (j, (value, new)) in values[start + k..].iter_mut().zip(&out[..n]).enumerate() {
-                *value = if there[0] >> j & 1 == 1 { *new } else { *value };
+                *value = if present[0] >> j & 1 == 1 {
+                    *new
+                } else {
+                    *value
+                };
             }
         }
     }
 
-    /// Fills those of a span of a word's points whose `edge` is set; the word's first has the index
-    /// `start`.
+    /// Fills the points of a span whose bit in `edge` is set. The first point of the word has the index `start`.
     fn fill_span(
         &self,
         values: &mut [T],
@@ -265,10 +268,10 @@ impl<T: Element> Filler<'_, T> {
         let ours = u64::MAX >> (64 - n);
         let (mut sums, mut counts) = ([T::from_f64(-0.0); 64], [0; 64]);
         let (sums, counts) = (&mut sums[..n], &mut counts[..n]);
-        for (direction, there) in directions {
-            let there = there.map(|word| word >> span.start & ours);
-            if there[0] != 0 {
-                extend(values, at, *direction, there, sums, counts);
+        for (direction, present) in directions {
+            let present = present.map(|word| word >> span.start & ours);
+            if present[0] != 0 {
+                extend(values, at, *direction, present, sums, counts);
             }
         }
         let mut edge = edge >> span.start & ours;
@@ -281,7 +284,7 @@ impl<T: Element> Filler<'_, T> {
         }
     }
 
-    /// Fills the points before and behind a row.
+    /// Fills the points before and after a row.
     #[inline(always)]
     fn fill_ends(&self, values: &mut [T], place: [usize; 2], row: usize, nx: usize) {
         let first = self.valid.word(place, 0);
@@ -291,24 +294,23 @@ impl<T: Element> Filler<'_, T> {
         }
         let (word, bit) = ((nx - 1) / 64, (nx - 1) % 64);
         if self.valid.word(place, word) >> bit & 1 == 1 {
-            let near = [0, 1, 2].map(|k| self.valid.behind(place, word, k) >> bit & 1 == 1);
+            let near = [0, 1, 2].map(|k| self.valid.word_before(place, word, k) >> bit & 1 == 1);
             values[row + nx] = beyond(values, row + nx, -1, near);
         }
     }
 }
 
 vectorised! {
-    /// Makes the values that continue the points in a direction, for points from `at` on. `there` are the bits
-    /// of the points at a distance of 1, 2, and, if 2 is there too, 3; where the first is not there, the
-    /// value is of no meaning.
-    fn continue_span [T: Element] of [T] (values: &[T], at: usize, step: isize, there: [u64; 3], out: &mut [T]) {
+    /// Extrapolates points from `at`. `present` are the bits of the points at a distance of 1, 2, and, if 2 is present, 3. The
+    /// result is undefined if the first is absent.
+    fn extrapolate_span [T: Element] of [T] (values: &[T], at: usize, step: isize, present: [u64; 3], out: &mut [T]) {
         let n = out.len() / FEW * FEW;
         let out = &mut out[..n];
         let Some(lanes) = lanes(values, at, step, n) else {
             return;
         };
         for (k, value) in out.iter_mut().enumerate() {
-            *value = one_of(lanes, there, k);
+            *value = one_of(lanes, present, k);
         }
     }
 }
@@ -325,29 +327,32 @@ fn lanes<T>(values: &[T], at: usize, step: isize, n: usize) -> Option<[&[T]; 3]>
     Some([first, lanes(2).unwrap_or(first), lanes(3).unwrap_or(first)])
 }
 
-/// The value that continues the lanes at `k`.
+/// Extrapolates the lanes at `k`.
 #[inline(always)]
-fn one_of<T: Element>([first, second, third]: [&[T]; 3], there: [u64; 3], k: usize) -> T {
+fn one_of<T: Element>([first, second, third]: [&[T]; 3], present: [u64; 3], k: usize) -> T {
     let a = first[k];
-    let b = if there[1] >> k & 1 == 1 { second[k] } else { a };
+    let b = if present[1] >> k & 1 == 1 {
+        second[k]
+    } else {
+        a
+    };
     let line = b.plus(b).minus(a);
-    let c = if there[2] >> k & 1 == 1 {
+    let c = if present[2] >> k & 1 == 1 {
         third[k]
     } else {
         line
     };
-    continued(a, b, c)
+    extrapolated(a, b, c)
 }
 
 vectorised! {
-    /// Adds the values that continue the points in a direction to the sums of points from `at` on, and
-    /// counts them: of those whose neighbour in this direction is there. `there` are the bits of the
-    /// points at a distance of 1, 2, and, if 2 is there too, 3.
+    /// Adds the extrapolation from a direction to the sums of points from `at` whose neighbour in this direction is present,
+    /// and counts it. `present` are the bits of the points at a distance of 1, 2, and, if 2 is present, 3.
     fn extend [T: Element] of [T] (
         values: &[T],
         at: usize,
         direction: isize,
-        there: [u64; 3],
+        present: [u64; 3],
         sums: &mut [T],
         counts: &mut [u8],
     ) {
@@ -357,24 +362,24 @@ vectorised! {
             return;
         };
         for k in 0..n {
-            let one = there[0] >> k & 1 == 1;
-            let value = one_of(lanes, there, k);
+            let one = present[0] >> k & 1 == 1;
+            let value = one_of(lanes, present, k);
             sums[k] = if one { sums[k].plus(value) } else { sums[k] };
             counts[k] += u8::from(one);
         }
     }
 }
 
-/// The value at `at` that continues the points in a direction, of which the first is there.
+/// Extrapolates the value at `at` from a direction, in which the first point is present.
 #[inline(always)]
-fn beyond<T: Element>(values: &[T], at: usize, direction: isize, there: [bool; 3]) -> T {
+fn beyond<T: Element>(values: &[T], at: usize, direction: isize, present: [bool; 3]) -> T {
     let value = |k: isize| values[at.wrapping_add_signed(k * direction)];
     let a = value(1);
-    let b = if there[1] { value(2) } else { a };
-    let c = if there[1] && there[2] {
+    let b = if present[1] { value(2) } else { a };
+    let c = if present[1] && present[2] {
         value(3)
     } else {
         b.plus(b).minus(a)
     };
-    continued(a, b, c)
+    extrapolated(a, b, c)
 }

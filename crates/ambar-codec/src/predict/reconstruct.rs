@@ -1,27 +1,28 @@
-//! Values from predictions and tokens.
+//! Reconstruction of values from predictions and tokens.
 
 use crate::element::Element;
 use crate::entropy::token::DIRECT;
 use crate::simd::LANES;
 use crate::simd::dispatch::vectorised;
 
-/// The value of a prediction and a token; where tokens may have raw bits (`RAW`), of one that does, the
-/// prediction.
+/// Adds the residual of a token to a prediction. Tokens with raw bits, which exist only if `RAW`, leave the prediction
+/// unchanged.
 #[inline(always)]
 pub(crate) fn direct<T: Element, const RAW: bool>(prediction: T, token: u8, step: T) -> T {
     let folded = i32::from(token);
     let residual = T::from_i32(folded >> 1 ^ -(folded & 1)).times(step);
-    // Added to a number, even to -0, it leaves that number.
-    let nothing = T::from_f64(-0.0);
+    // Adding -0 changes no number, not even -0.
+    let neg_zero = T::from_f64(-0.0);
     prediction.plus(if RAW && token >= DIRECT {
-        nothing
+        neg_zero
     } else {
         residual
     })
 }
 
 vectorised! {
-    /// Makes values of predictions and tokens without raw bits, and says which bits these have.
+    /// Adds the residuals of tokens to predictions. Returns the bitwise or of the tokens, which is at least `DIRECT` if any
+    /// has raw bits.
     pub(crate) fn add [T: Element] of [T] (
         tokens: &[u8],
         step: T,
@@ -38,7 +39,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// As [`add`], and marks too.
+    /// As [`add`], and stores residual magnitudes.
     pub(crate) fn add_and_store_magnitudes [T: Element] of [T] (
         tokens: &[u8],
         step: T,

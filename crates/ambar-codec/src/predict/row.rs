@@ -1,33 +1,33 @@
-//! Rows of points on their way between the walk and a coder.
+//! Rows: the interface between the traversal and an encoder or decoder.
 
 use crate::simd::RowMask;
 
-/// What belongs to one level of the walk.
+/// The parameters of an interpolation level.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Level {
-    /// 0 is the finest.
+pub(crate) struct InterpolationLevel {
+    /// The number of the level; 0 is the finest.
     pub number: usize,
-    /// Twice the error bound of its values; 0 where coding is lossless.
+    /// Twice the error bound of the level; 0 for lossless coding.
     pub step: f64,
-    /// Lowest bits that are 0 in all values; of use where coding is lossless.
+    /// For lossless coding, the number of lowest bits that are 0 in all values.
     pub shift: u32,
-    /// Whether contexts are what is expected of each value; else they are the levels.
-    pub expects: bool,
-    /// Whether these come from the plane before, where there is one, and not from the row before.
-    pub planes: bool,
-    /// Cubic interpolation; else linear.
-    pub cubic: bool,
+    /// Whether each point has a context of its own; otherwise the level determines it.
+    pub has_point_contexts: bool,
+    /// Whether contexts use the plane before, if it exists, instead of the row before.
+    pub has_plane_contexts: bool,
+    /// Whether interpolation is cubic; otherwise it is linear.
+    pub is_cubic: bool,
 }
 
-/// Where a row lies in the region's values: the index of its first point, and the distance of points.
+/// The location of a row in the values of a region: the index of its first point, and the distance of points.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RowLocation {
     pub start: usize,
     pub step: usize,
 }
 
-impl Place {
-    /// Of the row (z, y) of phase `t` of lattice `number`, in a region of this shape.
+impl RowLocation {
+    /// The location of the row (z, y) of phase `t` of lattice `number`, in a region of this shape.
     pub(crate) fn new(
         t: usize,
         [z, y]: [usize; 2],
@@ -42,47 +42,45 @@ impl Place {
     }
 }
 
-/// A row on its way: predictions and bins are given, values and marks are made. All slices have room
-/// for a group of lanes after the last point. The content there is ignored, except that magnitudes
-/// are 0 where there is no point.
+/// A row to code: the coder gets predictions and contexts, and writes values and magnitudes. All slices have space for a
+/// group of lanes after the last point. Its content is ignored, except that magnitudes are 0 for absent points.
 pub(crate) struct Row<'a, T> {
-    pub place: Place,
-    pub level: Level,
+    pub location: RowLocation,
+    pub level: InterpolationLevel,
     /// Predicted values.
     pub predictions: &'a [T],
-    /// Classes of the expected magnitudes; `None` where the coder was told ahead.
+    /// The context of each point; `None` if the coder got them in advance.
     pub contexts: Option<&'a [u8]>,
-    /// Points of the row.
+    /// The number of points of the row.
     pub points: usize,
-    /// The bits of the points that are there, and coded.
-    pub there: &'a [u64],
-    /// The number of points that are there.
+    /// A bit for each point that is present and coded.
+    pub present: &'a [u64],
+    /// The number of set bits of `present`.
     pub count: usize,
-    /// The values, as they will be decoded; of points that are not there, the predictions.
+    /// The decoded values; the predictions of absent points.
     pub values: &'a mut [T],
-    /// Magnitudes of the residuals; `None` where they are of no use.
+    /// Magnitudes of the residuals; `None` if no context uses them.
     pub magnitudes: Option<&'a mut [u8]>,
 }
 
 /// The level of the anchor point: coarser than all others.
 pub(crate) const ANCHOR: usize = usize::MAX;
 
-/// What happens to the rows.
+/// Codes rows: the encoder or the decoder.
 pub(crate) trait RowCoder<T> {
-    /// Begins a level of the walk: all rows until the next call are of level `number`; of the anchor point it is
-    /// [`ANCHOR`].
+    /// Begins a level: all rows until the next call are of level `number`, which is [`ANCHOR`] for the anchor point.
     fn begin_level(&mut self, _number: usize) {}
-    /// Says that the next `count` points that are there are in class `context`.
+    /// Sets the context of the next `count` present points.
     fn set_context(&mut self, context: u8, count: usize);
-    /// Says in which classes the next points are that are there.
+    /// Sets the contexts of the next present points.
     fn set_contexts(&mut self, contexts: &[u8]);
-    /// Makes values and marks of a row.
+    /// Codes a row.
     fn row(&mut self, row: Row<'_, T>);
-    /// Whether it decodes, and lays tokens out: instead of `row` there are then calls of `scatter_tokens` and `raw`
-    /// where the class was told ahead and coding is not lossless.
+    /// Whether the coder decodes several rows in one call: if contexts are known in advance and coding is lossy, it gets calls
+    /// of `scatter_tokens` and `raw` instead of `row`.
     const BATCHED: bool = false;
-    /// Writes the tokens of rows' points that are there, 0 for others and in the lanes behind; says whether
-    /// there may be tokens with raw bits.
+    /// Writes the tokens of the present points of rows, and 0 for absent points and the group of lanes after each row. Returns
+    /// whether tokens may have raw bits.
     fn scatter_tokens<'a>(
         &mut self,
         _rows: impl Iterator<Item = RowMask<'a>>,
@@ -91,8 +89,7 @@ pub(crate) trait RowCoder<T> {
     ) -> bool {
         false
     }
-    /// Reads the raw bits behind a token; gives the residual, or `None` for a literal, which belongs to
-    /// index `at` of the region.
+    /// Reads the raw bits of a token. Returns the residual, or `None` for a literal, whose index in the region is `at`.
     fn raw(&mut self, _token: u8, _at: usize) -> Option<i32> {
         None
     }

@@ -1,8 +1,7 @@
-//! The walk over a region: from its coarsest lattice to the finest, phase by phase, row by row.
+//! The traversal of a region, from its coarsest lattice to the finest, phase by phase, row by row.
 //!
-//! Encoder and decoder take the same walk. At every row the walk knows, from what both have, a
-//! prediction of each value and how large a residual is to be expected; a [`RowCoder`] turns these
-//! into values, by encoding or decoding residuals.
+//! Encoder and decoder use the same traversal. For each row, it computes predictions and contexts from values that both know.
+//! A [`RowCoder`] encodes or decodes the residuals, and returns the values.
 
 use crate::domain::bitmap::Bitmap;
 use crate::domain::lattice::{self, ORDER, Phases};
@@ -14,39 +13,39 @@ use crate::predict::context::{self, ContextModel, ContextWeights};
 use crate::predict::extrapolate;
 use crate::predict::interpolate::{Line, Weights};
 use crate::predict::mask_pyramid::{self, Validity};
-use crate::predict::row::{ANCHOR, Level, Place, Row, RowCoder};
+use crate::predict::row::{ANCHOR, InterpolationLevel, Row, RowCoder, RowLocation};
 use crate::simd::LANES;
 
-/// Buffers of the walk, kept from region to region.
+/// Buffers of the traversal, which are reused for all regions.
 #[derive(Default)]
 pub(crate) struct Scratch<T> {
-    /// The values of the phases of the lattice; in the end, of the finest.
+    /// The values of the phases of the current lattice; at the end, of the last one.
     pub values: [Vec<T>; 8],
     magnitudes: [Vec<u8>; 8],
     coarse: Vec<T>,
     row: RowScratch<T>,
 }
 
-/// What the walk does the same on all levels.
+/// Parameters of all levels.
 pub(crate) struct TraversalParams<'a> {
     pub context_weights: &'a [ContextWeights; context::GROUPS],
-    /// The levels' properties, the finest first; one more than there are refinements.
-    pub levels: &'a [Level],
+    /// The parameters of each level, the finest first. Coarser levels use those of the last.
+    pub levels: &'a [InterpolationLevel],
 }
 
-/// Walks over a region of `shape`; `scratch` gets its values, as the phases of its lattice.
-pub(crate) fn walk<T: Element>(
+/// Traverses a region of `shape`. Leaves its values in `scratch`, as the phases of its finest lattice.
+pub(crate) fn traverse<T: Element>(
     shape: [usize; 3],
     validity: Option<&Validity>,
     params: &TraversalParams<'_>,
     coder: &mut impl RowCoder<T>,
     scratch: &mut Scratch<T>,
 ) {
-    walk_to(0, shape, validity, params, coder, scratch);
+    traverse_to(0, shape, validity, params, coder, scratch);
 }
 
-/// The same down to level `last`; `scratch` gets the phases of that level's lattice, which is returned.
-pub(crate) fn walk_to<T: Element>(
+/// Traverses a region down to level `last`, whose phases are returned. Leaves their values in `scratch`.
+pub(crate) fn traverse_to<T: Element>(
     last: usize,
     shape: [usize; 3],
     validity: Option<&Validity>,
@@ -58,14 +57,14 @@ pub(crate) fn walk_to<T: Element>(
     let top = lattices.len() - 1;
     let mut anchor = [T::default(); LANES];
     coder.begin_level(ANCHOR);
-    if validity.is_none_or(Validity::anchor) {
+    if validity.is_none_or(Validity::has_anchor) {
         coder.row(Row {
-            place: Place { start: 0, step: 1 },
+            location: RowLocation { start: 0, step: 1 },
             level: params.levels[top.min(params.levels.len() - 1)],
             predictions: &[T::default(); LANES],
             contexts: Some(&[CONTEXTS as u8 - 1; 1 + LANES]),
             points: 1,
-            there: &[1],
+            present: &[1],
             count: 1,
             values: &mut anchor,
             magnitudes: None,
@@ -77,36 +76,36 @@ pub(crate) fn walk_to<T: Element>(
     for number in (last..top).rev() {
         coder.begin_level(number);
         let coarse = std::mem::replace(&mut phases, Phases::new(lattices[number]));
-        let level = Level {
+        let level = InterpolationLevel {
             number,
             ..params.levels[number.min(params.levels.len() - 1)]
         };
         scratch.coarsen(&coarse, &phases);
-        scratch.prepare(&phases, level.expects);
-        let mut walk = LevelWalk {
+        scratch.prepare(&phases, level.has_point_contexts);
+        let mut traversal = LevelTraversal {
             phases: &phases,
             shape,
             level,
-            weights: Weights::new(level.cubic),
+            weights: Weights::new(level.is_cubic),
             coded: validity.map(|v| v.phases(number)),
-            holes_predicted: validity.is_some_and(Validity::predicts_holes),
+            predicts_holes: validity.is_some_and(Validity::predicts_holes),
             params,
             scratch,
         };
-        walk.pad(0);
+        traversal.pad(0);
         for t in ORDER {
             if phases.points(t).contains(&0) {
                 continue;
             }
-            walk.pass(t, coder);
-            walk.pad(t);
+            traversal.pass(t, coder);
+            traversal.pad(t);
         }
     }
     phases
 }
 
 impl<T: Element> Scratch<T> {
-    /// Makes the phases of a lattice phase 0 of the next finer one.
+    /// Merges the phases of a lattice to phase 0 of the next finer one.
     fn coarsen(&mut self, coarse: &Phases, fine: &Phases) {
         grow(&mut self.coarse, fine.len + LANES);
         lattice::interleave(coarse, &self.values, &mut self.coarse, |z, y| {
@@ -115,16 +114,16 @@ impl<T: Element> Scratch<T> {
         std::mem::swap(&mut self.coarse, &mut self.values[0]);
     }
 
-    /// Makes room for the other phases of a lattice, and for marks where they are of use.
-    fn prepare(&mut self, phases: &Phases, magnitudes: bool) {
+    /// Reserves space for the other phases of a lattice, and clears their magnitudes if contexts use them.
+    fn prepare(&mut self, phases: &Phases, has_magnitudes: bool) {
         let len = phases.len + LANES;
         for t in (1..8).filter(|t| !phases.points(*t).contains(&0)) {
-            // Values are written before they are read. Marks of points that are not there are read.
+            // Values are written before they are read. Magnitudes of absent points are read.
             grow(&mut self.values[t], len);
             if cfg!(debug_assertions) {
                 self.values[t].fill(T::from_f64(f64::NAN));
             }
-            if magnitudes {
+            if has_magnitudes {
                 self.magnitudes[t].clear();
                 self.magnitudes[t].resize(len, 0);
             }
@@ -133,30 +132,30 @@ impl<T: Element> Scratch<T> {
     }
 }
 
-/// The walk over one lattice.
-struct LevelWalk<'a, T> {
+/// The traversal of one lattice.
+struct LevelTraversal<'a, T> {
     phases: &'a Phases,
     shape: [usize; 3],
-    level: Level,
+    level: InterpolationLevel,
     weights: Weights<T>,
-    /// Which points of each phase are there; `None` for all.
+    /// The coded points of each phase; `None` for all.
     coded: Option<&'a [Bitmap; 8]>,
-    /// Whether the others are gone over as if they were.
-    holes_predicted: bool,
+    /// Whether other points are predicted like coded ones.
+    predicts_holes: bool,
     params: &'a TraversalParams<'a>,
     scratch: &'a mut Scratch<T>,
 }
 
-impl<'a, T: Element> LevelWalk<'a, T> {
-    /// Which points of each phase are gone over; `None` for all.
+impl<'a, T: Element> LevelTraversal<'a, T> {
+    /// The predicted points of each phase; `None` for all.
     fn valid(&self) -> Option<&'a [Bitmap; 8]> {
-        self.coded.filter(|_| !self.holes_predicted)
+        self.coded.filter(|_| !self.predicts_holes)
     }
 
     /// Codes all rows of phase `t`.
     fn pass(&mut self, t: usize, coder: &mut impl RowCoder<T>) {
         let odd = |n: usize| (0..3).filter(|d| t >> d & 1 == 1).nth(n).unwrap_or(0);
-        match (t.count_ones(), self.level.expects) {
+        match (t.count_ones(), self.level.has_point_contexts) {
             (1, true) => self.rows::<1, true>(t, [odd(0)], coder),
             (1, false) => self.rows::<1, false>(t, [odd(0)], coder),
             (2, true) => self.rows::<2, true>(t, [odd(0), odd(1)], coder),
@@ -166,9 +165,8 @@ impl<'a, T: Element> LevelWalk<'a, T> {
         }
     }
 
-    /// Codes all rows of phase `t`, whose `N` odd dimensions are `odd`; where `EXPECTS`, under the
-    /// classes of what is expected.
-    fn rows<const N: usize, const EXPECTS: bool>(
+    /// Codes all rows of phase `t`, whose `N` odd dimensions are `odd`; with a context for each point if `POINT_CONTEXTS`.
+    fn rows<const N: usize, const POINT_CONTEXTS: bool>(
         &mut self,
         t: usize,
         odd: [usize; N],
@@ -176,7 +174,7 @@ impl<'a, T: Element> LevelWalk<'a, T> {
     ) {
         let [nz, ny, nx] = self.phases.points(t);
         let mut own = std::mem::take(&mut self.scratch.values[t]);
-        let mut own_marks = std::mem::take(&mut self.scratch.magnitudes[t]);
+        let mut own_magnitudes = std::mem::take(&mut self.scratch.magnitudes[t]);
         let mut row = std::mem::take(&mut self.scratch.row);
         let full: Vec<u64> = (0..nx.div_ceil(64))
             .map(|word| first_bits(nx, word))
@@ -200,11 +198,11 @@ impl<'a, T: Element> LevelWalk<'a, T> {
             shape: self.shape,
         };
         for z in 0..nz {
-            if !EXPECTS {
+            if !POINT_CONTEXTS {
                 let count = pass.geometry.count(z, ny);
-                coder.set_context(context::level_bin(self.level.number), count);
+                coder.set_context(context::level_context(self.level.number), count);
             }
-            let most = pass.geometry.most_rows();
+            let most = pass.geometry.max_rows();
             for y in (0..ny).step_by(most) {
                 let batch = Batch {
                     z,
@@ -212,27 +210,26 @@ impl<'a, T: Element> LevelWalk<'a, T> {
                     rows: most.min(ny - y),
                     at: self.phases.row(z, y),
                 };
-                let contexts = if !EXPECTS {
+                let contexts = if !POINT_CONTEXTS {
                     RowContexts::Level
-                } else if self.level.planes && z > 0 && self.phases.fine[1] > 1 {
+                } else if self.level.has_plane_contexts && z > 0 && self.phases.fine[1] > 1 {
                     RowContexts::Plane
                 } else {
                     RowContexts::Row
                 };
                 let out = Decoded {
                     values: &mut own,
-                    magnitudes: &mut own_marks,
+                    magnitudes: &mut own_magnitudes,
                 };
                 pass.code(&batch, contexts, out, &mut row, coder);
             }
         }
         self.scratch.values[t] = own;
-        self.scratch.magnitudes[t] = own_marks;
+        self.scratch.magnitudes[t] = own_magnitudes;
         self.scratch.row = row;
     }
 
-    /// Continues phase `t` beyond its borders in its even dimensions, for interpolation to reach
-    /// there.
+    /// Extrapolates phase `t` beyond its borders in its even dimensions, where interpolation reads.
     fn pad(&mut self, t: usize) {
         let points = self.phases.points(t);
         let valid = self.valid();
@@ -246,7 +243,7 @@ impl<'a, T: Element> LevelWalk<'a, T> {
     }
 }
 
-/// Makes a buffer as long as it has to be at least.
+/// Extends a buffer to a minimum length.
 fn grow<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) {
     if buffer.len() < length {
         buffer.resize(length, T::default());
@@ -257,6 +254,6 @@ fn grow<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) {
 fn first_bits(n: usize, word: usize) -> u64 {
     match n.saturating_sub(64 * word) {
         0 => 0,
-        left => u64::MAX >> (64 - left.min(64)),
+        n => u64::MAX >> (64 - n.min(64)),
     }
 }

@@ -1,9 +1,9 @@
-//! Values as whole numbers in the same order, for coding differences without loss.
+//! Lossless residuals: differences of floats as integers in the same order.
 
 use crate::element::Element;
 use crate::entropy::token;
 
-/// A value as a whole number, in an order that is that of the values: neighbours differ by one.
+/// A value as an integer, in the order of the values: adjacent floats differ by 1.
 #[inline(always)]
 fn ordered<T: Element>(x: T) -> u64 {
     let (word, bits) = (x.to_word(), 8 * T::SIZE as u32);
@@ -26,8 +26,8 @@ fn unordered(word: u64, bits: u32) -> u64 {
     }
 }
 
-/// How much larger a value is than its prediction, folded: in units of 2^`shift` of the last place,
-/// of which the value is a multiple.
+/// The folded difference of a value and its prediction, in units of 2^`shift` of the last place, of which the value is a
+/// multiple.
 #[inline(always)]
 pub(crate) fn difference<T: Element>(x: T, prediction: T, shift: u32) -> u64 {
     let width = 8 * T::SIZE as u32 - shift;
@@ -35,7 +35,7 @@ pub(crate) fn difference<T: Element>(x: T, prediction: T, shift: u32) -> u64 {
     token::fold(signed((ordered(x) >> shift).wrapping_sub(near), width))
 }
 
-/// The value that differs so much from its prediction.
+/// The value with this folded difference from its prediction.
 #[inline(always)]
 pub(crate) fn sum<T: Element>(prediction: T, folded: u64, shift: u32) -> T {
     let bits = 8 * T::SIZE as u32;
@@ -45,20 +45,20 @@ pub(crate) fn sum<T: Element>(prediction: T, folded: u64, shift: u32) -> T {
     T::from_word(unordered(word, bits) & !((1 << shift) - 1))
 }
 
-/// The multiple of 2^`shift` next to a prediction, in the order of values; behind the last one, that is
-/// where the prediction is no number, comes the first.
+/// The nearest multiple of 2^`shift` to a prediction, in the order of values. After the largest, which only NaN exceed,
+/// the order wraps around.
 #[inline(always)]
 fn rounded<T: Element>(prediction: T, shift: u32) -> u64 {
     (ordered(prediction).wrapping_add(1 << shift >> 1)) >> shift
 }
 
-/// The lowest bits set.
+/// A word whose lowest bits are set.
 #[inline(always)]
 fn mask(bits: u32) -> u64 {
     u64::MAX >> (64 - bits)
 }
 
-/// The number with `bits` bits as one with a sign.
+/// Sign-extends a number of `bits` bits.
 #[inline(always)]
 fn signed(word: u64, bits: u32) -> i64 {
     (word << (64 - bits)) as i64 >> (64 - bits)

@@ -1,4 +1,4 @@
-//! Quantization: values to residuals and tokens, and back.
+//! Quantization: residuals of values to tokens and raw bits, and back.
 
 pub(crate) mod float_order;
 pub(crate) mod row_decoder;

@@ -1,12 +1,12 @@
-//! Tokens and raw bits to rows of values.
+//! The decoder of rows: tokens and raw bits to values.
 
 use crate::element::Element;
 use crate::entropy::bitio::BitReader;
 use crate::entropy::rans;
 use crate::entropy::symbols::packet_of_level;
-use crate::entropy::token::{self, DIRECT, LITERAL, QUICK, for_each_raw};
+use crate::entropy::token::{self, DIRECT, FIRST_LONG_TOKEN, LITERAL, for_each_raw};
 use crate::entropy::token_groups::Groups;
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 use crate::predict::reconstruct::{add, add_and_store_magnitudes};
 use crate::predict::row::{Row, RowCoder};
 use crate::quantize::float_order::sum;
@@ -14,15 +14,15 @@ use crate::simd::compact::{compact, expand, expand_rows};
 use crate::simd::dispatch::vectorised;
 use crate::simd::{LANES, RowMask};
 
-/// Rows are taken to have raw bits where there is a byte of these for so many values, or more.
-const SELDOM_RAW: usize = 8;
+/// Raw bits are frequent from one byte for this number of values.
+const FREQUENT_RAW_RATIO: usize = 8;
 
 /// The symbols and raw bits of a level packet.
 pub(crate) struct Packet<'a> {
     symbols: rans::Decoder<'a>,
     raw: BitReader<'a>,
-    /// Whether most rows have raw bits.
-    often_raw: bool,
+    /// Whether most rows are expected to have raw bits.
+    has_frequent_raw_bits: bool,
 }
 
 impl<'a> Packet<'a> {
@@ -31,18 +31,18 @@ impl<'a> Packet<'a> {
         Self {
             symbols,
             raw: BitReader::new(raw),
-            often_raw: raw.len() > count / SELDOM_RAW,
+            has_frequent_raw_bits: raw.len() > count / FREQUENT_RAW_RATIO,
         }
     }
 
-    /// Checks that all symbols and raw bits were read, and no more.
+    /// Checks that exactly all symbols and raw bits were read.
     fn finish(&self) -> Result<()> {
         self.symbols.finish()?;
         self.raw.finish()
     }
 }
 
-/// Decodes rows.
+/// Decodes the rows of all regions.
 pub(crate) struct Decoder<'a> {
     /// The first level packets of the stream.
     packets: Vec<Packet<'a>>,
@@ -50,28 +50,27 @@ pub(crate) struct Decoder<'a> {
     packet_count: usize,
     /// The index of the packet that holds the current level.
     current: usize,
-    /// Tokens that are coded together, where the class was told ahead.
+    /// The decoder of token groups, for runs of tokens with one context.
     groups: Groups,
     /// Whether the stream has tables of single tokens, and of groups; and whether any of these were decoded.
     has_tables: [bool; 2],
     uses_tables: [bool; 2],
-    /// Literals: index in the region, bits.
+    /// Literals: their indices in the region, and their bits.
     pub literals: Vec<(usize, u64)>,
-    /// Tokens that are next to each other: of the current row, or decoded ahead, and how many of these
-    /// were used.
+    /// Compacted tokens: of the current row, or decoded in advance for several rows, of which `used` have been used.
     compacted: Vec<u8>,
     used: usize,
-    /// Whether there are raw bits behind any of the tokens that were decoded ahead.
+    /// Whether any of the tokens that were decoded in advance has raw bits.
     has_raw_bits: bool,
     contexts: Vec<u8>,
-    /// Of the points of the current row; 0 for those that are not there.
+    /// The tokens of the current row; 0 for absent points.
     tokens: Vec<u8>,
     residuals: Vec<u64>,
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of the first level packets of a stream of `packet_count`: no other levels are decoded.
-    /// `has_tables`: of single tokens, and of groups.
+    /// A decoder of the first level packets of a stream that has `packet_count`. Only their levels can be decoded.
+    /// `has_tables`: whether the stream has tables of single tokens, and of groups.
     pub(crate) fn new(
         packets: Vec<Packet<'a>>,
         packet_count: usize,
@@ -95,16 +94,18 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Checks that all symbols and raw bits were read, and no more, and that all symbols have a table.
+    /// Checks that exactly all symbols and raw bits were read, and that all symbols have a table.
     pub(crate) fn finish(&self) -> Result<()> {
         let pairs = self.uses_tables.iter().zip(&self.has_tables);
         if pairs.into_iter().any(|(uses, has)| *uses && !has) {
-            return Err(Corrupt("a symbol has no frequency table"));
+            return Err(corrupt!(
+                "the stream has symbols, but no frequency table for single tokens or groups"
+            ));
         }
         self.packets.iter().try_for_each(Packet::finish)
     }
 
-    /// Makes the tokens of a row.
+    /// Decodes the tokens of a row, or lays out those that were decoded in advance.
     #[inline(always)]
     fn tokens<T>(&mut self, row: &Row<'_, T>) {
         let (n, count) = (row.points, row.count);
@@ -121,19 +122,19 @@ impl<'a> Decoder<'a> {
             Some(contexts) => {
                 self.contexts.resize(n + LANES, 0);
                 self.compacted.resize(n + LANES, 0);
-                compact(row.there, contexts, &mut self.contexts);
+                compact(row.present, contexts, &mut self.contexts);
                 let tokens = &mut self.compacted[..count];
                 self.packets[self.current]
                     .symbols
                     .decode(&self.contexts, tokens);
-                expand(row.there, n, &self.compacted, &mut self.tokens);
+                expand(row.present, n, &self.compacted, &mut self.tokens);
             }
             None => {
                 let compacted = &self.compacted[self.used..];
                 if whole {
                     self.tokens[..n].copy_from_slice(&compacted[..n]);
                 } else {
-                    expand(row.there, n, compacted, &mut self.tokens);
+                    expand(row.present, n, compacted, &mut self.tokens);
                 }
                 self.used += count;
             }
@@ -143,13 +144,13 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads the raw bits of a row; its literals' become their predictions' residuals, 0.
+    /// Reads the residuals of a row that may have tokens with many raw bits, or literals, whose residual is 0.
     #[cold]
-    fn slow_residuals<T: Element>(&mut self, row: &Row<'_, T>) {
+    fn read_long_residuals<T: Element>(&mut self, row: &Row<'_, T>) {
         let tokens = self.tokens[..row.points].iter().zip(&mut self.residuals);
         for (point, (token, residual)) in tokens.enumerate() {
             *residual = if *token == LITERAL {
-                let at = row.place.start + point * row.place.step;
+                let at = row.location.start + point * row.location.step;
                 self.literals
                     .push((at, self.packets[self.current].raw.read(8 * T::SIZE as u32)));
                 0
@@ -162,13 +163,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Makes values and marks of those points of a row that have raw bits; those of the others are made.
+    /// Reconstructs the points of a row that have raw bits, after all others.
     #[inline(never)]
-    fn raw_points<T: Element>(&mut self, mut row: Row<'_, T>) {
+    fn reconstruct_raw_points<T: Element>(&mut self, mut row: Row<'_, T>) {
         let step = T::from_f64(row.level.step);
         let tokens = std::mem::take(&mut self.tokens);
         for_each_raw(&tokens[..row.points], |k, token| {
-            let residual = self.raw_residual::<T>(token, row.place.start + k * row.place.step);
+            let residual =
+                self.raw_residual::<T>(token, row.location.start + k * row.location.step);
             row.values[k] = match residual {
                 Some(residual) => row.predictions[k].plus(T::from_i32(residual).times(step)),
                 None => row.predictions[k],
@@ -181,8 +183,7 @@ impl<'a> Decoder<'a> {
         self.tokens = tokens;
     }
 
-    /// Reads the raw bits behind a token; gives the residual, or `None` for a literal, which belongs to
-    /// index `at` of the region.
+    /// Reads the raw bits of a token. Returns the residual, or `None` for a literal, whose index in the region is `at`.
     fn raw_residual<T: Element>(&mut self, token: u8, at: usize) -> Option<i32> {
         if token == LITERAL {
             self.literals
@@ -196,8 +197,8 @@ impl<'a> Decoder<'a> {
         Some(token::unfold(folded) as i32)
     }
 
-    /// Makes values and marks of a row with raw bits, or of one without loss.
-    fn slow_row<T: Element>(&mut self, row: Row<'_, T>) {
+    /// Reconstructs a row with frequent raw bits, or a lossless row.
+    fn row_with_raw_bits<T: Element>(&mut self, row: Row<'_, T>) {
         let n = row.points;
         let largest = self.tokens[..n]
             .iter()
@@ -205,17 +206,17 @@ impl<'a> Decoder<'a> {
         if self.residuals.len() < n {
             self.residuals.resize(n, 0);
         }
-        if largest < QUICK {
+        if largest < FIRST_LONG_TOKEN {
             self.packets[self.current]
                 .raw
                 .read_residuals(&self.tokens[..n], &mut self.residuals);
         } else {
-            self.slow_residuals(&row);
+            self.read_long_residuals(&row);
         }
-        let lossless = row.level.step == 0.0;
+        let is_lossless = row.level.step == 0.0;
         let step = T::from_f64(row.level.step);
         let (residuals, predictions) = (&self.residuals[..n], &row.predictions[..n]);
-        if lossless {
+        if is_lossless {
             add_lossless(
                 residuals,
                 row.level.shift,
@@ -234,9 +235,9 @@ impl<'a> Decoder<'a> {
         let Some(magnitudes) = row.magnitudes else {
             return;
         };
-        mark(&self.residuals[..n], lossless, &mut magnitudes[..n]);
+        store_magnitudes(&self.residuals[..n], is_lossless, &mut magnitudes[..n]);
         if largest == LITERAL {
-            literals.for_each(|k| magnitudes[k] = if lossless { 64 } else { u8::MAX });
+            literals.for_each(|k| magnitudes[k] = if is_lossless { 64 } else { u8::MAX });
         }
     }
 }
@@ -287,27 +288,27 @@ impl<T: Element> RowCoder<T> for Decoder<'_> {
 
     fn row(&mut self, mut row: Row<'_, T>) {
         self.tokens(&row);
-        let lossless = row.level.step == 0.0;
-        if lossless || self.packets[self.current].often_raw {
-            return self.slow_row(row);
+        let is_lossless = row.level.step == 0.0;
+        if is_lossless || self.packets[self.current].has_frequent_raw_bits {
+            return self.row_with_raw_bits(row);
         }
-        // The common case: no raw bits, or few.
+        // Few or no tokens have raw bits.
         let step = T::from_f64(row.level.step);
         let tokens = &self.tokens[..row.values.len()];
-        let any = match &mut row.magnitudes {
+        let token_bits = match &mut row.magnitudes {
             Some(magnitudes) => {
                 add_and_store_magnitudes(tokens, step, row.predictions, row.values, magnitudes)
             }
             None => add(tokens, step, row.predictions, row.values),
         };
-        if any >= DIRECT {
-            self.raw_points(row);
+        if token_bits >= DIRECT {
+            self.reconstruct_raw_points(row);
         }
     }
 }
 
 vectorised! {
-    /// Makes values of predictions and folded residuals.
+    /// Adds folded residuals to predictions.
     fn add_residuals [T: Element] of [T] (
         residuals: &[u64],
         step: T,
@@ -322,7 +323,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Makes values of predictions and folded residuals without loss.
+    /// Adds folded lossless residuals to predictions.
     fn add_lossless [T: Element] of [T] (
         residuals: &[u64],
         shift: u32,
@@ -336,10 +337,10 @@ vectorised! {
 }
 
 vectorised! {
-    /// Makes magnitudes of folded residuals; their lengths in bits where coding is lossless.
-    fn mark [] of [] (residuals: &[u64], lossless: bool, magnitudes: &mut [u8]) {
-        for (mark, folded) in magnitudes.iter_mut().zip(residuals) {
-            *mark = if lossless {
+    /// Computes the magnitudes of folded residuals; for lossless coding, their lengths in bits.
+    fn store_magnitudes [] of [] (residuals: &[u64], is_lossless: bool, magnitudes: &mut [u8]) {
+        for (magnitude, folded) in magnitudes.iter_mut().zip(residuals) {
+            *magnitude = if is_lossless {
                 (64 - folded.leading_zeros()) as u8
             } else {
                 (token::unfold(*folded) as i32).unsigned_abs().min(255) as u8

@@ -1,27 +1,26 @@
-//! Bytes of the points of a row that are there: next to each other, and back at their places.
+//! Compaction of the bytes of present points of rows, and expansion to their positions.
 
 #[cfg(target_arch = "x86_64")]
 use crate::simd::compact_avx512;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::dispatch::{Level, level};
+use crate::simd::dispatch::{SimdLevel, level};
 use crate::simd::{LANES, RowMask};
 
-/// Room that is needed behind what is written: eight bytes are written at a time.
-pub(crate) const ROOM: usize = 8;
+/// Space that outputs need after the last byte, because eight bytes are written at a time.
+pub(crate) const SPACE: usize = 8;
 
-/// Puts the bytes whose bits are set next to each other; gives their number. `from` and `to` have
-/// room behind.
+/// Compacts the bytes whose bits are set. Returns their number. `from` and `to` have [`SPACE`] after the last byte.
 pub(crate) fn compact(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level() >= Level::Avx2 {
-        // SAFETY: the processor has these instructions.
+    if level() >= SimdLevel::Avx2 {
+        // SAFETY: the level guarantees these instructions.
         return unsafe { bmi2::compact(bits, from, to) };
     }
-    pack_by(bits, from, to, plain::gather)
+    compact_by(bits, from, to, plain::gather)
 }
 
 #[inline(always)]
-fn pack_by(bits: &[u64], from: &[u8], to: &mut [u8], gather: impl Fn(u64, u8) -> u64) -> usize {
+fn compact_by(bits: &[u64], from: &[u8], to: &mut [u8], gather: impl Fn(u64, u8) -> u64) -> usize {
     let mut count = 0;
     for (number, word) in bits.iter().enumerate() {
         let (mut left, mut at) = (*word, 64 * number);
@@ -41,21 +40,19 @@ fn pack_by(bits: &[u64], from: &[u8], to: &mut [u8], gather: impl Fn(u64, u8) ->
     count
 }
 
-/// Appends the bytes of the `count` points of a row that are there. `row` has room behind them, whole
-/// lanes.
-pub(crate) fn append(there: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) {
+/// Appends the bytes of the `count` present points of a row, which has [`LANES`] bytes after its points.
+pub(crate) fn append(bits: &[u64], count: usize, row: &[u8], to: &mut Vec<u8>) {
     let end = to.len() + count;
     if row.len() == count + LANES {
         to.extend_from_slice(&row[..count]);
         return;
     }
-    to.resize(end + ROOM, 0);
-    compact(there, row, &mut to[end - count..]);
+    to.resize(end + SPACE, 0);
+    compact(bits, row, &mut to[end - count..]);
     to.truncate(end);
 }
 
-/// Puts the bytes of rows' points that are there next to each other. Rows have room behind their `points`, whole
-/// lanes.
+/// Replaces `to` by the compacted bytes of rows, which have [`LANES`] bytes after their `points`.
 pub(crate) fn compact_rows<'a>(
     rows: impl Iterator<Item = RowMask<'a>> + Clone,
     points: usize,
@@ -63,23 +60,23 @@ pub(crate) fn compact_rows<'a>(
     to: &mut Vec<u8>,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if level() == Level::Avx512 {
-        // SAFETY: the processor has these instructions.
+    if level() == SimdLevel::Avx512 {
+        // SAFETY: the level guarantees these instructions.
         return unsafe { compact_avx512::compact_rows(rows, from, to) };
     }
     to.clear();
     for row in rows {
         append(
-            row.there,
+            row.bits,
             row.count,
-            &from[row.from..][..points + LANES],
+            &from[row.start..][..points + LANES],
             to,
         );
     }
 }
 
-/// Puts bytes that are next to each other at the places of rows' points that are there, and 0 at the other
-/// places of these rows and in whole lanes behind; gives their number. Rows come one behind the other.
+/// Expands compacted bytes to the present points of consecutive rows. Absent points, and [`LANES`] bytes after each row,
+/// become 0. Returns the number of bytes used.
 pub(crate) fn expand_rows<'a>(
     rows: impl Iterator<Item = RowMask<'a>>,
     points: usize,
@@ -87,21 +84,21 @@ pub(crate) fn expand_rows<'a>(
     to: &mut [u8],
 ) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if level() == Level::Avx512 {
-        // SAFETY: the processor has these instructions.
+    if level() == SimdLevel::Avx512 {
+        // SAFETY: the level guarantees these instructions.
         return unsafe { compact_avx512::expand_rows(rows, points, from, to) };
     }
     let mut used = 0;
     for row in rows {
-        let (from, to) = (&from[used..], &mut to[row.from..]);
+        let (from, to) = (&from[used..], &mut to[row.start..]);
         if row.count == points {
-            // There is room behind, and whole lanes are copied without a call.
+            // Copying whole groups needs no function call. There is space after the row.
             let (from, to) = (from.as_chunks::<LANES>().0, to.as_chunks_mut().0);
             for (to, from) in to.iter_mut().zip(from).take(points.div_ceil(LANES)) {
                 *to = *from;
             }
         } else {
-            expand(row.there, points, from, to);
+            expand(row.bits, points, from, to);
         }
         to[points..][..LANES].fill(0);
         used += row.count;
@@ -109,19 +106,19 @@ pub(crate) fn expand_rows<'a>(
     used
 }
 
-/// Puts bytes that are next to each other where bits are set, and 0 at the other places, of `length`
-/// in all. `from` and `to` have room behind.
+/// Expands compacted bytes to the set bits among the first `length`. Other bytes become 0. `from` and `to` have [`SPACE`]
+/// after the last byte.
 pub(crate) fn expand(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if level() >= Level::Avx2 {
-        // SAFETY: the processor has these instructions.
+    if level() >= SimdLevel::Avx2 {
+        // SAFETY: the level guarantees these instructions.
         return unsafe { bmi2::expand(bits, length, from, to) };
     }
-    unpack_by(bits, length, from, to, plain::spread);
+    expand_by(bits, length, from, to, plain::spread);
 }
 
 #[inline(always)]
-fn unpack_by(
+fn expand_by(
     bits: &[u64],
     length: usize,
     from: &[u8],
@@ -142,47 +139,47 @@ fn unpack_by(
     }
 }
 
-/// Instructions of BMI2 for the bytes of a word.
+/// Compaction and expansion with BMI2.
 #[cfg(target_arch = "x86_64")]
 mod bmi2 {
     use core::arch::x86_64::{_pdep_u64, _pext_u64};
 
-    /// As [`compact`](super::pack).
+    /// As [`compact`](super::compact).
     #[target_feature(enable = "bmi2,popcnt")]
     pub(super) fn compact(bits: &[u64], from: &[u8], to: &mut [u8]) -> usize {
-        super::pack_by(bits, from, to, gather)
+        super::compact_by(bits, from, to, gather)
     }
 
     /// As [`expand`](super::unpack).
     #[target_feature(enable = "bmi2,popcnt")]
     pub(super) fn expand(bits: &[u64], length: usize, from: &[u8], to: &mut [u8]) {
-        super::unpack_by(bits, length, from, to, spread);
+        super::expand_by(bits, length, from, to, spread);
     }
 
     /// As [`gather`](super::plain::gather), of functions that have BMI2.
     #[inline(always)]
     pub(super) fn gather(bytes: u64, bits: u8) -> u64 {
-        // SAFETY: those that call it have BMI2.
+        // SAFETY: callers enable BMI2.
         unsafe { _pext_u64(bytes, whole(bits)) }
     }
 
     /// As [`spread`](super::plain::spread), of functions that have BMI2.
     #[inline(always)]
     pub(super) fn spread(bytes: u64, bits: u8) -> u64 {
-        // SAFETY: those that call it have BMI2.
+        // SAFETY: callers enable BMI2.
         unsafe { _pdep_u64(bytes, whole(bits)) }
     }
 
-    /// The bytes whose bits are set.
+    /// A word whose bytes are 0xff where bits are set.
     #[inline(always)]
     fn whole(bits: u8) -> u64 {
-        // SAFETY: those that call it have BMI2.
+        // SAFETY: callers enable BMI2.
         unsafe { _pdep_u64(u64::from(bits), 0x0101_0101_0101_0101) * 0xff }
     }
 }
 
 mod plain {
-    /// The bytes whose bits are set, next to each other, the lowest first.
+    /// Compacts the bytes whose bits are set, the lowest first.
     #[inline(always)]
     pub(super) fn gather(bytes: u64, bits: u8) -> u64 {
         if bits == u8::MAX {
@@ -197,7 +194,7 @@ mod plain {
         gathered
     }
 
-    /// Undoes [`gather`]: 0 where bits are not set.
+    /// Undoes [`gather`]; bytes whose bits are not set become 0.
     #[inline(always)]
     pub(super) fn spread(mut bytes: u64, bits: u8) -> u64 {
         if bits == u8::MAX {
@@ -219,7 +216,7 @@ mod tests {
     use crate::simd::dispatch::at_each_level;
 
     #[test]
-    fn bytes_of_a_word_are_packed_and_unpacked_at_each_level() {
+    fn words_are_compacted_and_expanded_at_each_level() {
         let bytes: u64 = 0x8182_8384_8586_8788;
         for bits in 0..=u8::MAX {
             let bits_of = |k: u32| bits >> k & 1 == 1;
@@ -258,17 +255,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unpacked_stands_at_its_place() {
+    fn expansion_undoes_compaction() {
         let bits = [0x8000_0000_f00f_0102u64, 0x5];
-        let row: Vec<u8> = (0..67 + ROOM).map(|k| k as u8 + 1).collect();
+        let row: Vec<u8> = (0..67 + SPACE).map(|k| k as u8 + 1).collect();
         let mut compacted = [0; 80];
         let count = compact(&bits, &row, &mut compacted);
         assert_eq!(count, 13);
         let mut again = [9; 80];
         expand(&bits, 67, &compacted, &mut again);
         for k in 0..67 {
-            let there = bits[k / 64] >> (k % 64) & 1 == 1;
-            assert_eq!(again[k], if there { row[k] } else { 0 }, "{k}");
+            let bits = bits[k / 64] >> (k % 64) & 1 == 1;
+            assert_eq!(again[k], if bits { row[k] } else { 0 }, "{k}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes of rows' points that are there, 64 at once, where the processor has vectors of 512 bits.
+//! Compaction and expansion with AVX-512, 64 bytes per vector.
 
 use crate::simd::{LANES, RowMask};
 use core::arch::x86_64::*;
@@ -6,9 +6,9 @@ use core::arch::x86_64::*;
 /// Bytes of a vector.
 const WIDTH: usize = 64;
 
-/// The first `n` bits, at most all.
+/// The `n` lowest bits, or all if `n` is larger than their number.
 #[inline(always)]
-fn first(n: usize) -> u64 {
+fn low_bits(n: usize) -> u64 {
     match n {
         0 => 0,
         n => u64::MAX >> (WIDTH - n.min(WIDTH)),
@@ -22,20 +22,20 @@ pub(crate) fn compact_rows<'a>(
     from: &[u8],
     to: &mut Vec<u8>,
 ) {
-    // Whole vectors are written.
+    // Space for whole vectors.
     let all = rows.clone().map(|row| row.count).sum::<usize>();
     to.resize(all + WIDTH, 0);
     let mut used = 0;
     for row in rows {
-        for (word, there) in row.there.iter().enumerate() {
-            let (at, count) = (row.from + WIDTH * word, there.count_ones() as usize);
-            assert!(at + WIDTH - there.leading_zeros() as usize <= from.len());
+        for (word, bits) in row.bits.iter().enumerate() {
+            let (at, count) = (row.start + WIDTH * word, bits.count_ones() as usize);
+            assert!(at + WIDTH - bits.leading_zeros() as usize <= from.len());
             assert!(used + count <= all);
-            // SAFETY: what is read is within `from`, for only bytes whose bits are set are; what is written
-            // is within `to`, which has a whole vector of room behind the last byte.
+            // SAFETY: only bytes whose bits are set are read, which are within `from`. `to` has space for a whole vector
+            // after the last byte.
             unsafe {
-                let bytes = _mm512_maskz_loadu_epi8(*there, from.as_ptr().add(at).cast());
-                let compacted = _mm512_maskz_compress_epi8(*there, bytes);
+                let bytes = _mm512_maskz_loadu_epi8(*bits, from.as_ptr().add(at).cast());
+                let compacted = _mm512_maskz_compress_epi8(*bits, bytes);
                 _mm512_storeu_si512(to.as_mut_ptr().add(used).cast(), compacted);
             }
             used += count;
@@ -54,22 +54,22 @@ pub(crate) fn expand_rows<'a>(
 ) -> usize {
     let mut used = 0;
     for row in rows {
-        let to = &mut to[row.from..][..points + LANES];
-        for (word, there) in row.there.iter().enumerate() {
-            let (at, count) = (WIDTH * word, there.count_ones() as usize);
+        let to = &mut to[row.start..][..points + LANES];
+        for (word, bits) in row.bits.iter().enumerate() {
+            let (at, count) = (WIDTH * word, bits.count_ones() as usize);
             assert!(used + count <= from.len() && at <= points);
-            let ours = first(points + LANES - at);
-            // SAFETY: what is read is within `from`, and what is written within `to`: masks leave all others
-            // out.
+            let writable = low_bits(points + LANES - at);
+            // SAFETY: the masks exclude bytes outside of `from` and `to`.
             unsafe {
-                let bytes = _mm512_maskz_loadu_epi8(first(count), from.as_ptr().add(used).cast());
-                let spread = _mm512_maskz_expand_epi8(*there, bytes);
-                _mm512_mask_storeu_epi8(to.as_mut_ptr().add(at).cast(), ours, spread);
+                let bytes =
+                    _mm512_maskz_loadu_epi8(low_bits(count), from.as_ptr().add(used).cast());
+                let spread = _mm512_maskz_expand_epi8(*bits, bytes);
+                _mm512_mask_storeu_epi8(to.as_mut_ptr().add(at).cast(), writable, spread);
             }
             used += count;
         }
-        // Lanes behind the last word.
-        let done = WIDTH * row.there.len();
+        // The bytes after the last word.
+        let done = WIDTH * row.bits.len();
         if done < points + LANES {
             to[done..].fill(0);
         }

@@ -1,15 +1,15 @@
-//! Run-time dispatch: loops that are compiled for several levels of instructions, of which the processor's is
-//! taken when they are called.
+//! Run-time dispatch: functions that are compiled for several levels of instructions. A call selects the copy for the
+//! processor.
 //!
-//! The library is built for the baseline x86-64 processor. Functions made by [`vectorised`] have a copy for AVX2
-//! (with BMI and LZCNT) and one for AVX-512. All copies do the same operations on each value in the same order,
-//! and no copy fuses operations, so that results do not depend on the processor.
+//! The library is built for the baseline x86-64 processor. Functions defined by [`vectorised`] have a copy for AVX2 (with
+//! BMI and LZCNT) and one for AVX-512. All copies perform the same operations on each value in the same order, without
+//! fused operations, so that results do not depend on the processor.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Makes a function with copies for the levels above the baseline. It is never inlined: so the compiler knows
-/// what is written to be apart from what is read. In brackets, generic parameters; behind `of`, their names alone.
+/// Defines a function with copies for the levels above the baseline. The function is not inlined, so that the compiler can
+/// assume that inputs and outputs do not alias. The brackets hold the generic parameters; those after `of`, their names.
 macro_rules! vectorised {
     (
         $(#[$attribute:meta])*
@@ -35,15 +35,15 @@ macro_rules! vectorised {
                     baseline::<$($parameter),*>($($argument),*)
                 }
                 match $crate::simd::dispatch::level() {
-                    // SAFETY: the processor has the instructions of its level.
-                    $crate::simd::dispatch::Level::Avx512 => return unsafe {
+                    // SAFETY: the level guarantees the instructions.
+                    $crate::simd::dispatch::SimdLevel::Avx512 => return unsafe {
                         avx512::<$($parameter),*>($($argument),*)
                     },
-                    // SAFETY: as above.
-                    $crate::simd::dispatch::Level::Avx2 => return unsafe {
+                    // SAFETY: the level guarantees the instructions.
+                    $crate::simd::dispatch::SimdLevel::Avx2 => return unsafe {
                         avx2::<$($parameter),*>($($argument),*)
                     },
-                    $crate::simd::dispatch::Level::Baseline => {}
+                    $crate::simd::dispatch::SimdLevel::Baseline => {}
                 }
             }
             baseline::<$($parameter),*>($($argument),*)
@@ -52,61 +52,60 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// Levels of instructions, each with those of the levels before it.
+/// Levels of instructions. Each includes the levels before it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum Level {
+pub(crate) enum SimdLevel {
     /// x86-64 without extensions.
     Baseline = 1,
     /// AVX2, BMI1, BMI2, LZCNT and POPCNT: Haswell, Zen and later.
     Avx2 = 2,
-    /// Vectors of 512 bits, with VBMI2: Ice Lake, Zen 4 and later. Older processors that have AVX-512 slow down
-    /// for such vectors.
+    /// AVX-512 with VBMI2: Ice Lake, Zen 4 and later. Older processors reduce their clock rate for AVX-512.
     Avx512 = 3,
 }
 
-/// The variable of the environment that limits the level: `baseline` or `avx2`.
+/// The environment variable that limits the level to `baseline` or `avx2`.
 #[cfg(target_arch = "x86_64")]
 const VARIABLE: &str = "AMBAR_SIMD";
 
-/// The level that loops run at.
+/// The level to use.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) fn level() -> Level {
+pub(crate) fn level() -> SimdLevel {
     #[cfg(test)]
     if let Some(level) = LIMIT.get() {
         return level;
     }
-    // Asked for every row: one byte is looked at, not what the processor says of each of the instructions.
+    // Called for every row, so the result of the detection is cached in one byte.
     match LEVEL.load(Ordering::Relaxed) {
-        3 => Level::Avx512,
-        2 => Level::Avx2,
-        1 => Level::Baseline,
-        _ => find_out(),
+        3 => SimdLevel::Avx512,
+        2 => SimdLevel::Avx2,
+        1 => SimdLevel::Baseline,
+        _ => detect(),
     }
 }
 
-/// The level, once it is known; 0 before.
+/// The detected level; 0 before the detection.
 #[cfg(target_arch = "x86_64")]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 #[cfg(target_arch = "x86_64")]
 #[cold]
-fn find_out() -> Level {
+fn detect() -> SimdLevel {
     let limit = match std::env::var(VARIABLE).as_deref() {
-        Ok("baseline") => Level::Baseline,
-        Ok("avx2") => Level::Avx2,
-        _ => Level::Avx512,
+        Ok("baseline") => SimdLevel::Baseline,
+        Ok("avx2") => SimdLevel::Avx2,
+        _ => SimdLevel::Avx512,
     };
-    let level = of_processor().min(limit);
+    let level = processor_level().min(limit);
     LEVEL.store(level as u8, Ordering::Relaxed);
     level
 }
 
-/// The highest level whose instructions the processor has.
+/// The highest level that the processor supports.
 #[cfg(target_arch = "x86_64")]
-fn of_processor() -> Level {
+fn processor_level() -> SimdLevel {
     let avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -118,34 +117,34 @@ fn of_processor() -> Level {
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi2");
     match (avx2, avx512) {
-        (true, true) => Level::Avx512,
-        (true, false) => Level::Avx2,
-        (false, _) => Level::Baseline,
+        (true, true) => SimdLevel::Avx512,
+        (true, false) => SimdLevel::Avx2,
+        (false, _) => SimdLevel::Baseline,
     }
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
 thread_local! {
-    /// The level that a test runs loops at.
-    static LIMIT: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
+    /// The level that a test uses.
+    static LIMIT: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Does something on this thread at each level that the processor has, the highest first.
+/// Calls `f` on this thread at each level that the processor supports, the highest first.
 #[cfg(test)]
-pub(crate) fn at_each_level<R>(mut what: impl FnMut() -> R) -> Vec<R> {
+pub(crate) fn at_each_level<R>(mut f: impl FnMut() -> R) -> Vec<R> {
     #[cfg(target_arch = "x86_64")]
-    return [Level::Avx512, Level::Avx2, Level::Baseline]
+    return [SimdLevel::Avx512, SimdLevel::Avx2, SimdLevel::Baseline]
         .into_iter()
-        .filter(|level| *level <= of_processor())
+        .filter(|level| *level <= processor_level())
         .map(|level| {
             LIMIT.set(Some(level));
-            let result = what();
+            let result = f();
             LIMIT.set(None);
             result
         })
         .collect();
     #[cfg(not(target_arch = "x86_64"))]
-    vec![what()]
+    vec![f()]
 }
 
 #[cfg(test)]
@@ -153,10 +152,10 @@ mod tests {
     use super::*;
     use crate::domain::regions::Layout;
     use crate::stream::encode::Workspace;
-    use crate::stream::params::Plan;
+    use crate::stream::params::EncoderParams;
     use crate::{decode, element::Element, encode};
 
-    /// Streams, and the bits that they are decoded to, must be the same at all levels.
+    /// Streams and decoded values must be equal at all levels.
     fn check<T: Element>(layout: &Layout<'_>, count: usize) {
         let values: Vec<T> = (0..count)
             .map(|i| match i % 997 {
@@ -167,15 +166,17 @@ mod tests {
             })
             .collect();
         let bounds = [0.0, 0.4, 3.0, 40.0];
-        let coded = (0..192).step_by(9).map(Plan::numbered);
-        let plans: Vec<Plan> = coded.chain([Plan::default().packed()]).collect();
+        let coded = (0..192).step_by(9).map(EncoderParams::numbered);
+        let params_list: Vec<EncoderParams> = coded
+            .chain([EncoderParams::default().with_bit_packing()])
+            .collect();
         let cases = bounds
             .iter()
-            .flat_map(|bound| plans.iter().map(move |plan| (*bound, *plan)));
-        for (bound, plan) in cases {
+            .flat_map(|bound| params_list.iter().map(move |params| (*bound, *params)));
+        for (bound, params) in cases {
             let run = || {
                 let mut workspace = Workspace::default();
-                let stream = encode(&values, layout, bound, Some(plan), &mut workspace).unwrap();
+                let stream = encode(&values, layout, bound, Some(params), &mut workspace).unwrap();
                 let mut out = vec![T::default(); count];
                 decode(&stream, &mut out, &mut Workspace::default()).unwrap();
                 let bits: Vec<u64> = out.iter().map(|x| x.to_word()).collect();
@@ -184,7 +185,7 @@ mod tests {
             let results = at_each_level(run);
             assert!(
                 results.iter().all(|one| *one == results[0]),
-                "{plan:?} {bound}"
+                "{params:?} {bound}"
             );
         }
     }
@@ -204,11 +205,11 @@ mod tests {
             ));
             assert!(!beyond);
         }
-        assert!(at_each_level(level).contains(&Level::Baseline));
+        assert!(at_each_level(level).contains(&SimdLevel::Baseline));
     }
 
     #[test]
-    fn all_levels_give_the_same() {
+    fn all_levels_give_equal_results() {
         check::<f64>(&Layout::Array(&[10, 21, 35]), 10 * 21 * 35);
         check::<f32>(&Layout::Array(&[5, 20, 150]), 5 * 20 * 150);
         let places = [

@@ -1,19 +1,20 @@
-//! Vector instructions: chosen when a loop is called, by what the processor has.
+//! Vector instructions, which are chosen at run time by the abilities of the processor.
 
 pub(crate) mod compact;
 #[cfg(target_arch = "x86_64")]
 mod compact_avx512;
 pub(crate) mod dispatch;
 
-/// Room behind rows: they are computed in whole groups of lanes, and what lies behind their end is
-/// of no meaning, and never used.
+/// Points of a group: rows are computed in whole groups. Buffers have space after the last point, whose content is never
+/// used.
 pub(crate) const LANES: usize = 16;
 
-/// A row of a batch.
+/// The mask of a row, used to compact per-point bytes.
 pub(crate) struct RowMask<'a> {
-    /// Where its points begin.
-    pub from: usize,
-    /// The bits of those that are there, and their number.
-    pub there: &'a [u64],
+    /// The index of its first point.
+    pub start: usize,
+    /// A bit for each present point.
+    pub bits: &'a [u64],
+    /// The number of set bits.
     pub count: usize,
 }

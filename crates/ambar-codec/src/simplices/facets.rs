@@ -1,45 +1,44 @@
-//! The facets of cells that were met, behind which another cell may lie, and how they touch.
+//! The facets of visited cells, behind which another cell may be, and their contacts.
 
 /// No facet.
 const NONE: u32 = u32::MAX;
 
-/// Facets of one slot of the table that are compared at most; those behind are not found, which costs a
-/// few bits in meshes of no sensible kind, and keeps streams from taking for ever.
-const MOST_COMPARED: usize = 48;
+/// Maximum number of facets of a slot of the table to compare. Further ones are not found, which costs a few bits in
+/// degenerate meshes, and bounds the time for hostile streams.
+const MAX_COMPARED: usize = 48;
 
-/// What there is behind a facet.
+/// The state of the other side of a facet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Not known yet.
+pub(super) enum FacetState {
+    /// Not yet coded.
     Open,
-    /// No cell.
-    Wall,
-    /// A cell that was met: the facet is gone.
-    Met,
+    /// There is no cell: the facet is part of the boundary.
+    Boundary,
+    /// A visited cell: the facet has no contacts.
+    Closed,
 }
 
-/// A facet of a cell: all of its corners but one.
+/// A facet of a cell: all corners except one.
 ///
-/// Two facets touch in a ridge: all corners of a facet but one, in a tetrahedron an edge. Around a ridge
-/// cells that were met alternate with gaps, and a facet touches the one on the other side of its gap.
-/// The ridge without corner number i has number i, and as an end of that contact the number
-/// `ENDS` times that of the facet and i.
+/// Two facets touch in a ridge: all corners of a facet except one; in a tetrahedron, an edge. Around a ridge, visited cells
+/// alternate with gaps, and a facet has a contact with the facet on the other side of its gap. The ridge without corner *i*
+/// has number *i*. As an end of a contact, it has the number `ENDS` times that of the facet, plus *i*.
 #[derive(Clone, Copy)]
 pub(super) struct Facet<const F: usize> {
-    /// The corners, in the order of the cell's row.
+    /// The corners, in the order of the cell.
     pub corners: [u32; F],
-    /// For each ridge the other end of the contact, if that one's other end is this.
+    /// For each ridge, the other end of the contact. It is valid if the other end refers back to this one.
     pub ends: [u32; F],
-    /// The next and the one before in the same slot of the table.
+    /// The next facet in the same slot of the table, and the one before.
     next: u32,
     before: u32,
-    /// The row of the cell.
+    /// The index of the cell.
     pub cell: u32,
-    /// How many cells lie around each ridge between the two facets, up to 255.
+    /// For each ridge, the number of cells between the two facets of the contact, at most 255.
     pub around: [u8; F],
-    /// Which of the row's corners is none of the facet's.
+    /// The position of the cell's corner that the facet lacks.
     pub missing: u8,
-    pub state: State,
+    pub state: FacetState,
 }
 
 impl<const F: usize> Facet<F> {
@@ -51,29 +50,29 @@ impl<const F: usize> Facet<F> {
         cell: 0,
         around: [1; F],
         missing: 0,
-        state: State::Open,
+        state: FacetState::Open,
     };
 
-    /// Makes it an open facet of a cell, whose corners and ends are still to be told.
+    /// Resets it to an open facet of a cell. The caller sets corners and ends.
     #[inline(always)]
     pub fn begin(&mut self, cell: u32, missing: u8) {
         self.cell = cell;
         self.around = [1; F];
         self.missing = missing;
-        self.state = State::Open;
+        self.state = FacetState::Open;
     }
 }
 
-/// Ends of contacts that a facet has numbers for.
+/// The numbers of ends that are reserved for each facet.
 const ENDS: u32 = 4;
 
-/// An end of a contact.
+/// The number of an end of a contact.
 #[inline(always)]
 pub(super) fn end(facet: u32, ridge: usize) -> u32 {
     ENDS * facet + ridge as u32
 }
 
-/// All facets that matter still.
+/// All facets in use.
 pub(super) struct Facets<const F: usize> {
     all: Vec<Facet<F>>,
     unused: Vec<u32>,
@@ -110,7 +109,7 @@ impl<const F: usize> std::ops::IndexMut<u32> for Facets<F> {
 }
 
 impl<const F: usize> Facets<F> {
-    /// Forgets all, and makes a table for the facets that are open at a time in a mesh of so many cells.
+    /// Removes all facets, and sizes the table for the facets that are open at a time in a mesh of `cells` cells.
     pub fn reset(&mut self, cells: usize) {
         self.all.clear();
         self.unused.clear();
@@ -119,7 +118,7 @@ impl<const F: usize> Facets<F> {
         self.table.resize(1 << self.bits, NONE);
     }
 
-    /// A number for a facet.
+    /// Allocates a facet.
     #[inline(always)]
     pub fn reserve(&mut self) -> u32 {
         if let Some(number) = self.unused.pop() {
@@ -129,12 +128,12 @@ impl<const F: usize> Facets<F> {
         (self.all.len() - 1) as u32
     }
 
-    /// Lets the number of a facet be used for another.
+    /// Frees a facet.
     pub fn release(&mut self, facet: u32) {
         self.unused.push(facet);
     }
 
-    /// The slot of corners: the same in any order.
+    /// The slot of corners, which is independent of their order.
     #[inline(always)]
     fn slot(&self, corners: &[u32; F]) -> usize {
         let mixed = |corner: &u32| {
@@ -145,9 +144,9 @@ impl<const F: usize> Facets<F> {
         (sum.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - self.bits)) as usize
     }
 
-    /// Enters an open facet into the table.
+    /// Inserts an open facet into the table.
     #[inline(always)]
-    pub fn enter(&mut self, facet: u32) {
+    pub fn insert(&mut self, facet: u32) {
         let slot = self.slot(&self[facet].corners);
         let next = std::mem::replace(&mut self.table[slot], facet);
         (self[facet].next, self[facet].before) = (next, NONE);
@@ -156,9 +155,9 @@ impl<const F: usize> Facets<F> {
         }
     }
 
-    /// Takes a facet out of the table.
+    /// Removes a facet from the table.
     #[inline(always)]
-    pub fn leave(&mut self, facet: u32) {
+    pub fn remove(&mut self, facet: u32) {
         let Facet { next, before, .. } = self[facet];
         if before == NONE {
             let slot = self.slot(&self[facet].corners);
@@ -171,11 +170,11 @@ impl<const F: usize> Facets<F> {
         }
     }
 
-    /// The open facet of these corners, in any order.
+    /// Finds the open facet with these corners in any order.
     #[inline(always)]
     pub fn find(&self, corners: &[u32; F]) -> Option<u32> {
         let mut facet = self.table[self.slot(corners)];
-        for _ in 0..MOST_COMPARED {
+        for _ in 0..MAX_COMPARED {
             if facet == NONE {
                 break;
             }
@@ -187,7 +186,7 @@ impl<const F: usize> Facets<F> {
         None
     }
 
-    /// The other end of a contact with another facet, if there is one.
+    /// The other end of a contact with another facet, if it exists.
     #[inline(always)]
     pub fn other(&self, one: u32) -> Option<u32> {
         let at = |end: u32| {
@@ -197,7 +196,7 @@ impl<const F: usize> Facets<F> {
         at(one).filter(|other| at(*other) == Some(one) && other / ENDS != one / ENDS)
     }
 
-    /// The facet of an end, and its corner that is not on the ridge; twice `NONE` for no end.
+    /// The facet of an end, and its corner that is not part of the ridge; `NONE` twice for an invalid end.
     #[inline(always)]
     pub fn apex(&self, end: u32) -> (u32, u32) {
         let facet = end / ENDS;
@@ -207,16 +206,16 @@ impl<const F: usize> Facets<F> {
         }
     }
 
-    /// Makes two ends those of one contact, with so many cells around the ridge.
+    /// Connects two ends, with `around` cells between them.
     #[inline(always)]
-    pub fn touch(&mut self, one: u32, two: u32, around: u8) {
+    pub fn connect(&mut self, one: u32, two: u32, around: u8) {
         for (end, other) in [(one, two), (two, one)] {
             let (facet, ridge) = (&mut self[end / ENDS], (end % ENDS) as usize);
             (facet.ends[ridge], facet.around[ridge]) = (other, around);
         }
     }
 
-    /// Puts two facets of the same corners together: both are gone, and what touched them touches now.
+    /// Joins two facets with the same corners: closes both, and connects their contacts.
     #[inline(always)]
     pub fn join(&mut self, one: u32, two: u32) {
         let corners = self[two].corners;
@@ -230,25 +229,25 @@ impl<const F: usize> Facets<F> {
             let (Some(a), Some(b)) = ends else {
                 continue;
             };
-            // Where the two touch each other, the gap between them is closed.
+            // A contact between the two facets is a gap that vanishes.
             if a / ENDS != two && b / ENDS != one {
                 let around = self[one].around[number].saturating_add(self[two].around[of_two]);
-                self.touch(a, b, around);
+                self.connect(a, b, around);
             }
         }
-        self.meet(one);
-        self.meet(two);
+        self.close(one);
+        self.close(two);
     }
 
-    /// Lets a facet be one behind which a cell was met: it touches nothing any more.
+    /// Marks a facet as closed, and removes its contacts.
     #[inline(always)]
-    pub fn meet(&mut self, facet: u32) {
+    pub fn close(&mut self, facet: u32) {
         let facet = &mut self[facet];
-        (facet.state, facet.ends) = (State::Met, [NONE; F]);
+        (facet.state, facet.ends) = (FacetState::Closed, [NONE; F]);
     }
 }
 
-/// Whether corners are the same in any order.
+/// Whether corners are equal in any order.
 #[inline(always)]
 fn same<const F: usize>(one: &[u32; F], two: &[u32; F]) -> bool {
     let sum = |corners: &[u32; F]| corners.iter().fold(0, |sum: u32, n| sum.wrapping_add(*n));
@@ -261,7 +260,7 @@ fn same<const F: usize>(one: &[u32; F], two: &[u32; F]) -> bool {
     one == two
 }
 
-/// Sorts a few numbers, by exchanging neighbours.
+/// Sorts a few numbers by bubble sort.
 #[inline(always)]
 pub(super) fn sort(numbers: &mut [u32]) {
     for end in (1..numbers.len()).rev() {

@@ -1,60 +1,59 @@
-//! Corners of simplices, without loss: triangles and tetrahedra as a walk from cell to cell.
+//! Lossless compression of the connectivity of simplex meshes: edges, triangles and tetrahedra.
 //!
-//! The cells of a mesh, each a row of whole numbers that name its points, are met one after the other,
-//! behind facets of those before: of a cell behind a facet only one corner is left to be told, which
-//! mostly is one that lies behind a ridge of the facet. What a walk loses, the order of the rows and of
-//! the corners in each, is told besides, by distances from what touches. Any rows come back, those that
-//! are no mesh as well, but these take more room than other codecs need.
+//! A traversal visits the cells, from each cell across its facets to its neighbours. The cell behind a facet has one
+//! further corner, which is usually predictable from the facets around. The order of cells, and that of the corners of each
+//! cell, are coded as distances from those of neighbours. Any input round trips, but input that is not a mesh compresses
+//! worse than with other codecs.
 //!
-//! `docs/format.md`, chapter 9, says what is in a stream; `docs/decisions/0016` what was measured.
+//! `docs/format.md`, chapter 9, specifies the streams; `docs/decisions/0016-corners-of-simplices.md` has measurements.
 
+mod coder;
+mod encoder_mesh;
 mod facets;
-mod known;
+mod free_indices;
 mod models;
-mod places;
-mod side;
 #[cfg(test)]
 mod tests;
+mod traversal;
 mod values;
-mod walk;
 
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder};
-use crate::error::{Corrupt, Invalid, Result, UnsupportedVersion};
+use crate::error::{Error, Result, corrupt, invalid};
 use crc_fast::crc32_iscsi as crc32c;
+use encoder_mesh::EncoderMesh;
 use facets::Facet;
-use known::Known;
-use places::Places;
-use walk::{Extent, Mesh, Row, Walk};
+use free_indices::FreeIndices;
+use traversal::{Extent, Mesh, Row, Traversal};
 
 pub use values::Corner;
 
-/// The version of the streams that are written, and the newest that is read.
+/// The version of streams that this library writes and reads.
 pub const VERSION: u8 = 1;
 
-/// Widths of rows: pairs, triangles, tetrahedra.
+/// The numbers of corners of a cell: edges, triangles, tetrahedra.
 pub const WIDTHS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// Flags: cells that touch have rows far from each other; corners of a cell have values far from each
-/// other.
+/// The flag of meshes whose neighbouring cells have distant indices.
 const CELLS_SCATTERED: u8 = 1;
+/// The flag of meshes whose cells have corners with distant values.
 const POINTS_SCATTERED: u8 = 2;
 
-/// Rows at most: the ends of their facets' contacts are numbered by 32 bits.
-const MOST_ROWS: usize = 1 << 27;
+/// Maximum number of cells, because ends of contacts of facets are numbered by 32 bits.
+const MAX_ROWS: usize = 1 << 27;
 
-/// What is kept from one stream to the next, so that nothing is allocated for most of them.
+/// Buffers of the encoder and the decoder. Reuse a workspace for all streams, to allocate memory once.
 #[derive(Default)]
 pub struct Workspace {
-    pairs: Walk<1>,
-    triangles: Walk<2>,
-    tetrahedra: Walk<3>,
+    pairs: Traversal<1>,
+    triangles: Traversal<2>,
+    tetrahedra: Traversal<3>,
 }
 
-/// Encodes rows of `width` corners.
+/// Encodes cells of `width` corners.
 ///
 /// # Errors
-/// `Invalid` where there are no such rows.
+/// `Invalid` if `width` is not one of [`WIDTHS`], if a cell is incomplete, or if there are more than 2^27 cells.
 pub fn encode<T: Corner>(
     corners: &[T],
     width: usize,
@@ -69,11 +68,15 @@ fn encode_rows<T: Corner>(
     workspace: &mut Workspace,
 ) -> Result<Vec<u8>> {
     if !WIDTHS.contains(&width) || !corners.len().is_multiple_of(width) {
-        return Err(Invalid("expected cells of 2, 3 or 4 corners"));
+        return Err(invalid!(
+            "found {} corners for cells of {width}; expected cells of 2, 3 or 4 corners, and only whole cells",
+            corners.len()
+        ));
     }
-    if corners.len() / width > MOST_ROWS {
-        return Err(Invalid(
-            "more than 2^27 cells; encode the cells in several streams",
+    if corners.len() / width > MAX_ROWS {
+        return Err(invalid!(
+            "found {} cells; expected at most {MAX_ROWS}; encode the cells in several streams",
+            corners.len() / width
         ));
     }
     let (values, ranks) = values::ranked(corners);
@@ -87,8 +90,8 @@ fn encode_rows<T: Corner>(
     }?;
     let coded = coder.finish();
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-    let flags = flag(extent.cells_scattered, CELLS_SCATTERED)
-        | flag(extent.points_scattered, POINTS_SCATTERED);
+    let flags = flag(extent.has_scattered_cells, CELLS_SCATTERED)
+        | flag(extent.has_scattered_points, POINTS_SCATTERED);
     let mut stream = vec![VERSION, T::SIZE as u8, width as u8, flags];
     write_number(extent.cells as u64, &mut stream);
     write_number(extent.points as u64, &mut stream);
@@ -100,18 +103,18 @@ fn encode_rows<T: Corner>(
 }
 
 fn write<const F: usize>(
-    walk: &mut Walk<F>,
+    walk: &mut Traversal<F>,
     coder: &mut BinaryEncoder,
     ranks: &[u32],
     points: usize,
 ) -> Result<Extent> {
-    let mut mesh = Known::<F>::new(ranks, points);
+    let mut mesh = EncoderMesh::<F>::new(ranks, points);
     let extent = mesh.extent();
     walk.run(coder, &mut mesh, extent)?;
     Ok(extent)
 }
 
-/// What a stream says of itself.
+/// The contents of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Bytes of a corner: 4 or 8.
@@ -122,15 +125,15 @@ pub struct Info {
     pub cells: usize,
 }
 
-/// A stream taken apart: what it is of, and what is coded.
-struct Parts<'a> {
+/// The parts of a stream.
+struct ParsedStream<'a> {
     value_size: usize,
     width: usize,
     extent: Extent,
     coded: &'a [u8],
 }
 
-fn parse(stream: &[u8]) -> Result<Parts<'_>> {
+fn parse(stream: &[u8]) -> Result<ParsedStream<'_>> {
     let mut cursor = Cursor::verified(stream)?;
     let [version, size, width, flags] = [
         cursor.byte()?,
@@ -139,29 +142,39 @@ fn parse(stream: &[u8]) -> Result<Parts<'_>> {
         cursor.byte()?,
     ];
     if version != VERSION {
-        return Err(UnsupportedVersion {
+        return Err(Error::UnsupportedVersion {
             found: version,
             supported: VERSION,
         });
     }
     let (value_size, width) = (usize::from(size), usize::from(width));
     if !matches!(value_size, 4 | 8) || !WIDTHS.contains(&width) {
-        return Err(Corrupt("unknown kind of corners"));
+        return Err(corrupt!(
+            "found cells of {width} corners of {value_size} bytes; expected 2 to 4 corners of 4 or 8 bytes"
+        ));
     }
     if flags & !(CELLS_SCATTERED | POINTS_SCATTERED) != 0 {
-        return Err(Corrupt("reserved bits are set in the stream's flags"));
+        return Err(Error::ReservedBits {
+            field: "flags",
+            found: flags,
+            reserved: !(CELLS_SCATTERED | POINTS_SCATTERED),
+        });
     }
-    let cells = cursor.number_to(MOST_ROWS)?;
+    let cells = cursor.number_to(MAX_ROWS)?;
     let extent = Extent {
         cells,
         points: cursor.number_to(cells * width)?,
-        cells_scattered: flags & CELLS_SCATTERED != 0,
-        points_scattered: flags & POINTS_SCATTERED != 0,
+        has_scattered_cells: flags & CELLS_SCATTERED != 0,
+        has_scattered_points: flags & POINTS_SCATTERED != 0,
     };
-    if cursor.number_to(cursor.0.len())? != cursor.0.len() {
-        return Err(Corrupt("expected the end of the stream; found more bytes"));
+    let length = cursor.number_to(cursor.0.len())?;
+    if length != cursor.0.len() {
+        return Err(corrupt!(
+            "expected {length} bytes until the end of the stream; found {}",
+            cursor.0.len()
+        ));
     }
-    Ok(Parts {
+    Ok(ParsedStream {
         value_size,
         width,
         extent,
@@ -169,7 +182,7 @@ fn parse(stream: &[u8]) -> Result<Parts<'_>> {
     })
 }
 
-/// What the stream says of itself. Its checksum is verified.
+/// Reads the header of a stream. Its checksum is verified.
 ///
 /// # Errors
 /// `Corrupt`, `UnsupportedVersion`.
@@ -182,10 +195,10 @@ pub fn inspect(stream: &[u8]) -> Result<Info> {
     })
 }
 
-/// Decodes a stream of exactly `out.len()` corners of this type, whatever the width of their rows.
+/// Decodes a stream of exactly `out.len()` corners of this type, with any number of corners per cell.
 ///
 /// # Errors
-/// `Corrupt` where the stream is damaged, cut short, or holds other values; `UnsupportedVersion`.
+/// `Corrupt` if the stream is damaged or truncated, or holds another number or type of corners; `UnsupportedVersion`.
 pub fn decode<T: Corner>(stream: &[u8], out: &mut [T], workspace: &mut Workspace) -> Result<()> {
     T::decode(stream, out, workspace)
 }
@@ -194,16 +207,22 @@ fn decode_rows<T: Corner>(stream: &[u8], out: &mut [T], workspace: &mut Workspac
     let parts = parse(stream)?;
     let extent = parts.extent;
     if parts.value_size != T::SIZE || extent.cells * parts.width != out.len() {
-        return Err(Corrupt(
-            "the stream holds another number or type of corners",
+        return Err(corrupt!(
+            "the stream holds {} cells of {} corners of {} bytes; expected {} corners of {} bytes; \
+             inspect the stream first",
+            extent.cells,
+            parts.width,
+            parts.value_size,
+            out.len(),
+            T::SIZE
         ));
     }
     let mut coder = BinaryDecoder::new(parts.coded);
     let mut values = Vec::new();
     values::code(&mut coder, &[], extent.points, &mut values)?;
-    let mut mesh = Found {
+    let mut mesh = DecoderMesh {
         values: &values,
-        of_points: Vec::with_capacity(extent.points),
+        numbered_values: Vec::with_capacity(extent.points),
         out,
     };
     match parts.width {
@@ -214,17 +233,17 @@ fn decode_rows<T: Corner>(stream: &[u8], out: &mut [T], workspace: &mut Workspac
     coder.finish()
 }
 
-/// The mesh that a reader learns.
-struct Found<'a, T> {
-    /// By the ranks of points.
+/// The mesh that a decoder reconstructs.
+struct DecoderMesh<'a, T> {
+    /// The value of each point, by rank.
     values: &'a [T],
-    /// By their numbers.
-    of_points: Vec<T>,
+    /// The value of each point, by number.
+    numbered_values: Vec<T>,
     out: &'a mut [T],
 }
 
-impl<T: Corner, const F: usize> Mesh<F> for Found<'_, T> {
-    fn behind(&mut self, _: &Facet<F>, _: &Places) -> Option<u32> {
+impl<T: Corner, const F: usize> Mesh<F> for DecoderMesh<'_, T> {
+    fn cell_behind(&mut self, _: &Facet<F>, _: &FreeIndices) -> Option<u32> {
         None
     }
 
@@ -232,15 +251,15 @@ impl<T: Corner, const F: usize> Mesh<F> for Found<'_, T> {
         Row::default()
     }
 
-    fn met_point(&mut self, rank: u32, _: u32) {
-        self.of_points.push(self.values[rank as usize]);
+    fn visit_point(&mut self, rank: u32, _: u32) {
+        self.numbered_values.push(self.values[rank as usize]);
     }
 
     #[inline(always)]
-    fn met_cell(&mut self, row: usize, corners: &[u32]) {
+    fn visit_cell(&mut self, row: usize, corners: &[u32]) {
         let out = &mut self.out[row * (F + 1)..][..F + 1];
         for (value, corner) in out.iter_mut().zip(corners) {
-            *value = self.of_points[*corner as usize];
+            *value = self.numbered_values[*corner as usize];
         }
     }
 }

@@ -1,21 +1,21 @@
-//! The probabilities of a walk: what they depend on.
+//! The probabilities of the decisions of a traversal, and their contexts.
 
-use super::places::Distances;
-use super::side::{Coder, Magnitudes};
+use super::coder::{Coder, Magnitudes};
+use super::free_indices::Distances;
 use crate::entropy::range_coder::Probability;
 
-/// Corners of a cell at most.
-pub(super) const MOST: usize = 4;
-/// Numbers of cells around a ridge that are told apart.
-const AROUND: usize = 8;
-/// Probabilities of the orders of a row's corners: a tree for the first, one for the second behind each
-/// first one, and so on.
+/// Maximum number of corners of a cell.
+pub(super) const MAX_CORNERS: usize = 4;
+/// The number of distinguished counts of cells around a ridge.
+const MAX_CELLS_AROUND: usize = 8;
+/// The number of probabilities for the order of the corners of a cell: a tree for the first corner, one for the second after
+/// each first, and so on.
 const ORDERS: usize = 64;
-/// Candidates at most among the corners that are two facets away.
-pub(super) const AWAY: usize = MOST * MOST;
+/// Maximum number of candidates that are two facets away.
+pub(super) const MAX_AWAY: usize = MAX_CORNERS * MAX_CORNERS;
 
-/// A candidate for the corner of a cell behind a facet: across how many ridges it lies, how many cells
-/// are around one of these at most, and the corner. The likelier is the greater.
+/// A candidate for the further corner of the cell behind a facet: the number of ridges across which it is, the largest number
+/// of cells around one of these, and the corner. More likely candidates are larger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate(u64);
 
@@ -53,33 +53,33 @@ impl Candidate {
     }
 }
 
-/// The probabilities of all that a walk codes.
+/// The probabilities of all decisions of a traversal.
 pub(super) struct Models {
-    walls: [Probability; (MOST + 1) * 2 * AROUND],
-    candidates: Box<[Probability; MOST * MOST * AROUND * AROUND]>,
-    new: [Probability; AROUND],
-    away: [Probability; AWAY],
-    orders: Box<[[Probability; ORDERS]; MOST * MOST * MOST]>,
-    /// How many points were met since.
+    boundaries: [Probability; (MAX_CORNERS + 1) * 2 * MAX_CELLS_AROUND],
+    candidates: Box<[Probability; MAX_CORNERS * MAX_CORNERS * MAX_CELLS_AROUND * MAX_CELLS_AROUND]>,
+    new: [Probability; MAX_CELLS_AROUND],
+    away: [Probability; MAX_AWAY],
+    orders: Box<[[Probability; ORDERS]; MAX_CORNERS * MAX_CORNERS * MAX_CORNERS]>,
+    /// Of the age of a corner: the number of points visited since.
     since: Magnitudes,
-    /// Of a cell that lies behind no facet: whether corners are new, and how long ago they were met.
-    first_new: [Probability; MOST],
+    /// For cells that are not behind a facet: whether each corner is new, and the age of others.
+    first_new: [Probability; MAX_CORNERS],
     first_since: Magnitudes,
     pub points: Distances,
-    /// Of cells from the last one with the same highest point, and from the one before the facet.
+    /// Of the distances of cells: from the last cell with the same highest point, or from the cell of the facet.
     pub cells: [Distances; 2],
-    wall_before: bool,
+    was_boundary: bool,
 }
 
 fn capped(around: u8) -> usize {
-    usize::from(around).min(AROUND - 1)
+    usize::from(around).min(MAX_CELLS_AROUND - 1)
 }
 
 impl Models {
     pub fn new(cells: usize, points: usize) -> Self {
         let fresh = Probability::default();
         Self {
-            walls: [fresh; _],
+            boundaries: [fresh; _],
             candidates: Box::new([fresh; _]),
             new: [fresh; _],
             away: [fresh; _],
@@ -89,19 +89,27 @@ impl Models {
             first_since: Magnitudes::new(points as u64),
             points: Distances::new(points),
             cells: [Distances::new(cells), Distances::new(cells)],
-            wall_before: false,
+            was_boundary: false,
         }
     }
 
-    /// Whether a facet is a wall, by how many of those it touches are, and the cells around its ridges.
+    /// Codes whether a facet is part of the boundary. The context is the number of its contacts that are, and of cells around
+    /// its ridges.
     #[inline(always)]
-    pub fn wall<C: Coder>(&mut self, coder: &mut C, walls: usize, around: u8, wall: bool) -> bool {
-        let context = (2 * walls + usize::from(self.wall_before)) * AROUND + capped(around);
-        self.wall_before = coder.bit(&mut self.walls[context], wall);
-        self.wall_before
+    pub fn is_boundary<C: Coder>(
+        &mut self,
+        coder: &mut C,
+        boundaries: usize,
+        around: u8,
+        is_boundary: bool,
+    ) -> bool {
+        let context =
+            (2 * boundaries + usize::from(self.was_boundary)) * MAX_CELLS_AROUND + capped(around);
+        self.was_boundary = coder.bit(&mut self.boundaries[context], is_boundary);
+        self.was_boundary
     }
 
-    /// Which of the candidates, the likeliest first, the corner is, if it is one of them.
+    /// Codes whether the corner is one of the candidates, which are sorted by likelihood. Returns it, if it is.
     #[inline(always)]
     pub fn candidate<C: Coder>(
         &mut self,
@@ -114,8 +122,10 @@ impl Models {
                 break;
             }
             let next = candidates.get(number + 1).map_or(0, |next| next.around());
-            let context = number * MOST + candidate.ridges();
-            let context = (context * AROUND + capped(candidate.around())) * AROUND + capped(next);
+            let context = number * MAX_CORNERS + candidate.ridges();
+            let context = (context * MAX_CELLS_AROUND + capped(candidate.around()))
+                * MAX_CELLS_AROUND
+                + capped(next);
             if coder.bit(&mut self.candidates[context], candidate.corner() == corner) {
                 return Some(candidate.corner());
             }
@@ -123,13 +133,13 @@ impl Models {
         None
     }
 
-    /// Whether the corner behind a facet, which is no candidate, was never met before.
+    /// Codes whether the corner behind a facet, which is not a candidate, is new.
     #[inline(always)]
     pub fn new_corner<C: Coder>(&mut self, coder: &mut C, around: u8, new: bool) -> bool {
         coder.bit(&mut self.new[capped(around)], new)
     }
 
-    /// Which of the corners two facets away the corner is, if it is one of them.
+    /// Codes whether the corner is one of those two facets away. Returns it, if it is.
     #[inline(always)]
     pub fn away<C: Coder>(&mut self, coder: &mut C, corners: &[u32], corner: u32) -> Option<u32> {
         for (found, probability) in corners.iter().zip(&mut self.away) {
@@ -140,13 +150,12 @@ impl Models {
         None
     }
 
-    /// How many points were met since the corner behind a facet.
+    /// Codes the age of the corner behind a facet.
     pub fn since<C: Coder>(&mut self, coder: &mut C, since: u64) -> u64 {
         self.since.code(coder, since)
     }
 
-    /// How many points were met since corner number `place` of a cell that lies behind no facet; `None`
-    /// where it is new.
+    /// Codes the age of corner number `place` of a cell that is not behind a facet; `None` for new corners.
     pub fn first_since<C: Coder>(
         &mut self,
         coder: &mut C,
@@ -157,18 +166,18 @@ impl Models {
         (!new).then(|| self.first_since.code(coder, since.unwrap_or(0)))
     }
 
-    /// Which of `width` corners stands at which place of a row.
+    /// Codes the order of the `width` corners of a cell.
     #[inline(always)]
     pub fn order<C: Coder>(
         &mut self,
         coder: &mut C,
         width: usize,
         context: [usize; 3],
-        order: [u8; MOST],
-    ) -> [u8; MOST] {
-        let context = context.iter().fold(0, |sum, part| sum * MOST + part);
+        order: [u8; MAX_CORNERS],
+    ) -> [u8; MAX_CORNERS] {
+        let context = context.iter().fold(0, |sum, part| sum * MAX_CORNERS + part);
         let probabilities = &mut self.orders[context];
-        // Half bytes: the corners that are left, and those found.
+        // The remaining corners, four bits each, and those found, eight bits each.
         let (mut left, mut found) = (0x3210u32, 0);
         let (mut begin, mut path, mut paths) = (0, 0, 1);
         for (place, known) in order[..width - 1].iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Rows of all kinds come back, meshes small; what is no row is refused.
+//! All kinds of cells round trip, meshes compress well, and invalid arguments are refused.
 
 use super::*;
 use crc_fast::crc32_iscsi as crc32c;
 use proptest::prelude::*;
 
-fn back<T: Corner + PartialEq + std::fmt::Debug>(corners: &[T], width: usize) -> usize {
+fn round_trip<T: Corner + PartialEq + std::fmt::Debug>(corners: &[T], width: usize) -> usize {
     let mut workspace = Workspace::default();
     let stream = encode(corners, width, &mut workspace).unwrap();
     let info = inspect(&stream).unwrap();
@@ -12,7 +12,7 @@ fn back<T: Corner + PartialEq + std::fmt::Debug>(corners: &[T], width: usize) ->
         (info.value_size, info.width, info.cells),
         (T::SIZE, width, corners.len() / width)
     );
-    // Twice, as what is left in the workspace must not matter.
+    // Twice, because the state of the workspace must not matter.
     for _ in 0..2 {
         let mut out = vec![T::default(); corners.len()];
         decode(&stream, &mut out, &mut workspace).unwrap();
@@ -26,7 +26,7 @@ fn back<T: Corner + PartialEq + std::fmt::Debug>(corners: &[T], width: usize) ->
     stream.len()
 }
 
-/// Rows in another order, their points renamed.
+/// Shuffles cells and points.
 fn shuffled(corners: &[u64], width: usize, points: u64) -> Vec<u64> {
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
     let mut names: Vec<u64> = (0..points).collect();
@@ -72,30 +72,30 @@ fn triangles(n: u64) -> Vec<u64> {
 }
 
 #[test]
-fn meshes_come_back_small_in_any_order() {
+fn meshes_compress_in_any_order() {
     let (n, points) = (14, 15 * 15 * 15);
     let cells = 6 * n * n * n;
     let bits = |bytes: usize| 8.0 * bytes as f64 / cells as f64;
-    let ordered = bits(back(&tetrahedra(n), 4));
+    let ordered = bits(round_trip(&tetrahedra(n), 4));
     assert!(ordered < 11.0, "{ordered} bits a cell");
     let mixed = shuffled(&tetrahedra(n), 4, points);
-    let unordered = bits(back(&mixed, 4));
+    let unordered = bits(round_trip(&mixed, 4));
     // The order of the rows alone takes 12.6 bits, that of the points 2.1.
     assert!(unordered < 23.0, "{unordered} bits a cell");
     let small: Vec<u32> = mixed.iter().map(|corner| *corner as u32).collect();
-    back(&small, 4);
+    round_trip(&small, 4);
 
     let surface = shuffled(&triangles(60), 3, 61 * 61);
-    let bytes = back(&surface, 3);
+    let bytes = round_trip(&surface, 3);
     assert!(bytes * 8 < 25 * 60 * 60 * 2, "{bytes} bytes for triangles");
-    back(&triangles(60), 3);
+    round_trip(&triangles(60), 3);
     let line: Vec<u64> = (0..500).flat_map(|i| [i, i + 1]).collect();
-    back(&line, 2);
-    back(&shuffled(&line, 2, 501), 2);
+    round_trip(&line, 2);
+    round_trip(&shuffled(&line, 2, 501), 2);
 }
 
 #[test]
-fn rows_that_are_no_mesh_come_back() {
+fn cells_that_are_not_a_mesh_round_trip() {
     let n = u64::MAX;
     for corners in [
         &[][..],
@@ -106,29 +106,29 @@ fn rows_that_are_no_mesh_come_back() {
         &[1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 4, 3, 2, 1],
     ] {
         for width in WIDTHS.filter(|width| corners.len().is_multiple_of(*width)) {
-            back(corners, width);
+            round_trip(corners, width);
         }
     }
-    // A value over and over, as at the end of an array; a facet that all cells have.
-    back(&[77u32; 4000], 4);
+    // One value repeated, as in padding; a facet that all cells share.
+    round_trip(&[77u32; 4000], 4);
     let fan: Vec<u64> = (0..3000).flat_map(|i| [0, 1, 2, i + 3]).collect();
-    back(&fan, 4);
+    round_trip(&fan, 4);
     // Many facets with the same newest point.
     let star = (0..40).flat_map(|i| (0..40).flat_map(move |j| [i, j + 40, 99, i * 40 + j]));
-    back(&star.collect::<Vec<u64>>(), 4);
+    round_trip(&star.collect::<Vec<u64>>(), 4);
 }
 
 #[test]
-fn other_rows_are_refused() {
+fn invalid_widths_are_refused() {
     let workspace = &mut Workspace::default();
     for (corners, width) in [(&[1u32, 2, 3][..], 4), (&[1; 10], 5), (&[1], 1), (&[], 0)] {
         let error = encode(corners, width, workspace).unwrap_err();
-        assert!(matches!(error, Invalid(_)));
+        assert!(matches!(error, Error::Invalid(_)));
     }
     let stream = encode(&[1u32, 2, 3], 3, workspace).unwrap();
     for count in [0, 2, 4, 6] {
         let error = decode(&stream, &mut vec![0u32; count], workspace).unwrap_err();
-        assert!(matches!(error, Corrupt(_)));
+        assert!(matches!(error, Error::Corrupt(_)));
     }
     assert!(decode(&stream, &mut [0u64; 3], workspace).is_err());
     let mut newer = stream.clone();
@@ -137,15 +137,15 @@ fn other_rows_are_refused() {
     let checksum = crc32c(&newer[..end]);
     newer[end..].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&newer, &mut [0u32; 3], workspace).unwrap_err();
-    assert!(matches!(error, UnsupportedVersion { .. }));
+    assert!(matches!(error, Error::UnsupportedVersion { .. }));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
 
-    /// Few points, so that rows touch, and corners repeat; or any values.
+    /// Few points, so that cells touch and corners repeat; or any values.
     #[test]
-    fn any_rows_come_back(
+    fn any_cells_round_trip(
         width in WIDTHS,
         few in prop_oneof![Just(2u64), Just(5), Just(12), Just(60), Just(u64::MAX)],
         from in prop_oneof![Just(0u64), Just(1 << 40), Just(u64::MAX)],
@@ -153,8 +153,8 @@ proptest! {
     ) {
         let count = values.len() / width * width;
         let values: Vec<u64> = values[..count].iter().map(|n| from.wrapping_add(n % few)).collect();
-        back(&values, width);
+        round_trip(&values, width);
         let short: Vec<u32> = values.iter().map(|n| *n as u32).collect();
-        back(&short, width);
+        round_trip(&short, width);
     }
 }

@@ -1,33 +1,33 @@
-//! The values that corners have: each once, ascending, and their ranks among these.
+//! The distinct values of corners in ascending order, and the ranks of corners among them.
 
 use super::Workspace;
-use super::side::{Coder, Magnitudes};
-use crate::error::{Corrupt, Result};
+use super::coder::{Coder, Magnitudes};
+use crate::error::{Result, corrupt};
 
-/// How many times as many values as corners the range may have for which ranks are looked up.
+/// Ranks are looked up in a table if the range of values is at most this many times the number of corners.
 const SPARSE: u64 = 16;
 
-/// A whole number that names a point: of four or eight bytes, whose bits are taken to have no sign.
+/// The integer type of corners, the indices of points. Signed types are encoded as their unsigned bits.
 pub trait Corner: Copy + Default + Send + Sync + 'static {
     /// Bytes of a value.
     const SIZE: usize;
 
-    /// From a word, if it is not too large.
+    /// The value of a word, unless it overflows.
     fn from_word(word: u64) -> Option<Self>;
 
-    /// The value in a word.
+    /// The value as a word.
     fn to_word(self) -> u64;
 
-    /// Encodes rows, as [`super::encode`].
+    /// Encodes cells, as [`super::encode`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`super::encode`].
     fn encode(corners: &[Self], width: usize, workspace: &mut Workspace) -> Result<Vec<u8>>;
 
-    /// Decodes rows, as [`super::decode`].
+    /// Decodes cells, as [`super::decode`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`super::decode`].
     fn decode(stream: &[u8], out: &mut [Self], workspace: &mut Workspace) -> Result<()>;
 }
 
@@ -44,7 +44,7 @@ macro_rules! corner {
                 self as u64
             }
 
-            // Compiled here, where all that is called for every corner can be inlined.
+            // Instantiated in this crate, so that all calls per corner are inlined.
             fn encode(
                 corners: &[Self],
                 width: usize,
@@ -63,7 +63,7 @@ macro_rules! corner {
 corner!(u32, 4);
 corner!(u64, 8);
 
-/// The different values, ascending, and the rank of each of `corners` among them.
+/// The distinct values in ascending order, and the rank of each corner.
 pub(super) fn ranked<T: Corner>(corners: &[T]) -> (Vec<u64>, Vec<u32>) {
     let words = || corners.iter().map(|corner| corner.to_word());
     let (lowest, highest) = words().fold((u64::MAX, 0), |(low, high), word| {
@@ -98,10 +98,10 @@ pub(super) fn ranked<T: Corner>(corners: &[T]) -> (Vec<u64>, Vec<u32>) {
     (values, ranks)
 }
 
-/// Codes `count` values that ascend, and gives them back; a writer's are `values`.
+/// Codes `count` ascending values, which an encoder passes as `values`. Writes them to `found`.
 ///
 /// # Errors
-/// `Corrupt` where a reader finds values that are too large.
+/// `Corrupt` if a decoded value overflows.
 pub(super) fn code<T: Corner, C: Coder>(
     coder: &mut C,
     values: &[u64],
@@ -112,11 +112,17 @@ pub(super) fn code<T: Corner, C: Coder>(
     let mut least = Some(0u64);
     found.clear();
     for number in 0..count {
-        let lowest = least.ok_or(Corrupt("the indices of corners overflow"))?;
+        let overflow = || {
+            corrupt!(
+                "corner value {number} exceeds the largest value of {} bytes",
+                T::SIZE
+            )
+        };
+        let lowest = least.ok_or_else(overflow)?;
         let gap = values.get(number).map_or(0, |value| value - lowest);
         let value = lowest.checked_add(gaps.code(coder, gap));
         let corner = value.and_then(T::from_word);
-        found.push(corner.ok_or(Corrupt("the indices of corners overflow"))?);
+        found.push(corner.ok_or_else(overflow)?);
         least = value.and_then(|value| value.checked_add(1));
     }
     Ok(())

@@ -1,42 +1,41 @@
-//! Encoding within error bounds of all kinds: by streams whose coded values have an absolute bound, or none.
+//! Error bounds of all kinds: values become coded values, which have an absolute bound or are lossless.
 
 use crate::bound::mapping::Mapping;
-use crate::bound::{ErrorBound, rounding, satisfied};
+use crate::bound::{ErrorBound, exact, rounding};
 use crate::domain::regions::Layout;
 use crate::element::Element;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::exceptions::Exceptions;
-use crate::error::{Error, Invalid, Result};
+use crate::error::{Result, invalid};
 use crate::stream::decode::decode;
-use crate::stream::encode::{Workspace, encode_planned};
+use crate::stream::encode::{Workspace, encode_coded_values};
 use crate::stream::header::{BoundKind, Header};
-use crate::stream::params::Plan;
+use crate::stream::params::EncoderParams;
 use crate::stream::prelude::{Prelude, RelativeCoding};
 use crate::stream::tune;
 use std::borrow::Cow;
 
 /// Encodes `values` within an error bound: a number is an absolute bound, 0 is lossless.
 ///
-/// NaN, infinities and other values that cannot be predicted come back bit for bit. A chunk whose values are
-/// all above 0, or all at least 0, decodes to such values. `plan` is what [`tune`] chose; `None` chooses for
-/// these values.
+/// NaN, infinities and other unpredictable values are preserved bit for bit. Values that are all above 0, or all at
+/// least 0, decode to such values. [`tune`] chooses `params` for similar values; `None` chooses for these values.
 ///
 /// # Errors
-/// `Invalid` where the layout does not fit the values, the bound is invalid, or depends on a value range:
+/// `Invalid` if the layout does not fit the values, or if the bound is invalid or depends on a value range:
 /// [resolve](ErrorBound::resolve) it first.
 pub fn encode<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
-    plan: Option<Plan>,
+    params: Option<EncoderParams>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    encode_into(values, layout, bound, plan, workspace, &mut out)?;
+    encode_into(values, layout, bound, params, workspace, &mut out)?;
     Ok(out)
 }
 
-/// The same, into `out`, whose memory is used again and whose content is lost.
+/// As [`encode`], into `out`, whose content is replaced and whose memory is reused.
 ///
 /// # Errors
 /// As [`encode`].
@@ -44,34 +43,34 @@ pub fn encode_into<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
-    plan: Option<Plan>,
+    params: Option<EncoderParams>,
     workspace: &mut Workspace<T>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let bound = bound.into();
     layout.check(values.len())?;
-    let prepared = Prepared::new(values, bound)?;
-    let plan = match plan {
-        Some(plan) => plan,
-        None => tune::tune(&prepared.values, layout, prepared.bound)?,
+    let coded = CodedValues::new(values, bound)?;
+    let params = match params {
+        Some(params) => params,
+        None => tune::tune(&coded.values, layout, coded.bound)?,
     };
-    let mut job = Job {
+    let mut encoder = StreamEncoder {
         values,
         layout,
-        plan,
+        params,
         workspace,
         out,
     };
     if let ErrorBound::Rms(root) = bound {
-        return job.rms(root, &prepared);
+        return encoder.rms(root, &coded);
     }
-    if prepared.coding.is_some() {
-        return job.relative(bound, prepared);
+    if coded.coding.is_some() {
+        return encoder.relative(bound, coded);
     }
-    job.encode(&prepared, &[])
+    encoder.encode(&coded, &[])
 }
 
-/// Chooses settings for values like these: for the chunks of an array, whose samples they are.
+/// Chooses encoder parameters for values like these, such as all chunks of the array that they are from.
 ///
 /// # Errors
 /// As [`encode`].
@@ -79,13 +78,13 @@ pub fn tune<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
-) -> Result<Plan> {
-    let prepared = Prepared::new(values, bound.into())?;
-    tune::tune(&prepared.values, layout, prepared.bound)
+) -> Result<EncoderParams> {
+    let coded = CodedValues::new(values, bound.into())?;
+    tune::tune(&coded.values, layout, coded.bound)
 }
 
-/// Chooses settings for streams as small as can be: their contexts come from the row before, so that they
-/// take one or two hundredths less, and a fifth more time to decode.
+/// Chooses encoder parameters for small streams, which have contexts of rows. Compared with [`tune`], streams are 1 or
+/// 2 % smaller, and decoding takes a fifth more time.
 ///
 /// # Errors
 /// As [`encode`].
@@ -93,13 +92,13 @@ pub fn tune_small<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
-) -> Result<Plan> {
-    let prepared = Prepared::new(values, bound.into())?;
-    tune::tune_small(&prepared.values, layout, prepared.bound)
+) -> Result<EncoderParams> {
+    let coded = CodedValues::new(values, bound.into())?;
+    tune::tune_small(&coded.values, layout, coded.bound)
 }
 
-/// Chooses settings for encoding and decoding as fast as can be: packed streams for arrays, unless they are
-/// more than a quarter larger than quick ones; those for all else.
+/// Chooses encoder parameters for fast encoding and decoding: bit-packed streams for arrays, unless they are more than
+/// a quarter larger than entropy-coded streams with contexts of levels, which are chosen otherwise.
 ///
 /// # Errors
 /// As [`encode`].
@@ -107,34 +106,34 @@ pub fn tune_fast<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: impl Into<ErrorBound>,
-) -> Result<Plan> {
-    let prepared = Prepared::new(values, bound.into())?;
-    tune::tune_fast(&prepared.values, layout, prepared.bound)
+) -> Result<EncoderParams> {
+    let coded = CodedValues::new(values, bound.into())?;
+    tune::tune_fast(&coded.values, layout, coded.bound)
 }
 
-/// Values as they are coded.
-struct Prepared<'a, T: Clone> {
+/// Coded values: the values rounded, mapped or unchanged, so that an absolute bound applies.
+struct CodedValues<'a, T: Clone> {
     values: Cow<'a, [T]>,
     /// The absolute bound of the coded values; 0 for lossless.
     bound: f64,
     coding: Option<RelativeCoding>,
-    /// The smallest value, where the bound might bring other values below.
+    /// The smallest value, if decoded values may have another sign or be 0.
     minimum: Option<T>,
 }
 
-impl<'a, T: Element> Prepared<'a, T> {
+impl<'a, T: Element> CodedValues<'a, T> {
     fn new(values: &'a [T], bound: ErrorBound) -> Result<Self> {
         bound.check()?;
         let plain = |bound: f64| Self {
             values: Cow::Borrowed(values),
             bound,
             coding: None,
-            minimum: minimum_within(values, bound),
+            minimum: needed_minimum(values, bound),
         };
         Ok(match bound {
             ErrorBound::Lossless => plain(0.0),
             ErrorBound::Absolute(bound) => plain(bound),
-            // Errors that are spread evenly have this bound.
+            // The root mean square of errors that are uniform within this bound.
             ErrorBound::Rms(root) => plain((root * 3f64.sqrt()).min(f64::MAX)),
             ErrorBound::Bits(bits) => Self::rounded(values, |x| rounding::round(x, bits)),
             ErrorBound::Relative(relative) => Self::relative(values, relative, 0.0),
@@ -142,20 +141,20 @@ impl<'a, T: Element> Prepared<'a, T> {
                 Self::relative(values, relative, floor)
             }
             ErrorBound::OfRange(_) | ErrorBound::Psnr(_) => {
-                return Err(Invalid(
-                    "the error bound depends on the value range of the whole array, which is unknown \
-                     here: give the range, or an absolute or relative bound",
+                return Err(invalid!(
+                    "the error bound \"{bound}\" depends on the value range of the whole array, which is \
+                     unknown here: give the range, or an absolute or relative bound"
                 ));
             }
         })
     }
 
-    /// Values that are rounded one by one, and coded without loss.
+    /// Rounds each value; the rounded values are lossless.
     fn rounded(values: &[T], round: impl Fn(T) -> T) -> Self {
         let rounded: Vec<T> = values.iter().map(|x| round(*x)).collect();
         // A denormal may become 0.
-        let minimum =
-            minimum(values).filter(|least| *least > T::default() && round(*least) == T::default());
+        let minimum = nonnegative_minimum(values)
+            .filter(|least| *least > T::default() && round(*least) == T::default());
         Self {
             values: Cow::Owned(rounded),
             bound: 0.0,
@@ -164,7 +163,7 @@ impl<'a, T: Element> Prepared<'a, T> {
         }
     }
 
-    /// Values rounded to as many bits as a relative bound needs.
+    /// Rounds values to the number of bits that a relative bound requires.
     fn rounded_within(values: &[T], relative: f64, floor: f64) -> Self {
         let bits = rounding::bits_within(relative);
         Self::rounded(values, |x| {
@@ -191,7 +190,7 @@ impl<'a, T: Element> Prepared<'a, T> {
                 values: Cow::Borrowed(values),
                 bound: absolute,
                 coding: None,
-                minimum: minimum_within(values, absolute),
+                minimum: needed_minimum(values, absolute),
             };
         }
         let unit = floor.max(least).max(f64::MIN_POSITIVE);
@@ -214,13 +213,13 @@ impl<'a, T: Element> Prepared<'a, T> {
             values: values.iter().map(|x| mapping.encode(*x)).collect(),
             bound,
             coding: Some(coding),
-            minimum: minimum_within(values, relative * floor),
+            minimum: needed_minimum(values, relative * floor),
         }
     }
 }
 
-/// The smallest value of values none of which is negative; NaN do not count.
-fn minimum<T: Element>(values: &[T]) -> Option<T> {
+/// The smallest of values that are not negative; `None` if one is. NaN are ignored.
+fn nonnegative_minimum<T: Element>(values: &[T]) -> Option<T> {
     let mut least = T::from_f64(f64::INFINITY);
     for x in values {
         least = if *x < least { *x } else { least };
@@ -229,48 +228,48 @@ fn minimum<T: Element>(values: &[T]) -> Option<T> {
     is_minimum.then_some(least)
 }
 
-/// The same, where a bound allows values below the least sign.
-fn minimum_within<T: Element>(values: &[T], bound: f64) -> Option<T> {
+/// As [`nonnegative_minimum`], if the bound reaches from it to 0.
+fn needed_minimum<T: Element>(values: &[T], bound: f64) -> Option<T> {
     if bound == 0.0 {
         return None;
     }
-    minimum(values).filter(|least| least.to_f64() <= bound)
+    nonnegative_minimum(values).filter(|least| least.to_f64() <= bound)
 }
 
 fn is_within<T: Element>(original: T, decoded: T, relative: f64, floor: f64) -> bool {
     let (original, decoded) = (original.to_f64(), decoded.to_f64());
     original == decoded
-        || satisfied::is_surely_within(original, decoded, relative, original.abs().max(floor))
+        || exact::is_surely_within(original, decoded, relative, original.abs().max(floor))
 }
 
-/// Values on their way into a stream.
-struct Job<'a, T> {
+/// The encoder of one stream.
+struct StreamEncoder<'a, T> {
     values: &'a [T],
     layout: &'a Layout<'a>,
-    plan: Plan,
+    params: EncoderParams,
     workspace: &'a mut Workspace<T>,
     out: &'a mut Vec<u8>,
 }
 
-impl<T: Element> Job<'_, T> {
-    fn encode(&mut self, prepared: &Prepared<'_, T>, exceptions: &[u8]) -> Result<()> {
+impl<T: Element> StreamEncoder<'_, T> {
+    fn encode(&mut self, coded: &CodedValues<'_, T>, exceptions: &[u8]) -> Result<()> {
         let prelude = Prelude {
-            relative: prepared.coding,
+            relative: coded.coding,
             exceptions,
-            minimum: prepared.minimum.map(T::to_word),
+            minimum: coded.minimum.map(T::to_word),
         };
-        encode_planned(
-            &prepared.values,
+        encode_coded_values(
+            &coded.values,
             self.layout,
-            prepared.bound,
-            self.plan,
+            coded.bound,
+            self.params,
             &prelude,
             self.workspace,
             self.out,
         )
     }
 
-    /// Decodes the stream into the workspace.
+    /// Decodes the stream into `workspace.decoded`.
     fn decode(&mut self) -> Result<()> {
         let mut decoded = std::mem::take(&mut self.workspace.decoded);
         decoded.resize(self.values.len(), T::default());
@@ -279,14 +278,18 @@ impl<T: Element> Job<'_, T> {
         result
     }
 
-    /// A relative bound: values that break it as decoded become exceptions.
-    fn relative(&mut self, bound: ErrorBound, prepared: Prepared<'_, T>) -> Result<()> {
+    /// Encodes within a relative bound. Values whose decoded value breaks it become exceptions.
+    fn relative(&mut self, bound: ErrorBound, coded: CodedValues<'_, T>) -> Result<()> {
         let (relative, floor) = match bound {
             ErrorBound::RelativeAbove { relative, floor } => (relative, floor),
             ErrorBound::Relative(relative) => (relative, 0.0),
-            _ => return Err(Error::Invalid("the error bound is not relative")),
+            _ => {
+                return Err(invalid!(
+                    "expected a relative error bound; found \"{bound}\""
+                ));
+            }
         };
-        self.encode(&prepared, &[])?;
+        self.encode(&coded, &[])?;
         if Header::parse(&mut Cursor(self.out))?.bound == BoundKind::Mapped {
             self.decode()?;
             let mut exceptions = Exceptions::default();
@@ -303,27 +306,27 @@ impl<T: Element> Job<'_, T> {
             if exceptions.len() <= self.values.len() / 64 + 16 {
                 let mut bytes = Vec::new();
                 exceptions.write(self.values, &mut bytes);
-                return self.encode(&prepared, &bytes);
+                return self.encode(&coded, &bytes);
             }
         }
-        drop(prepared);
-        let rounded = Prepared::rounded_within(self.values, relative, floor);
+        drop(coded);
+        let rounded = CodedValues::rounded_within(self.values, relative, floor);
         self.encode(&rounded, &[])
     }
 
-    /// The largest absolute bound found under which the root mean squared error is at most `root`.
-    fn rms(&mut self, root: f64, prepared: &Prepared<'_, T>) -> Result<()> {
-        // Rounding of the sum.
+    /// Encodes with the largest absolute bound found whose root mean squared error is at most `root`.
+    fn rms(&mut self, root: f64, coded: &CodedValues<'_, T>) -> Result<()> {
+        // A margin for the rounding errors of the sum.
         let root = root * (1.0 - 1e-9);
         // An absolute bound of `root` always suffices.
         let (mut best, mut low, mut high) = (None, root, f64::INFINITY);
-        let mut bound = prepared.bound;
-        for _ in 0..TRIALS {
-            let trial = Prepared {
+        let mut bound = coded.bound;
+        for _ in 0..MAX_TRIALS {
+            let trial = CodedValues {
                 values: Cow::Borrowed(self.values),
                 bound,
                 coding: None,
-                minimum: minimum_within(self.values, bound),
+                minimum: needed_minimum(self.values, bound),
             };
             self.encode(&trial, &[])?;
             self.decode()?;
@@ -331,14 +334,14 @@ impl<T: Element> Job<'_, T> {
             if measured <= 1.0 {
                 best = Some(std::mem::take(self.out));
                 low = bound;
-                if measured > CLOSE {
+                if measured > CLOSE_ENOUGH {
                     break;
                 }
             } else {
                 high = bound;
             }
-            // The error grows a little slower than the bound.
-            let next = bound * (0.5 * (1.0 + CLOSE) / measured.max(1e-3));
+            // The error grows a little more slowly than the bound.
+            let next = bound * (0.5 * (1.0 + CLOSE_ENOUGH) / measured.max(1e-3));
             bound = if next > low && next < high {
                 next
             } else if high.is_finite() {
@@ -356,11 +359,11 @@ impl<T: Element> Job<'_, T> {
                 Ok(())
             }
             None => {
-                let safe = Prepared {
+                let safe = CodedValues {
                     values: Cow::Borrowed(self.values),
                     bound: root,
                     coding: None,
-                    minimum: minimum_within(self.values, root),
+                    minimum: needed_minimum(self.values, root),
                 };
                 self.encode(&safe, &[])
             }
@@ -368,9 +371,10 @@ impl<T: Element> Job<'_, T> {
     }
 }
 
-/// Absolute bounds that are tried for a root mean squared error, and how near to it is near enough.
-const TRIALS: usize = 4;
-const CLOSE: f64 = 0.97;
+/// Maximum number of absolute bounds to try for a root mean squared error.
+const MAX_TRIALS: usize = 4;
+/// The part of the allowed error at which the search ends.
+const CLOSE_ENOUGH: f64 = 0.97;
 
 /// The root mean squared error of finite values, in units of `root`.
 fn relative_rms<T: Element>(original: &[T], decoded: &[T], root: f64) -> f64 {

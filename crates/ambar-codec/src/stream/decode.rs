@@ -7,29 +7,29 @@ use crate::domain::blocks;
 use crate::domain::holes;
 use crate::domain::lattice::Phases;
 use crate::domain::mask;
-use crate::domain::regions::{self, Target};
-use crate::domain::tree::{CellRegion, Coded};
+use crate::domain::regions::{self, RegionTarget};
+use crate::domain::tree::{CellRegion, CodedTree};
 use crate::element::Element;
 use crate::entropy::CONTEXTS;
-use crate::entropy::bitio::Cursor;
+use crate::entropy::bitio::{Cursor, truncated};
 use crate::entropy::frequencies::Frequencies;
 use crate::entropy::rans;
-use crate::entropy::symbols::{MOST_PACKETS, packet_of_level};
+use crate::entropy::symbols::{MAX_PACKETS, packet_of_level};
 use crate::entropy::tables::Tables;
 use crate::entropy::token_groups::{self, Groups};
-use crate::error::{Corrupt, Invalid, Result};
+use crate::error::{Error, Result, corrupt, invalid};
 use crate::predict::context::ContextWeights;
 use crate::predict::mask_pyramid::Validity;
-use crate::predict::row::Level;
-use crate::predict::traversal::{self, Scratch};
+use crate::predict::row::InterpolationLevel;
+use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_decoder::{Decoder, Packet};
 use crate::stream::encode::{LEVELS, Workspace};
-use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
-use crate::stream::params::{self, Plan};
+use crate::stream::header::{Arrangement, Coding, Header, Mode};
+use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
 use std::ops::Range;
 
-/// What the header of a stream states.
+/// The contents of a stream, as its header states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Info {
     /// Bytes of a value: 4 (float32) or 8 (float64).
@@ -42,17 +42,16 @@ pub struct Info {
     pub minimum: Option<f64>,
 }
 
-/// What is known of the coded values.
-struct Content<'a> {
+/// The coded values of a stream, and how values are computed from them.
+struct StreamContent<'a> {
     value_size: usize,
     values: usize,
     /// The absolute error bound; 0 where the coded values are lossless.
     bound: f64,
-    /// How values are made of them.
     prelude: Prelude<'a>,
 }
 
-impl Content<'_> {
+impl StreamContent<'_> {
     fn info(&self) -> Info {
         Info {
             value_size: self.value_size,
@@ -61,21 +60,31 @@ impl Content<'_> {
             minimum: self.prelude.minimum_of(self.value_size),
         }
     }
+
+    /// The error of an output that does not fit the stream, which has this number of values.
+    #[cold]
+    fn differs_from<T: Element>(&self, values: usize, expected: usize) -> Error {
+        corrupt!(
+            "the stream holds {values} values of {} bytes; expected {expected} of {} bytes; inspect the stream first",
+            self.value_size,
+            T::SIZE
+        )
+    }
 }
 
-/// A stream taken apart.
-struct Parts<'a> {
-    info: Content<'a>,
-    layout: Parsed<'a>,
+/// The parts of an entropy-coded stream up to the level options, and the rest.
+struct ParsedStream<'a> {
+    info: StreamContent<'a>,
+    layout: ParsedLayout<'a>,
     shift: u32,
-    plan: Plan,
+    params: EncoderParams,
     coding: Coding,
     is_masked: bool,
     rest: Cursor<'a>,
 }
 
-/// The layout as a stream says it.
-enum Parsed<'a> {
+/// The layout of a stream.
+enum ParsedLayout<'a> {
     Array {
         inner: [usize; 3],
         outer: usize,
@@ -83,40 +92,39 @@ enum Parsed<'a> {
     Blocks {
         side: [usize; 3],
         count: usize,
-        /// Where the blocks are, encoded.
-        places: &'a [u8],
+        /// The encoded block keys.
+        keys: &'a [u8],
     },
-    Cells(Coded<'a>),
+    Cells(CodedTree<'a>),
 }
 
-fn parse<'a>(
+fn parse_entropy_coded<'a>(
     header: &Header,
     mut cursor: Cursor<'a>,
     coding: Coding,
     most: usize,
-) -> Result<Parts<'a>> {
+) -> Result<ParsedStream<'a>> {
     let prelude = Prelude::parse(header, &mut cursor)?;
     let values = cursor.number_to(most)?;
     let layout = match header.arrangement {
         Arrangement::Array => array(&mut cursor, values)?,
         Arrangement::Blocks => blocks_layout(&mut cursor, values)?,
-        Arrangement::Cells => Parsed::Cells(Coded::parse(&mut cursor, values)?),
+        Arrangement::Cells => ParsedLayout::Cells(CodedTree::parse(&mut cursor, values)?),
     };
-    let bound = bound(header, &mut cursor)?;
+    let bound = read_bound(header, &mut cursor)?;
     let shift = match header.is_lossless() {
         true => u32::from(cursor.byte()?),
         false => 0,
     };
     if shift >= 8 * header.value_size as u32 {
-        return Err(Corrupt(
-            "the number of zero bits exceeds the bits of a value",
+        return Err(corrupt!(
+            "the shift is {shift}; expected less than the bits of a value, {}",
+            8 * header.value_size
         ));
     }
-    let plan = Plan::from_byte(cursor.byte()?, coding.contexts).ok_or(Corrupt(
-        "reserved bits are set in the stream's encoder parameters",
-    ))?;
-    Ok(Parts {
-        info: Content {
+    let params = EncoderParams::from_byte(cursor.byte()?, coding.contexts)?;
+    Ok(ParsedStream {
+        info: StreamContent {
             value_size: header.value_size,
             values,
             bound,
@@ -124,7 +132,7 @@ fn parse<'a>(
         },
         layout,
         shift,
-        plan,
+        params,
         coding,
         is_masked: header.is_masked,
         rest: cursor,
@@ -132,7 +140,7 @@ fn parse<'a>(
 }
 
 /// The absolute error bound; 0 for a lossless stream.
-fn bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
+fn read_bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
     if header.is_lossless() {
         return Ok(0.0);
     }
@@ -140,8 +148,8 @@ fn bound(header: &Header, cursor: &mut Cursor<'_>) -> Result<f64> {
     if bound > 0.0 && bound.is_finite() {
         Ok(bound)
     } else {
-        Err(Corrupt(
-            "the stream's error bound is not finite and above 0",
+        Err(corrupt!(
+            "the error bound of the stream is {bound:e}; expected a finite number above 0"
         ))
     }
 }
@@ -154,32 +162,30 @@ fn shape(cursor: &mut Cursor<'_>, values: usize) -> Result<Vec<usize>> {
         shape.push(cursor.number_to(usize::MAX)?);
     }
     if shape.is_empty() {
-        return Err(Corrupt(
-            "the array's shape is empty; expected 1 to 4 dimensions",
-        ));
+        return Err(corrupt!("the array has 0 dimensions; expected 1 to 4"));
     }
     if regions::volume_of(&shape) != Some(values) {
-        return Err(Corrupt(
-            "the product of the shape differs from the number of values",
-        ));
+        return Err(wrong_shape(&shape, values));
     }
     Ok(shape)
 }
 
-fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<Parsed<'a>> {
-    let shape = shape(cursor, values)?;
-    let (inner, outer) = regions::of_array(&shape)?;
-    if regions::volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
-        return Err(Corrupt(
-            "the product of the shape differs from the number of values",
-        ));
-    }
-    Ok(Parsed::Array { inner, outer })
+fn wrong_shape(shape: &[usize], values: usize) -> Error {
+    corrupt!("the stream has {values} values, and the shape {shape:?}")
 }
 
-/// What a bit-packed stream begins with, and what follows.
+fn array<'a>(cursor: &mut Cursor<'_>, values: usize) -> Result<ParsedLayout<'a>> {
+    let shape = shape(cursor, values)?;
+    let (inner, outer) = regions::array_regions(&shape)?;
+    if regions::volume(inner).and_then(|size| size.checked_mul(outer)) != Some(values) {
+        return Err(wrong_shape(&shape, values));
+    }
+    Ok(ParsedLayout::Array { inner, outer })
+}
+
+/// The parts of a bit-packed stream before its blocks, and the rest.
 struct BitPacked<'a> {
-    info: Content<'a>,
+    info: StreamContent<'a>,
     shape: Vec<usize>,
     rest: Cursor<'a>,
 }
@@ -192,9 +198,9 @@ fn parse_bit_packed<'a>(
     let prelude = Prelude::parse(header, &mut cursor)?;
     let values = cursor.number_to(most)?;
     let shape = shape(&mut cursor, values)?;
-    let bound = bound(header, &mut cursor)?;
+    let bound = read_bound(header, &mut cursor)?;
     Ok(BitPacked {
-        info: Content {
+        info: StreamContent {
             value_size: header.value_size,
             values,
             bound,
@@ -213,30 +219,28 @@ fn decode_bit_packed<T: Element>(
 ) -> Result<()> {
     let BitPacked { info, shape, rest } = parse_bit_packed(header, cursor, out.len())?;
     if info.values != out.len() || info.value_size != T::SIZE {
-        return Err(Corrupt(
-            "the stream differs from the output in the number or type of values; inspect the stream first",
-        ));
+        return Err(info.differs_from::<T>(info.values, out.len()));
     }
-    bitpack::decode(rest, &shape, info.bound, out, &mut workspace.packed)?;
+    bitpack::decode(rest, &shape, info.bound, out, &mut workspace.bit_packing)?;
     info.prelude.apply(out)
 }
 
-fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<Parsed<'a>> {
+fn blocks_layout<'a>(cursor: &mut Cursor<'a>, values: usize) -> Result<ParsedLayout<'a>> {
     let mut side = [0; 3];
     for n in &mut side {
         *n = cursor.number_to(usize::MAX)?;
     }
     let cells = regions::volume(side).unwrap_or(0);
     if cells == 0 || !values.is_multiple_of(cells) {
-        return Err(Corrupt(
-            "the cells of the blocks differ in number from the values",
+        return Err(corrupt!(
+            "the stream has {values} values; expected a multiple of the cells of blocks with the sides {side:?}"
         ));
     }
     let length = cursor.number_to(cursor.0.len())?;
-    Ok(Parsed::Blocks {
+    Ok(ParsedLayout::Blocks {
         side,
         count: values / cells,
-        places: cursor.bytes(length)?,
+        keys: cursor.bytes(length)?,
     })
 }
 
@@ -253,15 +257,17 @@ pub fn inspect(stream: &[u8]) -> Result<Info> {
         Mode::EntropyCoded(coding) => coding,
     };
     if coding.packets > 1 {
-        cursor = Lengths::parse(body, &mut cursor, coding.packets)?.head(body)?;
+        cursor = PacketLengths::parse(body, &mut cursor, coding.packets)?.head(body)?;
     }
-    Ok(parse(&header, cursor, coding, usize::MAX)?.info.info())
+    Ok(parse_entropy_coded(&header, cursor, coding, usize::MAX)?
+        .info
+        .info())
 }
 
 /// Decodes a stream of exactly `out.len()` values of this type.
 ///
 /// # Errors
-/// `Corrupt` where the stream is damaged, cut short, or holds other values; `UnsupportedVersion`.
+/// `Corrupt` if the stream is damaged or truncated, or holds another number or type of values; `UnsupportedVersion`.
 pub fn decode<T: Element>(
     stream: &[u8],
     out: &mut [T],
@@ -277,34 +283,34 @@ pub fn decode<T: Element>(
     let (head, packets) = match coding.packets {
         1 => (cursor, Vec::new()),
         count => {
-            let lengths = Lengths::parse(body, &mut cursor, count)?;
-            if lengths.ends.last() != Some(&body.len()) {
-                return Err(Corrupt("expected the end of the stream; found more bytes"));
+            let lengths = PacketLengths::parse(body, &mut cursor, count)?;
+            if let Some(end) = lengths.ends.last().filter(|end| **end != body.len()) {
+                return Err(corrupt!(
+                    "the level packets end at byte {end}; expected the end of the stream, {}",
+                    body.len()
+                ));
             }
             (lengths.head(body)?, lengths.packets(body, count)?)
         }
     };
-    let parts = parse(&header, head, coding, out.len())?;
+    let parts = parse_entropy_coded(&header, head, coding, out.len())?;
     if parts.info.values != out.len() || parts.info.value_size != T::SIZE {
-        return Err(Corrupt(
-            "the stream differs from the output in the number or type of values; inspect the stream first",
-        ));
+        return Err(parts.info.differs_from::<T>(parts.info.values, out.len()));
     }
     let prelude = parts.info.prelude;
     decode_levels(parts, packets, 0, out, workspace)?;
     prelude.apply(out)
 }
 
-/// Decodes from the first bytes of a stream, as many as [`prefix`] says, every `2^level`th value in each of the last
-/// three dimensions of an array, or in each dimension of each block. `out` is the values of the smaller array (lengths
-/// are rounded up), or of the smaller blocks.
+/// Decodes a prefix of a stream, whose length [`prefix`] returns, at lower resolution: every `2^level`th value in each
+/// of the last three dimensions of an array, or in each dimension of each block. `out` holds the smaller array, whose
+/// lengths are rounded up, or the smaller blocks.
 ///
-/// The checksums of the head and of the level packets that are decoded are verified; bytes behind these are not
-/// read.
+/// The checksums of the head and of the decoded level packets are verified. Later bytes are not read.
 ///
 /// # Errors
-/// `Corrupt` where what is read is damaged, cut short, or holds other values; `UnsupportedVersion`; `Invalid` where
-/// [`prefix`] gives `None`, or the sides of blocks are not multiples of `2^level`.
+/// `Corrupt` if the prefix is damaged or truncated, or holds another number or type of values; `UnsupportedVersion`;
+/// `Invalid` if [`prefix`] returns `None`, or if the sides of blocks are not multiples of `2^level`.
 pub fn decode_prefix<T: Element>(
     prefix: &[u8],
     level: u32,
@@ -316,39 +322,41 @@ pub fn decode_prefix<T: Element>(
     let coding = match header.mode {
         Mode::EntropyCoded(coding) if coding.packets > 1 => coding,
         _ => {
-            return Err(Invalid(
-                "the stream has no level packets; decode the whole stream",
+            return Err(invalid!(
+                "the stream has no level packets; decode the whole stream"
             ));
         }
     };
-    let lengths = Lengths::parse(prefix, &mut cursor, coding.packets)?;
+    let lengths = PacketLengths::parse(prefix, &mut cursor, coding.packets)?;
     let head = lengths.head(prefix)?;
     let packets = lengths.packets(prefix, packets_of(level, coding.packets))?;
-    let parts = parse(&header, head, coding, usize::MAX)?;
-    if parts.info.value_size != T::SIZE || parts.values_at(level)? != out.len() {
-        return Err(Corrupt(
-            "the stream differs from the output in the number or type of values; inspect the stream first",
-        ));
+    let parts = parse_entropy_coded(&header, head, coding, usize::MAX)?;
+    let values = parts.downsampled_count(level)?;
+    if parts.info.value_size != T::SIZE || values != out.len() {
+        return Err(parts.info.differs_from::<T>(values, out.len()));
     }
     let prelude = parts.info.prelude;
     if !prelude.exceptions.is_empty() {
-        return Err(Corrupt("a stream with exceptions has level packets"));
+        return Err(corrupt!(
+            "a stream with exceptions has {} level packets; expected 1",
+            coding.packets
+        ));
     }
     decode_levels(parts, packets, level, out, workspace)?;
     prelude.apply(out)
 }
 
-/// The beginning of a stream that [`decode_prefix`] decodes.
+/// The prefix of a stream that [`decode_prefix`] requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// Bytes of the stream that are needed.
+    /// Bytes of the prefix.
     pub length: usize,
-    /// Whether the stream is of blocks, not of an array.
+    /// Whether the layout is unit blocks; otherwise it is an array.
     pub is_blocks: bool,
 }
 
-/// What [`decode_prefix`] needs for a level; `None` where the stream has no level packets. `head` is the first
-/// [`LENGTHS_BYTES`] of the stream, or all if it is shorter.
+/// The prefix that [`decode_prefix`] requires for a level; `None` if the stream has no level packets. `head` holds the
+/// first [`LENGTHS_BYTES`] of the stream, or the whole stream if it is shorter.
 ///
 /// # Errors
 /// `Corrupt`, `UnsupportedVersion`.
@@ -357,7 +365,7 @@ pub fn prefix(head: &[u8], level: u32) -> Result<Option<Prefix>> {
     let header = Header::parse(&mut cursor)?;
     match header.mode {
         Mode::EntropyCoded(coding) if coding.packets > 1 => {
-            let lengths = Lengths::parse(head, &mut cursor, coding.packets)?;
+            let lengths = PacketLengths::parse(head, &mut cursor, coding.packets)?;
             Ok(Some(Prefix {
                 length: lengths.ends[packets_of(level, coding.packets) - 1],
                 is_blocks: header.arrangement == Arrangement::Blocks,
@@ -367,33 +375,33 @@ pub fn prefix(head: &[u8], level: u32) -> Result<Option<Prefix>> {
     }
 }
 
-/// The number of packets, of `count`, that hold all levels from `level` on.
+/// The number of leading packets, of `count`, that hold `level` and all coarser levels.
 fn packets_of(level: u32, count: usize) -> usize {
     packet_of_level(level as usize, count) + 1
 }
 
-/// The most bytes of a stream up to and with the lengths of its level packets.
-pub const LENGTHS_BYTES: usize = 4 + MOST_NUMBER * (1 + 2 * MOST_PACKETS);
-/// The most bytes of a number.
-const MOST_NUMBER: usize = 9;
+/// Maximum number of bytes of a stream up to the end of the lengths of its level packets.
+pub const LENGTHS_BYTES: usize = 4 + MAX_NUMBER_BYTES * (1 + 2 * MAX_PACKETS);
+/// Maximum number of bytes of a variable-length number.
+const MAX_NUMBER_BYTES: usize = 9;
 /// Bytes of a checksum.
-const CHECKSUM: usize = 4;
+const CHECKSUM_BYTES: usize = 4;
 
 /// Where the head and the level packets of a stream are.
-struct Lengths {
-    /// Where the head goes on behind the lengths, and where it ends, before its checksum.
+struct PacketLengths {
+    /// The bytes from the end of the lengths to the checksum of the head.
     head: Range<usize>,
     /// The length of each packet's symbols.
     symbols: Vec<usize>,
-    /// Where each packet ends, behind its checksum.
+    /// The end of each packet, its checksum included.
     ends: Vec<usize>,
 }
 
-impl Lengths {
-    /// Reads the lengths of `count` packets, at which `cursor` is in a stream, or the beginning of one.
+impl PacketLengths {
+    /// Reads the lengths of `count` packets. `cursor` is at these lengths in `stream`, which may be truncated.
     fn parse(stream: &[u8], cursor: &mut Cursor<'_>, count: usize) -> Result<Self> {
         let head = cursor.number_to(usize::MAX)?;
-        let mut packets = [[0; 2]; MOST_PACKETS];
+        let mut packets = [[0; 2]; MAX_PACKETS];
         for packet in &mut packets[..count] {
             for length in packet {
                 *length = cursor.number_to(usize::MAX)?;
@@ -402,17 +410,17 @@ impl Lengths {
         let begin = stream.len() - cursor.0.len();
         let plus = |a: usize, b: usize| {
             a.checked_add(b)
-                .ok_or(Corrupt("a length or count exceeds its maximum"))
+                .ok_or_else(|| corrupt!("the lengths {a} and {b} of a stream overflow"))
         };
         let head = begin..plus(begin, head)?;
-        let mut end = plus(head.end, CHECKSUM)?;
+        let mut end = plus(head.end, CHECKSUM_BYTES)?;
         let mut lengths = Self {
             head,
             symbols: Vec::with_capacity(count),
             ends: Vec::with_capacity(count),
         };
         for [symbols, raw] in &packets[..count] {
-            end = plus(plus(end, *symbols)?, plus(*raw, CHECKSUM)?)?;
+            end = plus(plus(end, *symbols)?, plus(*raw, CHECKSUM_BYTES)?)?;
             lengths.symbols.push(*symbols);
             lengths.ends.push(end);
         }
@@ -421,18 +429,19 @@ impl Lengths {
 
     /// The rest of the head. Its checksum is verified.
     fn head<'a>(&self, stream: &'a [u8]) -> Result<Cursor<'a>> {
-        let head = stream.get(..self.head.end + CHECKSUM);
-        let head = Cursor::verified(head.ok_or(Corrupt("the stream is truncated"))?)?;
+        let end = self.head.end + CHECKSUM_BYTES;
+        let head = stream.get(..end);
+        let head = Cursor::verified(head.ok_or_else(|| truncated(end, stream.len()))?)?;
         Ok(Cursor(&head.0[self.head.start..]))
     }
 
     /// The symbols and raw bits of the first `count` packets. Their checksums are verified.
     fn packets<'a>(&self, stream: &'a [u8], count: usize) -> Result<Vec<[&'a [u8]; 2]>> {
-        let mut begin = self.head.end + CHECKSUM;
+        let mut begin = self.head.end + CHECKSUM_BYTES;
         let mut packets = Vec::with_capacity(count);
         for (end, symbols) in self.ends.iter().zip(&self.symbols).take(count) {
             let packet = stream.get(begin..*end);
-            let packet = Cursor::verified(packet.ok_or(Corrupt("the stream is truncated"))?)?;
+            let packet = Cursor::verified(packet.ok_or_else(|| truncated(*end, stream.len()))?)?;
             packets.push(packet.0.split_at(*symbols).into());
             begin = *end;
         }
@@ -440,42 +449,47 @@ impl Lengths {
     }
 }
 
-impl Parts<'_> {
-    /// How many values there are of every `2^level`th in each dimension.
-    fn values_at(&self, level: u32) -> Result<usize> {
+impl ParsedStream<'_> {
+    /// The number of values at every `2^level`th index of each dimension.
+    fn downsampled_count(&self, level: u32) -> Result<usize> {
         let coarse = |n: usize| coarse_length(n, level);
         match &self.layout {
-            Parsed::Array { inner, outer } => {
+            ParsedLayout::Array { inner, outer } => {
                 Ok(inner.map(coarse).iter().product::<usize>() * outer)
             }
-            Parsed::Blocks { side, count, .. } => {
+            ParsedLayout::Blocks { side, count, .. } => {
                 let even = |n: usize| n == 1 || n == coarse(n) << level.min(usize::BITS - 1);
                 if !side.iter().all(|n| even(*n)) {
-                    return Err(Invalid(
-                        "the sides of blocks are not multiples of the step; choose fewer levels to skip",
-                    ));
+                    return Err(uneven_sides(side, level));
                 }
                 Ok(side.map(coarse).iter().product::<usize>() * count)
             }
-            Parsed::Cells(_) => Err(Invalid(
-                "streams of cells have no downsampled values; decode the whole stream",
+            ParsedLayout::Cells(_) => Err(invalid!(
+                "streams of cells have no downsampled values; decode the whole stream"
             )),
         }
     }
 
-    /// The part of the values that are in the coarser levels, about.
-    fn coarser_part(&self) -> f64 {
+    /// The approximate part of the values that are in the levels coarser than the finest.
+    fn coarser_fraction(&self) -> f64 {
         match self.layout {
-            Parsed::Array { inner: shape, .. } | Parsed::Blocks { side: shape, .. } => {
+            ParsedLayout::Array { inner: shape, .. } | ParsedLayout::Blocks { side: shape, .. } => {
                 let long = shape.iter().filter(|n| **n > 1).count();
                 0.5f64.powi(long as i32)
             }
-            Parsed::Cells(_) => 0.125,
+            ParsedLayout::Cells(_) => 0.125,
         }
     }
 }
 
-/// The number of every `2^level`th of `n` points.
+/// The error of blocks that have no lattice of a level.
+fn uneven_sides(side: &[usize; 3], level: u32) -> Error {
+    invalid!(
+        "the blocks have the sides {side:?}; expected multiples of 2^{level}; decode a finer level"
+    )
+}
+
+/// The number of points at every `2^level`th of `n` indices.
 fn coarse_length(n: usize, level: u32) -> usize {
     match level {
         0 => n,
@@ -483,37 +497,33 @@ fn coarse_length(n: usize, level: u32) -> usize {
     }
 }
 
-/// Decodes every `2^level`th value in each dimension from the first level packets of a stream, which must be as many
-/// as these need; none where the stream is one packet.
+/// Decodes the values at every `2^level`th index of each dimension. `packets` holds the level packets that this
+/// requires, or none if the stream has one packet, which is part of `parts.rest`.
 fn decode_levels<T: Element>(
-    mut parts: Parts<'_>,
+    mut parts: ParsedStream<'_>,
     packets: Vec<[&[u8]; 2]>,
     level: u32,
     out: &mut [T],
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
     let coding = parts.coding;
-    let coarser = parts.coarser_part();
-    let (mut side, mut regions, mut of_cells) = ([0; 3], Vec::new(), &[][..]);
+    let coarser = parts.coarser_fraction();
+    let (mut side, mut regions, mut cell_regions) = ([0; 3], Vec::new(), &[][..]);
     let number = match parts.layout {
-        Parsed::Array { outer, .. } => outer,
-        Parsed::Blocks {
-            side: of_all,
+        ParsedLayout::Array { outer, .. } => outer,
+        ParsedLayout::Blocks {
+            side: block_side,
             count,
-            places,
+            keys,
         } => {
-            (side, regions) = (
-                of_all,
-                blocks::regions(
-                    &blocks::decode_keys(places, count)?,
-                    coding.contexts != Contexts::Row,
-                ),
-            );
+            let keys = blocks::decode_keys(keys, count)?;
+            side = block_side;
+            regions = blocks::regions(&keys, coding.contexts.min_fill());
             regions.len()
         }
-        Parsed::Cells(cells) => {
-            of_cells = workspace.cells.regions(&cells)?;
-            of_cells.len() + usize::from(cells.count < out.len())
+        ParsedLayout::Cells(cells) => {
+            cell_regions = workspace.cell_regions.regions(&cells)?;
+            cell_regions.len() + usize::from(cells.count < out.len())
         }
     };
     if level > 0
@@ -521,21 +531,19 @@ fn decode_levels<T: Element>(
             .iter()
             .any(|region| (0..3).any(|d| side[d] == 1 && region.places[d] > 1))
     {
-        return Err(Invalid(
-            "the sides of blocks are not multiples of the step; choose fewer levels to skip",
-        ));
+        return Err(uneven_sides(&side, level));
     }
     let (fill, masks) = if parts.is_masked {
         masks::<T>(&mut parts.rest, number)?
     } else {
         (0, Vec::new())
     };
-    let sections = Sections::parse(parts.rest, coding, packets)?;
+    let sections = SymbolSections::parse(parts.rest, coding, packets)?;
     if out.is_empty() {
         return Ok(());
     }
     let (frequencies, table_of_context) = sections.tables()?;
-    let slots = &mut workspace.slots;
+    let slots = &mut workspace.decode_tables;
     slots.set(&frequencies)?;
     let context_tables = slots.context_tables(&table_of_context);
     let mut packets = Vec::with_capacity(sections.packets.len());
@@ -554,44 +562,44 @@ fn decode_levels<T: Element>(
     let last = (level as usize).min(coding.packets - 1);
     let groups = Groups::new(sections.size);
     let has_tables = sections.tables.map(|(count, _)| count > 0);
-    let mut job = Job {
+    let mut region_decoder = RegionDecoder {
         decoder: Decoder::new(packets, coding.packets, groups, has_tables),
         levels: parts
-            .plan
+            .params
             .levels::<T>(parts.info.bound, parts.shift, LEVELS),
-        holes_predicted: coding.predicts_holes,
+        predicts_holes: coding.predicts_holes,
         fill,
         masks,
         level,
         last,
-        scratch: &mut workspace.walk,
+        scratch: &mut workspace.traversal,
     };
-    if let Parsed::Array { inner, .. } = parts.layout {
+    if let ParsedLayout::Array { inner, .. } = parts.layout {
         let coarse = inner.map(|n| coarse_length(n, level));
         let size: usize = coarse.iter().product();
         for (number, part) in out.chunks_exact_mut(size).enumerate() {
-            job.region(number, inner, None, (Target::Array(coarse), part))?;
+            region_decoder.region(number, inner, None, (RegionTarget::Array(coarse), part))?;
         }
     }
-    job.blocks(&regions, side, out)?;
-    if let Parsed::Cells(cells) = parts.layout {
-        job.cells(of_cells, cells.count, out)?;
+    region_decoder.blocks(&regions, side, out)?;
+    if let ParsedLayout::Cells(cells) = parts.layout {
+        region_decoder.cells(cell_regions, cells.count, out)?;
     }
-    job.decoder.finish()
+    region_decoder.decoder.finish()
 }
 
-/// The tables, and the level packets.
-struct Sections<'a> {
-    /// Tokens of a group; 1 where there are no groups.
+/// The frequency tables and the level packets of a stream.
+struct SymbolSections<'a> {
+    /// Tokens of a group; 1 if tokens are coded one by one.
     size: usize,
-    /// Tables of single tokens, and of groups: how many, and their bytes.
+    /// The number and the bytes of the tables of single tokens, and of those of groups.
     tables: [(usize, &'a [u8]); 2],
-    /// The symbols and raw bits of packets.
+    /// The symbols and the raw bits of each packet.
     packets: Vec<[&'a [u8]; 2]>,
 }
 
-impl<'a> Sections<'a> {
-    /// Reads the tables, and the symbols and raw bits where they are not in `packets`.
+impl<'a> SymbolSections<'a> {
+    /// Reads the tables, and the symbols and raw bits if `packets` is empty.
     fn parse(
         mut cursor: Cursor<'a>,
         coding: Coding,
@@ -617,14 +625,17 @@ impl<'a> Sections<'a> {
         if cursor.0.is_empty() {
             Ok(sections)
         } else {
-            Err(Corrupt("expected the end of the stream; found more bytes"))
+            Err(corrupt!(
+                "expected the end of the stream; found {} more bytes",
+                cursor.0.len()
+            ))
         }
     }
 
-    /// The frequencies of all tables, and which of these the bins of tokens, and of groups, use.
+    /// The frequencies of all tables, and the table of each context of tokens and of groups.
     fn tables(&self) -> Result<(Vec<Frequencies>, [u8; 2 * CONTEXTS])> {
         let [single, grouped] = self.tables.map(|(count, bytes)| match count {
-            // Without a table, no symbol is coded: see `Decoder::finish`.
+            // A stream without tables has no symbols, which `Decoder::finish` checks.
             0 if bytes.is_empty() => Ok(Tables::empty()),
             _ => Tables::decode(bytes, count),
         });
@@ -632,22 +643,25 @@ impl<'a> Sections<'a> {
         let most = usize::from(token_groups::escape(self.size));
         let beyond = |table: &Frequencies| table[most + 1..].iter().any(|n| *n > 0);
         if grouped.frequencies.iter().any(beyond) {
-            return Err(Corrupt("a frequency table has token groups out of range"));
+            return Err(corrupt!(
+                "a frequency table of groups of {} tokens has symbols above {most}",
+                self.size
+            ));
         }
         Ok(token_groups::concat_tables(&single, &grouped))
     }
 }
 
-/// A section: its length, its bytes.
+/// Reads a section: its length and its bytes.
 fn section<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
     let length = cursor.number_to(cursor.0.len())?;
     cursor.bytes(length)
 }
 
-/// Masks of regions: the sides of their cubes, their bytes.
+/// The side of the cubes and the bytes of the mask of each region.
 type Masks<'a> = Vec<(usize, &'a [u8])>;
 
-/// The bits of the values that are not there, and the masks.
+/// Reads the bits of the fill value, and the masks.
 fn masks<'a, T: Element>(cursor: &mut Cursor<'a>, regions: usize) -> Result<(u64, Masks<'a>)> {
     let mut word = [0; 8];
     word[..T::SIZE].copy_from_slice(cursor.bytes(T::SIZE)?);
@@ -655,62 +669,64 @@ fn masks<'a, T: Element>(cursor: &mut Cursor<'a>, regions: usize) -> Result<(u64
     for _ in 0..regions {
         let side = cursor.byte()?;
         let length = cursor.number_to(cursor.0.len())?;
-        if !mask::is_side(side) {
-            return Err(Corrupt("unknown encoding of a mask"));
+        if !mask::is_valid_side(side) {
+            return Err(corrupt!(
+                "the cubes of a mask have side {side}; expected 1, 2, 4 or 8"
+            ));
         }
         masks.push((usize::from(side), cursor.bytes(length)?));
     }
     Ok((u64::from_le_bytes(word), masks))
 }
 
-/// Regions being decoded.
-struct Job<'a, T> {
+/// The decoder of all regions of a stream.
+struct RegionDecoder<'a, T> {
     decoder: Decoder<'a>,
-    levels: Vec<Level>,
-    /// Whether points that are not there are gone over.
-    holes_predicted: bool,
+    levels: Vec<InterpolationLevel>,
+    /// Whether absent points are predicted like present ones.
+    predicts_holes: bool,
     fill: u64,
     masks: Masks<'a>,
-    /// Of which every `2^level`th value in each dimension is wanted.
+    /// Only every `2^level`th value of each dimension is decoded.
     level: u32,
     /// The finest level that is decoded, at most `level`.
     last: usize,
     scratch: &'a mut Scratch<T>,
 }
 
-impl<T: Element> Job<'_, T> {
+impl<T: Element> RegionDecoder<'_, T> {
     /// The regions of blocks.
     fn blocks(
         &mut self,
-        regions: &[blocks::Region],
+        regions: &[blocks::BlockRegion],
         side: [usize; 3],
         out: &mut [T],
     ) -> Result<()> {
         for (number, region) in regions.iter().enumerate() {
             let shape = std::array::from_fn(|d| region.places[d] * side[d]);
-            let there = if self.holes_predicted {
+            let present = if self.predicts_holes {
                 holes::coded(region, side)
             } else {
-                regions::present(region, side)
+                regions::present_points(region, side)
             };
             let coarse = side.map(|n| coarse_length(n, self.level));
-            let target = Target::of_region(region, coarse);
-            self.region(number, shape, there, (target, &mut *out))?;
+            let target = RegionTarget::of_region(region, coarse);
+            self.region(number, shape, present, (target, &mut *out))?;
         }
         Ok(())
     }
 
-    /// The regions of cells, and what lies behind them.
+    /// The regions of cells, and the values that belong to no cell.
     fn cells(&mut self, regions: &[CellRegion], count: usize, out: &mut [T]) -> Result<()> {
         for (number, region) in regions.iter().enumerate() {
-            let target = Target::Cells(region);
+            let target = RegionTarget::Cells(region);
             let to = (target, &mut *out);
             self.region(number, region.shape(), region.present(), to)?;
         }
-        let behind = &mut out[count..];
-        if !behind.is_empty() {
-            let shape = [1, 1, behind.len()];
-            let to = (Target::Array(shape), behind);
+        let outside_cells = &mut out[count..];
+        if !outside_cells.is_empty() {
+            let shape = [1, 1, outside_cells.len()];
+            let to = (RegionTarget::Array(shape), outside_cells);
             self.region(regions.len(), shape, None, to)?;
         }
         Ok(())
@@ -721,7 +737,7 @@ impl<T: Element> Job<'_, T> {
         number: usize,
         shape: [usize; 3],
         present: Option<Bitmap>,
-        (target, out): (Target<'_>, &mut [T]),
+        (target, out): (RegionTarget<'_>, &mut [T]),
     ) -> Result<()> {
         let known = self.masks.get(number).map(|(side, bytes)| {
             let known = present.clone().unwrap_or_else(|| Bitmap::full(shape));
@@ -730,22 +746,25 @@ impl<T: Element> Job<'_, T> {
         let known = known.transpose()?;
         let valid = known.as_ref().or(present.as_ref());
         let valid = valid.filter(|valid| !valid.is_full());
-        let validity = valid.map(|valid| Validity::new(valid, self.holes_predicted));
-        let params = params::params(&self.levels, &ContextWeights::DEFAULT);
-        let phases = traversal::walk_to(
+        let validity = valid.map(|valid| Validity::new(valid, self.predicts_holes));
+        let traversal_params = TraversalParams {
+            levels: &self.levels,
+            context_weights: &ContextWeights::DEFAULT,
+        };
+        let phases = traversal::traverse_to(
             self.last,
             shape,
             validity.as_ref(),
-            &params,
+            &traversal_params,
             &mut self.decoder,
             self.scratch,
         );
         self.fill(&target, &phases, out);
         for (at, word) in self.decoder.literals.drain(..) {
-            // Faces of holes are coded, and nobody's values.
-            let at = coarse_index(at, shape, self.level);
-            if let Some(place) = at.and_then(|at| target.place(at)) {
-                out[place] = T::from_word(word);
+            // Padding points of holes may have literals, which are ignored.
+            let at = downsampled_index(at, shape, self.level);
+            if let Some(at) = at.and_then(|at| target.output_index(at)) {
+                out[at] = T::from_word(word);
             }
         }
         if let Some(valid) = valid.filter(|_| known.is_some()) {
@@ -755,12 +774,12 @@ impl<T: Element> Job<'_, T> {
     }
 
     /// Fills the target from the phases of the last lattice that was decoded.
-    fn fill(&self, target: &Target<'_>, phases: &Phases, out: &mut [T]) {
+    fn fill(&self, target: &RegionTarget<'_>, phases: &Phases, out: &mut [T]) {
         let values = &self.scratch.values;
         if self.level as usize == self.last {
             return target.fill(phases, values, out);
         }
-        // What is wanted is in phase 0.
+        // All requested points are in phase 0.
         let more = self.level as usize - self.last - 1;
         target.for_each_row(|to, [z, y, x], n| {
             let row = &values[0][phases.row(scaled(z, more), scaled(y, more))..];
@@ -776,8 +795,8 @@ fn scaled(n: usize, bits: usize) -> usize {
     n.checked_shl(bits as u32).unwrap_or(0)
 }
 
-/// The index in the region of every `2^level`th value of an index in a region of this shape, if it is one of those.
-fn coarse_index(at: usize, [_, ny, nx]: [usize; 3], level: u32) -> Option<usize> {
+/// The index among every `2^level`th value of a region of this shape, if `at` is one of these.
+fn downsampled_index(at: usize, [_, ny, nx]: [usize; 3], level: u32) -> Option<usize> {
     if level == 0 {
         return Some(at);
     }
@@ -788,9 +807,9 @@ fn coarse_index(at: usize, [_, ny, nx]: [usize; 3], level: u32) -> Option<usize>
     is_coarse.then_some((z * ny + y) * nx + x)
 }
 
-/// Fills what a mask leaves out.
+/// Writes the fill value at the points that are absent from a mask.
 fn fill_masked<T: Element>(
-    target: &Target<'_>,
+    target: &RegionTarget<'_>,
     valid: &Bitmap,
     level: u32,
     fill: T,
@@ -821,19 +840,22 @@ mod tests {
     use super::*;
     use crate::entropy::tables::Histogram;
 
-    /// A stream with other tables, whose section begins after its count and its length, a byte each.
+    /// Decodes a stream with changed tables, whose section begins after its count and its length, which take a byte each.
     fn with_tables(change: impl FnOnce(&mut Vec<u8>, Range<usize>)) -> Result<()> {
         let values: Vec<f32> = (0..150).map(|i| (i as f32).sin()).collect();
         let layout = crate::Layout::Array(&[150]);
-        let (plan, mut workspace) = (Plan::default().with_packets(1), Workspace::default());
-        let mut stream = crate::encode(&values, &layout, 1e-3, Some(plan), &mut workspace)?;
-        stream.truncate(stream.len() - CHECKSUM);
+        let (params, mut workspace) = (
+            EncoderParams::default().with_packets(1),
+            Workspace::default(),
+        );
+        let mut stream = crate::encode(&values, &layout, 1e-3, Some(params), &mut workspace)?;
+        stream.truncate(stream.len() - CHECKSUM_BYTES);
         let mut cursor = Cursor(&stream);
         let header = Header::parse(&mut cursor)?;
         let Mode::EntropyCoded(coding) = header.mode else {
-            return Err(Invalid("the stream is not entropy-coded"));
+            return Err(invalid!("the stream is not entropy-coded"));
         };
-        let parts = parse(&header, cursor, coding, values.len())?;
+        let parts = parse_entropy_coded(&header, cursor, coding, values.len())?;
         let begin = stream.len() - parts.rest.0.len() + 2;
         let end = begin + usize::from(stream[begin - 1]);
         change(&mut stream, begin..end);
@@ -850,7 +872,7 @@ mod tests {
                 stream[section.start - 1] += 9;
                 stream.splice(section.end..section.end, [byte; 9]);
             });
-            assert!(matches!(result, Err(Corrupt(_))));
+            assert!(matches!(result, Err(Error::Corrupt(_))));
         }
     }
 
@@ -860,12 +882,12 @@ mod tests {
             stream[section.start - 2..section.start].fill(0);
             stream.drain(section);
         });
-        assert!(matches!(result, Err(Corrupt(_))));
+        assert!(matches!(result, Err(Error::Corrupt(_))));
     }
 
-    /// A table may be in order, and have a symbol that stands for no group.
+    /// A valid table may have a symbol that is not a group.
     #[test]
-    fn groups_that_there_are_not_are_refused() {
+    fn symbols_above_the_escape_are_refused() {
         for (size, symbol) in [
             (4, 81),
             (4, 82),
@@ -877,13 +899,13 @@ mod tests {
         ] {
             let tables = Histogram::new(&[0, 0], &[0, symbol]).tables(None);
             let bytes = tables.encode();
-            let sections = Sections {
+            let sections = SymbolSections {
                 size,
                 tables: [(0, &[]), (tables.frequencies.len(), &bytes)],
                 packets: Vec::new(),
             };
-            let fine = size > 1 && symbol <= token_groups::escape(size);
-            assert_eq!(sections.tables().is_ok(), fine, "{size} {symbol}");
+            let is_valid = size > 1 && symbol <= token_groups::escape(size);
+            assert_eq!(sections.tables().is_ok(), is_valid, "{size} {symbol}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Encoding: streams that hold everything decoding needs, in the order that `docs/format.md` gives.
+//! The encoder of coded values within an absolute bound: regions to symbols to the parts of a stream
+//! (`docs/format.md`, 7.1).
 
 use crate::bitpack;
 use crate::domain::bitmap::Bitmap;
@@ -6,65 +7,65 @@ use crate::domain::blocks;
 use crate::domain::holes;
 use crate::domain::mask;
 use crate::domain::regions::{self, Layout, RegionBuffer};
-use crate::domain::tree::{Cells, RegionCache};
+use crate::domain::tree::{RegionCache, TreeCells};
 use crate::element::Element;
 use crate::entropy::bitio::write_number;
 use crate::entropy::rans::decode_table::DecodeTables;
-use crate::entropy::symbols::{MOST_PACKETS, Symbols};
+use crate::entropy::symbols::{MAX_PACKETS, Symbols};
 use crate::entropy::tables::{Histogram, Tables};
 use crate::entropy::token_groups::{self, CodedPacket, PacketCount};
 use crate::error::Result;
 use crate::predict::context::ContextWeights;
 use crate::predict::mask_pyramid::Validity;
-use crate::predict::traversal::{self, Scratch};
+use crate::predict::traversal::{self, Scratch, TraversalParams};
 use crate::quantize::row_encoder::Encoder;
 use crate::stream::header::{Arrangement, Coding, Contexts, Header, Mode};
-use crate::stream::params::{self, Plan};
+use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
 use crc_fast::crc32_iscsi as crc32c;
 
-/// Levels of the longest walk.
+/// Interpolation levels of the largest region.
 pub(crate) const LEVELS: usize = 64;
 
-/// Memory that encoding and decoding work in. Kept from chunk to chunk, nothing is allocated anew.
+/// Buffers of the encoder and the decoder. Reuse a workspace for all chunks of an array, to allocate memory once.
 #[derive(Default)]
 pub struct Workspace<T> {
-    pub(crate) walk: Scratch<T>,
+    pub(crate) traversal: Scratch<T>,
     symbols: Symbols,
-    pub(crate) slots: DecodeTables,
-    pub(crate) cells: RegionCache,
-    pub(crate) packed: bitpack::Memory,
+    pub(crate) decode_tables: DecodeTables,
+    pub(crate) cell_regions: RegionCache,
+    pub(crate) bit_packing: bitpack::Scratch,
     /// Decoded values, to verify bounds that the coded values do not guarantee.
     pub(crate) decoded: Vec<T>,
 }
 
-/// Encodes coded values within an absolute bound (0: lossless) by a plan, into `out`, whose content is lost.
-pub(crate) fn encode_planned<T: Element>(
+/// Encodes coded values within an absolute bound (0 for lossless) into `out`, whose content is replaced.
+pub(crate) fn encode_coded_values<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    plan: Plan,
+    params: EncoderParams,
     prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    if plan.is_packed()
+    if params.is_bit_packed()
         && let Layout::Array(shape) = layout
     {
         layout.check(values.len())?;
-        bit_packed_head::<T>(shape, values.len(), bound, prelude, out);
-        if bitpack::encode(values, shape, bound, &mut workspace.packed, out) {
+        write_bit_packed_header::<T>(shape, values.len(), bound, prelude, out);
+        if bitpack::encode(values, shape, bound, &mut workspace.bit_packing, out) {
             let checksum = crc32c(out);
             out.extend_from_slice(&checksum.to_le_bytes());
             return Ok(());
         }
     }
-    *out = walk(values, layout, bound, plan, prelude, workspace)?;
+    *out = encode_entropy_coded(values, layout, bound, params, prelude, workspace)?;
     Ok(())
 }
 
-/// Writes what a bit-packed stream begins with: the header, the shape, the bound unless it is 0.
-fn bit_packed_head<T: Element>(
+/// Writes the parts of a bit-packed stream before its blocks.
+fn write_bit_packed_header<T: Element>(
     shape: &[usize],
     values: usize,
     bound: f64,
@@ -80,7 +81,7 @@ fn bit_packed_head<T: Element>(
         mode: Mode::BitPacked,
     };
     out.clear();
-    out.reserve(bitpack::most_bytes(values * T::SIZE));
+    out.reserve(bitpack::max_encoded_bytes(values * T::SIZE));
     out.extend(header.to_bytes());
     prelude.write(T::SIZE, out);
     write_number(values as u64, out);
@@ -91,111 +92,119 @@ fn bit_packed_head<T: Element>(
     }
 }
 
-/// Encodes values by the walk.
-fn walk<T: Element>(
+/// Encodes values as an entropy-coded stream.
+fn encode_entropy_coded<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    plan: Plan,
+    params: EncoderParams,
     prelude: &Prelude<'_>,
     workspace: &mut Workspace<T>,
 ) -> Result<Vec<u8>> {
-    // Where a level's step is less than the least number, nothing may be lost.
-    let steps = plan.levels::<T>(bound, 0, LEVELS);
+    // A step that underflows to 0 requires lossless coding.
+    let steps = params.levels::<T>(bound, 0, LEVELS);
     let bound = if steps.iter().any(|level| level.step == 0.0) {
         0.0
     } else {
         bound
     };
-    // Lossless residuals depend more on the row before.
-    let plan = match plan.contexts() {
+    // Lossless residuals resemble those of the row before more than those of the plane before.
+    let params = match params.contexts() {
         Contexts::Plane if bound == 0.0 || !layout.has_planes() => {
-            plan.with_contexts(Contexts::Row)
+            params.with_contexts(Contexts::Row)
         }
-        _ => plan,
+        _ => params,
     };
-    let input = Input::new(values, layout, bound, plan.contexts() != Contexts::Row)?;
-    make_symbols(&input, bound, plan, workspace);
-    // Where many values had to be stored as they are, the bound is below what their type resolves.
+    let input = EncoderInput::new(values, layout, bound, params.contexts())?;
+    make_symbols(&input, bound, params, workspace);
+    // Many literals show that the bound is finer than the type resolves at the magnitude of the values.
     if bound > 0.0 && workspace.symbols.literals > values.len() / 64 + 16 {
         let bounded = std::mem::take(&mut workspace.symbols);
-        let lossless = walk(values, layout, 0.0, plan, prelude, workspace)?;
-        if bits(&workspace.symbols, 1.0) <= bits(&bounded, 1.0) {
+        let lossless = encode_entropy_coded(values, layout, 0.0, params, prelude, workspace)?;
+        if symbol_bits(&workspace.symbols, 1.0) <= symbol_bits(&bounded, 1.0) {
             return Ok(lossless);
         }
         workspace.symbols = bounded;
     }
-    Ok(input.stream(&workspace.symbols, bound, plan, prelude))
+    Ok(input.stream(&workspace.symbols, bound, params, prelude))
 }
 
-/// The bits that regions take under a plan, about, if they are one part in `scale` of all.
-pub(crate) fn estimate<T: Element>(
-    input: &Input<T>,
+/// Estimates the bits of a stream of which the regions are one part in `scale`.
+pub(crate) fn estimate_bits<T: Element>(
+    input: &EncoderInput<T>,
     bound: f64,
-    plan: Plan,
+    params: EncoderParams,
     scale: f64,
     workspace: &mut Workspace<T>,
 ) -> f64 {
-    make_symbols(input, bound, plan, workspace);
-    bits(&workspace.symbols, scale)
+    make_symbols(input, bound, params, workspace);
+    symbol_bits(&workspace.symbols, scale)
 }
 
-fn bits(symbols: &Symbols, scale: f64) -> f64 {
+fn symbol_bits(symbols: &Symbols, scale: f64) -> f64 {
     let tokens = Histogram::new(&symbols.contexts, &symbols.tokens).bits(scale);
     tokens + scale * symbols.raw.bits() as f64
 }
 
-/// Makes the workspace's symbols those of regions.
+/// Replaces the workspace's symbols by those of the regions.
 fn make_symbols<T: Element>(
-    input: &Input<T>,
+    input: &EncoderInput<T>,
     bound: f64,
-    plan: Plan,
+    params: EncoderParams,
     workspace: &mut Workspace<T>,
 ) {
-    let levels = plan.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, LEVELS);
-    let params = params::params(&levels, &ContextWeights::DEFAULT);
+    let levels = params.levels::<T>(bound, if bound > 0.0 { 0 } else { input.shift }, LEVELS);
+    let traversal_params = TraversalParams {
+        levels: &levels,
+        context_weights: &ContextWeights::DEFAULT,
+    };
     workspace.symbols.clear();
     for region in &input.regions {
         let valid = region.valid.as_ref();
-        let validity = valid.map(|valid| Validity::new(valid, input.holes_predicted));
+        let validity = valid.map(|valid| Validity::new(valid, input.predicts_holes));
         let mut encoder = Encoder::new(region, bound, &mut workspace.symbols);
-        traversal::walk(
+        traversal::traverse(
             region.shape,
             validity.as_ref(),
-            &params,
+            &traversal_params,
             &mut encoder,
-            &mut workspace.walk,
+            &mut workspace.traversal,
         );
     }
 }
 
-/// Values on their way into a stream.
-pub(crate) struct Input<T> {
+/// Values arranged in regions, and the parts of the stream that describe the arrangement.
+pub(crate) struct EncoderInput<T> {
     arrangement: Arrangement,
-    /// The number of values, and the shape or the places.
+    /// The encoded number of values, and the shape, block keys or tree.
     layout: Vec<u8>,
     regions: Vec<RegionBuffer<T>>,
     /// The number of values.
     pub(crate) count: usize,
-    /// Lowest bits that are 0 in all values.
+    /// The number of lowest bits that are 0 in all values.
     shift: u32,
-    /// The bits of the values that are not there, and the masks.
+    /// The bits of the fill value, and the encoded masks.
     masks: Option<(u64, Vec<u8>)>,
-    /// Whether there are holes between blocks that are gone over.
-    holes_predicted: bool,
+    /// Whether the points of holes between blocks are predicted.
+    predicts_holes: bool,
 }
 
-impl<T: Element> Input<T> {
-    /// Puts values into regions: unit blocks into ones that are filled, or filled `well`.
-    pub(crate) fn new(values: &[T], layout: &Layout<'_>, bound: f64, well: bool) -> Result<Self> {
+impl<T: Element> EncoderInput<T> {
+    /// Arranges values in regions.
+    pub(crate) fn new(
+        values: &[T],
+        layout: &Layout<'_>,
+        bound: f64,
+        contexts: Contexts,
+    ) -> Result<Self> {
         layout.check(values.len())?;
         let mut header = Vec::new();
         write_number(values.len() as u64, &mut header);
-        let (mut all, mut holes_predicted) = (Vec::new(), false);
-        let fill = commonest_nan(values);
+        let (mut all, mut predicts_holes) = (Vec::new(), false);
+        let fill = frequent_nan(values);
         let arrangement = match layout {
             Layout::Array(shape) => {
-                let (inner, _) = regions::of_array(shape)?;
+                let (inner, _) = regions::array_regions(shape)?;
                 let size = regions::volume(inner).unwrap_or(0);
                 write_number(shape.len() as u64, &mut header);
                 shape
@@ -214,18 +223,19 @@ impl<T: Element> Input<T> {
                 let keys = blocks::keys(origins, *side)?;
                 side.iter()
                     .for_each(|n| write_number(*n as u64, &mut header));
-                let places = blocks::encode_keys(&keys);
-                write_number(places.len() as u64, &mut header);
-                header.extend(places);
-                let regions = blocks::regions(&keys, well);
+                let coded_keys = blocks::encode_keys(&keys);
+                write_number(coded_keys.len() as u64, &mut header);
+                header.extend(coded_keys);
+                let regions = blocks::regions(&keys, contexts.min_fill());
                 all.extend(
                     regions
                         .iter()
                         .map(|region| regions::gather(region, *side, values)),
                 );
                 let has_holes = all.iter().any(|dense| dense.valid.is_some());
-                holes_predicted = has_holes && well && bound > 0.0 && fill.is_none();
-                if holes_predicted {
+                predicts_holes =
+                    has_holes && contexts.can_predict_holes() && bound > 0.0 && fill.is_none();
+                if predicts_holes {
                     for (region, dense) in regions.iter().zip(&mut all) {
                         holes::extrapolate_hole_faces(region, *side, dense);
                     }
@@ -237,44 +247,50 @@ impl<T: Element> Input<T> {
                 levels,
                 origins,
             } => {
-                let cells = Cells::new(*dimensions, levels, origins)?;
+                let cells = TreeCells::new(*dimensions, levels, origins)?;
                 header.extend(cells.header);
                 let regions = cells.regions.iter();
                 all.extend(regions.map(|region| regions::gather_cells(region, values)));
-                let behind = &values[levels.len()..];
-                all.extend((!behind.is_empty()).then(|| RegionBuffer {
-                    shape: [1, 1, behind.len()],
-                    values: behind.to_vec(),
+                let outside_cells = &values[levels.len()..];
+                all.extend((!outside_cells.is_empty()).then(|| RegionBuffer {
+                    shape: [1, 1, outside_cells.len()],
+                    values: outside_cells.to_vec(),
                     valid: None,
                     padding_tolerance: Vec::new(),
                 }));
                 Arrangement::Cells
             }
         };
-        let masks = fill.map(|fill| (fill, masks(fill, &mut all)));
+        let masks = fill.map(|fill| (fill, extract_masks(fill, &mut all)));
         Ok(Self {
             arrangement,
             layout: header,
             regions: all,
             count: values.len(),
-            shift: shift(values),
+            shift: common_zero_bits(values),
             masks,
-            holes_predicted,
+            predicts_holes,
         })
     }
 
     /// The whole stream.
-    fn stream(&self, symbols: &Symbols, bound: f64, plan: Plan, prelude: &Prelude<'_>) -> Vec<u8> {
-        let packets = match (self.arrangement, plan.packets()) {
+    fn stream(
+        &self,
+        symbols: &Symbols,
+        bound: f64,
+        params: EncoderParams,
+        prelude: &Prelude<'_>,
+    ) -> Vec<u8> {
+        let packets = match (self.arrangement, params.packets()) {
             (Arrangement::Cells, _) => PacketCount::Exactly(1),
-            // Exceptions are not of a level.
+            // Exceptions belong to no level.
             _ if !prelude.exceptions.is_empty() => PacketCount::Exactly(1),
             (_, Some(count)) => PacketCount::Exactly(count),
-            (_, None) => PacketCount::AtMost(MOST_PACKETS),
+            (_, None) => PacketCount::AtMost(MAX_PACKETS),
         };
-        let coded = match plan.contexts() {
+        let coded = match params.contexts() {
             Contexts::Level => token_groups::encode(symbols, packets),
-            Contexts::Row | Contexts::Plane => token_groups::encode_singly(symbols, packets),
+            Contexts::Row | Contexts::Plane => token_groups::encode_ungrouped(symbols, packets),
         };
         let header = Header {
             value_size: T::SIZE,
@@ -283,8 +299,8 @@ impl<T: Element> Input<T> {
             is_masked: self.masks.is_some(),
             is_clamped: prelude.minimum.is_some(),
             mode: Mode::EntropyCoded(Coding {
-                contexts: plan.contexts(),
-                predicts_holes: self.holes_predicted,
+                contexts: params.contexts(),
+                predicts_holes: self.predicts_holes,
                 group_size: coded.size,
                 states: coded.states,
                 packets: coded.packets.len(),
@@ -298,7 +314,7 @@ impl<T: Element> Input<T> {
         } else {
             out.push(self.shift as u8);
         }
-        out.push(plan.to_byte());
+        out.push(params.to_byte());
         if let Some((fill, masks)) = &self.masks {
             out.extend_from_slice(&fill.to_le_bytes()[..T::SIZE]);
             out.extend_from_slice(masks);
@@ -323,7 +339,7 @@ impl<T: Element> Input<T> {
     }
 }
 
-/// Appends the lengths of the head and the level packets, then these, each with a checksum.
+/// Appends the lengths of the head and the level packets, then the head and the packets, each with a checksum.
 fn write_packets(head: &[u8], packets: &[CodedPacket], out: &mut Vec<u8>) {
     write_number(head.len() as u64, out);
     for packet in packets {
@@ -346,7 +362,7 @@ fn write_checksum(begin: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// Appends tables: how many, their length, the bytes.
+/// Appends the number of tables and the section of their bytes.
 fn write_tables(tables: &Tables, out: &mut Vec<u8>) {
     let bytes = tables.encode();
     out.push(tables.frequencies.len() as u8);
@@ -354,25 +370,25 @@ fn write_tables(tables: &Tables, out: &mut Vec<u8>) {
     out.extend(bytes);
 }
 
-/// The number of lowest bits that are 0 in all values but literals.
-fn shift<T: Element>(values: &[T]) -> u32 {
-    let tame = values.iter().filter(|x| x.is_tame());
-    match tame.fold(0, |bits, x| bits | x.to_word()) {
+/// The number of lowest bits that are 0 in all values except literals.
+fn common_zero_bits<T: Element>(values: &[T]) -> u32 {
+    let predictable = values.iter().filter(|x| x.is_predictable());
+    match predictable.fold(0, |bits, x| bits | x.to_word()) {
         0 => 0,
         bits => bits.trailing_zeros(),
     }
 }
 
-/// The bits of the first NaN, where there are many of them.
-fn commonest_nan<T: Element>(values: &[T]) -> Option<u64> {
+/// The bits of the first NaN, if they are frequent enough to pay for masks.
+fn frequent_nan<T: Element>(values: &[T]) -> Option<u64> {
     let nan = |x: &&T| x.to_f64().is_nan();
     let fill = values.iter().find(nan)?.to_word();
     let count = values.iter().filter(|x| x.to_word() == fill).count();
     (count >= values.len() / 1024 + 8).then_some(fill)
 }
 
-/// Takes out of the regions what has the bits `fill`; gives the masks.
-fn masks<T: Element>(fill: u64, regions: &mut [RegionBuffer<T>]) -> Vec<u8> {
+/// Marks the values whose bits are `fill` as absent. Returns the encoded masks.
+fn extract_masks<T: Element>(fill: u64, regions: &mut [RegionBuffer<T>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for region in regions {
         let [_, ny, nx] = region.shape;
@@ -386,7 +402,7 @@ fn masks<T: Element>(fill: u64, regions: &mut [RegionBuffer<T>]) -> Vec<u8> {
                     .iter()
                     .rev()
                     .fold(0, |bits, x| bits << 1 | u64::from(x.to_word() != fill));
-                valid.join(place, 64 * word, bits & known.word(place, word));
+                valid.set_bits(place, 64 * word, bits & known.word(place, word));
             }
         }
         let (side, mask) = mask::encode(&valid, &known);
@@ -402,9 +418,9 @@ fn masks<T: Element>(fill: u64, regions: &mut [RegionBuffer<T>]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Regions without holes take a short cut: it must lead to the same place.
+    /// Regions without holes have a faster implementation, which must give the same stream.
     #[test]
-    fn whole_regions_are_regions_without_holes() {
+    fn regions_without_a_mask_and_with_a_full_mask_give_equal_streams() {
         for shape in [
             [9, 8, 7],
             [1, 6, 40],
@@ -428,15 +444,16 @@ mod tests {
                 } else {
                     Contexts::Row
                 };
-                let plan = Plan::default().with_contexts(contexts);
+                let params = EncoderParams::default().with_contexts(contexts);
                 let values: Vec<f64> = (0..count).map(|i| value(i, bound)).collect();
                 let coded = if bound == 0.5 { 0.0 } else { bound };
-                let mut input = Input::new(&values, &Layout::Array(&shape), coded, false).unwrap();
+                let mut input =
+                    EncoderInput::new(&values, &Layout::Array(&shape), coded, contexts).unwrap();
                 let mut streams = [None, Some(Bitmap::full(shape))].map(|valid| {
                     input.regions[0].valid = valid;
                     let mut workspace = Workspace::default();
-                    make_symbols(&input, coded, plan, &mut workspace);
-                    input.stream(&workspace.symbols, coded, plan, &Prelude::default())
+                    make_symbols(&input, coded, params, &mut workspace);
+                    input.stream(&workspace.symbols, coded, params, &Prelude::default())
                 });
                 let [short, long] = &mut streams;
                 assert!(short == long, "{shape:?} {bound} {planes}");
@@ -444,25 +461,24 @@ mod tests {
         }
     }
 
-    /// Writers of today make no literals of what is nobody's. Others may.
+    /// Our encoder writes no literals for padding points. Other encoders may.
     #[test]
-    fn literals_of_holes_are_forgotten() {
+    fn literals_of_padding_points_are_ignored() {
         let layout = Layout::Blocks {
             side: [8; 3],
             origins: &[[0, 0, 0], [0, 8, 0], [0, 8, 8]],
         };
-        // A face continues a block of which one value is far from all others.
+        // The face of the hole is extrapolated from a block with an outlier.
         let mut values = vec![1.0f64; 3 * 512];
         values[7] = 1e200;
-        for plan in [Contexts::Plane, Contexts::Level]
-            .map(|contexts| Plan::default().with_contexts(contexts))
-        {
-            let mut input = Input::new(&values, &layout, 1e-3, true).unwrap();
+        for contexts in [Contexts::Plane, Contexts::Level] {
+            let params = EncoderParams::default().with_contexts(contexts);
+            let mut input = EncoderInput::new(&values, &layout, 1e-3, contexts).unwrap();
             for literals in [1, 2] {
                 let mut workspace = Workspace::default();
-                make_symbols(&input, 1e-3, plan, &mut workspace);
+                make_symbols(&input, 1e-3, params, &mut workspace);
                 assert_eq!(workspace.symbols.literals, literals);
-                let stream = input.stream(&workspace.symbols, 1e-3, plan, &Prelude::default());
+                let stream = input.stream(&workspace.symbols, 1e-3, params, &Prelude::default());
                 let mut out = vec![0.0; values.len()];
                 crate::decode(&stream, &mut out, &mut workspace).unwrap();
                 assert!(out.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-3));
@@ -471,10 +487,10 @@ mod tests {
         }
     }
 
-    /// Decoding makes values as it predicts them, encoding does not: both must see the same ones, down to
-    /// the sign of 0.
+    /// The decoder reconstructs values while it predicts, unlike the encoder. Both must compute the same values, the
+    /// sign of 0 included.
     #[test]
-    fn the_decoder_sees_what_the_encoder_saw() {
+    fn encoder_and_decoder_compute_the_same_values() {
         for shape in [
             [9, 8, 7],
             [1, 6, 40],
@@ -484,8 +500,10 @@ mod tests {
             [6, 10, 134],
         ] {
             let count = shape.iter().product();
-            for (holes, plan) in (0..2).flat_map(|holes| (0..192).map(move |plan| (holes, plan))) {
-                let plan = Plan::numbered(plan);
+            for (holes, params) in
+                (0..2).flat_map(|holes| (0..192).map(move |params| (holes, params)))
+            {
+                let params = EncoderParams::numbered(params);
                 let value = |i: usize| match i % 61 {
                     _ if holes == 1 && ((i / 5).is_multiple_of(3) || i / 70 % 4 == 1) => f64::NAN,
                     3 => 1e301,
@@ -496,7 +514,7 @@ mod tests {
                 let values: Vec<f64> = (0..count).map(value).collect();
                 let [mut one, mut two] = [Workspace::default(), Workspace::default()];
                 let layout = Layout::Array(&shape);
-                let stream = crate::encode(&values, &layout, 2.0, Some(plan), &mut one).unwrap();
+                let stream = crate::encode(&values, &layout, 2.0, Some(params), &mut one).unwrap();
                 crate::decode(&stream, &mut vec![0.0; count], &mut two).unwrap();
                 let phases = crate::domain::lattice::Phases::new(shape);
                 for (i, value) in values.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
@@ -507,8 +525,8 @@ mod tests {
                     ];
                     let t = (0..3).fold(0, |t, d| t | (at[d] & 1) << d);
                     let place = phases.row(at[0] / 2, at[1] / 2) + at[2] / 2;
-                    let [a, b] = [&one, &two].map(|w| w.walk.values[t][place].to_bits());
-                    assert!(a == b, "{shape:?} {plan:?} {i}: {value}");
+                    let [a, b] = [&one, &two].map(|w| w.traversal.values[t][place].to_bits());
+                    assert!(a == b, "{shape:?} {params:?} {i}: {value}");
                 }
             }
         }

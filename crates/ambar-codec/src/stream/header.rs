@@ -1,13 +1,14 @@
-//! The header of a stream: the fixed bytes that say how the rest is encoded (`docs/format.md`, 7.1).
+//! The header of a stream: four bytes that state how the rest is encoded (`docs/format.md`, 7.1).
 
+use crate::domain::blocks;
 use crate::entropy::bitio::Cursor;
 use crate::entropy::rans;
-use crate::error::{Corrupt, Error, Result, UnsupportedVersion};
+use crate::error::{Error, Result, corrupt};
 
 /// The version of streams that this library writes and reads.
 pub const VERSION: u8 = 1;
 
-/// How the values of a stream are arranged.
+/// The layout of the values, without its lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrangement {
     /// An array of 1 to 4 dimensions.
@@ -18,34 +19,34 @@ pub(crate) enum Arrangement {
     Cells,
 }
 
-/// Where the contexts of the entropy coder come from.
+/// The source of the contexts of the entropy coder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Contexts {
-    /// The interpolation level alone. Tokens may be coded in groups.
+    /// The interpolation level. Tokens may be coded in groups.
     Level,
-    /// The level, and residuals of the row before.
+    /// Residuals nearby, up to the row before.
     #[default]
     Row,
-    /// The level, and residuals of the plane before.
+    /// Residuals nearby, up to the plane before, so that all contexts of a batch of rows are known in advance.
     Plane,
 }
 
 /// How the values of a stream are coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Differences, packed with as many bits as the widest of a group has.
+    /// Differences, packed with the bit width of the widest of a group.
     BitPacked,
-    /// Residuals of interpolation, entropy coded.
+    /// Residuals of interpolation, entropy-coded.
     EntropyCoded(Coding),
 }
 
-/// The settings of the entropy coder.
+/// The parameters of the entropy coder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Coding {
     pub contexts: Contexts,
-    /// Whether points in holes between blocks are predicted like all others, with a residual of 0.
+    /// Whether points in holes between blocks are predicted like other points, with residuals of 0.
     pub predicts_holes: bool,
-    /// Tokens of a group: 1 where tokens are coded one by one.
+    /// Tokens of a group; 1 if tokens are coded one by one.
     pub group_size: usize,
     /// Number of rANS states: 8 or 32.
     pub states: usize,
@@ -53,12 +54,12 @@ pub(crate) struct Coding {
     pub packets: usize,
 }
 
-/// What kind of error bound the coded values have.
+/// The kind of error bound of the coded values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoundKind {
     Lossless,
     Absolute,
-    /// Absolute, for values of a mapping that makes the bound relative above a floor.
+    /// Absolute for mapped values, which makes the bound of the values relative above a floor.
     Mapped,
 }
 
@@ -69,9 +70,9 @@ pub(crate) struct Header {
     pub value_size: usize,
     pub arrangement: Arrangement,
     pub bound: BoundKind,
-    /// Whether masks say which values have the bits of a fill value.
+    /// Whether masks state which values equal a fill value.
     pub is_masked: bool,
-    /// Whether a minimum is stored, which replaces decoded values below it.
+    /// Whether a minimum is stored, which replaces smaller decoded values.
     pub is_clamped: bool,
     pub mode: Mode,
 }
@@ -86,7 +87,7 @@ const WIDE: u8 = 1 << 5;
 const PACKETS_SHIFT: u32 = 6;
 
 impl Header {
-    /// The four bytes: version, type, arrangement and mode.
+    /// The four bytes: version, value type, content and mode.
     pub(crate) fn to_bytes(self) -> [u8; 4] {
         let arrangement = match self.arrangement {
             Arrangement::Array => 0,
@@ -112,12 +113,12 @@ impl Header {
     /// Reads the four bytes.
     ///
     /// # Errors
-    /// `UnsupportedVersion`; `ReservedBits` and `Corrupt` where a field has an undefined value, or where
-    /// fields contradict each other.
+    /// `UnsupportedVersion`; `ReservedBits` and `Corrupt` if a field has an undefined value, or if fields contradict
+    /// each other.
     pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let version = cursor.byte()?;
         if version != VERSION {
-            return Err(UnsupportedVersion {
+            return Err(Error::UnsupportedVersion {
                 found: version,
                 supported: VERSION,
             });
@@ -125,15 +126,15 @@ impl Header {
         let value_size = match cursor.byte()? {
             1 => 4,
             2 => 8,
-            _ => {
-                return Err(Corrupt(
-                    "unknown value type; expected 1 (float32) or 2 (float64)",
+            found => {
+                return Err(corrupt!(
+                    "unknown value type {found}; expected 1 (float32) or 2 (float64)"
                 ));
             }
         };
         let content = cursor.byte()?;
         if content >> 6 != 0 {
-            return Err(Error::ReservedBits("content", content));
+            return Err(reserved("content", content, 0b1100_0000));
         }
         let header = Self {
             value_size,
@@ -142,8 +143,8 @@ impl Header {
                 1 => Arrangement::Blocks,
                 2 => Arrangement::Cells,
                 _ => {
-                    return Err(Corrupt(
-                        "unknown arrangement; expected 0 (array), 1 (blocks) or 2 (cells)",
+                    return Err(corrupt!(
+                        "unknown arrangement 3; expected 0 (array), 1 (blocks) or 2 (cells)"
                     ));
                 }
             },
@@ -151,7 +152,11 @@ impl Header {
                 0 => BoundKind::Lossless,
                 1 => BoundKind::Absolute,
                 2 => BoundKind::Mapped,
-                _ => return Err(Error::ReservedBits("content", content)),
+                kind => {
+                    return Err(corrupt!(
+                        "unknown kind of error bound {kind}; expected 0 (lossless), 1 (absolute) or 2 (mapped)"
+                    ));
+                }
             },
             is_masked: content & MASKED != 0,
             is_clamped: content & CLAMPED != 0,
@@ -174,30 +179,56 @@ impl Header {
             if self.arrangement == Arrangement::Array && !self.is_masked {
                 return Ok(());
             }
-            return Err(Corrupt(
-                "a bit-packed stream must be an array without a mask",
+            return Err(corrupt!(
+                "a bit-packed stream has the arrangement {:?}, masked: {}; expected an array without a mask",
+                self.arrangement,
+                self.is_masked
             ));
         };
         if coding.contexts == Contexts::Plane && self.is_lossless() {
-            return Err(Corrupt("plane contexts do not apply to a lossless stream"));
+            return Err(corrupt!("plane contexts do not apply to a lossless stream"));
         }
         if coding.contexts != Contexts::Level && coding.group_size > 1 {
-            return Err(Corrupt("token groups require level contexts"));
+            return Err(corrupt!(
+                "groups of {} tokens require level contexts; found {:?}",
+                coding.group_size,
+                coding.contexts
+            ));
         }
         if self.arrangement == Arrangement::Cells && coding.packets > 1 {
-            return Err(Corrupt("a stream of cells must have one packet"));
+            return Err(corrupt!(
+                "a stream of cells has {} level packets; expected 1",
+                coding.packets
+            ));
         }
         if coding.predicts_holes
             && (self.arrangement != Arrangement::Blocks
                 || self.is_lossless()
                 || self.is_masked
-                || coding.contexts == Contexts::Row)
+                || !coding.contexts.can_predict_holes())
         {
-            return Err(Corrupt(
-                "hole prediction applies only to lossy streams of unmasked blocks with level or plane contexts",
+            return Err(corrupt!(
+                "hole prediction applies only to lossy streams of unmasked blocks with level or plane contexts; \
+                 found {self:?}"
             ));
         }
         Ok(())
+    }
+}
+
+impl Contexts {
+    /// The part of a region of blocks that must be filled. Holes cost less time with row contexts, because their
+    /// points are not predicted.
+    pub(crate) fn min_fill(self) -> f64 {
+        match self {
+            Self::Row => blocks::MIN_FILL_ROW_CONTEXTS,
+            Self::Level | Self::Plane => blocks::MIN_FILL,
+        }
+    }
+
+    /// Whether the points of holes between blocks can be predicted.
+    pub(crate) fn can_predict_holes(self) -> bool {
+        self != Self::Row
     }
 }
 
@@ -227,7 +258,9 @@ impl Coding {
             1 => Contexts::Level,
             2 => Contexts::Row,
             3 => Contexts::Plane,
-            _ => return Err(Error::ReservedBits("mode", byte)),
+            _ => {
+                return Err(reserved("mode", byte, PREDICTS_HOLES | !0b111));
+            }
         };
         Ok(Self {
             contexts,
@@ -243,13 +276,21 @@ impl Coding {
     }
 }
 
+fn reserved(field: &'static str, found: u8, reserved: u8) -> Error {
+    Error::ReservedBits {
+        field,
+        found,
+        reserved,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every value of the bytes after the version is refused, or read and written back unchanged.
+    /// Every value of the bytes after the version is either refused, or parsed and written back unchanged.
     #[test]
-    fn headers_come_back() {
+    fn headers_round_trip() {
         let mut accepted = 0;
         for value_type in 0..=3 {
             for (content, mode) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
@@ -260,16 +301,17 @@ mod tests {
                 }
             }
         }
-        // Two types, clamped or not; arrays of three kinds of bounds: 1 bit-packed each. With masks or not, of three
-        // layouts, of which two have 1 to 4 packets: levels have 8 modes, rows 2, and planes 2 unless lossless.
-        // Holes of bounded blocks without masks: levels 8 more, planes 2 more, with 1 to 4 packets.
+        // Two value types, clamped or not. Bit-packed arrays have three kinds of bounds.
+        // Entropy-coded: masked or not, cells with 1 packet, arrays and blocks with 1 to 4; contexts of levels have 8
+        // variants, of rows 2, of planes 2 unless lossless.
+        // Predicted holes: blocks that are neither lossless nor masked, with contexts of levels or planes.
         let packets = 1 + 4 + 4;
-        let walked = packets * 2 * (3 * (8 + 2) + 2 * 2) + 2 * 4 * (8 + 2);
-        assert_eq!(accepted, 2 * 2 * (3 + walked));
+        let entropy_coded = packets * 2 * (3 * (8 + 2) + 2 * 2) + 2 * 4 * (8 + 2);
+        assert_eq!(accepted, 2 * 2 * (3 + entropy_coded));
     }
 
     #[test]
-    fn other_versions_are_named() {
+    fn errors_name_unknown_versions_and_reserved_bits() {
         let error = Header::parse(&mut Cursor(&[7, 1, 0, 0])).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -278,7 +320,7 @@ mod tests {
         let error = Header::parse(&mut Cursor(&[1, 1, 0x90, 0])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "reserved bits are set in the header's content byte: 0b10010000"
+            "reserved bits are set in the content byte: 0b10010000; expected 0 in bits 0b11000000"
         );
     }
 }

@@ -1,11 +1,11 @@
-//! Streams: the header, encoding and decoding, the settings and how they are tuned, and HDF5's packets.
+//! Streams: header, encoder, decoder, choice of encoder parameters, and packets of HDF5 chunks.
 
+#[cfg(test)]
+mod bound_properties;
 pub(crate) mod compress;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub(crate) mod header;
-#[cfg(test)]
-mod kinds_of_bounds;
 pub mod packet;
 pub(crate) mod params;
 pub(crate) mod prelude;

@@ -1,132 +1,151 @@
-//! The settings of a stream that are tuned to the data, and how they are tuned.
+//! Encoder parameters: the choices that a stream states, which depend on the data.
 
 use crate::element::Element;
-use crate::entropy::symbols::MOST_PACKETS;
-use crate::predict::context::ContextWeights;
-use crate::predict::row::Level;
-use crate::predict::traversal::TraversalParams;
+use crate::entropy::symbols::MAX_PACKETS;
+use crate::error::{Error, Result};
+use crate::predict::row::InterpolationLevel;
 use crate::stream::header::Contexts;
 
-/// How much tighter the bounds of coarser levels are: a factor for each level, and its limit.
+/// Level scalings: the factor by which the bound of each level is tighter than that of the next finer one, and the
+/// largest factor in all.
 ///
-/// Source: X. Liu et al., "Dynamic quality metric oriented error bounded lossy compression" (QoZ,
-/// SC22), alpha and beta.
-const LEVEL_BOUND_RATIOS: [(f64, f64); 4] = [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0)];
-/// Levels that choose their interpolation on their own; coarser ones do as the last of them.
+/// Source: X. Liu et al., "Dynamic quality metric oriented error bounded lossy compression" (QoZ, SC22), where these
+/// are called alpha and beta.
+const LEVEL_SCALINGS: [(f64, f64); 4] = [(1.0, 1.0), (1.25, 2.0), (1.5, 3.0), (2.0, 4.0)];
+/// The finest levels have an interpolation each; coarser levels use that of the last of them.
 const LEVELS: usize = 4;
 
-/// The settings of a stream: what an encoder chooses, and a decoder is told.
+/// The choices of an encoder: contexts, interpolation, bounds of coarse levels, mode, number of packets.
+///
+/// [`tune`](crate::tune) chooses them from values. They apply to all streams of similar values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// Index of how much tighter the bounds of coarser levels are, 0 (not) to 3.
-    tightening: u8,
-    /// Bits of the levels, the finest lowest, that are interpolated linearly.
-    linear: u8,
-    /// Where contexts come from.
+pub struct EncoderParams {
+    /// An index of `LEVEL_SCALINGS`.
+    level_scaling: u8,
+    /// Bit *l* is set if level *l* is interpolated linearly.
+    linear_levels: u8,
+    /// The source of contexts.
     contexts: Contexts,
-    /// Whether arrays become packed streams.
-    packed: bool,
-    /// The number of level packets; 0 where it depends on the stream's size.
+    /// Whether arrays become bit-packed streams.
+    is_bit_packed: bool,
+    /// The number of level packets; 0 chooses by the size of the stream.
     packets: u8,
 }
 
-impl Plan {
-    /// As a stream says it.
+impl EncoderParams {
+    /// The level options of a stream.
     pub(crate) fn to_byte(self) -> u8 {
-        self.tightening | self.linear << 2
+        self.level_scaling | self.linear_levels << 2
     }
 
-    /// The plan of a stream with such a byte and such contexts; `None` where reserved bits are set.
-    pub(crate) fn from_byte(byte: u8, contexts: Contexts) -> Option<Self> {
-        let plan = Self {
-            tightening: byte & 3,
-            linear: byte >> 2 & ((1 << LEVELS) - 1),
+    /// Reads the level options of a stream with these contexts.
+    ///
+    /// # Errors
+    /// `ReservedBits`.
+    pub(crate) fn from_byte(byte: u8, contexts: Contexts) -> Result<Self> {
+        if byte >> (2 + LEVELS) != 0 {
+            return Err(Error::ReservedBits {
+                field: "level options",
+                found: byte,
+                reserved: u8::MAX << (2 + LEVELS),
+            });
+        }
+        Ok(Self {
+            level_scaling: byte & 3,
+            linear_levels: byte >> 2 & ((1 << LEVELS) - 1),
             contexts,
-            packed: false,
+            is_bit_packed: false,
             packets: 0,
-        };
-        (byte >> (2 + LEVELS) == 0).then_some(plan)
+        })
     }
 
-    /// With linear interpolation on a level.
-    pub(crate) fn with_linear(self, level: usize) -> Self {
+    /// Adds linear interpolation of a level.
+    pub(crate) fn with_linear_level(self, level: usize) -> Self {
         Self {
-            linear: self.linear | 1 << level,
+            linear_levels: self.linear_levels | 1 << level,
             ..self
         }
     }
 
-    /// With contexts that are the levels alone, and several tokens coded at once: decodes in half the
-    /// time, takes a sixth more.
+    /// Uses contexts of levels, which allow to code groups of tokens: streams decode in half the time, and are a
+    /// sixth larger.
     #[must_use]
-    pub fn quick(self) -> Self {
+    pub fn with_level_contexts(self) -> Self {
         Self {
             contexts: Contexts::Level,
             ..self
         }
     }
 
-    /// With other contexts.
+    /// Replaces the source of contexts.
     pub(crate) fn with_contexts(self, contexts: Contexts) -> Self {
         Self { contexts, ..self }
     }
 
-    /// Where contexts come from.
+    /// The source of contexts.
     pub(crate) fn contexts(self) -> Contexts {
         self.contexts
     }
 
-    /// With packed streams for arrays, whose values are not so large that they need more than 32 bits, or are
-    /// without loss: they are encoded and decoded near the speed of memory.
+    /// Uses bit-packed streams for arrays, which encode and decode near the speed of memory. Values that need more
+    /// than 32 bits within the error bound are still entropy-coded.
     #[must_use]
-    pub fn packed(self) -> Self {
+    pub fn with_bit_packing(self) -> Self {
         Self {
-            packed: true,
+            is_bit_packed: true,
             ..self
         }
     }
 
-    /// With 1 to 4 level packets: of `n` packets, the first `k` give every `2^(n - k)`th value of each dimension
-    /// (see [`decode_prefix`](crate::decode_prefix)). By default, the number depends on the size of the stream, so
-    /// that packets add less than 0.5 % to it. Streams of cells have one packet.
+    /// Splits streams into 1 to 4 level packets. The first `k` of `n` packets give every `2^(n - k)`th value of each
+    /// dimension (see [`decode_prefix`](crate::decode_prefix)). By default, the number depends on the size of the
+    /// stream, and packets add less than 0.5 % to it. Streams of cells have one packet.
     #[must_use]
     pub fn with_packets(self, count: usize) -> Self {
         Self {
-            packets: count.clamp(1, MOST_PACKETS) as u8,
+            packets: count.clamp(1, MAX_PACKETS) as u8,
             ..self
         }
     }
 
-    /// The number of level packets; `None` where it depends on the stream's size.
+    /// The number of level packets; `None` chooses by the size of the stream.
     pub(crate) fn packets(self) -> Option<usize> {
         (self.packets > 0).then_some(usize::from(self.packets))
     }
 
-    /// Whether it asks for packed streams.
-    pub(crate) fn is_packed(self) -> bool {
-        self.packed
+    /// Whether arrays become bit-packed streams.
+    pub(crate) fn is_bit_packed(self) -> bool {
+        self.is_bit_packed
     }
 
-    /// With another tightening, 0 to 3.
-    pub(crate) fn with_tightening(self, tightening: u8) -> Self {
-        Self { tightening, ..self }
+    /// Replaces the level scaling, an index of `LEVEL_SCALINGS`.
+    pub(crate) fn with_level_scaling(self, level_scaling: u8) -> Self {
+        Self {
+            level_scaling,
+            ..self
+        }
     }
 
-    /// The properties of `count` levels, the finest first.
-    pub(crate) fn levels<T: Element>(self, bound: f64, shift: u32, count: usize) -> Vec<Level> {
-        let (factor, limit) = LEVEL_BOUND_RATIOS[usize::from(self.tightening & 3)];
+    /// The parameters of `count` levels, the finest first.
+    pub(crate) fn levels<T: Element>(
+        self,
+        bound: f64,
+        shift: u32,
+        count: usize,
+    ) -> Vec<InterpolationLevel> {
+        let (factor, limit) = LEVEL_SCALINGS[usize::from(self.level_scaling & 3)];
         let mut tighter = 1.0f64;
         (0..count)
             .map(|number| {
-                // Steps so large that sums overflow would be of no use.
-                let step = (2.0 * bound / tighter.min(limit)).min(T::LARGEST);
-                let level = Level {
+                // Larger steps would let sums overflow.
+                let step = (2.0 * bound / tighter.min(limit)).min(T::MAX_PREDICTABLE);
+                let level = InterpolationLevel {
                     number,
                     shift,
                     step,
-                    expects: self.contexts != Contexts::Level,
-                    planes: self.contexts == Contexts::Plane && step > 0.0,
-                    cubic: self.linear >> number.min(LEVELS - 1) & 1 == 0,
+                    has_point_contexts: self.contexts != Contexts::Level,
+                    has_plane_contexts: self.contexts == Contexts::Plane && step > 0.0,
+                    is_cubic: self.linear_levels >> number.min(LEVELS - 1) & 1 == 0,
                 };
                 tighter *= factor;
                 level
@@ -135,23 +154,12 @@ impl Plan {
     }
 }
 
-/// Rules of the walk.
-pub(crate) fn params<'a>(
-    levels: &'a [Level],
-    context_weights: &'a [ContextWeights; 3],
-) -> TraversalParams<'a> {
-    TraversalParams {
-        context_weights,
-        levels,
-    }
-}
-
 #[cfg(test)]
-impl Plan {
-    /// The entropy-coded plans: 0 to 63 with contexts of rows, then as many of levels, then of planes.
+impl EncoderParams {
+    /// All entropy-coded parameters: 0 to 63 have contexts of rows, 64 to 127 of levels, 128 to 191 of planes.
     pub(crate) fn numbered(number: u8) -> Self {
         let contexts = [Contexts::Row, Contexts::Level, Contexts::Plane];
-        let plan = Self::from_byte(number % 64, contexts[usize::from(number / 64)]);
-        plan.unwrap_or_default()
+        let params = Self::from_byte(number % 64, contexts[usize::from(number / 64)]);
+        params.unwrap_or_default()
     }
 }

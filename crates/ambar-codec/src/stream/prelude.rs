@@ -1,36 +1,36 @@
-//! The part of a head between its first four bytes and the description of the coded values: how decoded values
-//! are made of coded ones (`docs/format.md`, 7.1).
+//! The prelude of a stream, between the header and the description of the coded values: how values are computed
+//! from coded values (`docs/format.md`, 7.13).
 
 use crate::bound::ErrorBound;
 use crate::bound::mapping::Mapping;
 use crate::element::Element;
 use crate::entropy::bitio::{Cursor, write_number};
 use crate::entropy::exceptions;
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 use crate::stream::header::{BoundKind, Header};
 
-/// A relative bound and how it is coded.
+/// A relative bound, and the unit of the mapping that makes it absolute.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RelativeCoding {
     pub relative: f64,
-    /// The floor of the bound; 0 for none.
+    /// The floor of the bound; 0 if it has no floor.
     pub floor: f64,
     /// The unit of the mapping.
     pub unit: f64,
 }
 
 impl RelativeCoding {
-    /// The mapping of values to coded ones.
+    /// The mapping between values and coded values.
     pub(crate) fn mapping(self) -> Mapping {
         Mapping {
             unit: self.unit,
-            // Below its unit, the mapping is not within a bound whose floor is lower, except for zeros.
-            snaps: self.floor < self.unit,
+            // Below its unit, the mapping breaks a bound whose floor is lower, except for zeros.
+            snaps_to_zero: self.floor < self.unit,
         }
     }
 }
 
-/// How decoded values are made of coded ones. The default: they are the same.
+/// How values are computed from coded values. By default, they are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prelude<'a> {
     pub relative: Option<RelativeCoding>,
@@ -41,7 +41,7 @@ pub(crate) struct Prelude<'a> {
 }
 
 impl<'a> Prelude<'a> {
-    /// The kind of a stream whose coded values have such an absolute bound.
+    /// The kind of bound of a stream whose coded values have this absolute bound.
     pub(crate) fn kind(&self, bound: f64) -> BoundKind {
         match self.relative {
             _ if bound == 0.0 => BoundKind::Lossless,
@@ -64,7 +64,7 @@ impl<'a> Prelude<'a> {
         }
     }
 
-    /// Reads the bytes that the header calls for.
+    /// Reads the parts that the header announces.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -80,7 +80,9 @@ impl<'a> Prelude<'a> {
                 && unit >= f64::MIN_POSITIVE
                 && unit.is_finite();
             if !is_valid {
-                return Err(Corrupt("the stream's relative error bound is invalid"));
+                return Err(corrupt!(
+                    "invalid relative error bound {relative:e} with floor {floor:e} and unit {unit:e}"
+                ));
             }
             prelude.relative = Some(RelativeCoding {
                 relative,
@@ -98,7 +100,7 @@ impl<'a> Prelude<'a> {
         Ok(prelude)
     }
 
-    /// The bound of the values, whose coded values have this absolute bound.
+    /// The bound of the values if the coded values have this absolute bound.
     pub(crate) fn bound(&self, coded: f64) -> ErrorBound {
         match self.relative {
             None => ErrorBound::from(coded),
@@ -118,10 +120,10 @@ impl<'a> Prelude<'a> {
         })
     }
 
-    /// Makes decoded values of coded ones.
+    /// Replaces coded values by values.
     ///
     /// # Errors
-    /// `Corrupt` where an exception is outside of the values.
+    /// `Corrupt` if the index of an exception is out of range.
     pub(crate) fn apply<T: Element>(&self, values: &mut [T]) -> Result<()> {
         self.apply_to_points(values);
         if self.exceptions.is_empty() {
@@ -132,13 +134,14 @@ impl<'a> Prelude<'a> {
         if cursor.0.is_empty() {
             Ok(())
         } else {
-            Err(Corrupt(
-                "bytes follow the last exception of a relative bound",
+            Err(corrupt!(
+                "expected the end of the exceptions of a relative bound; found {} more bytes",
+                cursor.0.len()
             ))
         }
     }
 
-    /// The part of [`apply`](Self::apply) that does not depend on where values are.
+    /// As [`apply`](Self::apply), without exceptions, whose indices count all values of a stream.
     pub(crate) fn apply_to_points<T: Element>(&self, values: &mut [T]) {
         if let Some(coding) = self.relative {
             let mapping = coding.mapping();
@@ -149,7 +152,7 @@ impl<'a> Prelude<'a> {
         if let Some(minimum) = self.minimum {
             let minimum = T::from_word(minimum);
             for value in values {
-                // NaN stays.
+                // NaN is not below the minimum.
                 *value = if *value < minimum { minimum } else { *value };
             }
         }

@@ -1,10 +1,10 @@
-//! Properties that hold for all values, layouts, bounds and plans: the bound, above all.
+//! Properties for all kinds of values, layouts, absolute bounds and encoder parameters: first of all, the bound holds.
 
-use crate::stream::params::Plan;
+use crate::stream::params::EncoderParams;
 use crate::{Element, Error, ErrorBound, Info, Layout, Workspace, decode, encode, inspect, tune};
 use proptest::prelude::*;
 
-/// Random numbers that a seed gives again.
+/// Reproducible random numbers (SplitMix64).
 #[derive(Clone)]
 pub(crate) struct Random(pub u64);
 
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Kinds of values, by number.
+/// The number of kinds of values.
 pub(crate) const KINDS: u8 = 17;
 
 pub(crate) fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: f64) -> T {
@@ -48,14 +48,14 @@ pub(crate) fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: 
         3 => T::from_f64(if (i / 7).is_multiple_of(2) { -1.0 } else { 1e6 }),
         4 => T::from_f64(random.unit()),
         5 => T::from_f64(if i.is_multiple_of(2) { 1.0 } else { -1.0 }),
-        // On a grid whose distance is the bound, so that errors equal it.
+        // Multiples of the bound, so that errors can equal it.
         6 => T::from_f64(random.below(64) as f64 * bound),
         7 => T::from_f64((random.below(64) as f64 + 0.5) * bound * 2.0),
         8 if random.below(10) == 0 => T::from_f64(special[random.below(6) as usize]),
-        // The same NaN in a ball, or at random.
+        // One NaN, in runs or at random.
         9 if i % 50 < 20 => T::from_f64(f64::NAN),
         10 if random.below(3) > 0 => T::from_f64(f64::NAN),
-        // NaN with payloads, of both signs.
+        // NaN and infinities with all payloads and both signs.
         11 if random.below(3) > 0 => {
             let exponent = if T::SIZE == 4 {
                 0x7f80_0000
@@ -64,7 +64,7 @@ pub(crate) fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: 
             };
             T::from_word(any.to_word() | exponent)
         }
-        // Denormals; then values near overflow.
+        // Denormals; values near overflow.
         12 => T::from_word(random.below(1 << 20)),
         13 => {
             let largest = if T::SIZE == 4 {
@@ -75,7 +75,7 @@ pub(crate) fn value<T: Element>(kind: u8, i: usize, random: &mut Random, bound: 
             T::from_f64(largest * (random.unit() * 2.0 - 1.0))
         }
         14 => T::from_f64(smooth * 10f64.powi(random.below(60) as i32 - 30)),
-        // Values whose lowest bits are 0: of a smaller type, or nothing but signs.
+        // Values whose lowest bits are 0: of a smaller type; zeros of both signs.
         15 => T::from_f64(f64::from((smooth * 0.3) as f32)),
         16 => T::from_f64(if random.below(3) == 0 { -0.0 } else { 0.0 }),
         _ => T::from_f64(smooth),
@@ -109,7 +109,7 @@ fn morton(place: [i64; 3]) -> u64 {
     })
 }
 
-/// Sides of blocks, and sorted origins in one of several patterns.
+/// The sides of blocks, and sorted origins in one of several patterns.
 pub(crate) fn blocks(pattern: u8, side: u8, random: &mut Random) -> ([usize; 3], Vec<[i64; 3]>) {
     let sides = [
         [8; 3],
@@ -156,22 +156,22 @@ pub(crate) fn blocks(pattern: u8, side: u8, random: &mut Random) -> ([usize; 3],
     (side, places.iter().map(origin).collect())
 }
 
-/// Whether two values differ by the bound or less, computed without rounding.
+/// Whether two values differ by the bound or less, without rounding errors.
 fn within(a: f64, b: f64, bound: f64) -> bool {
     let difference = a - b;
     if difference.abs() != bound {
         return difference.abs() < bound;
     }
-    // What rounding left out, by Knuth's sum of two.
+    // The rounding error of the difference, by Knuth's two-sum.
     let part = difference - a;
     let rest = (a - (difference - part)) + (-b - part);
     rest == 0.0 || (rest > 0.0) != (difference > 0.0)
 }
 
-fn check<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64, plan: Option<Plan>) {
+fn check<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64, params: Option<EncoderParams>) {
     let (mut fresh, mut used) = (Workspace::default(), Workspace::default());
-    let stream = encode(values, layout, bound, plan, &mut fresh).unwrap();
-    // Whatever the workspace was used for before, the same is made of the same values.
+    let stream = encode(values, layout, bound, params, &mut fresh).unwrap();
+    // A used workspace must give the same stream.
     let noise: Vec<T> = (0..1331)
         .map(|i| value(1, i, &mut Random(i as u64), 1.0))
         .collect();
@@ -185,8 +185,8 @@ fn check<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64, plan: Option
         )
         .unwrap();
     }
-    let again = encode(values, layout, bound, plan, &mut used).unwrap();
-    assert!(stream == again, "the workspace's past shows");
+    let again = encode(values, layout, bound, params, &mut used).unwrap();
+    assert!(stream == again, "a used workspace gives another stream");
     let mut out = vec![T::from_f64(0.125); values.len()];
     decode(&stream, &mut out, &mut used).unwrap();
     let info = inspect(&stream).unwrap();
@@ -210,19 +210,31 @@ fn check<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64, plan: Option
     }
 }
 
+/// The settings of a case, by number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// The kind of values.
+    pub kind: u8,
+    pub bound: u8,
+    /// Encoder parameters; `None` lets the encoder choose.
+    pub params: Option<u8>,
+}
+
 pub(crate) fn check_kind<T: Element>(
     layout: &Layout<'_>,
     count: usize,
-    (kind, bound, plan): (u8, u8, Option<u8>),
+    settings: Settings,
     random: &mut Random,
 ) {
-    let bound = bound_of(bound, random);
-    let values: Vec<T> = (0..count).map(|i| value(kind, i, random, bound)).collect();
-    let plan = plan.map(|plan| match plan {
-        0..192 => Plan::numbered(plan),
-        _ => Plan::default().packed(),
+    let bound = bound_of(settings.bound, random);
+    let values: Vec<T> = (0..count)
+        .map(|i| value(settings.kind, i, random, bound))
+        .collect();
+    let params = settings.params.map(|params| match params {
+        0..192 => EncoderParams::numbered(params),
+        _ => EncoderParams::default().with_bit_packing(),
     });
-    check(&values, layout, bound, plan);
+    check(&values, layout, bound, params);
 }
 
 pub(crate) fn shape() -> impl Strategy<Value = Vec<usize>> {
@@ -238,16 +250,17 @@ pub(crate) fn shape() -> impl Strategy<Value = Vec<usize>> {
     ]
 }
 
-pub(crate) fn settings() -> impl Strategy<Value = (u8, u8, Option<u8>)> {
-    (0..KINDS, 0..BOUNDS, prop::option::of(any::<u8>()))
+pub(crate) fn settings() -> impl Strategy<Value = Settings> {
+    (0..KINDS, 0..BOUNDS, prop::option::of(any::<u8>())).prop_map(|(kind, bound, params)| {
+        Settings {
+            kind,
+            bound,
+            params,
+        }
+    })
 }
 
-fn blocks_come_back(
-    (pattern, side): (u8, u8),
-    settings: (u8, u8, Option<u8>),
-    wide: bool,
-    seed: u64,
-) {
+fn check_blocks((pattern, side): (u8, u8), settings: Settings, is_float64: bool, seed: u64) {
     let random = &mut Random(seed);
     let (side, origins) = blocks(pattern, side, random);
     let count = origins.len() * side.iter().product::<usize>();
@@ -255,7 +268,7 @@ fn blocks_come_back(
         side,
         origins: &origins,
     };
-    if wide {
+    if is_float64 {
         check_kind::<f64>(&layout, count, settings, random);
     } else {
         check_kind::<f32>(&layout, count, settings, random);
@@ -266,10 +279,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_bound_holds_in_arrays(shape in shape(), settings in settings(), wide: bool, seed: u64) {
+    fn the_bound_holds_in_arrays(shape in shape(), settings in settings(), is_float64: bool, seed: u64) {
         let count = shape.iter().product();
         let (layout, random) = (Layout::Array(&shape), &mut Random(seed));
-        if wide {
+        if is_float64 {
             check_kind::<f64>(&layout, count, settings, random);
         } else {
             check_kind::<f32>(&layout, count, settings, random);
@@ -278,30 +291,39 @@ proptest! {
 
     #[test]
     fn the_bound_holds_in_blocks(
-        (pattern, side) in (any::<u8>(), any::<u8>()), settings in settings(), wide: bool, seed: u64,
+        (pattern, side) in (any::<u8>(), any::<u8>()), settings in settings(), is_float64: bool, seed: u64,
     ) {
-        blocks_come_back((pattern, side), settings, wide, seed);
+        check_blocks((pattern, side), settings, is_float64, seed);
     }
 }
 
-/// Cases that failed once.
+/// Regressions.
 #[test]
-fn the_bound_holds_where_it_did_not() {
-    // A bound that is 0 when tightened for coarse levels, in blocks with holes.
-    blocks_come_back((56, 14), (1, 2, None), false, 4_266_011_692_729_015_750);
-    // What was left of longer rows made marks behind the last row of a plane with holes, and the next plane's
-    // classes others than the encoder's.
-    blocks_come_back((1, 222), (8, 7, None), false, 257_807_456_953_673_945);
+fn the_bound_holds_in_cases_that_failed() {
+    let settings = |kind, bound| Settings {
+        kind,
+        bound,
+        params: None,
+    };
+    // A bound that underflows to 0 on coarse levels, in blocks with holes.
+    check_blocks((56, 14), settings(1, 2), false, 4_266_011_692_729_015_750);
+    // Stale tokens of longer rows after the last row of a plane with holes changed the contexts of the next plane, so that
+    // they differed from the encoder's.
+    check_blocks((1, 222), settings(8, 7), false, 257_807_456_953_673_945);
 }
 
 #[test]
-fn every_plan_kind_and_bound() {
+fn all_parameters_kinds_and_bounds() {
     let shape = [9, 6, 21];
-    for plan in (0..64).chain((64..192).step_by(3)) {
+    for params in (0..64).chain((64..192).step_by(3)) {
         for kind in 0..KINDS {
-            // Another bound each time: over all plans, all of them.
-            let settings = (kind, (plan % BOUNDS + 5 * kind) % BOUNDS, Some(plan));
-            let seed = u64::from(plan) << 8 | u64::from(kind);
+            // Each combination of parameters and kind gets one bound; all bounds occur.
+            let settings = Settings {
+                kind,
+                bound: (params % BOUNDS + 5 * kind) % BOUNDS,
+                params: Some(params),
+            };
+            let seed = u64::from(params) << 8 | u64::from(kind);
             check_kind::<f64>(&Layout::Array(&shape), 1134, settings, &mut Random(seed));
             check_kind::<f32>(&Layout::Array(&shape), 1134, settings, &mut Random(seed));
         }
@@ -309,7 +331,7 @@ fn every_plan_kind_and_bound() {
 }
 
 #[test]
-fn every_kind_and_bound_in_packed_streams() {
+fn all_kinds_and_bounds_in_bit_packed_streams() {
     let shapes: [&[usize]; 9] = [
         &[1],
         &[2],
@@ -324,7 +346,11 @@ fn every_kind_and_bound_in_packed_streams() {
     for shape in shapes {
         for (kind, bound) in (0..KINDS).flat_map(|kind| (0..BOUNDS).map(move |b| (kind, b))) {
             let count = shape.iter().product();
-            let settings = (kind, bound, Some(255));
+            let settings = Settings {
+                kind,
+                bound,
+                params: Some(255),
+            };
             let seed = u64::from(bound) << 8 | u64::from(kind);
             check_kind::<f64>(&Layout::Array(shape), count, settings, &mut Random(seed));
             check_kind::<f32>(&Layout::Array(shape), count, settings, &mut Random(seed));
@@ -345,25 +371,24 @@ fn empty_layouts() {
     check::<f32>(&[], &none, 0.0, None);
 }
 
-/// Errors that equal the bound are within it: values on a grid of twice the bound, between which a
-/// prediction lies, need no more than their steps.
+/// Errors may equal the bound. Predictions halfway between values that are multiples of twice the bound need no literals.
 #[test]
-fn errors_equal_to_the_bound_are_no_literals() {
+fn errors_equal_to_the_bound_need_no_literals() {
     let mut random = Random(1);
     let values: Vec<f64> = (0..4096).map(|_| random.below(8) as f64).collect();
     let layout = Layout::Array(&[4096]);
-    let plan = Some(Plan::default());
+    let params = Some(EncoderParams::default());
     let size = |bound| {
-        encode(&values, &layout, bound, plan, &mut Workspace::default())
+        encode(&values, &layout, bound, params, &mut Workspace::default())
             .unwrap()
             .len()
     };
-    // Three bits for each of eight numbers would be 1536 bytes; a tenth more for the model.
+    // Three bits for each of 4096 values are 1536 bytes.
     assert!(size(0.5) < 2100, "{}", size(0.5));
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_layouts_and_bounds_are_refused() {
     let workspace = &mut Workspace::<f64>::default();
     let mut refused = |values: &[f64], layout: &Layout<'_>, bound: f64| {
         let error = encode(values, layout, bound, None, workspace).unwrap_err();
@@ -399,7 +424,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn another_length_or_type_is_refused() {
+fn outputs_of_another_length_or_type_are_refused() {
     let values: Vec<f32> = (0..100).map(|i| i as f32).collect();
     let stream = encode(
         &values,

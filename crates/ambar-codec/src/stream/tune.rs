@@ -1,34 +1,37 @@
-//! Tuning: which plan suits values like those of a sample, tried on a part of it.
+//! The choice of encoder parameters, by trials on a sample of the values.
 
 use crate::domain::blocks;
 use crate::domain::regions::{Layout, volume};
 use crate::element::Element;
 use crate::error::Result;
-use crate::stream::encode::{Input, Workspace, encode_planned, estimate};
+use crate::stream::encode::{EncoderInput, Workspace, encode_coded_values, estimate_bits};
 use crate::stream::header::Contexts;
-use crate::stream::params::Plan;
+use crate::stream::params::EncoderParams;
 use crate::stream::prelude::Prelude;
 
-/// The part of the values that each plan is tried on, and the least number.
-const PART: usize = 40;
-const LEAST: usize = 1 << 13;
+/// One value in this many is in the sample, if that is enough.
+const SAMPLE_RATIO: usize = 40;
+/// Minimum number of values of a sample.
+const MIN_SAMPLE: usize = 1 << 13;
 
-/// Chooses settings for values like these: for the chunks of an array, whose samples they are.
+/// As [`crate::tune`], for coded values within an absolute bound.
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
-pub(crate) fn tune<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
+pub(crate) fn tune<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+) -> Result<EncoderParams> {
     let contexts = if bound > 0.0 && layout.has_planes() {
         Contexts::Plane
     } else {
         Contexts::Row
     };
-    let plan = Plan::default().with_contexts(contexts);
-    tune_with(values, layout, bound, plan)
+    tune_with(values, layout, bound, contexts)
 }
 
-/// Chooses settings for streams as small as can be: their contexts come from the row before, so that they
-/// take one or two hundredths less, and a fifth more time to decode.
+/// As [`crate::tune_small`], for coded values within an absolute bound.
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
@@ -36,76 +39,82 @@ pub(crate) fn tune_small<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-) -> Result<Plan> {
-    tune_with(values, layout, bound, Plan::default())
+) -> Result<EncoderParams> {
+    tune_with(values, layout, bound, Contexts::Row)
 }
 
-/// Chooses settings, of those with the contexts of `plan`.
+/// Chooses parameters with these contexts.
 fn tune_with<T: Element>(
     values: &[T],
     layout: &Layout<'_>,
     bound: f64,
-    plan: Plan,
-) -> Result<Plan> {
-    let well = plan.contexts() != Contexts::Row;
-    // What makes no sense is refused whatever the part.
+    contexts: Contexts,
+) -> Result<EncoderParams> {
+    // The whole layout is checked, because a sample may be valid where the whole is not.
     layout.check(values.len())?;
     let input = match layout {
         Layout::Array(shape) => {
-            let (shape, part) = busiest_tile(values, shape, bound);
-            Input::new(&part, &Layout::Array(&shape), bound, well)?
+            let (shape, part) = costliest_tile(values, shape, bound);
+            EncoderInput::new(&part, &Layout::Array(&shape), bound, contexts)?
         }
         Layout::Blocks { side, origins } => {
             blocks::keys(origins, *side)?;
             let cells = volume(*side).unwrap_or(1);
-            let (first, end) = busiest_run(values, cells, bound);
+            let (first, end) = costliest_run(values, cells, bound);
             let layout = Layout::Blocks {
                 side: *side,
                 origins: &origins[first..end],
             };
-            Input::new(&values[first * cells..end * cells], &layout, bound, well)?
+            EncoderInput::new(
+                &values[first * cells..end * cells],
+                &layout,
+                bound,
+                contexts,
+            )?
         }
         Layout::Cells {
             dimensions,
             levels,
             origins,
         } => {
-            let (first, end) = busiest_run(&values[..levels.len()], 1, bound);
+            let (first, end) = costliest_run(&values[..levels.len()], 1, bound);
             let layout = Layout::Cells {
                 dimensions: *dimensions,
                 levels: &levels[first..end],
                 origins: &origins[first..end],
             };
-            Input::new(&values[first..end], &layout, bound, well)?
+            EncoderInput::new(&values[first..end], &layout, bound, contexts)?
         }
     };
-    Ok(choose(
-        &input,
-        (bound, plan),
-        values.len() as f64 / input.count.max(1) as f64,
-    ))
+    let scale = values.len() as f64 / input.count.max(1) as f64;
+    Ok(choose(&input, bound, contexts, scale))
 }
 
-/// Packed streams are chosen where they are at most so many times as large as quick ones.
-const WORTH: f64 = 1.25;
-/// Values of a row that both are tried on.
-const ROW: usize = 1 << 15;
+/// Maximum size ratio of the bit-packed stream to the entropy-coded one.
+const MAX_BIT_PACKED_RATIO: f64 = 1.25;
+/// Maximum number of values of a one-dimensional sample for this comparison.
+const MAX_ROW_SAMPLE: usize = 1 << 15;
 
-/// Chooses settings for encoding and decoding as fast as can be: packed streams for arrays, unless they are
-/// more than a quarter larger than quick ones; those for all else.
+/// As [`crate::tune_fast`], for coded values within an absolute bound.
 ///
 /// # Errors
 /// As [`encode`](crate::encode).
-pub(crate) fn tune_fast<T: Element>(values: &[T], layout: &Layout<'_>, bound: f64) -> Result<Plan> {
+pub(crate) fn tune_fast<T: Element>(
+    values: &[T],
+    layout: &Layout<'_>,
+    bound: f64,
+) -> Result<EncoderParams> {
     layout.check(values.len())?;
     let Layout::Array(shape) = layout else {
-        return Ok(tune(values, layout, bound)?.quick());
+        return Ok(tune(values, layout, bound)?.with_level_contexts());
     };
     if bound == 0.0 {
-        return Ok(Plan::default().quick().packed());
+        return Ok(EncoderParams::default()
+            .with_level_contexts()
+            .with_bit_packing());
     }
-    // Of a row, its middle.
-    let row = [values.len().min(ROW)];
+    // The middle of a one-dimensional array represents all of it.
+    let row = [values.len().min(MAX_ROW_SAMPLE)];
     let (values, layout) = match shape.len() {
         1 => (
             &values[(values.len() - row[0]) / 2..][..row[0]],
@@ -113,39 +122,46 @@ pub(crate) fn tune_fast<T: Element>(values: &[T], layout: &Layout<'_>, bound: f6
         ),
         _ => (values, layout),
     };
-    let quick = tune(values, layout, bound)?.quick();
+    let entropy_coded_params = tune(values, layout, bound)?.with_level_contexts();
     let mut workspace = Workspace::default();
-    let mut size = |plan| -> Result<usize> {
+    let mut size = |params| -> Result<usize> {
         let (prelude, mut out) = (Prelude::default(), Vec::new());
-        encode_planned(
+        encode_coded_values(
             values,
             layout,
             bound,
-            plan,
+            params,
             &prelude,
             &mut workspace,
             &mut out,
         )?;
         Ok(out.len())
     };
-    let (packed, walked) = (size(quick.packed())?, size(quick)?);
-    let is_worth = packed as f64 <= WORTH * walked as f64;
-    Ok(if is_worth { quick.packed() } else { quick })
+    let (bit_packed, entropy_coded) = (
+        size(entropy_coded_params.with_bit_packing())?,
+        size(entropy_coded_params)?,
+    );
+    let is_small_enough = bit_packed as f64 <= MAX_BIT_PACKED_RATIO * entropy_coded as f64;
+    Ok(if is_small_enough {
+        entropy_coded_params.with_bit_packing()
+    } else {
+        entropy_coded_params
+    })
 }
 
-/// The number of values that plans are tried on.
-fn wanted(values: usize) -> usize {
-    (values / PART).max(LEAST)
+/// The number of values of a sample.
+fn sample_size(values: usize) -> usize {
+    (values / SAMPLE_RATIO).max(MIN_SAMPLE)
 }
 
-/// About how many bits values take, that stand behind each other; of some of them.
-fn busyness<T: Element>(values: &[T], bound: f64) -> f64 {
+/// A relative estimate of the bits of consecutive values, from the differences of some of them.
+fn relative_cost<T: Element>(values: &[T], bound: f64) -> f64 {
     let inverse = 0.5 / bound.max(f64::MIN_POSITIVE);
     let mut sum = 0.0;
     for eight in values.as_chunks::<8>().0.iter().step_by(4) {
         for pair in eight.windows(2) {
             let steps = (pair[0].to_f64() - pair[1].to_f64()).abs() * inverse;
-            // Half the logarithm to base 2, more or less; what is no number counts as nothing.
+            // Approximately half the binary logarithm. NaN and infinities do not count.
             sum += if steps < 1e300 {
                 ((steps + 1.0).to_bits() >> 51) as f64 - 2046.0
             } else {
@@ -156,27 +172,29 @@ fn busyness<T: Element>(values: &[T], bound: f64) -> f64 {
     sum
 }
 
-/// The run of blocks, first and end, that take the most bits.
-fn busiest_run<T: Element>(values: &[T], cells: usize, bound: f64) -> (usize, usize) {
-    // A power of two from a multiple of it on: most often a cuboid.
-    let count = wanted(values.len()).div_ceil(cells).next_power_of_two();
+/// The first and the end of the run of blocks that takes the most bits.
+fn costliest_run<T: Element>(values: &[T], cells: usize, bound: f64) -> (usize, usize) {
+    // An aligned run of a power of two of blocks: on the Morton curve, often a cuboid.
+    let count = sample_size(values.len())
+        .div_ceil(cells)
+        .next_power_of_two();
     let all = values.len() / cells;
     let mut best = (-1.0, 0);
     for first in (0..all).step_by(count) {
         let end = (first + count).min(all);
-        let busy = busyness(&values[first * cells..end * cells], bound);
-        if busy > best.0 {
-            best = (busy, first);
+        let cost = relative_cost(&values[first * cells..end * cells], bound);
+        if cost > best.0 {
+            best = (cost, first);
         }
     }
     (best.1, (best.1 + count).min(all))
 }
 
 /// The tile of an array that takes the most bits: its shape, and a copy.
-fn busiest_tile<T: Element>(values: &[T], shape: &[usize], bound: f64) -> (Vec<usize>, Vec<T>) {
+fn costliest_tile<T: Element>(values: &[T], shape: &[usize], bound: f64) -> (Vec<usize>, Vec<T>) {
     let mut tile = shape.to_vec();
-    // The longest dimension is halved until there are no more than wanted.
-    while tile.iter().product::<usize>() > wanted(values.len()) {
+    // Halve the longest dimension until the tile has the size of a sample.
+    while tile.iter().product::<usize>() > sample_size(values.len()) {
         if let Some(longest) = tile.iter_mut().max_by_key(|n| **n) {
             *longest = longest.div_ceil(2);
         }
@@ -195,9 +213,9 @@ fn busiest_tile<T: Element>(values: &[T], shape: &[usize], bound: f64) -> (Vec<u
     let (mut best, mut most) = (Vec::new(), -1.0);
     for origin in origins {
         let copy = copy_tile(values, shape, &origin, &tile);
-        let busy = busyness(&copy, bound);
-        if busy > most {
-            (best, most) = (copy, busy);
+        let cost = relative_cost(&copy, bound);
+        if cost > most {
+            (best, most) = (copy, cost);
         }
     }
     (tile, best)
@@ -226,31 +244,38 @@ fn copy_tile<T: Element>(
         .collect()
 }
 
-/// The plan, with the contexts of `plan`, under which values of which the sample is one part in `scale` take the fewest bits.
-fn choose<T: Element>(sample: &Input<T>, (bound, plan): (f64, Plan), scale: f64) -> Plan {
+/// The parameters with these contexts that give the smallest stream for values of which the sample is one part in
+/// `scale`.
+fn choose<T: Element>(
+    sample: &EncoderInput<T>,
+    bound: f64,
+    contexts: Contexts,
+    scale: f64,
+) -> EncoderParams {
     let mut workspace = Workspace::default();
-    let mut bits = |plan| estimate(sample, bound, plan, scale, &mut workspace);
-    let mut best = plan.with_tightening(u8::from(bound > 0.0));
+    let mut bits = |params| estimate_bits(sample, bound, params, scale, &mut workspace);
+    let params = EncoderParams::default().with_contexts(contexts);
+    let mut best = params.with_level_scaling(u8::from(bound > 0.0));
     let mut least = bits(best);
     for level in 0..2 {
-        let plan = best.with_linear(level);
-        let bits = bits(plan);
+        let params = best.with_linear_level(level);
+        let bits = bits(params);
         if bits < least {
-            (best, least) = (plan, bits);
+            (best, least) = (params, bits);
         }
     }
     if bound > 0.0 {
-        let loosest = best.with_tightening(0);
-        for tightening in 2..4 {
-            let plan = best.with_tightening(tightening);
-            let bits = bits(plan);
+        let loosest = best.with_level_scaling(0);
+        for level_scaling in 2..4 {
+            let params = best.with_level_scaling(level_scaling);
+            let bits = bits(params);
             if bits > least {
                 break;
             }
-            (best, least) = (plan, bits);
+            (best, least) = (params, bits);
         }
-        // A part has less of the coarse levels than all, and shows less of what tightening is good for.
-        if best == loosest.with_tightening(1) && bits(loosest) < 0.995 * least {
+        // A sample has fewer points of coarse levels than all values, and underestimates what level scaling gains.
+        if best == loosest.with_level_scaling(1) && bits(loosest) < 0.995 * least {
             best = loosest;
         }
     }

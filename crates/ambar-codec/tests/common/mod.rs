@@ -1,29 +1,29 @@
-//! What tests of damaged streams share: memory that is counted, and numbers that look random.
+//! Helpers of the tests of damaged streams: a counting allocator, and pseudorandom numbers.
 
 use std::alloc::{GlobalAlloc, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Counts the bytes that are allocated.
+/// An allocator that counts allocated bytes.
 struct Counting;
-/// Bytes that are allocated now.
-pub static NOW: AtomicUsize = AtomicUsize::new(0);
-/// The most there ever were.
-pub static MOST: AtomicUsize = AtomicUsize::new(0);
+/// The number of allocated bytes.
+pub static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+/// The maximum of `ALLOCATED` since it was last reset.
+pub static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is left to the system's allocator; the counters allocate nothing.
+// SAFETY: all calls are forwarded to the system's allocator; the counters do not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: std::alloc::Layout) -> *mut u8 {
-        MOST.fetch_max(
-            NOW.fetch_add(layout.size(), Relaxed) + layout.size(),
+        PEAK.fetch_max(
+            ALLOCATED.fetch_add(layout.size(), Relaxed) + layout.size(),
             Relaxed,
         );
-        // SAFETY: the caller's promises are those that the system asks for.
+        // SAFETY: the caller fulfils the contract of `alloc`, which is that of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: std::alloc::Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
+        ALLOCATED.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller fulfils the contract of `dealloc`, which is that of the system's allocator.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Numbers that look random, the same in every run.
+/// Reproducible pseudorandom numbers.
 pub struct Random(pub u64);
 
 impl Random {

@@ -35,7 +35,7 @@ pub(super) struct ChunkSource<'a> {
     /// The region of the array that is written.
     region: Region,
     /// Settings of the codec `ambar`.
-    pub(super) plan: Option<ambar_codec::Plan>,
+    pub(super) plan: Option<ambar_codec::EncoderParams>,
     /// The origins of unit blocks, including the padding blocks of the last chunk.
     origins: Option<Vec<[i64; 3]>>,
     /// The positions of a tree's leaf cells, from which values are predicted.

@@ -1,6 +1,6 @@
 //! The codec `ambar`: values within an error bound, or lossless; each chunk is one stream of `ambar-codec`.
 
-use ambar_codec::{Element, ErrorBound, Layout, Plan, Workspace};
+use ambar_codec::{Element, EncoderParams, ErrorBound, Layout, Workspace};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ pub(crate) struct ChunkGeometry<'a> {
     /// The leaf cells of a tree, whose values are the first rows. `None` for other arrays.
     pub cells: Option<LeafCells<'a>>,
     /// Settings chosen for the array; if `None`, they are chosen for the chunk.
-    pub plan: Option<Plan>,
+    pub plan: Option<EncoderParams>,
 }
 
 /// Leaf cells of a tree, along the Morton curve.
@@ -169,7 +169,7 @@ pub(super) fn convert_error(error: ambar_codec::Error) -> Error {
     use ambar_codec::Error::{Corrupt, Invalid, ReservedBits, UnsupportedVersion};
     match error {
         Invalid(message) => Error::invalid(message),
-        Corrupt(_) | ReservedBits(..) => {
+        Corrupt(_) | ReservedBits { .. } => {
             Error::corrupt(format!("{error}; restore the file from a copy"))
         }
         UnsupportedVersion { .. } => {
@@ -188,7 +188,7 @@ pub(crate) fn tune(
     geometry: &ChunkGeometry<'_>,
     error_bound: ErrorBound,
     profile: Profile,
-) -> Result<Plan> {
+) -> Result<EncoderParams> {
     let tuned = match dtype {
         DataType::Float32 => tune_values::<f32>(raw, geometry, error_bound, profile),
         DataType::Float64 => tune_values::<f64>(raw, geometry, error_bound, profile),
@@ -202,7 +202,7 @@ fn tune_values<T: Element + bytemuck::Pod>(
     geometry: &ChunkGeometry<'_>,
     error_bound: ErrorBound,
     profile: Profile,
-) -> ambar_codec::Result<Plan> {
+) -> ambar_codec::Result<EncoderParams> {
     with_values::<T, _>(raw, |values| {
         geometry.with_layout(|layout| match profile {
             Profile::Fast => ambar_codec::tune_fast(values, layout, error_bound),
@@ -241,10 +241,10 @@ fn encode_values<T: Element + bytemuck::Pod>(
     let (mut plan, mut geometry) = (geometry.plan, *geometry);
     if config.fast && bound.is_lossless() {
         // Bit-packed lossless streams do not use the blocks' positions.
-        (plan, geometry.origins) = (Some(Plan::default().packed()), None);
+        (plan, geometry.origins) = (Some(EncoderParams::default().with_bit_packing()), None);
     }
     let mut out = if config.fast {
-        buffers::take(ambar_codec::most_bytes(raw.len()))
+        buffers::take(ambar_codec::max_encoded_bytes(raw.len()))
     } else {
         Vec::new()
     };

@@ -1,4 +1,4 @@
-//! Leaf cells of trees: their places in a stream, and the regions in which they are predicted.
+//! Leaf cells of trees: their encoding, and the regions in which they are predicted.
 
 mod neighbours;
 mod node;
@@ -10,31 +10,34 @@ mod topology;
 pub(crate) use siblings::CellRegion;
 
 use crate::entropy::bitio::{Cursor, write_number};
-use crate::error::{Corrupt, Invalid, Result};
+use crate::error::{Result, corrupt, invalid};
 use node::{Node, Tree};
-use siblings::Collector;
+use siblings::SiblingCollector;
 
-/// Levels between the coarsest and the finest cell, at most.
-const DEPTH: u32 = 42;
+/// Maximum difference of the levels of the finest and the coarsest cell.
+const MAX_DEPTH: u32 = 42;
 
-/// The cells of a chunk, for a stream and for its regions.
-pub(crate) struct Cells {
-    /// How the stream says where they are.
+/// The cells of a chunk: their encoding, and their regions.
+pub(crate) struct TreeCells {
+    /// The encoded tree.
     pub header: Vec<u8>,
     pub regions: Vec<CellRegion>,
 }
 
-impl Cells {
-    /// From levels, and indices on these in z, y, x.
+impl TreeCells {
+    /// Encodes cells with these levels, and indices on their levels in z, y, x.
     ///
     /// # Errors
-    /// `Invalid` where the cells are not sorted along the curve, or lie too far out.
+    /// `Invalid` if the cells are not sorted along the Morton curve, or are out of range.
     pub(crate) fn new(dimensions: usize, levels: &[u8], origins: &[[i64; 3]]) -> Result<Self> {
         let coarsest = levels.iter().copied().min().unwrap_or(0);
         let depth = u32::from(levels.iter().copied().max().unwrap_or(0) - coarsest);
-        if !(1..=3).contains(&dimensions) || depth > DEPTH {
-            return Err(Invalid(
-                "invalid tree; expected 1 to 3 dimensions and at most 43 levels",
+        if !(1..=3).contains(&dimensions) || depth > MAX_DEPTH {
+            return Err(invalid!(
+                "found a tree of {dimensions} dimensions and {} levels; expected 1 to 3 dimensions and at most {} \
+                 levels",
+                depth + 1,
+                MAX_DEPTH + 1
             ));
         }
         let tree = Tree { dimensions, depth };
@@ -46,7 +49,7 @@ impl Cells {
                 place: origin.map(|n| n as u64),
             })
             .collect();
-        let mut collector = Collector::new(depth);
+        let mut collector = SiblingCollector::new(depth);
         let coded = topology::encode(&tree, &cells, &mut collector)?;
         let mut header = vec![dimensions as u8, depth as u8];
         write_number(levels.len() as u64, &mut header);
@@ -59,21 +62,22 @@ impl Cells {
     }
 }
 
-/// The cells as a stream says them, still encoded.
+/// The encoded tree of a stream.
 #[derive(Clone, Copy)]
-pub(crate) struct Coded<'a> {
+pub(crate) struct CodedTree<'a> {
     tree: Tree,
     pub count: usize,
     bytes: &'a [u8],
 }
 
-impl<'a> Coded<'a> {
-    /// Of a stream of as many values.
+impl<'a> CodedTree<'a> {
+    /// Reads the tree of a stream with this number of values.
     pub(crate) fn parse(cursor: &mut Cursor<'a>, values: usize) -> Result<Self> {
         let (dimensions, depth) = (usize::from(cursor.byte()?), u32::from(cursor.byte()?));
-        if !(1..=3).contains(&dimensions) || depth > DEPTH {
-            return Err(Corrupt(
-                "invalid tree; expected 1 to 3 dimensions and at most 43 levels",
+        if !(1..=3).contains(&dimensions) || depth > MAX_DEPTH {
+            return Err(corrupt!(
+                "found a tree of {dimensions} dimensions and depth {depth}; expected 1 to 3 dimensions and a depth \
+                 of at most {MAX_DEPTH}"
             ));
         }
         let count = cursor.number_to(values)?;
@@ -85,15 +89,15 @@ impl<'a> Coded<'a> {
         })
     }
 
-    /// The regions of the cells.
+    /// Decodes the tree.
     fn regions(&self) -> Result<Vec<CellRegion>> {
-        let mut collector = Collector::new(self.tree.depth);
+        let mut collector = SiblingCollector::new(self.tree.depth);
         topology::decode(&self.tree, self.bytes, self.count, &mut collector)?;
         Ok(collector.regions(side(self.tree.dimensions)))
     }
 }
 
-/// The regions of the stream decoded last: those of a chunk's next field are most often the same.
+/// The regions of the last decoded tree, because consecutive fields usually have equal trees.
 #[derive(Default)]
 pub(crate) struct RegionCache {
     tree: Option<(Tree, usize)>,
@@ -102,8 +106,8 @@ pub(crate) struct RegionCache {
 }
 
 impl RegionCache {
-    /// The regions of a stream's cells.
-    pub(crate) fn regions(&mut self, coded: &Coded<'_>) -> Result<&[CellRegion]> {
+    /// The regions of an encoded tree.
+    pub(crate) fn regions(&mut self, coded: &CodedTree<'_>) -> Result<&[CellRegion]> {
         let tree = Some((coded.tree, coded.count));
         if self.tree != tree || self.bytes != coded.bytes {
             self.tree = None;
@@ -116,7 +120,7 @@ impl RegionCache {
     }
 }
 
-/// Cells of siblings in z, y, x.
+/// The number of siblings in z, y, x.
 fn side(dimensions: usize) -> [usize; 3] {
     std::array::from_fn(|d| if d + dimensions >= 3 { 2 } else { 1 })
 }

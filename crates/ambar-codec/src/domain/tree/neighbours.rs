@@ -1,52 +1,53 @@
-//! What is known of the nodes around one that is met: those before it in z, y and x.
+//! Contexts of the tree topology: the states of the nodes before a node in z, y and x.
 
-use super::node::{Node, REACH, Tree};
+use super::node::{Node, POSITION_BITS, Tree};
 
-/// States of a node: not met, not there but a larger cell in its place, a cell, a node whose children all are
-/// cells; then records of nodes that are refined further.
+/// States of a node: not traversed; part of a larger cell; a cell; a node whose children are all cells. Larger states are
+/// the indices of records of nodes that are refined further, plus `RECORDS`.
 const UNKNOWN: u32 = 0;
 const LARGER: u32 = 1;
 const CELL: u32 = 2;
 const REFINED: u32 = 3;
 const RECORDS: u32 = 4;
-/// States that are told apart.
-pub(super) const STATES: usize = 5;
+/// The number of states of a context, in which all records are one state.
+pub(super) const NEIGHBOUR_STATES: usize = 5;
 
-/// A node that has children which are refined.
+/// A node with refined children.
 #[derive(Default)]
 struct Record {
     children: [u32; 8],
-    /// The nodes before it in z, y and x.
+    /// The states of the nodes before it in z, y and x.
     before: [u32; 3],
 }
 
-/// Nodes that were met.
-pub(super) struct Around {
+/// The states of traversed nodes.
+pub(super) struct NeighbourStates {
     records: Vec<Record>,
-    /// The records from the root of all to the last node that was entered.
+    /// The records from the common root to the last entered node.
     path: Vec<u32>,
-    /// Levels above the coarsest.
+    /// The number of levels above the coarsest.
     above: u32,
-    /// The last node's index on the coarsest level.
+    /// The indices of the last node on the coarsest level.
     base: [u64; 3],
-    most: usize,
+    /// Records are discarded above this number, which bounds the memory.
+    max_records: usize,
 }
 
-impl Around {
-    /// None, of a tree with so many cells.
+impl NeighbourStates {
+    /// For a tree with this number of cells, none of which has been traversed.
     pub fn new(tree: &Tree, cells: usize) -> Self {
         Self {
             records: Vec::new(),
             path: Vec::new(),
-            above: REACH - tree.depth + 1,
+            above: POSITION_BITS - tree.depth + 1,
             base: [0; 3],
-            most: cells,
+            max_records: cells,
         }
     }
 
-    /// Goes to the parent of a node, wherever it is.
+    /// Enters the parent of any node.
     pub fn jump(&mut self, node: &Node) {
-        if self.records.len() > self.most {
+        if self.records.len() > self.max_records {
             self.records.clear();
         }
         if self.records.is_empty() {
@@ -58,7 +59,7 @@ impl Around {
         self.descend(node);
     }
 
-    /// Goes to the parent of a node that follows the last one.
+    /// Enters the parent of the node that follows the last one.
     pub fn follow(&mut self, node: &Node) {
         let base = node.place.map(|n| n >> node.level);
         if base != self.base {
@@ -72,7 +73,7 @@ impl Around {
         }
     }
 
-    /// Follows a path down to the parent of a node.
+    /// Enters nodes from the end of the path to the parent of a node.
     fn descend(&mut self, node: &Node) {
         let levels = self.above + node.level;
         for number in self.path.len() as u32..levels {
@@ -86,7 +87,7 @@ impl Around {
         }
     }
 
-    /// Makes a child of the last node of the path the last one.
+    /// Appends a child of the last node to the path.
     pub fn enter(&mut self, child: usize) {
         let parent = self.path.last().map_or(0, |last| *last as usize);
         let mut state = self.records[parent].children[child];
@@ -120,17 +121,17 @@ impl Around {
         })
     }
 
-    /// A number for what is known of the nodes before a child of the last node of the path.
-    pub fn number(&self, child: usize) -> usize {
+    /// The context of a child of the last node of the path.
+    pub fn context(&self, child: usize) -> usize {
         let states = self.before(child).map(|state| state.min(RECORDS) as usize);
         states
             .iter()
-            .fold(0, |number, state| number * STATES + state)
+            .fold(0, |context, state| context * NEIGHBOUR_STATES + state)
     }
 
-    /// Takes note of a child of the last node of the path: a cell, or one whose children all are cells.
-    pub fn met(&mut self, child: usize, refined: bool) {
+    /// Records a child of the last node of the path: a cell, or a node whose children are all cells.
+    pub fn record(&mut self, child: usize, is_refined: bool) {
         let parent = self.path.last().map_or(0, |last| *last as usize);
-        self.records[parent].children[child] = if refined { REFINED } else { CELL };
+        self.records[parent].children[child] = if is_refined { REFINED } else { CELL };
     }
 }

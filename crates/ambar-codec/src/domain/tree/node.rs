@@ -1,9 +1,9 @@
 //! Nodes of a tree, and their order along its Morton curve.
 
-/// Indices on the finest level are below 2 to this.
-pub(super) const REACH: u32 = 42;
+/// Indices on the finest level are below 2 to the power of this.
+pub(super) const POSITION_BITS: u32 = 42;
 
-/// A node: its level, 0 being the coarsest of the cells, and its index there, in z, y, x.
+/// A node: its level, where 0 is that of the coarsest cell, and its indices there in z, y, x.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub level: u32,
@@ -11,7 +11,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The node's number among its siblings: bit 0 is that of x.
+    /// The number of the node among its siblings: bit 0 is the parity of x.
     pub fn child(&self) -> usize {
         let [z, y, x] = self.place.map(|n| (n & 1) as usize);
         x | y << 1 | z << 2
@@ -27,7 +27,7 @@ impl Node {
         }
     }
 
-    /// The largest node that begins where this one ends; `None` at the end of the curve.
+    /// The largest node that begins at the end of this one; `None` at the end of the curve.
     pub fn next(self, tree: &Tree) -> Option<Self> {
         let Self {
             mut level,
@@ -44,26 +44,26 @@ impl Node {
                 return tree.holds(next).then_some(next);
             }
             place = place.map(|n| n >> 1);
-            // Above the coarsest level there are no nodes, but the curve goes on.
+            // The curve continues in other root nodes.
             if level > 0 {
                 level -= 1;
             } else {
                 above += 1;
             }
-            if above > REACH {
+            if above > POSITION_BITS {
                 return None;
             }
         }
     }
 
-    /// Whether the first point of `other` is the first of this node, which is not smaller.
+    /// Whether this node contains `other`, and begins at the same point.
     pub fn begins(&self, other: &Self) -> bool {
         other.level >= self.level
             && self.place.map(|n| n << (other.level - self.level)) == other.place
     }
 }
 
-/// What nodes there may be.
+/// The nodes that a tree may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
     pub dimensions: usize,
@@ -72,23 +72,23 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Whether a node lies where nodes may lie.
+    /// Whether the tree may have a node.
     pub fn holds(&self, node: Node) -> bool {
         let unused = &node.place[..3 - self.dimensions];
         node.level <= self.depth
             && node
                 .place
                 .iter()
-                .all(|n| n >> (REACH - (self.depth - node.level)) == 0)
+                .all(|n| n >> (POSITION_BITS - (self.depth - node.level)) == 0)
             && unused.iter().all(|n| *n == 0)
     }
 
-    /// Whether a node's first point comes before that of another along the curve.
+    /// Whether the first point of a node precedes that of another on the curve.
     pub fn precedes(&self, one: &Node, other: &Node) -> bool {
         let corner = |node: &Node| node.place.map(|n| n << (self.depth - node.level));
         let (one, other) = (corner(one), corner(other));
         let bits = |d: usize| u64::BITS - (one[d] ^ other[d]).leading_zeros();
-        // The dimension of the highest bit that differs; of equal ones the slowest.
+        // The dimension of the highest different bit; the slowest of several.
         let d = (0..3).rev().max_by_key(|d| bits(*d)).unwrap_or(0);
         one[d] < other[d]
     }

@@ -1,4 +1,4 @@
-//! Cells by their parents, and the regions of a level in which they are predicted together.
+//! Cells grouped by their parents, and the regions of a level in which they are predicted together.
 
 use super::node::Node;
 use crate::domain::bitmap::Bitmap;
@@ -6,38 +6,38 @@ use crate::domain::lattice::Phases;
 use crate::element::Element;
 use std::cell::OnceCell;
 
-/// A region is cut in two while less than this part of it is filled.
-const FILLED: f64 = 0.125;
+/// Minimum part of a region that is filled; less filled regions are split.
+const MIN_FILL: f64 = 0.125;
 
-/// Cells of one level that have the same parent.
+/// Cells with the same parent.
 #[derive(Clone, Debug)]
 pub(crate) struct Siblings {
-    /// The parent's index, in z, y, x: on its level, or in its region.
+    /// The indices of the parent in z, y, x: on its level, or in its region.
     pub place: [u64; 3],
-    /// Which of the children are there; bit 0 of a child's number is that of x.
+    /// A bit for each present child. Bit 0 of the number of a child is the parity of x.
     pub mask: u8,
-    /// The children's rows.
+    /// The rows of the children: their indices among all cells.
     pub rows: [u32; 8],
 }
 
-/// Puts cells that come along the curve to their siblings.
-pub(super) struct Collector {
+/// Groups cells, which come in the order of the Morton curve, by their parents.
+pub(super) struct SiblingCollector {
     levels: Vec<Vec<Siblings>>,
 }
 
-impl Collector {
+impl SiblingCollector {
     pub fn new(depth: u32) -> Self {
         Self {
             levels: vec![Vec::new(); depth as usize + 1],
         }
     }
 
-    /// Adds a cell, which is that of a row.
+    /// Adds the cell of a row.
     #[inline(always)]
     pub fn add(&mut self, cell: &Node, row: usize) {
         let (parent, child) = (cell.place.map(|n| n >> 1), cell.child());
         let level = &mut self.levels[cell.level as usize];
-        // Between siblings there are none but their descendants.
+        // Between siblings, the curve has only descendants of their parent, which are on other levels.
         match level.last_mut().filter(|last| last.place == parent) {
             Some(last) => {
                 last.mask |= 1 << child;
@@ -55,7 +55,7 @@ impl Collector {
         }
     }
 
-    /// Adds the first children of a node, which are those of as many rows.
+    /// Adds the first `count` children of a node, which are the cells of consecutive rows.
     #[inline(always)]
     pub fn add_children(&mut self, parent: &Node, count: usize, row: usize) {
         self.levels[parent.level as usize + 1].push(Siblings {
@@ -65,33 +65,33 @@ impl Collector {
         });
     }
 
-    /// The regions, those of coarse levels first; `side` is that of siblings.
+    /// The regions, those of coarse levels first. `side` is the number of siblings in z, y, x.
     pub fn regions(self, side: [usize; 3]) -> Vec<CellRegion> {
         let mut regions = Vec::new();
         for level in self.levels {
-            cut(level, side, &mut regions);
+            split(level, side, &mut regions);
         }
         regions
     }
 }
 
-/// A region: a cuboid of places for siblings, and those in it.
+/// A region: a cuboid of parents, some of which have cells.
 #[derive(Clone, Debug)]
 pub(crate) struct CellRegion {
-    /// Cells of siblings in z, y, x: 2, or 1 in dimensions that are not used.
+    /// The number of siblings in z, y, x: 2, or 1 in unused dimensions.
     pub side: [usize; 3],
-    /// Places for siblings, z, y, x.
+    /// The number of parents in z, y, x.
     pub places: [usize; 3],
-    /// The siblings, by their places in the region.
+    /// The siblings, with positions in the region.
     pub siblings: Vec<Siblings>,
-    /// Cells.
+    /// The number of cells.
     cells: usize,
-    /// The numbers of the siblings at all places, once they were asked for.
+    /// The index of the siblings of each parent, computed on first use.
     numbers: OnceCell<Vec<u32>>,
 }
 
 impl CellRegion {
-    /// Points in z, y, x.
+    /// The number of points in z, y, x.
     pub fn shape(&self) -> [usize; 3] {
         std::array::from_fn(|d| self.places[d] * self.side[d])
     }
@@ -112,7 +112,7 @@ impl CellRegion {
         }
     }
 
-    /// Fills the rows of the cells from the phases of the region's lattice.
+    /// Copies the phases of the finest lattice to the rows of the cells.
     pub fn fill<T: Element>(&self, phases: &Phases, from: &[&[T]; 8], out: &mut [T]) {
         for siblings in &self.siblings {
             let [z, y, x] = siblings.place.map(|n| n as usize);
@@ -121,39 +121,39 @@ impl CellRegion {
             while left != 0 {
                 let child = left.trailing_zeros() as usize;
                 left &= left - 1;
-                // Phases count the bits of z, y and x from the lowest, children those of x, y and z.
+                // Bit 0 is the parity of z in the number of a phase, and of x in that of a child.
                 let phase = child >> 2 | child & 2 | (child & 1) << 2;
                 out[siblings.rows[child] as usize] = from[phase][at];
             }
         }
     }
 
-    /// The row of the cell that is the point with an index in the region.
+    /// The row of the cell at an index in the region; `None` for holes.
     pub fn row_at(&self, at: usize) -> Option<usize> {
         let [_, ny, nx] = self.shape();
         let place = [at / (ny * nx), at / nx % ny, at % nx];
         let parent = std::array::from_fn(|d| place[d] / self.side[d]);
         let child = (0..3).fold(0, |child, d| child | (place[d] % self.side[d]) << (2 - d));
         let numbers = self.numbers.get_or_init(|| self.numbers());
-        let number = numbers[self.number_at(parent)];
+        let number = numbers[self.parent_index(parent)];
         Some(self.siblings.get(number as usize)?.rows[child] as usize)
     }
 
-    /// The number of a place for siblings.
-    fn number_at(&self, [z, y, x]: [usize; 3]) -> usize {
+    /// The index of a parent in the region.
+    fn parent_index(&self, [z, y, x]: [usize; 3]) -> usize {
         (z * self.places[1] + y) * self.places[2] + x
     }
 
-    /// The numbers of the siblings at all places.
+    /// The index of the siblings of each parent; `u32::MAX` without cells.
     fn numbers(&self) -> Vec<u32> {
         let mut numbers = vec![u32::MAX; self.places.iter().product()];
         for (number, siblings) in self.siblings.iter().enumerate() {
-            numbers[self.number_at(siblings.place.map(|n| n as usize))] = number as u32;
+            numbers[self.parent_index(siblings.place.map(|n| n as usize))] = number as u32;
         }
         numbers
     }
 
-    /// Which points are cells; `None` for all.
+    /// The points that are cells; `None` for all.
     pub fn present(&self) -> Option<Bitmap> {
         let shape = self.shape();
         if self.cells == shape.iter().product::<usize>() {
@@ -166,7 +166,7 @@ impl CellRegion {
             let mut left = siblings.mask;
             for row in 0..4 {
                 if left & 3 != 0 {
-                    valid.join([z + row / 2, y + row % 2], x, u64::from(left & 3));
+                    valid.set_bits([z + row / 2, y + row % 2], x, u64::from(left & 3));
                 }
                 left >>= 2;
             }
@@ -175,8 +175,8 @@ impl CellRegion {
     }
 }
 
-/// Cuts the siblings of a level, which come along the curve, into regions that are well filled.
-fn cut(siblings: Vec<Siblings>, side: [usize; 3], regions: &mut Vec<CellRegion>) {
+/// Splits the siblings of a level, in the order of the curve, into regions.
+fn split(siblings: Vec<Siblings>, side: [usize; 3], regions: &mut Vec<CellRegion>) {
     let mut open = vec![(0, siblings.len())];
     let points: usize = side.iter().product();
     while let Some((first, end)) = open.pop() {
@@ -193,8 +193,8 @@ fn cut(siblings: Vec<Siblings>, side: [usize; 3], regions: &mut Vec<CellRegion>)
         }
         let cells: usize = part.iter().map(|s| s.mask.count_ones() as usize).sum();
         let volume: f64 = (0..3).map(|d| (hi[d] - lo[d] + 1) as f64).product();
-        if (cells as f64) < FILLED * volume * points as f64 && part.len() > 1 {
-            let middle = first + halved(part);
+        if (cells as f64) < MIN_FILL * volume * points as f64 && part.len() > 1 {
+            let middle = first + self::middle(part);
             open.extend([(middle, end), (first, middle)]);
             continue;
         }
@@ -214,8 +214,8 @@ fn cut(siblings: Vec<Siblings>, side: [usize; 3], regions: &mut Vec<CellRegion>)
     }
 }
 
-/// The first of the siblings that lie in the second half of the smallest half of the curve that holds all.
-fn halved(part: &[Siblings]) -> usize {
+/// The index of the first siblings in the second half of the smallest node that contains all.
+fn middle(part: &[Siblings]) -> usize {
     let (Some(first), Some(last)) = (part.first(), part.last()) else {
         return 0;
     };

@@ -1,15 +1,15 @@
-//! Properties of cells: their places come back, and the bound holds wherever they lie.
+//! Properties of cells: trees round trip, and the bound holds for all trees.
 
 use super::node::{Node, Tree};
-use super::siblings::Collector;
+use super::siblings::SiblingCollector;
 use super::topology;
-use super::{Cells, Coded};
+use super::{CodedTree, TreeCells};
 use crate::entropy::bitio::Cursor;
-use crate::stream::properties::{Random, check_kind, settings};
+use crate::stream::properties::{Random, Settings, check_kind, settings};
 use crate::{Error, Layout, Workspace, encode};
 use proptest::prelude::*;
 
-/// Cells of a tree as a layout takes them.
+/// Leaf cells of a tree.
 struct Leaves {
     dimensions: usize,
     levels: Vec<u8>,
@@ -25,8 +25,8 @@ impl Leaves {
         }
     }
 
-    /// Those whose number `keep` accepts.
-    fn kept(self, mut keep: impl FnMut(usize) -> bool) -> Self {
+    /// Retains the cells whose index `keep` accepts.
+    fn filter(self, mut keep: impl FnMut(usize) -> bool) -> Self {
         let kept: Vec<bool> = (0..self.levels.len()).map(&mut keep).collect();
         let of = |row: &usize| kept[*row];
         let rows: Vec<usize> = (0..self.levels.len()).filter(of).collect();
@@ -38,7 +38,7 @@ impl Leaves {
     }
 }
 
-/// Refines a node at random, and its children in the order of the curve.
+/// Refines a node and its descendants at random, in the order of the curve.
 fn refine(
     leaves: &mut Leaves,
     (level, place): (u8, [i64; 3]),
@@ -57,7 +57,7 @@ fn refine(
     }
 }
 
-/// A tree below a node of some level, of which cells are missing in one of several patterns.
+/// A random tree below a node, without some cells, in one of several patterns.
 fn leaves(dimensions: usize, pattern: u8, odds: u64, random: &mut Random) -> Leaves {
     let mut leaves = Leaves {
         dimensions,
@@ -85,15 +85,11 @@ fn leaves(dimensions: usize, pattern: u8, odds: u64, random: &mut Random) -> Lea
     let all = leaves.levels.len();
     match pattern / 6 % 5 {
         0 => leaves,
-        1 => leaves.kept(|_| random.next().is_multiple_of(2)),
-        2 => leaves.kept(|row| row % 61 < 40),
-        3 => leaves.kept(|row| (all / 3..all - all / 5).contains(&row)),
-        _ => leaves.kept(|row| row % 100 == 0),
+        1 => leaves.filter(|_| random.next().is_multiple_of(2)),
+        2 => leaves.filter(|row| row % 61 < 40),
+        3 => leaves.filter(|row| (all / 3..all - all / 5).contains(&row)),
+        _ => leaves.filter(|row| row % 100 == 0),
     }
-}
-
-fn dimensions_and_settings() -> impl Strategy<Value = (usize, u8, u64, (u8, u8, Option<u8>))> {
-    (1usize..=3, any::<u8>(), 0u64..8, settings())
 }
 
 proptest! {
@@ -101,12 +97,12 @@ proptest! {
 
     #[test]
     fn the_bound_holds_in_cells(
-        (dimensions, pattern, odds, settings) in dimensions_and_settings(), behind in 0usize..40, wide: bool, seed: u64,
+        dimensions in 1usize..=3, pattern: u8, odds in 0u64..8, settings in settings(), extra in 0usize..40, is_float64: bool, seed: u64,
     ) {
         let random = &mut Random(seed);
         let leaves = leaves(dimensions, pattern, odds, random);
-        let count = leaves.levels.len() + if behind < 20 { 0 } else { behind };
-        if wide {
+        let count = leaves.levels.len() + if extra < 20 { 0 } else { extra };
+        if is_float64 {
             check_kind::<f64>(&leaves.layout(), count, settings, random);
         } else {
             check_kind::<f32>(&leaves.layout(), count, settings, random);
@@ -114,11 +110,11 @@ proptest! {
     }
 
     #[test]
-    fn places_come_back(dimensions in 1usize..=3, pattern: u8, odds in 0u64..8, seed: u64) {
+    fn trees_round_trip(dimensions in 1usize..=3, pattern: u8, odds in 0u64..8, seed: u64) {
         let leaves = leaves(dimensions, pattern, odds, &mut Random(seed));
-        let cells = Cells::new(dimensions, &leaves.levels, &leaves.origins).unwrap();
+        let cells = TreeCells::new(dimensions, &leaves.levels, &leaves.origins).unwrap();
         let mut cursor = Cursor(&cells.header);
-        let coded = Coded::parse(&mut cursor, leaves.levels.len()).unwrap();
+        let coded = CodedTree::parse(&mut cursor, leaves.levels.len()).unwrap();
         prop_assert!(cursor.0.is_empty());
         let regions = coded.regions().unwrap();
         prop_assert_eq!(regions.len(), cells.regions.len());
@@ -139,9 +135,9 @@ proptest! {
     }
 }
 
-/// Cells that fill a cube whose levels follow each other take next to nothing.
+/// Octants that are refined uniformly take few bytes.
 #[test]
-fn whole_trees_cost_little() {
+fn uniform_octants_take_few_bytes() {
     let mut leaves = Leaves {
         dimensions: 3,
         levels: Vec::new(),
@@ -156,15 +152,15 @@ fn whole_trees_cost_little() {
             &mut Random(1),
         );
     }
-    let cells = Cells::new(3, &leaves.levels, &leaves.origins).unwrap();
+    let cells = TreeCells::new(3, &leaves.levels, &leaves.origins).unwrap();
     assert_eq!(leaves.levels.len(), 2 * (1 + 8 + 64 + 512));
     assert!(cells.header.len() < 40, "{}", cells.header.len());
-    // Octants of the same depth lie next to each other.
+    // The octants of each depth touch.
     assert_eq!(cells.regions.len(), 4);
 }
 
 #[test]
-fn there_may_be_no_cells() {
+fn layouts_without_cells_are_valid() {
     for dimensions in 1..=3 {
         let leaves = Leaves {
             dimensions,
@@ -172,13 +168,18 @@ fn there_may_be_no_cells() {
             origins: Vec::new(),
         };
         for count in [0, 1, 70] {
-            check_kind::<f64>(&leaves.layout(), count, (0, 9, None), &mut Random(7));
+            let settings = Settings {
+                kind: 0,
+                bound: 9,
+                params: None,
+            };
+            check_kind::<f64>(&leaves.layout(), count, settings, &mut Random(7));
         }
     }
 }
 
 #[test]
-fn what_makes_no_tree_is_refused() {
+fn invalid_trees_are_refused() {
     let values = [0.0; 64];
     let refused = |dimensions: usize, levels: &[u8], origins: &[[i64; 3]]| {
         let layout = Layout::Cells {
@@ -209,9 +210,9 @@ fn what_makes_no_tree_is_refused() {
     refused(3, &[0, 42], &[[0; 3], [0, 0, 1 << 42]]);
 }
 
-/// Cells to the end of the curve are fine, and none follows them.
+/// A cell at the end of the curve is valid, and no cell follows it.
 #[test]
-fn the_curve_ends() {
+fn no_cell_follows_the_end_of_the_curve() {
     let tree = Tree {
         dimensions: 3,
         depth: 0,
@@ -220,11 +221,11 @@ fn the_curve_ends() {
         level: 0,
         place: [(1 << 42) - 1; 3],
     };
-    let coded = topology::encode(&tree, &[last], &mut Collector::new(0)).unwrap();
-    let decoded = |count| topology::decode(&tree, &coded, count, &mut Collector::new(0));
+    let coded = topology::encode(&tree, &[last], &mut SiblingCollector::new(0)).unwrap();
+    let decoded = |count| topology::decode(&tree, &coded, count, &mut SiblingCollector::new(0));
     assert_eq!(decoded(1), Ok(()));
     assert!(matches!(decoded(2), Err(Error::Corrupt(_))));
     let longer = [&coded[..], &[0; 9]].concat();
-    let decoded = topology::decode(&tree, &longer, 1, &mut Collector::new(0));
+    let decoded = topology::decode(&tree, &longer, 1, &mut SiblingCollector::new(0));
     assert!(matches!(decoded, Err(Error::Corrupt(_))));
 }

@@ -1,96 +1,110 @@
-//! Leaf cells of a tree along its Morton curve: which there are, in few bytes.
+//! The topology of a tree: its leaf cells along the Morton curve, as a few entropy-coded bits per node.
 //!
-//! The curve meets the nodes of a tree from the root down. Of each node that a cell may begin at, one bit
-//! tells whether it is refined, under what is known of its siblings; where the cells leave the curve, it
-//! is told where they go on.
+//! The cells are runs that are contiguous on the curve. Each run begins with the position of its first cell. Then, one
+//! bit states for each node where a cell may begin whether it is refined; its context is the states of its neighbours.
 
-use super::neighbours::{Around, STATES};
+use super::neighbours::{NEIGHBOUR_STATES, NeighbourStates};
 use super::node::{Node, Tree};
-use super::siblings::Collector;
-use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, Numbers, Probability};
-use crate::error::{Corrupt, Invalid, Result};
+use super::siblings::SiblingCollector;
+use crate::entropy::range_coder::{BinaryDecoder, BinaryEncoder, NumberModel, Probability};
+use crate::error::{Error, Result, corrupt, invalid};
 use std::ops::Range;
 
-/// Levels below the finest that have probabilities of their own; coarser ones do as the last.
-const KINDS: usize = 4;
+/// The finest levels have different probabilities; coarser levels use those of the last.
+const LEVEL_CLASSES: usize = 4;
 
-const ORDER: &str = "cells are sorted along the Morton curve, x quickest, and none lies in another";
-const PLACES: &str = "cells lie at indices from 0 to 2^42 of the finest level";
+/// The error of a cell outside of its tree.
+fn out_of_tree(row: usize, cell: &Node) -> Error {
+    invalid!(
+        "cell {row} has the indices {:?} (z, y, x) on level {}; expected indices from 0 to 2^42 of the finest \
+         level, and 0 in dimensions that the tree lacks",
+        cell.place,
+        cell.level
+    )
+}
 
-/// Probabilities of nodes to be refined, under what is known of those before them.
+/// Probabilities that nodes are refined, by their contexts.
 struct Model {
     depth: u32,
-    around: Around,
+    neighbours: NeighbourStates,
     is_refined: Vec<Probability>,
     has_refined_child: Vec<Probability>,
 }
 
 impl Model {
     fn new(tree: &Tree, cells: usize) -> Self {
-        let probabilities = vec![Probability::default(); KINDS * STATES * STATES * STATES];
+        let probabilities =
+            vec![
+                Probability::default();
+                LEVEL_CLASSES * NEIGHBOUR_STATES * NEIGHBOUR_STATES * NEIGHBOUR_STATES
+            ];
         Self {
             depth: tree.depth,
-            around: Around::new(tree, cells),
+            neighbours: NeighbourStates::new(tree, cells),
             is_refined: probabilities.clone(),
             has_refined_child: probabilities,
         }
     }
 
-    /// The number of the probabilities for a node above the finest level.
-    fn number(&self, node: &Node) -> usize {
-        let kind = (self.depth - 1 - node.level).min(KINDS as u32 - 1) as usize;
-        kind * STATES * STATES * STATES + self.around.number(node.child())
+    /// The index of the probabilities of a node above the finest level.
+    fn context(&self, node: &Node) -> usize {
+        let kind = (self.depth - 1 - node.level).min(LEVEL_CLASSES as u32 - 1) as usize;
+        kind * NEIGHBOUR_STATES * NEIGHBOUR_STATES * NEIGHBOUR_STATES
+            + self.neighbours.context(node.child())
     }
 }
 
-/// What tells of nodes, and is told of them on the other side.
-trait Bits {
-    /// Whether the node that begins at a row is refined.
+/// The bits of nodes: an encoder knows them, a decoder reads them.
+trait RefinementBits {
+    /// Whether the node that begins at `row` is refined.
     fn is_refined(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool;
-    /// Whether any of the children of the node that begins at a row is refined.
+    /// Whether any child of the node that begins at `row` is refined.
     fn has_refined_child(&mut self, probability: &mut Probability, node: &Node, row: usize)
     -> bool;
 }
 
-/// Walks from the cell `first`, along the curve, over cells of as many rows; gives the node that begins
-/// behind them.
-fn walk(
+/// Traverses a run of cells along the curve, from the cell `first`. Returns the node that begins at its end.
+fn traverse_run(
     (tree, model): (&Tree, &mut Model),
     first: Node,
     rows: Range<usize>,
-    bits: &mut impl Bits,
-    to: &mut Collector,
+    bits: &mut impl RefinementBits,
+    to: &mut SiblingCollector,
 ) -> Result<Option<Node>> {
     let (mut row, end) = (rows.start + 1, rows.end);
-    model.around.jump(&first);
-    model.around.met(first.child(), false);
+    model.neighbours.jump(&first);
+    model.neighbours.record(first.child(), false);
     to.add(&first, rows.start);
     let (all, mut next) = (1 << tree.dimensions, first.next(tree));
     while row < end {
-        let mut at = next.ok_or(Corrupt("the tree topology continues after its last cell"))?;
-        model.around.follow(&at);
+        let mut at = next
+            .ok_or_else(|| corrupt!("the curve ends at cell {row}; expected cells up to {end}"))?;
+        model.neighbours.follow(&at);
         next = loop {
-            let number = if at.level < tree.depth {
-                model.number(&at)
+            let context = if at.level < tree.depth {
+                model.context(&at)
             } else {
                 0
             };
-            if at.level == tree.depth || !bits.is_refined(&mut model.is_refined[number], &at, row) {
-                model.around.met(at.child(), false);
+            if at.level == tree.depth || !bits.is_refined(&mut model.is_refined[context], &at, row)
+            {
+                model.neighbours.record(at.child(), false);
                 to.add(&at, row);
                 row += 1;
                 break at.next(tree);
             }
             let finest = at.level + 1 == tree.depth;
-            if !finest && bits.has_refined_child(&mut model.has_refined_child[number], &at, row) {
-                model.around.enter(at.child());
+            if !finest && bits.has_refined_child(&mut model.has_refined_child[context], &at, row) {
+                model.neighbours.enter(at.child());
                 at = at.child_of(0);
                 continue;
             }
-            model.around.met(at.child(), true);
+            model.neighbours.record(at.child(), true);
             let count = all.min(end - row);
             if count < all && !finest {
-                return Err(Corrupt("the tree topology disagrees with the cell count"));
+                return Err(corrupt!(
+                    "a node above the finest level has {count} of {all} children; expected all of them"
+                ));
             }
             to.add_children(&at, count, row);
             row += count;
@@ -104,17 +118,17 @@ fn walk(
     Ok(next)
 }
 
-/// Bits of cells that are known.
-struct Writer<'a> {
+/// The encoder of known cells.
+struct TopologyEncoder<'a> {
     encoder: BinaryEncoder,
     cells: &'a [Node],
-    /// Children of a node.
+    /// The number of children of a node.
     children: usize,
-    /// The row behind the run.
+    /// The row after the end of the run.
     end: usize,
 }
 
-impl Bits for Writer<'_> {
+impl RefinementBits for TopologyEncoder<'_> {
     fn is_refined(&mut self, probability: &mut Probability, node: &Node, row: usize) -> bool {
         let bit = self.cells[row].level > node.level;
         self.encoder.bit(probability, bit);
@@ -136,7 +150,7 @@ impl Bits for Writer<'_> {
     }
 }
 
-impl Bits for BinaryDecoder<'_> {
+impl RefinementBits for BinaryDecoder<'_> {
     fn is_refined(&mut self, probability: &mut Probability, _: &Node, _: usize) -> bool {
         self.bit(probability)
     }
@@ -146,13 +160,13 @@ impl Bits for BinaryDecoder<'_> {
     }
 }
 
-/// Encodes cells, which come along the curve: their levels, of which the finest is `tree.depth`.
+/// Encodes cells, which are sorted along the curve.
 ///
 /// # Errors
-/// `Invalid` where they do not.
-pub(super) fn encode(tree: &Tree, cells: &[Node], to: &mut Collector) -> Result<Vec<u8>> {
-    let mut numbers = Numbers::new();
-    let mut writer = Writer {
+/// `Invalid` if they are not sorted, or out of range.
+pub(super) fn encode(tree: &Tree, cells: &[Node], to: &mut SiblingCollector) -> Result<Vec<u8>> {
+    let mut numbers = NumberModel::new();
+    let mut writer = TopologyEncoder {
         encoder: BinaryEncoder::new(),
         cells,
         children: 1 << tree.dimensions,
@@ -168,17 +182,17 @@ pub(super) fn encode(tree: &Tree, cells: &[Node], to: &mut Collector) -> Result<
             numbers.write(&mut writer.encoder, *n);
         }
         writer.end = end;
-        walk((tree, &mut model), first, row..end, &mut writer, to)?;
+        traverse_run((tree, &mut model), first, row..end, &mut writer, to)?;
         row = end;
     }
     Ok(writer.encoder.finish())
 }
 
-/// Where runs of cells end, behind each other along the curve.
+/// The ends of the runs of cells that are contiguous on the curve.
 fn runs(tree: &Tree, cells: &[Node]) -> Result<Vec<usize>> {
     let mut ends = Vec::new();
-    if cells.first().is_some_and(|first| !tree.holds(*first)) {
-        return Err(Invalid(PLACES));
+    if let Some(first) = cells.first().filter(|first| !tree.holds(**first)) {
+        return Err(out_of_tree(0, first));
     }
     for (row, pair) in cells.windows(2).enumerate() {
         let next = pair[0].next(tree);
@@ -186,10 +200,14 @@ fn runs(tree: &Tree, cells: &[Node]) -> Result<Vec<usize>> {
             continue;
         }
         if !tree.holds(pair[1]) {
-            return Err(Invalid(PLACES));
+            return Err(out_of_tree(row + 1, &pair[1]));
         }
         if next.is_none_or(|next| !tree.precedes(&next, &pair[1])) {
-            return Err(Invalid(ORDER));
+            return Err(invalid!(
+                "cell {} precedes the end of the cell before it on the Morton curve; sort the cells, x fastest, \
+                 and pass leaf cells only",
+                row + 1
+            ));
         }
         ends.push(row + 1);
     }
@@ -199,30 +217,43 @@ fn runs(tree: &Tree, cells: &[Node]) -> Result<Vec<usize>> {
     Ok(ends)
 }
 
-/// Undoes [`encode`], of `count` cells.
-pub(super) fn decode(tree: &Tree, bytes: &[u8], count: usize, to: &mut Collector) -> Result<()> {
-    let (mut decoder, mut numbers) = (BinaryDecoder::new(bytes), Numbers::new());
+/// Decodes `count` cells.
+pub(super) fn decode(
+    tree: &Tree,
+    bytes: &[u8],
+    count: usize,
+    to: &mut SiblingCollector,
+) -> Result<()> {
+    let (mut decoder, mut numbers) = (BinaryDecoder::new(bytes), NumberModel::new());
     let mut model = Model::new(tree, count);
     let (mut row, mut next) = (0, None);
     while row < count {
-        let run = usize::try_from(numbers.read(&mut decoder)).ok();
+        let found = numbers.read(&mut decoder);
+        let run = usize::try_from(found).ok();
         let run = run.filter(|run| (1..=count - row).contains(run));
-        let end = row + run.ok_or(Corrupt("the tree topology disagrees with the cell count"))?;
+        let end = row
+            + run.ok_or_else(|| {
+                corrupt!(
+                    "a run of cells has {found} of {} remaining cells",
+                    count - row
+                )
+            })?;
         let first = first_of_run(tree, &mut decoder, &mut numbers);
         let follows = |next: Option<Node>| next.is_some_and(|next| tree.precedes(&next, &first));
         if !tree.holds(first) || !(row == 0 || follows(next)) {
-            return Err(Corrupt(
-                "the cells are not sorted along the space-filling curve",
+            return Err(corrupt!(
+                "the cells are not sorted along the Morton curve, or are outside of the tree: found {first:?} at \
+                 row {row}"
             ));
         }
-        next = walk((tree, &mut model), first, row..end, &mut decoder, to)?;
+        next = traverse_run((tree, &mut model), first, row..end, &mut decoder, to)?;
         row = end;
     }
     decoder.finish()
 }
 
-/// The first cell of a run.
-fn first_of_run(tree: &Tree, decoder: &mut BinaryDecoder<'_>, numbers: &mut Numbers) -> Node {
+/// Reads the first cell of a run.
+fn first_of_run(tree: &Tree, decoder: &mut BinaryDecoder<'_>, numbers: &mut NumberModel) -> Node {
     let level = numbers.read(decoder);
     let mut place = [0; 3];
     for n in &mut place[3 - tree.dimensions..] {

@@ -1,41 +1,45 @@
-//! Decoding symbols: state by state, or by vectors where there are 32 states and the processor has them.
+//! The rANS decoder: scalar, or by vector instructions for 32 states if the processor has them.
 
-use crate::entropy::frequencies::{BITS, SLOTS};
+use crate::entropy::frequencies::{PROBABILITY_BITS, SLOTS};
 #[cfg(target_arch = "x86_64")]
-use crate::entropy::rans::decode_avx2::{self, Words};
+use crate::entropy::rans::decode_avx2::{self, RemainingWords};
 use crate::entropy::rans::decode_table::{ContextTables, Slots};
 use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
-use crate::error::{Corrupt, Result};
+use crate::error::{Result, corrupt};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::dispatch::{Level, level};
+use crate::simd::dispatch::{SimdLevel, level};
 
-/// Words are read seldom where there is less than a byte of them for so many symbols.
+/// Refills are rare below one byte of words for this number of symbols.
 const RARE_REFILL_RATIO: usize = 6;
 
 /// The states and the remaining words.
 pub(crate) struct Decoder<'a> {
     context_tables: &'a ContextTables<'a>,
     states: [u32; WIDE_STATES],
-    /// How many of the states there are.
+    /// The number of states.
     lanes: usize,
     words: &'a [u8],
     position: usize,
-    /// Whether words are read seldom.
+    /// Whether states are refilled so rarely that a branch is predictable.
     refills_are_rare: bool,
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of what [`EncodeTables::encode`](crate::entropy::rans::EncodeTables::encode) wrote, about `count` symbols, with `STATES` or
-    /// `WIDE_STATES` states.
+    /// A decoder of about `count` symbols that
+    /// [`EncodeTables::encode_with`](crate::entropy::rans::EncodeTables::encode_with) wrote with `lanes` states.
     pub(crate) fn new(
         context_tables: &'a ContextTables<'a>,
         bytes: &'a [u8],
         count: usize,
         lanes: usize,
     ) -> Result<Self> {
-        let (heads, words) = bytes
-            .split_at_checked(4 * lanes)
-            .ok_or(Corrupt("the entropy-coded symbols are truncated"))?;
+        let (heads, words) = bytes.split_at_checked(4 * lanes).ok_or_else(|| {
+            corrupt!(
+                "the entropy-coded symbols have {} bytes; expected at least {} for {lanes} states",
+                bytes.len(),
+                4 * lanes
+            )
+        })?;
         let mut states = [LOWEST; WIDE_STATES];
         for (state, head) in states.iter_mut().zip(heads.as_chunks::<4>().0) {
             *state = u32::from_le_bytes(*head);
@@ -50,9 +54,9 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Decodes one symbol for each of the first of `contexts`.
+    /// Decodes one symbol for each of the first contexts.
     ///
-    /// Where no words are left, states stay as they are: `finish` finds out whether they should.
+    /// After the last word, states are no longer refilled; `finish` detects whether words are missing.
     pub(crate) fn decode(&mut self, contexts: &[u8], symbols: &mut [u8]) {
         match self.lanes {
             WIDE_STATES => self.decode_wide(contexts, symbols),
@@ -60,11 +64,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Decodes symbols that are all of one bin.
-    pub(crate) fn decode_alike(&mut self, context: u8, symbols: &mut [u8]) {
+    /// Decodes symbols of one context.
+    pub(crate) fn decode_same_context(&mut self, context: u8, symbols: &mut [u8]) {
         match self.lanes {
-            WIDE_STATES => self.decode_alike_wide(context, symbols),
-            _ => self.decode_alike_with::<STATES>(context, symbols),
+            WIDE_STATES => self.decode_same_context_wide(context, symbols),
+            _ => self.decode_same_context_with::<STATES>(context, symbols),
         }
     }
 
@@ -75,36 +79,45 @@ impl<'a> Decoder<'a> {
         // SAFETY: the processor has the instructions of its level.
         unsafe {
             match level {
-                Level::Avx512 => {
+                SimdLevel::Avx512 => {
                     decode_avx2::decode_by_512(context_tables, coded, states, &mut words)
                 }
-                Level::Avx2 => decode_avx2::decode(context_tables, coded, states, &mut words),
-                Level::Baseline => return self.decode_with::<WIDE_STATES>(coded.0, coded.1),
+                SimdLevel::Avx2 => decode_avx2::decode(context_tables, coded, states, &mut words),
+                SimdLevel::Baseline => return self.decode_with::<WIDE_STATES>(coded.0, coded.1),
             }
         }
         self.position = words.position;
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn decode_alike_wide(&mut self, context: u8, symbols: &mut [u8]) {
+    fn decode_same_context_wide(&mut self, context: u8, symbols: &mut [u8]) {
         let (context_tables, level, mut words) = (self.context_tables, level(), self.words());
         let (coded, states) = ((context, symbols), &mut self.states);
         // SAFETY: the processor has the instructions of its level.
         unsafe {
             match level {
-                Level::Avx512 => {
-                    decode_avx2::decode_alike_by_512(context_tables, coded, states, &mut words);
+                SimdLevel::Avx512 => {
+                    decode_avx2::decode_same_context_by_512(
+                        context_tables,
+                        coded,
+                        states,
+                        &mut words,
+                    );
                 }
-                Level::Avx2 => decode_avx2::decode_alike(context_tables, coded, states, &mut words),
-                Level::Baseline => return self.decode_alike_with::<WIDE_STATES>(coded.0, coded.1),
+                SimdLevel::Avx2 => {
+                    decode_avx2::decode_same_context(context_tables, coded, states, &mut words)
+                }
+                SimdLevel::Baseline => {
+                    return self.decode_same_context_with::<WIDE_STATES>(coded.0, coded.1);
+                }
             }
         }
         self.position = words.position;
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn words(&self) -> Words<'a> {
-        Words {
+    fn words(&self) -> RemainingWords<'a> {
+        RemainingWords {
             words: self.words,
             position: self.position,
         }
@@ -116,8 +129,8 @@ impl<'a> Decoder<'a> {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn decode_alike_wide(&mut self, context: u8, symbols: &mut [u8]) {
-        self.decode_alike_with::<WIDE_STATES>(context, symbols);
+    fn decode_same_context_wide(&mut self, context: u8, symbols: &mut [u8]) {
+        self.decode_same_context_with::<WIDE_STATES>(context, symbols);
     }
 
     #[inline(always)]
@@ -138,11 +151,11 @@ impl<'a> Decoder<'a> {
         }
         self.decode_branching(&contexts[done..], &mut groups[done..]);
         let context_tables = self.context_tables;
-        self.rest::<N>(rest, |k| context_tables.table(last[k]));
+        self.decode_tail::<N>(rest, |k| context_tables.table(last[k]));
     }
 
     #[inline(always)]
-    fn decode_alike_with<const N: usize>(&mut self, context: u8, symbols: &mut [u8]) {
+    fn decode_same_context_with<const N: usize>(&mut self, context: u8, symbols: &mut [u8]) {
         let table = self.context_tables.table(context);
         let (groups, rest) = symbols.as_chunks_mut::<N>();
         let mut done = 0;
@@ -151,28 +164,32 @@ impl<'a> Decoder<'a> {
             if guaranteed == 0 {
                 break;
             }
-            self.decode_branchless_alike(table, &mut groups[done..][..guaranteed]);
+            self.decode_branchless_same_context(table, &mut groups[done..][..guaranteed]);
             done += guaranteed;
         }
-        self.decode_branching_alike(table, &mut groups[done..]);
-        self.rest::<N>(rest, |_| table);
+        self.decode_branching_same_context(table, &mut groups[done..]);
+        self.decode_tail::<N>(rest, |_| table);
     }
 
-    /// Decodes symbols of less than a group.
+    /// Decodes fewer symbols than the number of states.
     #[inline(always)]
-    fn rest<const N: usize>(&mut self, symbols: &mut [u8], table: impl Fn(usize) -> &'a Slots) {
+    fn decode_tail<const N: usize>(
+        &mut self,
+        symbols: &mut [u8],
+        table: impl Fn(usize) -> &'a Slots,
+    ) {
         if symbols.is_empty() {
             return;
         }
         for (k, out) in symbols.iter_mut().enumerate() {
             (*out, self.states[k]) = next(table(k), self.states[k], self.words, &mut self.position);
         }
-        // The next symbol belongs to the state behind the last one used.
+        // The next symbol belongs to the state after the last used one.
         self.states[..N].rotate_left(symbols.len());
     }
 
-    /// Groups that are best decoded without a branch: those there are words for in any case, at most one
-    /// a state, where words are read often.
+    /// The number of groups to decode without branches: those for which enough words remain, even if each symbol reads one;
+    /// 0 if refills are rare.
     #[inline(always)]
     fn guaranteed<const N: usize>(&self) -> usize {
         if self.refills_are_rare {
@@ -188,7 +205,11 @@ impl<'a> Decoder<'a> {
     }
 
     #[inline(never)]
-    fn decode_branching_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
+    fn decode_branching_same_context<const N: usize>(
+        &mut self,
+        table: &Slots,
+        groups: &mut [[u8; N]],
+    ) {
         self.decode_groups_branching(groups, |_, _| table);
     }
 
@@ -199,7 +220,11 @@ impl<'a> Decoder<'a> {
     }
 
     #[inline(never)]
-    fn decode_branchless_alike<const N: usize>(&mut self, table: &Slots, groups: &mut [[u8; N]]) {
+    fn decode_branchless_same_context<const N: usize>(
+        &mut self,
+        table: &Slots,
+        groups: &mut [[u8; N]],
+    ) {
         self.decode_groups_branchless(groups, |_, _| table);
     }
 
@@ -209,8 +234,7 @@ impl<'a> Decoder<'a> {
         std::array::from_fn(|k| self.states[k])
     }
 
-    /// Decodes groups where words are read seldom: the branch is mostly foreseen. `table` gives the
-    /// table of a group's symbol.
+    /// Decodes groups with a branch per symbol. `table` returns the table of a symbol of a group.
     #[inline(always)]
     fn decode_groups_branching<'t, const N: usize>(
         &mut self,
@@ -241,10 +265,10 @@ impl<'a> Decoder<'a> {
         let begin = position;
         for (group, out) in groups.iter_mut().enumerate() {
             for four in 0..N / 4 {
-                // SAFETY: every four symbols move the position by 8 bytes at most, and there are so many
-                // for all of them.
+                // SAFETY: every four symbols move the position by at most 8 bytes, and `guaranteed` has checked that
+                // 8 bytes remain for all of them.
                 let words = unsafe { position.cast::<[u8; 8]>().read() };
-                // All that the four may need, read before it is known how much they do.
+                // All words that the four symbols may read, loaded before it is known how many they do.
                 let mut words = u64::from_le_bytes(words);
                 let mut used = 0;
                 for k in 4 * four..4 * four + 4 {
@@ -256,7 +280,7 @@ impl<'a> Decoder<'a> {
                     words >>= 16 * u32::from(short);
                     used += usize::from(short);
                 }
-                // SAFETY: as above.
+                // SAFETY: the four symbols read at most the 8 bytes that were loaded.
                 position = unsafe { position.add(2 * used) };
             }
         }
@@ -264,27 +288,29 @@ impl<'a> Decoder<'a> {
         self.position += position as usize - begin as usize;
     }
 
-    /// Checks that exactly all words were read, and that no state is above `LOWEST`, where the encoder began.
+    /// Checks that exactly all words were read, and that no state is above `LOWEST`, the largest initial state.
     pub(crate) fn finish(&self) -> Result<()> {
         if self.position == self.words.len() && self.states.iter().all(|state| *state <= LOWEST) {
             Ok(())
         } else {
-            Err(Corrupt(
-                "the entropy decoder does not end in its initial states",
+            Err(corrupt!(
+                "the entropy decoder read {} of {} bytes, or ends in other states than the encoder began with",
+                self.position,
+                self.words.len()
             ))
         }
     }
 }
 
-/// A symbol, and the next state, which may lack a word.
+/// Decodes a symbol. Returns it with the next state, which may need a refill.
 #[inline(always)]
 fn step(slots: &Slots, state: u32) -> (u8, u32) {
     let entry = slots[state as usize % SLOTS];
-    let next = (entry >> 20).wrapping_mul(state >> BITS);
+    let next = (entry >> 20).wrapping_mul(state >> PROBABILITY_BITS);
     (entry as u8, next.wrapping_add(entry >> 8 & 0xfff))
 }
 
-/// A symbol, and the next state, with a word where it lacks one and there is one.
+/// Decodes a symbol, and refills the state if words remain.
 #[inline(always)]
 fn next(slots: &Slots, state: u32, words: &[u8], position: &mut usize) -> (u8, u32) {
     let (symbol, state) = step(slots, state);
@@ -300,19 +326,19 @@ fn next(slots: &Slots, state: u32, words: &[u8], position: &mut usize) -> (u8, u
     }
 }
 
-/// The state, of which the compiler is to know no more than that: else it puts four states into a
-/// vector, and looking entries up for a vector is slower by half.
+/// Returns the state, opaque to the optimizer, which would otherwise combine four states to a vector. The table lookups of
+/// a vector take half more time.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn optimization_barrier(mut state: u32) -> u32 {
-    // SAFETY: there is no instruction.
+    // SAFETY: the assembly is empty.
     unsafe {
         core::arch::asm!("/* {0:e} */", inout(reg) state, options(pure, nomem, nostack, preserves_flags));
     }
     state
 }
 
-/// The state.
+/// Returns the state.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn optimization_barrier(state: u32) -> u32 {
@@ -328,25 +354,25 @@ mod tests {
     use crate::simd::dispatch::at_each_level;
     use crate::stream::properties::Random;
 
-    /// Symbols that take few bits, and many, come back whatever pieces they are decoded in: with a
-    /// branch and without, of one bin and of several.
+    /// Symbols of few and of many bits round trip in pieces of all lengths, with and without branches, in one context and in
+    /// several.
     #[test]
-    fn symbols_come_back_in_pieces() {
-        come_back::<STATES>();
-        at_each_level(come_back::<WIDE_STATES>);
+    fn symbols_round_trip_in_pieces() {
+        round_trip::<STATES>();
+        at_each_level(round_trip::<WIDE_STATES>);
     }
 
-    fn come_back<const N: usize>() {
+    fn round_trip<const N: usize>() {
         let cases = [(1, false), (12, false), (60, false), (1, true), (60, true)];
         let lengths = [1, 7, 31, 40, 200, 1000, 5000];
         let cases = cases
             .iter()
             .flat_map(|case| lengths.map(|length| (*case, length)));
-        for ((spread, alike), length) in cases {
+        for ((spread, has_one_context), length) in cases {
             let mut random = Random(spread);
             let mut draw = |below: u64| random.next() % below;
             let contexts: Vec<u8> = (0..length)
-                .map(|_| if alike { 1 } else { draw(3) as u8 })
+                .map(|_| if has_one_context { 1 } else { draw(3) as u8 })
                 .collect();
             let symbol = |context: u8, draw: &mut dyn FnMut(u64) -> u64| {
                 let refills_are_rare = draw(20) == 0 || spread > 1;
@@ -384,15 +410,15 @@ mod tests {
             let (mut out, mut at) = (vec![0; symbols.len()], 0);
             while at < out.len() {
                 let end = (at + 1 + (draw(70) as usize)).min(out.len());
-                if alike {
-                    decoder.decode_alike(1, &mut out[at..end]);
+                if has_one_context {
+                    decoder.decode_same_context(1, &mut out[at..end]);
                 } else {
                     decoder.decode(&contexts[at..end], &mut out[at..end]);
                 }
                 at = end;
             }
             decoder.finish().unwrap();
-            assert!(out == symbols, "{N} {spread} {alike}");
+            assert!(out == symbols, "{N} {spread} {has_one_context}");
         }
     }
 }

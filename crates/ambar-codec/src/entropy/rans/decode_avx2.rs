@@ -1,23 +1,23 @@
-//! Decoding with 32 states, eight at once, where the processor's vectors can look up tables (AVX2); or sixteen, by
+//! The rANS decoder for 32 states with AVX2, eight states per vector; or with AVX-512, by
 //! [`decode_avx512`](super::decode_avx512).
 //!
 //! Source of the method: F. Giesen, "Interleaved entropy coders" (arXiv:1402.3392), section 3.
 
-use crate::entropy::frequencies::{BITS, SLOTS};
+use crate::entropy::frequencies::{PROBABILITY_BITS, SLOTS};
 use crate::entropy::rans::decode_avx512;
 use crate::entropy::rans::decode_table::{ContextTables, NUMBERS, Slots};
-use crate::entropy::rans::{WIDE_STATES, first_of};
+use crate::entropy::rans::{WIDE_STATES, lowest_bits};
 use core::arch::x86_64::*;
 
 /// States of a vector.
 const LANES: usize = 8;
-/// Bytes of words that a group of symbols takes at most.
-const MOST: usize = 2 * WIDE_STATES;
+/// Maximum number of bytes of words that a group of symbols reads.
+const GROUP_BYTES: usize = 2 * WIDE_STATES;
 
-/// Of which word, counted from the next one, a lane takes its own, where the set bits are lanes that take one.
-static PLACES: [[u8; LANES]; 256] = places();
+/// For each set of lanes that need a refill: the index of the word that each lane reads.
+static WORD_INDICES: [[u8; LANES]; 256] = word_indices();
 
-const fn places() -> [[u8; LANES]; 256] {
+const fn word_indices() -> [[u8; LANES]; 256] {
     let mut all = [[0; LANES]; 256];
     let mut mask = 0;
     while mask < 256 {
@@ -32,84 +32,84 @@ const fn places() -> [[u8; LANES]; 256] {
     all
 }
 
-/// Words, and where the next one begins.
-pub(crate) struct Words<'a> {
+/// The words, and the position of the next one.
+pub(crate) struct RemainingWords<'a> {
     pub words: &'a [u8],
     pub position: usize,
 }
 
-impl<'a> Words<'a> {
-    /// Those that are left.
-    fn left(&self) -> &'a [u8] {
+impl<'a> RemainingWords<'a> {
+    /// The remaining bytes.
+    fn remaining(&self) -> &'a [u8] {
         self.words.get(self.position..).unwrap_or_default()
     }
 }
 
-/// Decodes symbols, each by the table of its bin.
+/// Decodes symbols, each with the table of its context.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode(
     context_tables: &ContextTables<'_>,
     coded: (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
-    from: &mut Words<'_>,
+    from: &mut RemainingWords<'_>,
 ) {
-    // SAFETY: this function has the instructions.
+    // SAFETY: the instructions are enabled for this function.
     unsafe { decode_each::<false>(context_tables, coded, states, from) }
 }
 
-/// As [`decode`], by vectors of 512 bits.
+/// As [`decode`], with vectors of 512 bits.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub(crate) fn decode_by_512(
     context_tables: &ContextTables<'_>,
     coded: (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
-    from: &mut Words<'_>,
+    from: &mut RemainingWords<'_>,
 ) {
-    // SAFETY: this function has the instructions.
+    // SAFETY: the instructions are enabled for this function.
     unsafe { decode_each::<true>(context_tables, coded, states, from) }
 }
 
-/// Decodes symbols, all by the table of one bin.
+/// Decodes symbols of one context.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) fn decode_alike(
+pub(crate) fn decode_same_context(
     context_tables: &ContextTables<'_>,
     coded: (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
-    from: &mut Words<'_>,
+    from: &mut RemainingWords<'_>,
 ) {
-    // SAFETY: this function has the instructions.
-    unsafe { decode_all_alike::<false>(context_tables, coded, states, from) }
+    // SAFETY: the instructions are enabled for this function.
+    unsafe { decode_all_same_context::<false>(context_tables, coded, states, from) }
 }
 
-/// As [`decode_alike`], by vectors of 512 bits.
+/// As [`decode_same_context`], with vectors of 512 bits.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
-pub(crate) fn decode_alike_by_512(
+pub(crate) fn decode_same_context_by_512(
     context_tables: &ContextTables<'_>,
     coded: (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
-    from: &mut Words<'_>,
+    from: &mut RemainingWords<'_>,
 ) {
-    // SAFETY: this function has the instructions.
-    unsafe { decode_all_alike::<true>(context_tables, coded, states, from) }
+    // SAFETY: the instructions are enabled for this function.
+    unsafe { decode_all_same_context::<true>(context_tables, coded, states, from) }
 }
 
-/// As [`decode`]; where `WIDE`, by vectors of 512 bits.
+/// As [`decode`]; with vectors of 512 bits if `WIDE`.
 ///
 /// # Safety
-/// The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
+/// The calling function, into which this one is inlined, must enable AVX2, and AVX-512 if `WIDE`.
 #[inline(always)]
 unsafe fn decode_each<const WIDE: bool>(
     context_tables: &ContextTables<'_>,
     (contexts, symbols): (&[u8], &mut [u8]),
     states: &mut [u32; WIDE_STATES],
-    from: &mut Words<'_>,
+    from: &mut RemainingWords<'_>,
 ) {
     let (contexts, last) = contexts[..symbols.len()].as_chunks();
     let mut rest = [0; WIDE_STATES];
     rest[..last.len()].copy_from_slice(last);
-    let numbers = Numbers::new(context_tables);
-    // Inlined, closures are part of the function that has the instructions.
-    // SAFETY: there are tables of the bins' numbers, and the instructions.
+    let numbers = TableNumbers::new(context_tables);
+    // Closures are inlined too, so that they use the instructions of the calling function.
+    // SAFETY: the indices of tables are valid, and the caller enables the instructions.
     unsafe {
         decode_by::<WIDE>(
             context_tables.slots(),
@@ -122,49 +122,49 @@ unsafe fn decode_each<const WIDE: bool>(
     }
 }
 
-/// As [`decode_alike`]; where `WIDE`, by vectors of 512 bits.
+/// As [`decode_same_context`]; with vectors of 512 bits if `WIDE`.
 ///
 /// # Safety
-/// The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
+/// The calling function, into which this one is inlined, must enable AVX2, and AVX-512 if `WIDE`.
 #[inline(always)]
-unsafe fn decode_all_alike<const WIDE: bool>(
+unsafe fn decode_all_same_context<const WIDE: bool>(
     context_tables: &ContextTables<'_>,
     (context, symbols): (u8, &mut [u8]),
     states: &mut [u32; WIDE_STATES],
-    from: &mut Words<'_>,
+    from: &mut RemainingWords<'_>,
 ) {
-    let number = Numbers::new(context_tables).of(&[context; WIDE_STATES]);
-    // SAFETY: there are tables of the bins' numbers, and the instructions.
+    let number = TableNumbers::new(context_tables).of(&[context; WIDE_STATES]);
+    // SAFETY: the indices of tables are valid, and the caller enables the instructions.
     unsafe { decode_by::<WIDE>(context_tables.slots(), |_| number, symbols, states, from) }
 }
 
-/// Bytes of which a vector's half can look one up.
+/// The number of bytes of a table that a byte shuffle can look up.
 const HALF: usize = 16;
 
-/// The numbers of bins' tables, so many to a vector, twice.
-struct Numbers([__m256i; NUMBERS / HALF]);
+/// The index of the table of each context, `HALF` of them in both halves of each vector.
+struct TableNumbers([__m256i; NUMBERS / HALF]);
 
-impl Numbers {
+impl TableNumbers {
     #[inline(always)]
     fn new(context_tables: &ContextTables<'_>) -> Self {
         const { assert!(NUMBERS.is_multiple_of(HALF)) };
         let parts = context_tables.numbers().as_chunks::<HALF>().0;
-        // SAFETY: the numbers have as many bytes as are read. Vectors of integers need AVX2 only, which callers have.
+        // SAFETY: 16 bytes are read, the length of a part. Callers enable AVX2.
         Self(std::array::from_fn(|part| unsafe {
             _mm256_broadcastsi128_si256(_mm_loadu_si128(parts[part].as_ptr().cast()))
         }))
     }
 
-    /// The numbers of the tables of bins; 0 of those beyond all.
+    /// The indices of the tables of contexts; 0 for contexts from `NUMBERS`.
     #[inline(always)]
     fn of(&self, contexts: &[u8; WIDE_STATES]) -> [u8; WIDE_STATES] {
         let mut numbers = [0; WIDE_STATES];
-        // SAFETY: as many bytes are read and written as there are. Vectors of integers need AVX2 only, which callers have.
+        // SAFETY: 32 bytes are read and written, the length of both arrays. Callers enable AVX2.
         unsafe {
             let contexts = _mm256_loadu_si256(contexts.as_ptr().cast());
             let mut found = _mm256_setzero_si256();
             for (part, table) in self.0.iter().enumerate() {
-                // Of bytes with the highest bit set nothing is looked up: here, of bins of other parts.
+                // The shuffle gives 0 for bytes whose highest bit is set: here, for contexts of other parts.
                 let place = _mm256_sub_epi8(contexts, _mm256_set1_epi8((HALF * part) as i8));
                 let place = _mm256_adds_epu8(place, _mm256_set1_epi8((0x80 - HALF) as i8));
                 found = _mm256_or_si256(found, _mm256_shuffle_epi8(*table, place));
@@ -175,25 +175,26 @@ impl Numbers {
     }
 }
 
-/// Decodes symbols; `tables` gives the numbers of the tables of a group of them.
+/// Decodes symbols. `tables` returns the indices of the tables of a group.
 ///
 /// # Safety
-/// There must be tables of these numbers. The function that it is part of must have AVX2, and AVX-512 where `WIDE`.
+/// The indices must be valid. The calling function, into which this one is inlined, must enable AVX2, and AVX-512 if
+/// `WIDE`.
 #[inline(always)]
 unsafe fn decode_by<const WIDE: bool>(
     slots: &[Slots],
     tables: impl Fn(usize) -> [u8; WIDE_STATES],
     symbols: &mut [u8],
     states: &mut [u32; WIDE_STATES],
-    from: &mut Words<'_>,
+    from: &mut RemainingWords<'_>,
 ) {
     let (groups, rest) = symbols.as_chunks_mut();
     let mut done = 0;
     while done < groups.len() {
-        let left = from.left();
-        let guaranteed = (left.len() / MOST).min(groups.len() - done);
+        let left = from.remaining();
+        let guaranteed = (left.len() / GROUP_BYTES).min(groups.len() - done);
         if guaranteed == 0 {
-            // SAFETY: there are tables of these numbers.
+            // SAFETY: the indices are valid.
             from.position += unsafe {
                 decode_tail::<WIDE>(slots, tables(done), &mut groups[done], states, left)
             };
@@ -201,10 +202,10 @@ unsafe fn decode_by<const WIDE: bool>(
             continue;
         }
         let groups = &mut groups[done..][..guaranteed];
-        // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
+        // SAFETY: the indices are valid, and the caller enables the instructions of the chosen copy.
         from.position += unsafe {
             if WIDE {
-                decode_avx512::vectors(
+                decode_avx512::decode_groups(
                     slots,
                     #[inline(always)]
                     |k| tables(done + k),
@@ -213,7 +214,7 @@ unsafe fn decode_by<const WIDE: bool>(
                     left,
                 )
             } else {
-                vectors(
+                decode_groups(
                     slots,
                     #[inline(always)]
                     |k| tables(done + k),
@@ -226,17 +227,17 @@ unsafe fn decode_by<const WIDE: bool>(
         done += guaranteed;
     }
     if !rest.is_empty() {
-        // SAFETY: there are tables of these numbers.
+        // SAFETY: the indices are valid.
         from.position +=
-            unsafe { decode_tail::<WIDE>(slots, tables(done), rest, states, from.left()) };
+            unsafe { decode_tail::<WIDE>(slots, tables(done), rest, states, from.remaining()) };
     }
 }
 
-/// Decodes the first symbols of a group, or all, and turns the states so that the next one is the first; says
-/// how many bytes of words they took, of those that are left.
+/// Decodes the first symbols of a group, or all, and rotates the states so that the next one is the first. Returns the
+/// number of bytes read.
 ///
 /// # Safety
-/// As of [`decode_by`].
+/// As for [`decode_by`].
 #[inline(always)]
 unsafe fn decode_tail<const WIDE: bool>(
     slots: &[Slots],
@@ -245,13 +246,13 @@ unsafe fn decode_tail<const WIDE: bool>(
     all: &mut [u32; WIDE_STATES],
     left: &[u8],
 ) -> usize {
-    let mut last = [0; MOST];
+    let mut last = [0; GROUP_BYTES];
     let words = left.first_chunk().unwrap_or_else(|| {
         last[..left.len()].copy_from_slice(left);
         &last
     });
     let words = (words, left.len() / 2);
-    // SAFETY: there are tables of these numbers, and the instructions of the copy that is taken.
+    // SAFETY: the indices are valid, and the caller enables the instructions of the chosen copy.
     unsafe {
         if WIDE {
             decode_avx512::decode_tail(slots, tables, out, all, words)
@@ -261,23 +262,23 @@ unsafe fn decode_tail<const WIDE: bool>(
     }
 }
 
-/// As [`decode_tail`]: of the words, there are `count`, and zeros behind them.
+/// As [`decode_tail`]. `words` holds `count` words, followed by zeros.
 ///
 /// # Safety
-/// There must be tables of these numbers.
+/// The indices must be valid.
 #[inline(always)]
 unsafe fn decode_tail_by_eight(
     slots: &[Slots],
     tables: [u8; WIDE_STATES],
     out: &mut [u8],
     all: &mut [u32; WIDE_STATES],
-    (words, count): (&[u8; MOST], usize),
+    (words, count): (&[u8; GROUP_BYTES], usize),
 ) -> usize {
     let (mut taken, tables) = (0, tables.as_chunks::<LANES>().0);
     let parts = out.chunks_mut(LANES).zip(all.as_chunks_mut::<LANES>().0);
     for ((out, states), tables) in parts.zip(tables) {
-        // SAFETY: all vectors are within the arrays: each of the four steps moves on by 16 bytes of words at
-        // most, and reads as many. There are tables of these numbers.
+        // SAFETY: all vectors are within the arrays: each of the four steps reads 16 bytes of words, and moves on by
+        // at most as many. The indices are valid.
         unsafe {
             let old = _mm256_loadu_si256(states.as_ptr().cast());
             let table = _mm_loadl_epi64(tables.as_ptr().cast());
@@ -287,14 +288,14 @@ unsafe fn decode_tail_by_eight(
             let lanes = |mask: u32| {
                 _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(mask as i32), bits), bits)
             };
-            let ours = (1u32 << out.len()) - 1;
+            let active = (1u32 << out.len()) - 1;
             let mask = _mm256_movemask_ps(_mm256_castsi256_ps(needs_refill(next))) as u32;
-            let mask = first_of(mask & ours, count - taken);
+            let mask = lowest_bits(mask & active, count - taken);
             let from = _mm_loadu_si128(words.as_ptr().add(2 * taken).cast());
             let new = refill(next, (lanes(mask), mask as usize), from);
             _mm256_storeu_si256(
                 states.as_mut_ptr().cast(),
-                _mm256_blendv_epi8(old, new, lanes(ours)),
+                _mm256_blendv_epi8(old, new, lanes(active)),
             );
             let mut eight = [0; LANES];
             _mm_storel_epi64(eight.as_mut_ptr().cast(), symbols(entries));
@@ -309,20 +310,20 @@ unsafe fn decode_tail_by_eight(
 /// Decodes groups for which enough words remain; returns the number of bytes read.
 ///
 /// # Safety
-/// There must be tables of the numbers that `tables` gives.
+/// The indices that `tables` returns must be valid.
 #[inline(always)]
-unsafe fn vectors(
+unsafe fn decode_groups(
     slots: &[Slots],
     tables: impl Fn(usize) -> [u8; WIDE_STATES],
     groups: &mut [[u8; WIDE_STATES]],
     all: &mut [u32; WIDE_STATES],
     words: &[u8],
 ) -> usize {
-    assert!(words.len() >= MOST * groups.len());
+    assert!(words.len() >= GROUP_BYTES * groups.len());
     let mut position = 0;
-    // SAFETY: the vectors are within `all`, `tables` and the groups: four of eight each. Each of the steps
-    // reads 16 bytes of words and moves on by as many at most, so that a group reads `MOST` bytes from
-    // where it begins, which there are. What is looked up is below `SLOTS` in a table that there is.
+    // SAFETY: the vectors are within `all`, `tables` and the groups, which hold four of eight lanes. Each step reads 16
+    // bytes of words, and moves on by at most as many, so that a group reads at most `GROUP_BYTES` from its start, which
+    // the assertion checks. Slots are below `SLOTS`, and the indices of tables are valid.
     unsafe {
         let mut states: [__m256i; WIDE_STATES / LANES] =
             std::array::from_fn(|v| _mm256_loadu_si256(all.as_ptr().add(LANES * v).cast()));
@@ -347,24 +348,27 @@ unsafe fn vectors(
     position
 }
 
-/// The entries of the states' slots in tables of these numbers.
+/// The entries of the slots of states, in the tables with these indices.
 ///
 /// # Safety
-/// There must be tables of these numbers.
+/// The indices must be valid.
 #[inline(always)]
 unsafe fn look_up(slots: &[Slots], tables: __m256i, states: __m256i) -> __m256i {
-    // SAFETY: the slot is below `SLOTS`, and the table is there. Vectors of integers need AVX2 only, which callers have.
+    // SAFETY: slots are below `SLOTS`, and the indices are valid. Callers enable AVX2.
     unsafe {
         let slot = _mm256_and_si256(states, _mm256_set1_epi32(SLOTS as i32 - 1));
-        let at = _mm256_or_si256(_mm256_slli_epi32::<{ BITS as i32 }>(tables), slot);
+        let at = _mm256_or_si256(
+            _mm256_slli_epi32::<{ PROBABILITY_BITS as i32 }>(tables),
+            slot,
+        );
         _mm256_i32gather_epi32::<4>(slots.as_ptr().cast(), at)
     }
 }
 
-/// The lowest bytes of entries, side by side.
+/// The lowest byte of each entry.
 #[inline(always)]
 fn symbols(entries: __m256i) -> __m128i {
-    // SAFETY: vectors of integers need AVX2 only, which callers have.
+    // SAFETY: callers enable AVX2.
     unsafe {
         let lowest = _mm256_set1_epi64x(0x0c08_0400);
         let halves = _mm256_shuffle_epi8(entries, lowest);
@@ -373,31 +377,31 @@ fn symbols(entries: __m256i) -> __m128i {
     }
 }
 
-/// The next states, which may lack a word.
+/// The next states, which may need a refill.
 #[inline(always)]
 fn advance(entries: __m256i, states: __m256i) -> __m256i {
-    // SAFETY: vectors of integers need AVX2 only, which callers have.
+    // SAFETY: callers enable AVX2.
     unsafe {
         let frequency = _mm256_srli_epi32::<20>(entries);
         let number = _mm256_and_si256(_mm256_srli_epi32::<8>(entries), _mm256_set1_epi32(0xfff));
-        let quotient = _mm256_srli_epi32::<{ BITS as i32 }>(states);
+        let quotient = _mm256_srli_epi32::<{ PROBABILITY_BITS as i32 }>(states);
         _mm256_add_epi32(_mm256_mullo_epi32(frequency, quotient), number)
     }
 }
 
-/// Which of the states lack a word.
+/// The lanes whose states need a refill.
 #[inline(always)]
 fn needs_refill(states: __m256i) -> __m256i {
-    // SAFETY: vectors of integers need AVX2 only, which callers have.
+    // SAFETY: callers enable AVX2.
     unsafe { _mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(states), _mm256_setzero_si256()) }
 }
 
-/// The states with words behind those that `lack` one: lanes, and eight bits for them.
+/// Appends words to the states that `lack` one: a mask of lanes, and the same as eight bits.
 #[inline(always)]
 fn refill(states: __m256i, (lack, mask): (__m256i, usize), words: __m128i) -> __m256i {
-    // SAFETY: vectors of integers need AVX2 only, which callers have; a vector of places has eight bytes.
+    // SAFETY: callers enable AVX2; an entry of `WORD_INDICES` has the eight bytes that are read.
     unsafe {
-        let places = _mm_loadl_epi64(PLACES[mask].as_ptr().cast());
+        let places = _mm_loadl_epi64(WORD_INDICES[mask].as_ptr().cast());
         let own =
             _mm256_permutevar8x32_epi32(_mm256_cvtepu16_epi32(words), _mm256_cvtepu8_epi32(places));
         let longer = _mm256_or_si256(_mm256_slli_epi32::<16>(states), own);

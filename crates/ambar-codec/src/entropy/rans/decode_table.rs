@@ -1,13 +1,22 @@
-//! Tables of slots: which symbol a state stands for, and what the next state is made of.
+//! Decoding tables: the symbol of each slot, and the constants for the next state.
 
 use crate::entropy::CONTEXTS;
 use crate::entropy::frequencies::{Frequencies, SLOTS};
-use crate::error::{Corrupt, Result};
+use crate::error::{Error, Result, corrupt};
 
-/// A table for decoding: one word a slot with the symbol (8 bits), the slot's number among the symbol's
-/// (12 bits), the symbol's frequency (12 bits; at the top, where one shift gets it: the next state waits
-/// for it).
+/// A decoding table: one word per slot, which holds the symbol (8 bits), the index of the slot among those of the symbol
+/// (12 bits) and the frequency of the symbol (12 bits, at the top, where one shift extracts it on the critical path).
 pub(crate) type Slots = [u32; SLOTS];
+
+/// The error of frequencies whose sum is not `SLOTS`.
+#[cold]
+fn wrong_sum(frequencies: &[u16]) -> Error {
+    let sum: usize = frequencies
+        .iter()
+        .map(|frequency| usize::from(*frequency))
+        .sum();
+    corrupt!("the frequencies of a table sum to {sum}; expected {SLOTS}")
+}
 
 /// The tables of all contexts for decoding.
 #[derive(Default)]
@@ -16,7 +25,7 @@ pub(crate) struct DecodeTables {
 }
 
 impl DecodeTables {
-    /// Makes these the tables of contexts, each with a sum of `SLOTS`.
+    /// Replaces the tables. The sum of the frequencies of each must be `SLOTS`.
     pub(crate) fn set(&mut self, contexts: &[Frequencies]) -> Result<()> {
         if self.tables.len() < contexts.len() {
             self.tables.resize(contexts.len(), [0; SLOTS]);
@@ -25,26 +34,22 @@ impl DecodeTables {
             let mut rest = &mut slots[..];
             for (symbol, frequency) in frequencies.iter().enumerate() {
                 let entry = symbol as u32 | u32::from(*frequency) << 20;
-                let (own, others) =
-                    rest.split_at_mut_checked(usize::from(*frequency))
-                        .ok_or(Corrupt(
-                            "the frequencies of a table do not sum to their total",
-                        ))?;
+                let (own, others) = rest
+                    .split_at_mut_checked(usize::from(*frequency))
+                    .ok_or_else(|| wrong_sum(frequencies))?;
                 for (slot, number) in own.iter_mut().zip(0..) {
                     *slot = entry | number << 8;
                 }
                 rest = others;
             }
             if !rest.is_empty() {
-                return Err(Corrupt(
-                    "the frequencies of a table do not sum to their total",
-                ));
+                return Err(wrong_sum(frequencies));
             }
         }
         Ok(())
     }
 
-    /// The tables of contexts; `table_of_context` has their numbers. Contexts without an entry use table 0.
+    /// The tables of contexts. `table_of_context` holds their indices; contexts without an entry use table 0.
     pub(crate) fn context_tables(&self, table_of_context: &[u8]) -> ContextTables<'_> {
         let number = |context: usize| table_of_context.get(context).map_or(0, |number| *number);
         ContextTables {
@@ -55,19 +60,19 @@ impl DecodeTables {
     }
 }
 
-/// Bins of tokens and of groups; those beyond have the table of number 0.
+/// The number of contexts of tokens and of groups. Larger contexts use table 0.
 pub(crate) const NUMBERS: usize = 2 * CONTEXTS;
 
-/// The tables of bins.
+/// The table of each context.
 pub(crate) struct ContextTables<'a> {
-    /// All tables, and the bins' numbers of these: below their count, for each has got its table.
+    /// All tables, and the index of the table of each context, which is valid.
     slots: &'a [Slots],
     numbers: [u8; NUMBERS],
     tables: [&'a Slots; 256],
 }
 
 impl<'a> ContextTables<'a> {
-    /// The table of a bin.
+    /// The table of a context.
     #[inline(always)]
     pub(crate) fn table(&self, context: u8) -> &'a Slots {
         self.tables[usize::from(context)]
@@ -81,7 +86,7 @@ impl<'a> ContextTables<'a> {
         self.slots
     }
 
-    /// The numbers of the bins' tables: there are tables of these.
+    /// The index of the table of each context, which is valid.
     pub(crate) fn numbers(&self) -> &[u8; NUMBERS] {
         &self.numbers
     }

@@ -1,34 +1,34 @@
-//! Encoding symbols, the last first.
+//! The rANS encoder, which encodes symbols from the last to the first.
 
-use crate::entropy::frequencies::{BITS, Frequencies, SLOTS, starts};
+use crate::entropy::frequencies::{Frequencies, PROBABILITY_BITS, SLOTS, starts};
 use crate::entropy::rans::{LOWEST, STATES, WIDE_STATES};
 
-/// What encoding a symbol takes. Division by its frequency is done by a product, which is exact for
-/// states of 32 bits.
+/// The constants for encoding a symbol. The division by the frequency is a multiplication by its reciprocal, which is
+/// exact for states of 32 bits.
 #[derive(Clone, Copy, Default)]
-struct Step {
+struct EncodeStep {
     /// 2^64 / frequency, rounded up.
     reciprocal: u64,
-    /// States from here on give a word away first.
+    /// States from this value write a word first.
     limit: u64,
     start: u32,
-    /// `SLOTS` less the frequency.
-    others: u32,
+    /// `SLOTS` minus the frequency.
+    complement: u32,
 }
 
-impl Step {
+impl EncodeStep {
     fn new(frequency: u16, start: u16) -> Self {
         let frequency = u64::from(frequency);
         let step = Self {
             reciprocal: (u64::MAX / frequency.max(1)).wrapping_add(1),
-            limit: frequency << (32 - BITS),
+            limit: frequency << (32 - PROBABILITY_BITS),
             start: u32::from(start),
-            others: SLOTS as u32 - frequency as u32,
+            complement: SLOTS as u32 - frequency as u32,
         };
         if frequency > 1 {
             return step;
         }
-        // For 1 the product gives the state less 1; adding to the start makes up for it.
+        // For a frequency of 1, the product is the state minus 1, which a larger start compensates.
         Self {
             reciprocal: u64::MAX,
             start: step.start + SLOTS as u32 - 1,
@@ -36,41 +36,41 @@ impl Step {
         }
     }
 
-    /// Whether a state gives a word away first.
+    /// Whether a state writes a word first.
     #[inline(always)]
     fn is_full(&self, state: u32) -> bool {
         u64::from(state) >= self.limit
     }
 
-    /// The state behind one that is not full, and not 0.
+    /// The state after encoding the symbol. `state` must not be full, and not 0.
     #[inline(always)]
     fn after(&self, state: u32) -> u32 {
         let quotient = ((u128::from(state) * u128::from(self.reciprocal)) >> 64) as u32;
-        state + self.start + quotient * self.others
+        state + self.start + quotient * self.complement
     }
 
-    /// The least state from 1 on behind which one is at least `state`.
-    fn least_before(&self, state: u32) -> u32 {
-        let frequency = SLOTS as u32 - self.others;
-        // Behind the first state of a symbol's comes the slot where the symbol's begin.
+    /// The smallest state, at least 1, after which the next state is at least `state`.
+    fn min_state_before(&self, state: u32) -> u32 {
+        let frequency = SLOTS as u32 - self.complement;
+        // The first state of the symbol is followed by the state of its first slot.
         let start = self.after(frequency) - SLOTS as u32;
-        let (quotient, slot) = (state >> BITS, state % SLOTS as u32);
+        let (quotient, slot) = (state >> PROBABILITY_BITS, state % SLOTS as u32);
         (quotient * frequency + slot.saturating_sub(start).min(frequency)).max(1)
     }
 }
 
 /// The tables of all contexts for encoding.
 pub(crate) struct EncodeTables {
-    steps: Vec<[Step; 256]>,
+    steps: Vec<[EncodeStep; 256]>,
 }
 
 impl EncodeTables {
     pub(crate) fn new(contexts: &[Frequencies]) -> Self {
         let table = |frequencies: &Frequencies| {
-            let mut steps = [Step::default(); 256];
+            let mut steps = [EncodeStep::default(); 256];
             let pairs = frequencies.iter().zip(starts(frequencies));
             for (step, (frequency, start)) in steps.iter_mut().zip(pairs) {
-                *step = Step::new(*frequency, start);
+                *step = EncodeStep::new(*frequency, start);
             }
             steps
         };
@@ -93,14 +93,13 @@ impl EncodeTables {
         }
     }
 
-    /// What encoding a symbol of a bin takes.
+    /// The constants of a symbol in a context.
     #[inline(always)]
-    fn step(&self, table_of_context: &[u8], context: u8, symbol: u8) -> &Step {
+    fn step(&self, table_of_context: &[u8], context: u8, symbol: u8) -> &EncodeStep {
         &self.steps[usize::from(table_of_context[usize::from(context)])][usize::from(symbol)]
     }
 
-    /// Encodes `symbols` under the contexts of their `contexts`, the last first, with `N` states. Symbols of
-    /// frequency 0 must not occur.
+    /// Encodes `symbols` in their `contexts` with `N` states. Symbols of frequency 0 must not occur.
     pub(super) fn encode<const N: usize>(
         &self,
         table_of_context: &[u8],
@@ -109,8 +108,8 @@ impl EncodeTables {
     ) -> Vec<u8> {
         let pairs = contexts.iter().zip(symbols);
         let step = |i: usize| self.step(table_of_context, contexts[i], symbols[i]);
-        let mut states = first_states(step, symbols.len()).unwrap_or([LOWEST; N]);
-        // Filled from the end. Every symbol gives one word away at most.
+        let mut states = minimal_initial_states(step, symbols.len()).unwrap_or([LOWEST; N]);
+        // Filled from the end. Each symbol writes at most one word.
         let mut words = vec![[0u8; 2]; symbols.len()];
         let mut free = words.len();
         for (i, (context, symbol)) in pairs.enumerate().rev() {
@@ -132,17 +131,17 @@ impl EncodeTables {
     }
 }
 
-/// The least states to begin encoding `count` symbols with, the last first, whose steps `step` gives: so that
-/// none is below `LOWEST` from the first word on that any of them gives away. For then a decoder that has read
-/// all words knows that states below are no longer to be filled up. `None` where there are none.
-fn first_states<'s, const N: usize>(
-    step: impl Fn(usize) -> &'s Step,
+/// Minimal initial rANS states for `count` symbols, whose constants `step` returns. All states must be at least `LOWEST`
+/// when the first word is written, so that a decoder refills no state after it has read all words. `None` if such states
+/// are not found.
+fn minimal_initial_states<'s, const N: usize>(
+    step: impl Fn(usize) -> &'s EncodeStep,
     count: usize,
 ) -> Option<[u32; N]> {
-    /// The states behind as many symbols as are encoded before a word is given away, and the last of these.
+    /// Encodes symbols until one would write a word. Returns the states, and the index of that symbol.
     fn fill<'s, const N: usize>(
         mut states: [u32; N],
-        step: impl Fn(usize) -> &'s Step,
+        step: impl Fn(usize) -> &'s EncodeStep,
         count: usize,
     ) -> ([u32; N], Option<usize>) {
         for i in (0..count).rev() {
@@ -159,10 +158,10 @@ fn first_states<'s, const N: usize>(
     let Some(full) = full else {
         return Some(first);
     };
-    // The other way round, from the symbol behind the first word to the last.
+    // In decoding order, from the symbol after the first word to the last symbol.
     let mut least = [LOWEST; N];
     for i in full + 1..count {
-        least[i % N] = step(i).least_before(least[i % N]);
+        least[i % N] = step(i).min_state_before(least[i % N]);
     }
     for k in (0..N).filter(|k| filled[*k] < LOWEST) {
         first[k] = least[k];

@@ -1,4 +1,4 @@
-//! Static entropy coding: 8 or 32 interleaved rANS states, with a table for each context.
+//! Static rANS with 8 or 32 interleaved states, and a frequency table for each context.
 //!
 //! Source of the method: J. Duda, "Asymmetric numeral systems" (arXiv:1311.2540); the word-wise
 //! renormalisation and the interleaving follow F. Giesen, "Interleaved entropy coders"
@@ -19,15 +19,15 @@ pub(crate) use encode::EncodeTables;
 pub(crate) const STATES: usize = 8;
 /// Interleaved states of a long stream, for vector instructions.
 pub(crate) const WIDE_STATES: usize = 32;
-/// Bytes of coded symbols from which on a stream has `WIDE_STATES`.
-pub(crate) const LONG: f64 = 64.0 * WIDE_STATES as f64;
-/// States lie in `LOWEST ..`.
+/// Streams with more bytes of coded symbols than this have `WIDE_STATES`.
+pub(crate) const WIDE_STATES_MIN_BYTES: f64 = 64.0 * WIDE_STATES as f64;
+/// States that are not initial states are at least this.
 const LOWEST: u32 = 1 << 16;
 
-/// The first of the bits that are set, so many at most.
+/// The `count` lowest of the set bits.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn first_of(mut bits: u32, count: usize) -> u32 {
+fn lowest_bits(mut bits: u32, count: usize) -> u32 {
     while bits.count_ones() as usize > count {
         bits ^= 1 << bits.ilog2();
     }

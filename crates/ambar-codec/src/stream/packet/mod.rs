@@ -1,7 +1,6 @@
-//! Packets: what stands for a chunk of bytes in files of other formats, such as HDF5.
+//! Packets: encoded chunks in files of other formats, such as HDF5.
 //!
-//! A packet says of itself how its bytes are to be decoded, whatever the file says of the chunk: the
-//! type and order of the values, their shape, what of it is padding, where boxes of cells lie in it.
+//! A packet describes its chunk, independently of the file: value type, byte order, shape, padding, boxes of cells.
 
 mod boxes;
 mod bytes;
@@ -10,40 +9,40 @@ mod padding;
 use crate::bound::ErrorBound;
 use crate::domain::regions::{Layout, volume_of};
 use crate::element::Element;
-use crate::entropy::bitio::{Cursor, write_number};
-use crate::error::{Corrupt, Invalid, Result, UnsupportedVersion};
+use crate::entropy::bitio::{Cursor, truncated, write_number};
+use crate::error::{Error, Result, corrupt, invalid};
 use crate::stream::compress::encode as encode_stream;
 use crate::stream::encode::Workspace;
 use bytemuck::Pod;
 use crc_fast::crc32_iscsi as crc32c;
 
-pub use boxes::{BoxOfCells, encode as encode_boxes};
+pub use boxes::{CellBox, encode as encode_boxes};
 
-/// The version of the packets that this library writes, and the only one it reads.
+/// The version of packets that this library writes and reads.
 pub const VERSION: u8 = 1;
 
-/// What a packet holds.
+/// Forms of packets.
 const RAW: u8 = 0;
 const ARRAY: u8 = 1;
 const BOXES: u8 = 2;
 const BYTES: u8 = 3;
-/// The bit of a packet's flags that says that words have their highest byte first.
+/// The flag of big-endian values.
 const BIG_ENDIAN: u8 = 1;
-/// Dimensions of an array.
+/// Maximum number of dimensions of an array.
 const RANK: usize = 4;
 
 /// The type of a chunk's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum ValueType {
     /// IEEE 754, 32 bits.
     Float32,
     /// IEEE 754, 64 bits.
     Float64,
-    /// Anything else, of so many bytes: kept without loss.
+    /// Any other type, with this number of bytes: lossless.
     Other(usize),
 }
 
-impl Type {
+impl ValueType {
     /// Bytes of a value.
     #[must_use]
     pub fn size(self) -> usize {
@@ -63,27 +62,27 @@ impl Type {
     }
 }
 
-/// What is known of a chunk that becomes a packet.
+/// The description of a chunk to encode.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
     /// The type of its values.
-    pub dtype: Type,
-    /// Whether the values have their highest byte first.
-    pub big_endian: bool,
-    /// Its length in each dimension, the last varying quickest.
+    pub dtype: ValueType,
+    /// Whether the values are big-endian.
+    pub is_big_endian: bool,
+    /// Its shape, in C order.
     pub shape: &'a [usize],
-    /// How far float32 and float64 may be off.
+    /// The error bound of float32 and float64 values.
     pub bound: ErrorBound,
 }
 
-/// Memory to work in, for both types.
+/// Workspaces of both types of floats.
 #[derive(Default)]
 pub struct Workspaces {
     single: Workspace<f32>,
     double: Workspace<f64>,
 }
 
-/// A type of values, and its workspace.
+/// A type of floats with its workspace.
 trait Value: Element + Pod {
     fn workspace(all: &mut Workspaces) -> &mut Workspace<Self>;
 }
@@ -100,11 +99,10 @@ impl Value for f64 {
     }
 }
 
-/// Encodes a chunk; `None` where its packet would not be smaller.
+/// Encodes a chunk. Returns `None` if the packet would not be smaller than the chunk.
 ///
 /// # Errors
-/// `Invalid` where the bytes are not as many as the shape says, or the bound is no finite number
-/// from 0 on.
+/// `Invalid` if the number of bytes disagrees with the shape, or if the bound is invalid.
 pub fn encode(
     bytes: &[u8],
     chunk: &Chunk<'_>,
@@ -113,23 +111,27 @@ pub fn encode(
     chunk.bound.check()?;
     let expected = volume_of(chunk.shape).and_then(|count| count.checked_mul(chunk.dtype.size()));
     if expected != Some(bytes.len()) {
-        return Err(Invalid(
-            "the chunk has not as many bytes as its shape and type say",
+        return Err(invalid!(
+            "the chunk has {} bytes; expected {} values of {} bytes for the shape {:?}",
+            bytes.len(),
+            volume_of(chunk.shape).map_or("more than 2^64".to_owned(), |n| n.to_string()),
+            chunk.dtype.size(),
+            chunk.shape
         ));
     }
     if bytes.is_empty() {
         return Ok(None);
     }
     let packet = match chunk.dtype {
-        Type::Float32 => array::<f32>(bytes, chunk, workspaces)?,
-        Type::Float64 => array::<f64>(bytes, chunk, workspaces)?,
-        Type::Other(size) => {
+        ValueType::Float32 => array::<f32>(bytes, chunk, workspaces)?,
+        ValueType::Float64 => array::<f64>(bytes, chunk, workspaces)?,
+        ValueType::Other(size) => {
             let mut content = Vec::new();
             bytes::encode(bytes, size, &mut content)?;
             let head = Head {
                 form: BYTES,
                 dtype: chunk.dtype,
-                big_endian: false,
+                is_big_endian: false,
                 length: bytes.len(),
             };
             head.packet(&content, &[])
@@ -138,37 +140,37 @@ pub fn encode(
     Ok((packet.len() < bytes.len()).then_some(packet))
 }
 
-/// A packet of bytes as they are, for a chunk that [`encode`] does not make smaller.
+/// A packet that holds the bytes verbatim, for a chunk that [`encode`] does not make smaller.
 #[must_use]
 pub fn store(bytes: &[u8]) -> Vec<u8> {
     let head = Head {
         form: RAW,
-        dtype: Type::Other(1),
-        big_endian: false,
+        dtype: ValueType::Other(1),
+        is_big_endian: false,
         length: bytes.len(),
     };
     head.packet(bytes, &[])
 }
 
-/// What all packets begin with.
+/// The header of all packets.
 struct Head {
     form: u8,
-    dtype: Type,
-    big_endian: bool,
+    dtype: ValueType,
+    is_big_endian: bool,
     /// Bytes of the chunk.
     length: usize,
 }
 
 impl Head {
-    /// The packet with this content and this stream.
+    /// Builds a packet from its content and its stream.
     fn packet(&self, content: &[u8], stream: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(content.len() + stream.len() + 32);
-        let flags = if self.big_endian { BIG_ENDIAN } else { 0 };
+        let flags = if self.is_big_endian { BIG_ENDIAN } else { 0 };
         packet.extend([VERSION, self.form, self.dtype.code(), flags]);
         write_number(self.length as u64, &mut packet);
         write_number(stream.len() as u64, &mut packet);
         packet.extend_from_slice(content);
-        // A stream has a checksum of its own.
+        // The stream has its own checksum.
         let checksum = crc32c(&packet);
         packet.extend_from_slice(stream);
         packet.extend_from_slice(&checksum.to_le_bytes());
@@ -184,23 +186,23 @@ fn array<T: Value>(
     let head = Head {
         form: ARRAY,
         dtype: chunk.dtype,
-        big_endian: chunk.big_endian,
+        is_big_endian: chunk.is_big_endian,
         length: bytes.len(),
     };
-    with_values::<T, _>(bytes, chunk.big_endian, |values| {
+    with_values::<T, _>(bytes, chunk.is_big_endian, |values| {
         let shape = folded(chunk.shape);
-        let (kept, pad) = padding::find(values, &shape);
+        let (unpadded, pad) = padding::find(values, &shape);
         let mut content = Vec::new();
         write_numbers(&shape, &mut content);
-        write_numbers(&kept, &mut content);
-        if kept != shape {
+        write_numbers(&unpadded, &mut content);
+        if unpadded != shape {
             content.extend_from_slice(&pad.to_le_bytes()[..T::SIZE]);
         }
-        if volume_of(&kept) == Some(0) {
+        if volume_of(&unpadded) == Some(0) {
             return Ok(head.packet(&content, &[]));
         }
-        let part = padding::cut(values, &shape, &kept);
-        let layout = Layout::Array(&kept);
+        let part = padding::cut(values, &shape, &unpadded);
+        let layout = Layout::Array(&unpadded);
         let workspace = T::workspace(workspaces);
         let stream = encode_stream(&part, &layout, chunk.bound, None, workspace)?;
         Ok(head.packet(&content, &stream))
@@ -214,7 +216,7 @@ fn write_numbers(numbers: &[usize], packet: &mut Vec<u8>) {
     }
 }
 
-/// Lengths of 1 say nothing, and of many dimensions the slowest become one.
+/// Removes lengths of 1, and merges the slowest dimensions until [`RANK`] remain.
 fn folded(lengths: &[usize]) -> Vec<usize> {
     let mut shape: Vec<usize> = lengths.iter().copied().filter(|n| *n != 1).collect();
     let extra = shape.len().saturating_sub(RANK);
@@ -226,74 +228,84 @@ fn folded(lengths: &[usize]) -> Vec<usize> {
     shape
 }
 
-/// Calls `f` with bytes as values of this machine; copies them where they are in the other order,
-/// or not aligned.
-fn with_values<T: Value, R>(bytes: &[u8], big_endian: bool, f: impl FnOnce(&[T]) -> R) -> R {
-    if big_endian == cfg!(target_endian = "big")
+/// Calls `f` with bytes as native values. Copies them if they are in the other byte order, or not aligned.
+fn with_values<T: Value, R>(bytes: &[u8], is_big_endian: bool, f: impl FnOnce(&[T]) -> R) -> R {
+    if is_big_endian == cfg!(target_endian = "big")
         && let Ok(values) = bytemuck::try_cast_slice(bytes)
     {
         return f(values);
     }
     let mut copy = vec![T::default(); bytes.len() / T::SIZE];
     bytemuck::cast_slice_mut(&mut copy).copy_from_slice(bytes);
-    to_native(&mut copy, big_endian);
+    to_native(&mut copy, is_big_endian);
     f(&copy)
 }
 
-/// Turns values from one order of bytes to this machine's, or back.
-fn to_native<T: Value>(values: &mut [T], big_endian: bool) {
-    if big_endian != cfg!(target_endian = "big") {
+/// Converts values from a byte order to the native one, or back.
+fn to_native<T: Value>(values: &mut [T], is_big_endian: bool) {
+    if is_big_endian != cfg!(target_endian = "big") {
         for value in values {
             bytemuck::bytes_of_mut(value).reverse();
         }
     }
 }
 
-/// A packet taken apart as far as all packets are alike.
-struct Parts<'a> {
+/// The parts that all forms of packets have.
+struct ParsedPacket<'a> {
     form: u8,
     code: u8,
-    big_endian: bool,
+    is_big_endian: bool,
     length: usize,
     content: Cursor<'a>,
     stream: &'a [u8],
 }
 
-fn parse(packet: &[u8]) -> Result<Parts<'_>> {
+fn parse(packet: &[u8]) -> Result<ParsedPacket<'_>> {
     let (body, checksum) = packet
         .split_last_chunk::<4>()
-        .ok_or(Corrupt("the chunk is truncated"))?;
+        .ok_or_else(|| corrupt!("the chunk is truncated: it has {} bytes", packet.len()))?;
     let mut rest = Cursor(body);
     let [version, form, code, flags] = [rest.byte()?, rest.byte()?, rest.byte()?, rest.byte()?];
-    if version != VERSION || form > BYTES {
-        return Err(UnsupportedVersion {
+    if version != VERSION {
+        return Err(Error::UnsupportedVersion {
             found: version,
             supported: VERSION,
         });
     }
+    if form > BYTES {
+        return Err(corrupt!(
+            "unknown form {form} of a chunk; expected at most {BYTES}"
+        ));
+    }
     if flags & !BIG_ENDIAN != 0 {
-        return Err(Corrupt("reserved bits are set in the chunk's flags"));
+        return Err(Error::ReservedBits {
+            field: "flags",
+            found: flags,
+            reserved: !BIG_ENDIAN,
+        });
     }
     let length = rest.number_to(usize::MAX)?;
-    let of_stream = rest.number_to(body.len())?;
-    let content = rest.0.len().checked_sub(of_stream);
-    let content = content.ok_or(Corrupt("the chunk is truncated"))?;
-    let (checked, stream) = body.split_at(body.len() - of_stream);
-    if crc32c(checked) != u32::from_le_bytes(*checksum) {
-        return Err(Corrupt("the chunk's checksum does not match its bytes"));
+    let stream_length = rest.number_to(body.len())?;
+    let content = rest.0.len().checked_sub(stream_length);
+    let content = content.ok_or_else(|| truncated(stream_length, rest.0.len()))?;
+    let (checked, stream) = body.split_at(body.len() - stream_length);
+    let (found, stored) = (crc32c(checked), u32::from_le_bytes(*checksum));
+    if found != stored {
+        return Err(corrupt!(
+            "the checksum of the chunk is {found:#010x}; expected {stored:#010x}"
+        ));
     }
-    Ok(Parts {
+    Ok(ParsedPacket {
         form,
         code,
-        big_endian: flags & BIG_ENDIAN != 0,
+        is_big_endian: flags & BIG_ENDIAN != 0,
         length,
         content: Cursor(rest.bytes(content)?),
         stream,
     })
 }
 
-/// How many bytes a packet decodes to, as it says itself. Of its checksums, that of the stream is not
-/// verified.
+/// The number of bytes that a packet decodes to. The checksum of the packet is verified, that of its stream is not.
 ///
 /// # Errors
 /// `Corrupt`, `UnsupportedVersion`.
@@ -304,23 +316,30 @@ pub fn decoded_length(packet: &[u8]) -> Result<usize> {
 /// Decodes a packet of exactly `out.len()` bytes.
 ///
 /// # Errors
-/// `Corrupt` where the packet is damaged, cut short, or holds another number of bytes;
-/// `UnsupportedVersion`.
+/// `Corrupt` if the packet is damaged or truncated, or holds another number of bytes; `UnsupportedVersion`.
 pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Result<()> {
     let parts = parse(packet)?;
     if parts.length != out.len() {
-        return Err(Corrupt(
-            "the decoded size differs from the size in the chunk's header",
+        return Err(corrupt!(
+            "the chunk decodes to {} bytes; expected {}",
+            parts.length,
+            out.len()
         ));
     }
     if parts.form != ARRAY && parts.form != BOXES && !parts.stream.is_empty() {
-        return Err(Corrupt("only chunks of arrays and boxes may have a stream"));
+        return Err(corrupt!(
+            "a chunk of form {} has a stream of {} bytes; expected none",
+            parts.form,
+            parts.stream.len()
+        ));
     }
     match (parts.form, parts.code) {
         (RAW, 0) => {
             if parts.content.0.len() != out.len() {
-                return Err(Corrupt(
-                    "the decoded size differs from the size in the chunk's header",
+                return Err(corrupt!(
+                    "the stored chunk has {} bytes; expected {}",
+                    parts.content.0.len(),
+                    out.len()
                 ));
             }
             out.copy_from_slice(parts.content.0);
@@ -329,23 +348,30 @@ pub fn decode(packet: &[u8], out: &mut [u8], workspaces: &mut Workspaces) -> Res
         (BYTES, 0) => bytes::decode(parts.content, out),
         (ARRAY | BOXES, f32::CODE) => decode_values::<f32>(parts, out, workspaces),
         (ARRAY | BOXES, f64::CODE) => decode_values::<f64>(parts, out, workspaces),
-        _ => Err(Corrupt("unknown value type in the chunk's header")),
+        (form, code) => Err(corrupt!(
+            "unknown value type {code} of a chunk of form {form}; expected {} (float32) or {} (float64) for \
+             forms {ARRAY} and {BOXES}, and 0 for others",
+            f32::CODE,
+            f64::CODE
+        )),
     }
 }
 
 fn decode_values<T: Value>(
-    parts: Parts<'_>,
+    parts: ParsedPacket<'_>,
     out: &mut [u8],
     workspaces: &mut Workspaces,
 ) -> Result<()> {
     if !out.len().is_multiple_of(T::SIZE) {
-        return Err(Corrupt(
-            "the chunk's size is not a multiple of the value size",
+        return Err(corrupt!(
+            "the chunk has {} bytes; expected a multiple of the value size, {}",
+            out.len(),
+            T::SIZE
         ));
     }
-    let Parts {
+    let ParsedPacket {
         form,
-        big_endian,
+        is_big_endian,
         content,
         stream,
         ..
@@ -357,7 +383,7 @@ fn decode_values<T: Value>(
         } else {
             padding::decode(content, stream, values, workspace)?;
         }
-        to_native(values, big_endian);
+        to_native(values, is_big_endian);
         Ok(())
     };
     if let Ok(values) = bytemuck::try_cast_slice_mut(out) {

@@ -1,4 +1,4 @@
-//! Packets: there and back, padding, boxes, other types; damage.
+//! Round trips of packets with padding, boxes and other types; damaged packets.
 
 use super::*;
 use crc_fast::crc32_iscsi as crc32c;
@@ -23,10 +23,10 @@ fn doubles(count: usize) -> Vec<f64> {
     (0..count).map(wave).collect()
 }
 
-fn chunk(dtype: Type, shape: &[usize], bound: f64) -> Chunk<'_> {
+fn chunk(dtype: ValueType, shape: &[usize], bound: f64) -> Chunk<'_> {
     Chunk {
         dtype,
-        big_endian: false,
+        is_big_endian: false,
         shape,
         bound: bound.into(),
     }
@@ -38,20 +38,20 @@ fn packet(bytes: &[u8], chunk: &Chunk<'_>) -> Vec<u8> {
         .unwrap_or_else(|| store(bytes))
 }
 
-fn back(packet: &[u8]) -> Vec<u8> {
+fn round_trip(packet: &[u8]) -> Vec<u8> {
     let mut out = vec![0x55; decoded_length(packet).unwrap()];
     decode(packet, &mut out, &mut Workspaces::default()).unwrap();
     out
 }
 
-fn values_back(packet: &[u8]) -> Vec<f64> {
-    let bytes = back(packet);
+fn values_round_trip(packet: &[u8]) -> Vec<f64> {
+    let bytes = round_trip(packet);
     let words = bytes.as_chunks::<8>().0.iter();
     words.map(|word| f64::from_ne_bytes(*word)).collect()
 }
 
 #[test]
-fn arrays_of_all_ranks_come_back() {
+fn arrays_of_all_ranks_round_trip() {
     for shape in [
         &[900][..],
         &[30, 40],
@@ -64,8 +64,8 @@ fn arrays_of_all_ranks_come_back() {
         let values = doubles(shape.iter().product());
         let bytes = bytemuck::cast_slice(&values);
         for bound in [0.0, 1e-2] {
-            let packet = packet(bytes, &chunk(Type::Float64, shape, bound));
-            let found = values_back(&packet);
+            let packet = packet(bytes, &chunk(ValueType::Float64, shape, bound));
+            let found = values_round_trip(&packet);
             assert_eq!(found.len(), values.len());
             let worst = values
                 .iter()
@@ -79,33 +79,33 @@ fn arrays_of_all_ranks_come_back() {
 }
 
 #[test]
-fn the_order_of_bytes_is_kept() {
+fn the_byte_order_is_preserved() {
     let native: Vec<f32> = (0..600).map(|i| wave(i) as f32).collect();
     let swapped: Vec<u8> = native.iter().flat_map(|x| x.to_be_bytes()).collect();
     let shape = [20, 30];
     for bound in [0.0, 0.01] {
         let about = Chunk {
-            big_endian: true,
-            ..chunk(Type::Float32, &shape, bound)
+            is_big_endian: true,
+            ..chunk(ValueType::Float32, &shape, bound)
         };
-        // Not aligned, too.
+        // Unaligned bytes.
         let shifted = [&[0][..], &swapped].concat();
         let big = packet(&shifted[1..], &about);
         let little: Vec<u8> = native.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let same = packet(&little, &chunk(Type::Float32, &shape, bound));
+        let same = packet(&little, &chunk(ValueType::Float32, &shape, bound));
         assert_eq!(big.len(), same.len());
-        let mut found = back(&big);
+        let mut found = round_trip(&big);
         found
             .as_chunks_mut::<4>()
             .0
             .iter_mut()
             .for_each(|word| word.reverse());
-        assert_eq!(found, back(&same));
+        assert_eq!(found, round_trip(&same));
     }
 }
 
 #[test]
-fn padding_costs_nothing_and_comes_back() {
+fn padding_takes_no_space() {
     let (whole, part) = ([20, 20, 20], [20, 13, 9]);
     let mut values = vec![-7.25; 8000];
     for (i, value) in values.iter_mut().enumerate() {
@@ -115,16 +115,16 @@ fn padding_costs_nothing_and_comes_back() {
     }
     let padded = packet(
         bytemuck::cast_slice(&values),
-        &chunk(Type::Float64, &whole, 0.0),
+        &chunk(ValueType::Float64, &whole, 0.0),
     );
-    assert_eq!(values_back(&padded), values);
+    assert_eq!(values_round_trip(&padded), values);
     let kept: Vec<f64> = (0..8000)
         .filter(|i| i / 20 % 20 < part[1] && i % 20 < part[2])
         .map(|i| values[i])
         .collect();
     let alone = packet(
         bytemuck::cast_slice(&kept),
-        &chunk(Type::Float64, &part, 0.0),
+        &chunk(ValueType::Float64, &part, 0.0),
     );
     assert!(
         padded.len() < alone.len() + 16,
@@ -132,49 +132,49 @@ fn padding_costs_nothing_and_comes_back() {
         padded.len(),
         alone.len()
     );
-    // Rows cut short, and nothing but padding, whatever its bits.
+    // One-dimensional arrays that are padding in part or entirely, with any bits.
     for pad in [f64::NAN, -0.0, 3.5] {
         for kept in [0, 1, 100, 500] {
             let mut values = vec![pad; 600];
             values[..kept].copy_from_slice(&doubles(kept));
             let bytes: &[u8] = bytemuck::cast_slice(&values);
-            let packet = packet(bytes, &chunk(Type::Float64, &[600], 0.0));
-            assert_eq!(back(&packet), bytes);
+            let packet = packet(bytes, &chunk(ValueType::Float64, &[600], 0.0));
+            assert_eq!(round_trip(&packet), bytes);
             assert!(kept > 1 || packet.len() < 80);
         }
     }
 }
 
 #[test]
-fn other_types_are_kept_without_loss() {
+fn other_types_are_lossless() {
     let integers: Vec<i32> = (0..1000).map(|i| 5000 + i / 7 * 3).collect();
     let bytes: &[u8] = bytemuck::cast_slice(&integers);
-    let packed = packet(bytes, &chunk(Type::Other(4), &[10, 100], 0.5));
+    let packed = packet(bytes, &chunk(ValueType::Other(4), &[10, 100], 0.5));
     assert!(packed.len() < bytes.len() / 2);
-    assert_eq!(back(&packed), bytes);
+    assert_eq!(round_trip(&packed), bytes);
     for size in [1, 2, 3, 16, 17, 24, 1000] {
         let bytes: Vec<u8> = (0..size * 50).map(|i| (i % size / 2) as u8).collect();
-        let packed = packet(&bytes, &chunk(Type::Other(size), &[50], 0.0));
-        assert_eq!(back(&packed), bytes, "{size}");
+        let packed = packet(&bytes, &chunk(ValueType::Other(size), &[50], 0.0));
+        assert_eq!(round_trip(&packed), bytes, "{size}");
     }
 }
 
-/// The first bytes of all values come first, then the second ones: high bytes that are 0 become one run.
+/// Shuffled high bytes that are 0 become one run.
 #[test]
 fn bytes_of_integers_are_shuffled() {
     let mut random = Random(3);
     let integers: Vec<i32> = (0..50_000).map(|_| random.below(1000) as i32).collect();
     let bytes: &[u8] = bytemuck::cast_slice(&integers);
-    let packed = packet(bytes, &chunk(Type::Other(4), &[50_000], 0.0));
+    let packed = packet(bytes, &chunk(ValueType::Other(4), &[50_000], 0.0));
     assert!(packed.len() < 72_000, "{}", packed.len());
-    assert_eq!(back(&packed), bytes);
+    assert_eq!(round_trip(&packed), bytes);
 }
 
 #[test]
-fn what_does_not_shrink_is_stored() {
+fn incompressible_chunks_are_stored() {
     let mut random = Random(1);
     let noise: Vec<u8> = (0..4096).map(|_| random.below(256) as u8).collect();
-    for dtype in [Type::Float64, Type::Float32, Type::Other(2)] {
+    for dtype in [ValueType::Float64, ValueType::Float32, ValueType::Other(2)] {
         let shape = [noise.len() / dtype.size()];
         let about = chunk(dtype, &shape, 0.0);
         let found = encode(&noise, &about, &mut Workspaces::default()).unwrap();
@@ -182,11 +182,11 @@ fn what_does_not_shrink_is_stored() {
     }
     let stored = store(&noise);
     assert!(stored.len() < noise.len() + 16);
-    assert_eq!(back(&stored), noise);
+    assert_eq!(round_trip(&stored), noise);
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_bounds_and_shapes_are_refused() {
     let bytes = [0; 64];
     for (shape, bound) in [
         ([8], f64::NAN),
@@ -195,17 +195,17 @@ fn settings_that_make_no_sense_are_refused() {
         ([9], 0.0),
         ([usize::MAX], 0.0),
     ] {
-        let about = chunk(Type::Float64, &shape, bound);
+        let about = chunk(ValueType::Float64, &shape, bound);
         assert!(encode(&bytes, &about, &mut Workspaces::default()).is_err());
     }
 }
 
-fn cells(first: [i64; 3], lengths: [usize; 3]) -> BoxOfCells {
-    BoxOfCells { first, lengths }
+fn cells(first: [i64; 3], lengths: [usize; 3]) -> CellBox {
+    CellBox { first, lengths }
 }
 
-/// The values of boxes: of a smooth field, where they lie.
-fn of_boxes(boxes: &[BoxOfCells], padding: usize) -> Vec<f64> {
+/// The values of a smooth field in boxes, and padding.
+fn values_of_boxes(boxes: &[CellBox], padding: usize) -> Vec<f64> {
     let mut values = Vec::new();
     for one in boxes {
         let [nz, ny, nx] = one.lengths;
@@ -220,33 +220,33 @@ fn of_boxes(boxes: &[BoxOfCells], padding: usize) -> Vec<f64> {
 }
 
 #[test]
-fn boxes_are_predicted_where_they_lie() {
+fn boxes_are_predicted_across_their_faces() {
     let boxes = [
         cells([8, 0, -8], [8, 16, 24]),
         cells([0, 0, -8], [8, 16, 24]),
         cells([40, 0, 0], [4, 4, 8]),
     ];
-    let values = of_boxes(&boxes, 77);
+    let values = values_of_boxes(&boxes, 77);
     let bytes: &[u8] = bytemuck::cast_slice(&values);
     for bound in [0.0, 1e-4] {
         let mut workspaces = Workspaces::default();
-        let found = encode_boxes(bytes, Type::Float64, &boxes, bound, &mut workspaces);
+        let found = encode_boxes(bytes, ValueType::Float64, &boxes, bound, &mut workspaces);
         let packed = found.unwrap().unwrap();
         let worst = values
             .iter()
-            .zip(values_back(&packed))
+            .zip(values_round_trip(&packed))
             .map(|(a, b)| (a - b).abs())
             .fold(0.0, f64::max);
         assert!(worst <= bound);
-        let flat = packet(bytes, &chunk(Type::Float64, &[values.len()], bound));
+        let flat = packet(bytes, &chunk(ValueType::Float64, &[values.len()], bound));
         assert!(packed.len() < flat.len(), "{} {}", packed.len(), flat.len());
     }
     let mut workspaces = Workspaces::default();
-    let mut made = |boxes: &[BoxOfCells], values: &[f64]| {
+    let mut made = |boxes: &[CellBox], values: &[f64]| {
         let bytes = bytemuck::cast_slice(values);
-        encode_boxes(bytes, Type::Float64, boxes, 0.0, &mut workspaces)
+        encode_boxes(bytes, ValueType::Float64, boxes, 0.0, &mut workspaces)
     };
-    // No unit block in common, too far apart, one in the other.
+    // No common unit block, a distance out of range, overlapping boxes, too few cells, no box.
     for boxes in [
         &[cells([0; 3], [8; 3]), cells([1, 1, 9], [8; 3])][..],
         &[cells([0; 3], [8; 3]), cells([1 << 30, 0, 0], [8; 3])],
@@ -254,21 +254,21 @@ fn boxes_are_predicted_where_they_lie() {
         &[cells([0; 3], [1, 1, 3])],
         &[],
     ] {
-        assert_eq!(made(boxes, &of_boxes(boxes, 0)).unwrap(), None);
+        assert_eq!(made(boxes, &values_of_boxes(boxes, 0)).unwrap(), None);
     }
     let one = [cells([0; 3], [8; 3])];
     assert!(made(&one, &[1.0; 511]).is_err());
-    assert!(made(&one, &[&of_boxes(&one, 1)[..], &[2.0]].concat()).is_err());
+    assert!(made(&one, &[&values_of_boxes(&one, 1)[..], &[2.0]].concat()).is_err());
     assert!(made(&[cells([0; 3], [0, 8, 8])], &[1.0]).is_err());
 }
 
 fn samples() -> Vec<Vec<u8>> {
     let boxes = [cells([0; 3], [4; 3]), cells([4, 0, 0], [4, 4, 8])];
-    let values = of_boxes(&boxes, 9);
+    let values = values_of_boxes(&boxes, 9);
     let bytes: &[u8] = bytemuck::cast_slice(&values);
     let boxed = |bound| {
         let mut workspaces = Workspaces::default();
-        encode_boxes(bytes, Type::Float64, &boxes, bound, &mut workspaces)
+        encode_boxes(bytes, ValueType::Float64, &boxes, bound, &mut workspaces)
     };
     let mut padded = doubles(240);
     for (i, x) in padded.iter_mut().enumerate() {
@@ -278,9 +278,9 @@ fn samples() -> Vec<Vec<u8>> {
     vec![
         boxed(0.0).unwrap().unwrap(),
         boxed(0.01).unwrap().unwrap(),
-        packet(padded, &chunk(Type::Float64, &[4, 5, 12], 0.1)),
-        packet(padded, &chunk(Type::Float32, &[480], 1.0)),
-        packet(padded, &chunk(Type::Other(8), &[240], 0.0)),
+        packet(padded, &chunk(ValueType::Float64, &[4, 5, 12], 0.1)),
+        packet(padded, &chunk(ValueType::Float32, &[480], 1.0)),
+        packet(padded, &chunk(ValueType::Other(8), &[240], 0.0)),
         store(&padded[..100]),
     ]
 }
@@ -304,7 +304,7 @@ fn damage_is_an_error() {
     }
 }
 
-/// Packets with errors whose checksums fit, the stream's own too. Says how many were errors.
+/// Decodes damaged packets with valid checksums. Returns the number of errors.
 fn mutations(rounds: usize, seed: u64) -> usize {
     let (samples, mut random) = (samples(), Random(seed));
     let mut errors = 0;
@@ -320,7 +320,7 @@ fn mutations(rounds: usize, seed: u64) -> usize {
                 _ => drop(packet.remove(at)),
             }
         }
-        mend(&mut packet);
+        repair_checksums(&mut packet);
         let claimed = decoded_length(&packet).unwrap_or(0);
         let length = if claimed < 10_000 { claimed } else { 480 };
         let (mut out, mut workspaces) = (vec![0; length], Workspaces::default());
@@ -329,8 +329,8 @@ fn mutations(rounds: usize, seed: u64) -> usize {
     errors
 }
 
-/// Gives a packet, and its stream, the checksums that belong to them.
-fn mend(packet: &mut [u8]) {
+/// Repairs the checksums of a packet and its stream.
+fn repair_checksums(packet: &mut [u8]) {
     let Some(end) = packet.len().checked_sub(4) else {
         return;
     };
@@ -375,7 +375,7 @@ fn noise_is_an_error() {
         let head = [VERSION, (round % 4) as u8, (round % 3) as u8, 0, 64];
         let keep = packet.len().min(head.len());
         packet[..keep].copy_from_slice(&head[..keep]);
-        mend(&mut packet);
+        repair_checksums(&mut packet);
         let result = decode(&packet, &mut [0; 64], &mut Workspaces::default());
         assert!(result.is_err() || packet[1] == RAW, "{packet:?}");
     }

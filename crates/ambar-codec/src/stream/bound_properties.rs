@@ -1,12 +1,12 @@
-//! Properties of all kinds of error bounds, for all values, layouts and modes.
+//! Properties of all kinds of error bounds, for all kinds of values, layouts and modes.
 
-use crate::bound::satisfied;
-use crate::stream::params::Plan;
+use crate::bound::exact;
+use crate::stream::params::EncoderParams;
 use crate::stream::properties::{KINDS, Random, blocks, shape, value};
 use crate::{Element, ErrorBound, Layout, Workspace, decode, encode, inspect, tune_fast};
 use proptest::prelude::*;
 
-/// The bits of `2^2148 * x`, the lowest word first, for a number of at least 0: exact for products of two numbers.
+/// The bits of `2^2148 * mantissa * 2^exponent`, the lowest word first: exact for products of two float64 numbers.
 fn fixed_point(mantissa: u128, exponent: i32) -> Vec<u32> {
     let mut words = vec![0u32; 140];
     let at = (exponent + 2148) as usize;
@@ -41,7 +41,7 @@ fn add(a: &[u32], b: &[u32]) -> Vec<u32> {
         .collect()
 }
 
-/// Whether `|b - a| <= factor * size`, in integers.
+/// Whether `|b - a| <= factor * size`, in integer arithmetic.
 fn is_within(a: f64, b: f64, factor: f64, size: f64) -> bool {
     if !b.is_finite() {
         return a.to_bits() == b.to_bits();
@@ -50,7 +50,7 @@ fn is_within(a: f64, b: f64, factor: f64, size: f64) -> bool {
     let ((m, e), (n, f)) = (parts(factor), parts(size));
     let product = fixed_point(m * n, e + f);
     let of = |x: f64| fixed_point(parts(x).0, parts(x).1);
-    // The larger is at most the smaller plus the product; negative ones change sides.
+    // larger <= smaller + product, where negative terms move to the other side.
     let (mut left, mut right) = (vec![0; 140], product);
     let sides = [(b, b >= 0.0), (a, a < 0.0)];
     for (x, is_left) in sides {
@@ -75,7 +75,7 @@ fn the_oracle_and_the_comparison_agree() {
             for b in [a + factor * a, a - factor * a, a, 0.0, a * (1.0 + factor)] {
                 for b in [b, b.next_up(), b.next_down()] {
                     let exact = is_within(a, b, factor, a.abs());
-                    let found = satisfied::within_product(a, b, factor, a.abs());
+                    let found = exact::within_product(a, b, factor, a.abs());
                     assert!(
                         exact == found || !found && a.abs() < 1e-280,
                         "{a:e} {b:e} {factor}"
@@ -86,7 +86,7 @@ fn the_oracle_and_the_comparison_agree() {
     }
 }
 
-/// Rounded to a number of bits, as numcodecs does it.
+/// Rounds to a number of mantissa bits, as numcodecs' BitRound does.
 fn bit_rounded<T: Element>(x: T, bits: u32) -> T {
     let all = if T::SIZE == 4 { 23 } else { 52 };
     if bits >= all || !x.to_f64().is_finite() {
@@ -102,7 +102,7 @@ fn bit_rounded<T: Element>(x: T, bits: u32) -> T {
     }
 }
 
-/// Some of the bounds of each kind.
+/// Bounds of each kind.
 fn bounds() -> impl Strategy<Value = ErrorBound> {
     let relative = prop_oneof![
         Just(1e-3),
@@ -146,7 +146,7 @@ fn check_values<T: Element>(values: &[T], decoded: &[T], bound: ErrorBound) {
         finite += 1;
         assert!(!(least > 0.0 && b <= 0.0), "{}", what());
         assert!(!(least >= 0.0 && b < 0.0), "{}", what());
-        let fine = match bound {
+        let is_satisfied = match bound {
             ErrorBound::Lossless => original.to_word() == out.to_word(),
             ErrorBound::Absolute(bound) => is_within(a, b, 1.0, bound),
             ErrorBound::Relative(relative) => {
@@ -170,7 +170,7 @@ fn check_values<T: Element>(values: &[T], decoded: &[T], bound: ErrorBound) {
             }
             ErrorBound::OfRange(_) | ErrorBound::Psnr(_) => false,
         };
-        assert!(fine, "{}", what());
+        assert!(is_satisfied, "{}", what());
         assert!(bound.is_satisfied(a, b) || a.abs() < 1e-280, "{}", what());
     }
     assert!(
@@ -179,11 +179,25 @@ fn check_values<T: Element>(values: &[T], decoded: &[T], bound: ErrorBound) {
     );
 }
 
-/// Values of a kind, and the bound of their stream.
+/// The settings of a case.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    /// The number of a kind of values.
+    kind: u8,
+    /// Which signs values have, by number.
+    sign: u8,
+    bound: ErrorBound,
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (0..KINDS, 0u8..3, bounds()).prop_map(|(kind, sign, bound)| Settings { kind, sign, bound })
+}
+
+/// Encodes and decodes values of a kind, and checks the bound.
 fn check<T: Element>(
     layout: &Layout<'_>,
     count: usize,
-    (kind, sign, bound): (u8, u8, ErrorBound),
+    Settings { kind, sign, bound }: Settings,
     mode: u8,
     seed: u64,
 ) {
@@ -198,14 +212,14 @@ fn check<T: Element>(
         }
     };
     let values: Vec<T> = (0..count).map(value).collect();
-    let plan = match mode {
+    let params = match mode {
         0 => None,
         1 => Some(tune_fast(&values, layout, bound).unwrap()),
-        2 => Some(Plan::default().packed()),
-        _ => Some(Plan::numbered(mode % 192)),
+        2 => Some(EncoderParams::default().with_bit_packing()),
+        _ => Some(EncoderParams::numbered(mode % 192)),
     };
     let mut workspace = Workspace::default();
-    let stream = encode(&values, layout, bound, plan, &mut workspace).unwrap();
+    let stream = encode(&values, layout, bound, params, &mut workspace).unwrap();
     let mut out = vec![T::from_f64(0.125); count];
     decode(&stream, &mut out, &mut workspace).unwrap();
     check_values(&values, &out, bound);
@@ -217,11 +231,11 @@ fn check<T: Element>(
 fn check_type(
     layout: &Layout<'_>,
     count: usize,
-    settings: (u8, u8, ErrorBound),
-    (mode, is_wide): (u8, bool),
+    settings: Settings,
+    (mode, is_float64): (u8, bool),
     seed: u64,
 ) {
-    if is_wide {
+    if is_float64 {
         check::<f64>(layout, count, settings, mode, seed);
     } else {
         check::<f32>(layout, count, settings, mode, seed);
@@ -234,7 +248,7 @@ proptest! {
     #[test]
     fn bounds_hold_in_arrays(
         shape in shape(),
-        settings in (0..KINDS, 0u8..3, bounds()),
+        settings in settings(),
         mode in (0u8..12, any::<bool>()),
         seed: u64,
     ) {
@@ -244,7 +258,7 @@ proptest! {
     #[test]
     fn bounds_hold_in_blocks(
         pattern in (any::<u8>(), any::<u8>()),
-        settings in (0..KINDS, 0u8..3, bounds()),
+        settings in settings(),
         mode in (0u8..12, any::<bool>()),
         seed: u64,
     ) {
@@ -254,7 +268,7 @@ proptest! {
     }
 }
 
-/// A field over many orders of magnitude, such as the density of a cosmological simulation.
+/// A field of many orders of magnitude, like the density of a cosmological simulation.
 fn density<T: Element>(side: usize) -> Vec<T> {
     let value = |i: usize| {
         let [z, y, x] = [i / side / side, i / side % side, i % side].map(|n| n as f64 * 0.2);
@@ -294,25 +308,32 @@ fn relative_bounds_of_smooth_fields_are_small() {
 }
 
 #[test]
-fn positive_values_stay_positive_where_the_bound_exceeds_them() {
+fn positive_values_smaller_than_the_bound_stay_positive() {
     let values: Vec<f32> = density(16);
     let layout = Layout::Array(&[16, 16, 16]);
-    for plan in [None, Some(Plan::default().quick().packed())] {
+    for params in [
+        None,
+        Some(
+            EncoderParams::default()
+                .with_level_contexts()
+                .with_bit_packing(),
+        ),
+    ] {
         let mut workspace = Workspace::default();
-        let stream = encode(&values, &layout, 1e-24, plan, &mut workspace).unwrap();
+        let stream = encode(&values, &layout, 1e-24, params, &mut workspace).unwrap();
         let least = values.iter().copied().fold(f32::INFINITY, f32::min);
         assert_eq!(inspect(&stream).unwrap().minimum, Some(f64::from(least)));
         let mut out = vec![0f32; values.len()];
         decode(&stream, &mut out, &mut workspace).unwrap();
         assert!(out.iter().all(|x| *x >= least));
         assert!(out.contains(&least));
-        let stream = encode(&values, &layout, 1e-40, plan, &mut workspace).unwrap();
+        let stream = encode(&values, &layout, 1e-40, params, &mut workspace).unwrap();
         assert_eq!(inspect(&stream).unwrap().minimum, None);
     }
 }
 
 #[test]
-fn a_mean_squared_error_is_used_up() {
+fn the_mean_squared_error_is_close_to_its_bound() {
     let values: Vec<f64> = density(32);
     let layout = Layout::Array(&[32, 32, 32]);
     let range = values.iter().fold([f64::INFINITY, 0.0], |[low, high], x| {
@@ -339,7 +360,7 @@ fn a_mean_squared_error_is_used_up() {
 }
 
 #[test]
-fn bounds_of_an_unknown_range_are_refused() {
+fn bounds_that_need_a_range_are_refused() {
     let layout = Layout::Array(&[3]);
     for bound in [ErrorBound::OfRange(0.1), ErrorBound::Psnr(50.0)] {
         let error = encode(

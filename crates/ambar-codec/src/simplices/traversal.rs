@@ -1,86 +1,86 @@
-//! The walk through a mesh, from cell to cell across facets, that writer and reader take alike.
+//! The traversal of a mesh from cell to cell across facets, which is shared by encoder and decoder.
 
 use std::collections::VecDeque;
 
-use super::facets::{Facet, Facets, State, end, sort};
-use super::models::{AWAY, Candidate, MOST, Models};
-use super::places::Places;
-use super::side::Coder;
-use crate::error::{Corrupt, Result};
+use super::coder::Coder;
+use super::facets::{Facet, FacetState, Facets, end, sort};
+use super::free_indices::FreeIndices;
+use super::models::{Candidate, MAX_AWAY, MAX_CORNERS, Models};
+use crate::error::{Result, corrupt};
 
-/// The number of a point that was not met, and the row of no cell.
+/// The number of a point that has not been visited, and the index of no cell.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A mesh that is walked through: a writer knows it, a reader learns it.
+/// The mesh of a traversal, which an encoder knows, and a decoder reconstructs.
 ///
-/// Points have ranks, in the order of their values, and numbers, in the order in which they are met.
+/// Points have ranks, in the order of their values, and numbers, in the order in which they are visited.
 pub(super) trait Mesh<const F: usize> {
-    /// A row with a cell behind a facet that was not met; for a reader, anything.
-    fn behind(&mut self, facet: &Facet<F>, cells: &Places) -> Option<u32>;
+    /// A cell behind a facet that has not been visited. Not used by decoders.
+    fn cell_behind(&mut self, facet: &Facet<F>, cells: &FreeIndices) -> Option<u32>;
 
-    /// The ranks of a row's corners, and their numbers; for a reader, anything.
+    /// The ranks and the numbers of the corners of a cell. Not used by decoders.
     fn row(&self, row: u32) -> Row;
 
-    /// A point is met: its rank, and its number.
-    fn met_point(&mut self, rank: u32, number: u32);
+    /// Called for each new point.
+    fn visit_point(&mut self, rank: u32, number: u32);
 
-    /// A cell is met: its row, and the numbers of its corners.
-    fn met_cell(&mut self, row: usize, corners: &[u32]);
+    /// Called for each cell, with its index and the numbers of its corners.
+    fn visit_cell(&mut self, row: usize, corners: &[u32]);
 }
 
-/// The corners of a row.
+/// The corners of a cell.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Row {
-    pub ranks: [u32; MOST],
-    /// `NONE` where a point was not met before.
-    pub numbers: [u32; MOST],
+    pub ranks: [u32; MAX_CORNERS],
+    /// `NONE` for points that have not been visited.
+    pub numbers: [u32; MAX_CORNERS],
 }
 
-/// How large a mesh is, and of which kind.
+/// The size of a mesh, and whether neighbours are scattered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub cells: usize,
     pub points: usize,
-    /// Whether cells that touch have rows far from each other.
-    pub cells_scattered: bool,
-    /// Whether the corners of a cell have ranks far from each other.
-    pub points_scattered: bool,
+    /// Whether neighbouring cells have distant indices.
+    pub has_scattered_cells: bool,
+    /// Whether the corners of a cell have distant ranks.
+    pub has_scattered_points: bool,
 }
 
-/// What is kept on the way, and its memory from one walk to the next. Facets have F corners.
-pub(super) struct Walk<const F: usize> {
+/// The state of a traversal, whose buffers are reused. Facets have F corners.
+pub(super) struct Traversal<const F: usize> {
     facets: Facets<F>,
-    /// Facets behind which nobody looked yet.
+    /// Open facets, in the order of the traversal.
     queue: VecDeque<u32>,
-    cells: Places,
-    points: Places,
-    /// The ranks of points, by their numbers.
+    cells: FreeIndices,
+    points: FreeIndices,
+    /// The rank of each point, by number.
     ranks: Vec<u32>,
-    /// The row of the last cell of which a point has the highest rank.
+    /// For each point, the last cell of which it has the highest rank.
     latest: Vec<u32>,
 }
 
-impl<const F: usize> Default for Walk<F> {
+impl<const F: usize> Default for Traversal<F> {
     fn default() -> Self {
         Self {
             facets: Facets::default(),
             queue: VecDeque::new(),
-            cells: Places::default(),
-            points: Places::default(),
+            cells: FreeIndices::default(),
+            points: FreeIndices::default(),
             ranks: Vec::new(),
             latest: Vec::new(),
         }
     }
 }
 
-impl<const F: usize> Walk<F> {
+impl<const F: usize> Traversal<F> {
     /// Corners of a cell.
     const WIDTH: usize = F + 1;
 
-    /// Walks through all cells of a mesh.
+    /// Visits all cells of a mesh.
     ///
     /// # Errors
-    /// `Corrupt` where a reader finds what cannot be.
+    /// `Corrupt` if a decoder reads an invalid decision.
     pub fn run<C: Coder, M: Mesh<F>>(
         &mut self,
         coder: &mut C,
@@ -97,26 +97,28 @@ impl<const F: usize> Walk<F> {
         let mut left = extent.cells;
         while left > 0 {
             let Some(gate) = self.queue.pop_front() else {
-                self.begin(coder, mesh, &mut models, extent)?;
+                self.begin_component(coder, mesh, &mut models, extent)?;
                 left -= 1;
                 continue;
             };
-            if self.facets[gate].state == State::Met {
+            if self.facets[gate].state == FacetState::Closed {
                 self.facets.release(gate);
-            } else if self.pass(coder, mesh, &mut models, extent, gate)? {
+            } else if self.cross(coder, mesh, &mut models, extent, gate)? {
                 left -= 1;
             }
         }
         if self.ranks.len() < extent.points {
-            return Err(Corrupt(
-                "a point belongs to no cell; expected every point in a cell",
+            return Err(corrupt!(
+                "the cells have {} points; expected {}",
+                self.ranks.len(),
+                extent.points
             ));
         }
         Ok(())
     }
 
-    /// Meets the cell of the first row that was not met, behind no facet.
-    fn begin<C: Coder, M: Mesh<F>>(
+    /// Visits the first cell that has not been visited, which begins a component of the mesh.
+    fn begin_component<C: Coder, M: Mesh<F>>(
         &mut self,
         coder: &mut C,
         mesh: &mut M,
@@ -124,7 +126,7 @@ impl<const F: usize> Walk<F> {
         extent: Extent,
     ) -> Result<()> {
         let row = self.cells.take_first().unwrap_or(0);
-        let mut corners = [0; MOST];
+        let mut corners = [0; MAX_CORNERS];
         for (place, corner) in corners[..Self::WIDTH].iter_mut().enumerate() {
             let known = if C::WRITES {
                 mesh.row(row as u32)
@@ -135,15 +137,15 @@ impl<const F: usize> Walk<F> {
             let number = known.numbers[place];
             let since = (C::WRITES && number != NONE).then(|| u64::from(met - 1 - number));
             *corner = match models.first_since(coder, place, since) {
-                Some(since) => self.met_since(since)?,
+                Some(since) => self.point_since(since)?,
                 None => {
                     let near = self.ranks.last().copied().unwrap_or(0);
-                    self.meet_point(coder, mesh, models, extent, near, known.ranks[place])?
+                    self.add_point(coder, mesh, models, extent, near, known.ranks[place])?
                 }
             };
         }
-        self.meet_cell(mesh, row, &corners[..Self::WIDTH]);
-        let mut facets = [0; MOST];
+        self.add_cell(mesh, row, &corners[..Self::WIDTH]);
+        let mut facets = [0; MAX_CORNERS];
         for facet in &mut facets[..Self::WIDTH] {
             *facet = self.facets.reserve();
         }
@@ -157,15 +159,15 @@ impl<const F: usize> Walk<F> {
             }
         }
         for facet in &facets[..Self::WIDTH] {
-            self.enter(*facet);
+            self.insert(*facet);
         }
-        self.open(&facets[..Self::WIDTH]);
+        self.enqueue(&facets[..Self::WIDTH]);
         Ok(())
     }
 
-    /// Looks behind a facet; whether there is a cell, which is met then.
+    /// Visits the cell behind a facet. Returns whether it exists.
     #[inline(always)]
-    fn pass<C: Coder, M: Mesh<F>>(
+    fn cross<C: Coder, M: Mesh<F>>(
         &mut self,
         coder: &mut C,
         mesh: &mut M,
@@ -174,33 +176,33 @@ impl<const F: usize> Walk<F> {
         gate: u32,
     ) -> Result<bool> {
         let facet = self.facets[gate];
-        self.facets.leave(gate);
+        self.facets.remove(gate);
         let behind = if C::WRITES {
-            mesh.behind(&facet, &self.cells)
+            mesh.cell_behind(&facet, &self.cells)
         } else {
             None
         };
-        let (mut ends, mut touching, mut walls) = ([NONE; F], [(NONE, NONE); F], 0);
+        let (mut ends, mut touching, mut boundaries) = ([NONE; F], [(NONE, NONE); F], 0);
         for ridge in 0..F {
             if let Some(other) = self.facets.other(end(gate, ridge)) {
                 ends[ridge] = other;
                 touching[ridge] = self.facets.apex(other);
                 let state = self.facets[touching[ridge].0].state;
-                walls += usize::from(state == State::Wall);
+                boundaries += usize::from(state == FacetState::Boundary);
             }
         }
         let around = facet.around.iter().copied().fold(0, u8::max);
-        if models.wall(coder, walls, around, behind.is_none()) {
-            self.facets[gate].state = State::Wall;
+        if models.is_boundary(coder, boundaries, around, behind.is_none()) {
+            self.facets[gate].state = FacetState::Boundary;
             return Ok(false);
         }
-        let (mut known, mut order) = (Row::default(), [0; MOST]);
+        let (mut known, mut order) = (Row::default(), [0; MAX_CORNERS]);
         if C::WRITES {
             known = mesh.row(behind.unwrap_or(0));
             order = arranged(&facet.corners, &known.numbers);
         }
-        // The corners of the facet, then the one behind it.
-        let mut corners = [0; MOST];
+        // The corners of the facet, then the further one.
+        let mut corners = [0; MAX_CORNERS];
         corners[..F].copy_from_slice(&facet.corners);
         let place = order.iter().position(|corner| usize::from(*corner) == F);
         let place = place.unwrap_or(0);
@@ -212,7 +214,7 @@ impl<const F: usize> Walk<F> {
         let order = models.order(coder, Self::WIDTH, context, order);
         let latest = self.latest[corners[highest] as usize];
         let (near, model) = match latest {
-            _ if extent.cells_scattered => (extent.cells / 2, 0),
+            _ if extent.has_scattered_cells => (extent.cells / 2, 0),
             NONE => (facet.cell as usize, 1),
             latest => (latest as usize, 0),
         };
@@ -222,18 +224,18 @@ impl<const F: usize> Walk<F> {
             .code(coder, &mut models.cells[model], near, row)?;
         let of_row = order.map(|corner| corners[usize::from(corner)]);
         self.latest[corners[highest] as usize] = row as u32;
-        mesh.met_cell(row, &of_row[..Self::WIDTH]);
-        let mut places = [0; MOST];
+        mesh.visit_cell(row, &of_row[..Self::WIDTH]);
+        let mut places = [0; MAX_CORNERS];
         for (place, which) in order[..Self::WIDTH].iter().enumerate() {
             places[usize::from(*which)] = place;
         }
-        self.facets.meet(gate);
+        self.facets.close(gate);
         self.advance((&facet, &ends), row, &corners, &places);
         self.facets.release(gate);
         Ok(true)
     }
 
-    /// The number of the corner behind a facet; a writer knows it and its rank.
+    /// Codes the further corner of the cell behind a facet, of which an encoder passes number and rank. Returns its number.
     #[inline(always)]
     fn apex<C: Coder, M: Mesh<F>>(
         &mut self,
@@ -252,9 +254,9 @@ impl<const F: usize> Walk<F> {
         if models.new_corner(coder, around, number == NONE) {
             let mut ranks = facet.corners.map(|corner| self.ranks[corner as usize]);
             sort(&mut ranks);
-            return self.meet_point(coder, mesh, models, extent, ranks[F / 2], rank);
+            return self.add_point(coder, mesh, models, extent, ranks[F / 2], rank);
         }
-        let mut away = [0; AWAY];
+        let mut away = [0; MAX_AWAY];
         let mut count = 0;
         for (other, _) in touching.iter().filter(|(other, _)| *other != NONE) {
             for ridge in 0..F {
@@ -276,22 +278,22 @@ impl<const F: usize> Walk<F> {
         }
         let met = self.ranks.len() as u32;
         let since = models.since(coder, u64::from((met - 1).wrapping_sub(number)));
-        self.met_since(since)
+        self.point_since(since)
     }
 
-    /// The point that was met so many points ago.
-    fn met_since(&self, since: u64) -> Result<u32> {
+    /// The number of the point of this age.
+    fn point_since(&self, since: u64) -> Result<u32> {
         let met = self.ranks.len();
         match usize::try_from(since) {
             Ok(since) if since < met => Ok((met - 1 - since) as u32),
-            _ => Err(Corrupt(
-                "a corner refers to a point that has not been decoded",
+            _ => Err(corrupt!(
+                "a corner refers to the point {since} before the last of {met} decoded points"
             )),
         }
     }
 
-    /// Meets a point, and gives its number; a writer knows its rank, which may be near another.
-    fn meet_point<C: Coder, M: Mesh<F>>(
+    /// Visits a new point, of which an encoder passes the rank. Returns its number.
+    fn add_point<C: Coder, M: Mesh<F>>(
         &mut self,
         coder: &mut C,
         mesh: &mut M,
@@ -300,7 +302,7 @@ impl<const F: usize> Walk<F> {
         near: u32,
         rank: u32,
     ) -> Result<u32> {
-        let near = if extent.points_scattered {
+        let near = if extent.has_scattered_points {
             extent.points / 2
         } else {
             near as usize
@@ -310,42 +312,42 @@ impl<const F: usize> Walk<F> {
         let number = self.ranks.len() as u32;
         self.ranks.push(rank);
         self.latest.push(NONE);
-        mesh.met_point(rank, number);
+        mesh.visit_point(rank, number);
         Ok(number)
     }
 
-    /// Notes the row of a cell with its highest point.
-    fn meet_cell<M: Mesh<F>>(&mut self, mesh: &mut M, row: usize, corners: &[u32]) {
-        let mut ranks = [0; MOST];
+    /// Records a cell at its highest point, and passes it to the mesh.
+    fn add_cell<M: Mesh<F>>(&mut self, mesh: &mut M, row: usize, corners: &[u32]) {
+        let mut ranks = [0; MAX_CORNERS];
         for (rank, corner) in ranks.iter_mut().zip(corners) {
             *rank = self.ranks[*corner as usize];
         }
         let (highest, _) = extremes(&ranks[..Self::WIDTH]);
         self.latest[corners[highest] as usize] = row as u32;
-        mesh.met_cell(row, corners);
+        mesh.visit_cell(row, corners);
     }
 
-    /// Puts the facets of a cell that was met behind `facet` in its place. The cell's corners are those
-    /// of the facet, and the one behind it; `places` are those in the row.
+    /// Replaces `facet` by the other facets of the cell behind it. `corners` are those of the facet, and the further one;
+    /// `places` are their positions in the cell.
     #[inline(always)]
     fn advance(
         &mut self,
         (facet, ends): (&Facet<F>, &[u32; F]),
         row: usize,
-        corners: &[u32; MOST],
-        places: &[usize; MOST],
+        corners: &[u32; MAX_CORNERS],
+        places: &[usize; MAX_CORNERS],
     ) {
-        // New facet number i is without the facet's corner number i.
+        // New facet i lacks corner i.
         let mut facets = [0; F];
         for facet in &mut facets {
             *facet = self.facets.reserve();
         }
-        // The number of a corner among those of the facet without another.
+        // The position of a corner in the facet that lacks another corner.
         let number = |corner: usize, without: usize| {
             places[corner] - usize::from(places[corner] > places[without])
         };
         for i in 0..F {
-            // Written in place: to copy what was written in parts has to wait for all writes before.
+            // Written in place, because copying a struct that was written in parts stalls on these writes.
             let new = &mut self.facets[facets[i]];
             new.begin(row as u32, places[i] as u8);
             for other in (0..=F).filter(|other| *other != i) {
@@ -359,38 +361,39 @@ impl<const F: usize> Walk<F> {
             if ends[i] != NONE {
                 let around = facet.around[i].saturating_add(1);
                 self.facets
-                    .touch(end(facets[i], number(F, i)), ends[i], around);
+                    .connect(end(facets[i], number(F, i)), ends[i], around);
             }
         }
         for (new, across) in facets.iter().zip(ends) {
             let (other, apex) = self.facets.apex(*across);
-            if *across != NONE && apex == corners[F] && self.facets[other].state == State::Open {
-                self.facets.leave(other);
+            if *across != NONE && apex == corners[F] && self.facets[other].state == FacetState::Open
+            {
+                self.facets.remove(other);
                 self.facets.join(*new, other);
             } else {
-                self.enter(*new);
+                self.insert(*new);
             }
         }
-        self.open(&facets);
+        self.enqueue(&facets);
     }
 
-    /// Enters a new facet into the table, or joins it with the one that is there of the same corners.
+    /// Inserts a new facet into the table, or joins it with the open facet that has the same corners.
     #[inline(always)]
-    fn enter(&mut self, facet: u32) {
+    fn insert(&mut self, facet: u32) {
         let corners = self.facets[facet].corners;
         if let Some(other) = self.facets.find(&corners) {
-            self.facets.leave(other);
+            self.facets.remove(other);
             self.facets.join(facet, other);
         } else {
-            self.facets.enter(facet);
+            self.facets.insert(facet);
         }
     }
 
-    /// Queues the new facets of a cell that are open.
+    /// Queues the new facets of a cell that are open, and frees the others.
     #[inline(always)]
-    fn open(&mut self, facets: &[u32]) {
+    fn enqueue(&mut self, facets: &[u32]) {
         for facet in facets {
-            if self.facets[*facet].state == State::Open {
+            if self.facets[*facet].state == FacetState::Open {
                 self.queue.push_back(*facet);
             } else {
                 self.facets.release(*facet);
@@ -399,7 +402,7 @@ impl<const F: usize> Walk<F> {
     }
 }
 
-/// The corners behind the ridges of a facet, the likeliest first.
+/// The corners across the ridges of a facet, sorted by likelihood.
 #[inline(always)]
 fn likeliest<const F: usize>(facet: &Facet<F>, touching: &[(u32, u32); F]) -> [Candidate; F] {
     let mut candidates = [Candidate::NONE; F];
@@ -426,7 +429,7 @@ fn likeliest<const F: usize>(facet: &Facet<F>, touching: &[(u32, u32); F]) -> [C
     candidates
 }
 
-/// Where the highest and the lowest of some ranks are, the first ones of those.
+/// The positions of the first highest and the first lowest rank.
 #[inline(always)]
 fn extremes(ranks: &[u32]) -> (usize, usize) {
     let (mut highest, mut lowest) = (0, 0);
@@ -441,9 +444,9 @@ fn extremes(ranks: &[u32]) -> (usize, usize) {
     (highest, lowest)
 }
 
-/// Which of a facet's corners stands at each place of a row, F for the one that is none of these.
-fn arranged<const F: usize>(facet: &[u32; F], row: &[u32; MOST]) -> [u8; MOST] {
-    let mut order = [F as u8; MOST];
+/// For each corner of a cell, its position in the facet; F for the corner that the facet lacks.
+fn arranged<const F: usize>(facet: &[u32; F], row: &[u32; MAX_CORNERS]) -> [u8; MAX_CORNERS] {
+    let mut order = [F as u8; MAX_CORNERS];
     for (number, corner) in facet.iter().enumerate() {
         let mut places = row[..=F].iter().zip(&mut order);
         let free = places.find(|(of_row, which)| *of_row == corner && usize::from(**which) == F);

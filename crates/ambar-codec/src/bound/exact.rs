@@ -1,4 +1,4 @@
-//! Whether a decoded value is within a bound, decided without rounding errors.
+//! Comparisons of a decoded value with a bound that are exact, without rounding errors.
 
 /// Whether `|decoded - original| <= bound`, exactly.
 pub(crate) fn within(original: f64, decoded: f64, bound: f64) -> bool {
@@ -17,8 +17,8 @@ const MARGIN: f64 = 1e-15;
 /// Products below may be denormal, whose rounding is not relative.
 const SMALLEST: f64 = 1e-290;
 
-/// Whether `|decoded - original| <= factor * size` holds even if every operation was rounded against it: never
-/// true where the bound is broken, false in rare cases where it is just met.
+/// Whether `|decoded - original| <= factor * size` holds even if every operation was rounded in its favour: never true if the
+/// bound is broken, false in rare cases where it is just met.
 pub(crate) fn is_surely_within(original: f64, decoded: f64, factor: f64, size: f64) -> bool {
     let limit = factor * size;
     let error = (decoded - original).abs();

@@ -1,4 +1,4 @@
-//! How often differences are to be taken, and along which dimensions: tried on a few blocks.
+//! The choice of the order of differences, and of their dimensions, by trials on a few blocks.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use super::lanes::GROUP;
 use super::word::Word;
 use crate::simd::dispatch::vectorised;
 
-/// Blocks that are tried.
+/// Maximum number of sampled blocks.
 const SAMPLES: usize = 4;
-/// An order must save so much of what a lower one takes, as it takes time: a part of it for each order.
-const WORTH: f64 = 0.01;
+/// Each order must save this part of the bits, because it takes time.
+const MIN_SAVING: f64 = 0.01;
 
-/// The bits that words take by the order of their differences.
+/// The bits of words for each order of differences.
 #[derive(Default)]
 pub(super) struct Costs([f64; ORDERS + 1]);
 
@@ -25,11 +25,11 @@ impl Costs {
         }
     }
 
-    /// The order that takes least, time included.
+    /// The best order, considering its time.
     pub fn order(&self) -> usize {
         let mut best = 0;
         for order in 1..=ORDERS {
-            let saved = WORTH * (order - best) as f64 * self.0[best];
+            let saved = MIN_SAVING * (order - best) as f64 * self.0[best];
             if self.0[order] + saved < self.0[best] {
                 best = order;
             }
@@ -37,13 +37,13 @@ impl Costs {
         best
     }
 
-    /// What that order takes.
+    /// The bits of the best order.
     pub fn least(&self) -> f64 {
         self.0[self.order()]
     }
 }
 
-/// The blocks of so many values that are tried: evenly spread.
+/// Evenly spaced blocks of `count` values.
 pub(super) fn samples(count: usize) -> impl Iterator<Item = Range<usize>> {
     let blocks = count.div_ceil(BLOCK);
     let tried = blocks.min(SAMPLES);
@@ -54,7 +54,7 @@ pub(super) fn samples(count: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 vectorised! {
-    /// What the first `count` words of the buffers take, which are lost.
+    /// The bits of the first `count` words of the buffers, which are overwritten.
     pub(super) fn costs [W: Word] of [W] (buffers: &mut Buffers<W>, count: usize) -> Costs {
         let Buffers { words, other, .. } = buffers;
         let mut costs = Costs([f64::INFINITY; ORDERS + 1]);
@@ -81,9 +81,9 @@ vectorised! {
     }
 }
 
-/// The dimensions along which differences are taken of the words of an array, and the order of those along
-/// the last.
-pub(super) fn of_array(words: &[u32], shape: &[usize]) -> (u8, usize) {
+/// Chooses for an array: a mask of the dimensions along which differences are taken, without the last, and the order of
+/// differences along the last.
+pub(super) fn choose_for_array(words: &[u32], shape: &[usize]) -> (u8, usize) {
     let mut buffers = Buffers::default();
     let mut alone = Costs::default();
     for sample in samples(words.len()) {
@@ -101,7 +101,7 @@ pub(super) fn of_array(words: &[u32], shape: &[usize]) -> (u8, usize) {
             }
             along.add(&costs(&mut buffers, sample.len()));
         }
-        let along_least = along.least() * (1.0 + WORTH * f64::from(across.count_ones()));
+        let along_least = along.least() * (1.0 + MIN_SAVING * f64::from(across.count_ones()));
         if along_least < least {
             (best, least) = ((across, along.order()), along_least);
         }
@@ -109,8 +109,8 @@ pub(super) fn of_array(words: &[u32], shape: &[usize]) -> (u8, usize) {
     best
 }
 
-/// The sets of dimensions that are tried: the last but one, and that and those before it, but for the first of
-/// four, which counts arrays.
+/// The masks of dimensions to try: the last but one; also the one before it. The first of four dimensions is excluded,
+/// because it counts independent arrays.
 fn candidates(shape: &[usize]) -> impl Iterator<Item = u8> {
     let last = shape.len() - 1;
     let first = last.saturating_sub(2);
@@ -121,7 +121,7 @@ fn candidates(shape: &[usize]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// The difference at a place along several dimensions: the sum over the corners of a cuboid, with signs.
+/// The difference at an index along several dimensions: the sum of the corners of a cuboid with alternating signs.
 fn difference(words: &[u32], at: usize, far: &[(usize, usize)]) -> u32 {
     let mut sum = words[at];
     for corner in 1..1usize << far.len() {

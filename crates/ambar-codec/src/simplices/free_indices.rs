@@ -1,34 +1,35 @@
-//! Places that are taken one after the other, each once: rows of the array, ranks of points.
+//! Free indices: each index of a cell or rank of a point is used once, and coded among the free ones.
 
-use super::side::{Coder, Magnitudes, folded, unfolded};
-use crate::error::{Corrupt, Result};
+use super::coder::{Coder, Magnitudes};
+use crate::entropy::token::{fold, unfold};
+use crate::error::{Result, corrupt};
 
-/// Places of a block.
+/// Indices of a block.
 const BLOCK: usize = 64;
 
-/// Which places are free.
+/// The set of free indices.
 ///
-/// Where as many places of all blocks are free, to code a block and one of its free places takes as few
-/// bits as to code one of all free places; and nothing has to be counted but the bits of a word.
+/// An index is coded as its block and its position among the free ones of the block. If all blocks have equally many, this
+/// takes as few bits as the position among all free indices, and only the bits of one word are counted.
 #[derive(Default)]
-pub(super) struct Places {
-    /// A word a block: a bit for each of its places, 1 where it is free.
+pub(super) struct FreeIndices {
+    /// A word for each block, with a bit for each of its indices: 1 if it is free.
     free: Vec<u64>,
-    /// Where the first free place may be.
+    /// All blocks before this one have no free index.
     first: usize,
 }
 
-/// Probabilities of places, by their distances from others.
+/// Probabilities of the distances of indices.
 pub(super) struct Distances {
     blocks: Magnitudes,
-    /// How many free places are between, in the same block.
+    /// The number of free indices between two indices of a block.
     near: Magnitudes,
-    /// The same from the near end of the block before, and of that behind.
+    /// The number of free indices from the near end of the block before, and of the block after.
     beside: [Magnitudes; 2],
 }
 
 impl Distances {
-    /// Among so many places.
+    /// Among `places` indices.
     pub fn new(places: usize) -> Self {
         let most = 2 * BLOCK as u64;
         Self {
@@ -39,8 +40,8 @@ impl Distances {
     }
 }
 
-impl Places {
-    /// Makes so many places free, and forgets all others.
+impl FreeIndices {
+    /// Resets to `count` free indices.
     pub fn reset(&mut self, count: usize) {
         self.free.clear();
         self.free.resize(count.div_ceil(BLOCK), u64::MAX);
@@ -50,12 +51,12 @@ impl Places {
         self.first = 0;
     }
 
-    /// Whether a place is free.
+    /// Whether an index is free.
     pub fn is_free(&self, place: usize) -> bool {
         self.free[place / BLOCK] >> (place % BLOCK) & 1 == 1
     }
 
-    /// Takes the first place that is free, if there is one.
+    /// Uses the first free index, if one exists.
     pub fn take_first(&mut self) -> Option<usize> {
         let blocks = &mut self.free[self.first..];
         let skipped = blocks.iter().position(|free| *free != 0)?;
@@ -66,10 +67,10 @@ impl Places {
         Some(place)
     }
 
-    /// Codes `place`, which is free, by its distance from `near`; takes it and gives it back.
+    /// Codes the free index `place` by its distance from `near`. Uses and returns it.
     ///
     /// # Errors
-    /// `Corrupt` where a reader finds none that is free.
+    /// `Corrupt` if the decoded index is not free.
     #[inline(always)]
     pub fn code<C: Coder>(
         &mut self,
@@ -80,20 +81,23 @@ impl Places {
     ) -> Result<usize> {
         let from = near / BLOCK;
         let away = (place / BLOCK) as i64 - from as i64;
-        let away = unfolded(distances.blocks.code(coder, folded(away)));
+        let away = unfold(distances.blocks.code(coder, fold(away)));
         let block = from.wrapping_add_signed(away as isize);
+        let blocks = self.free.len();
         let Some(free) = self.free.get_mut(block).filter(|free| **free != 0) else {
-            return Err(Corrupt("a corner or cell has no free index"));
+            return Err(corrupt!(
+                "a corner or cell is in block {block} of {blocks}, which has no free index"
+            ));
         };
         let count = free.count_ones();
         let below = |place: usize| (*free & ((1 << (place % BLOCK)) - 1)).count_ones();
-        // Which of the block's free places it is.
+        // The position among the free indices of the block.
         let number = if C::WRITES { below(place) } else { 0 };
         let number = match away {
             0 => {
                 let before = i64::from(below(near));
-                let found = folded(i64::from(number) - before);
-                (before + unfolded(distances.near.code(coder, found))) as u32
+                let found = fold(i64::from(number) - before);
+                (before + unfold(distances.near.code(coder, found))) as u32
             }
             -1 => {
                 let found = distances.beside[0].code(coder, u64::from(count - 1 - number));
@@ -103,7 +107,9 @@ impl Places {
             _ => coder.uniform(number, count),
         };
         if number >= count {
-            return Err(Corrupt("a corner or cell has no free index"));
+            return Err(corrupt!(
+                "a corner or cell has free index {number} of a block with {count}"
+            ));
         }
         let bit = nth(*free, number);
         *free &= !(1 << bit);
@@ -111,7 +117,7 @@ impl Places {
     }
 }
 
-/// The place of the bit of a word that is 1 and has `number` others below it.
+/// The position of the set bit of a word that has `number` set bits below it.
 fn nth(word: u64, number: u32) -> u32 {
     let (mut word, mut number, mut place) = (word, number, 0);
     for half in [32, 16, 8, 4, 2, 1] {
@@ -140,15 +146,15 @@ mod tests {
         }
     }
 
-    /// Places in an order that goes back and forth, near and far, until none is left.
+    /// Indices in an irregular order, until all are used.
     #[test]
-    fn places_come_back_until_all_are_taken() {
+    fn indices_round_trip_until_all_are_used() {
         let count = 700;
         let order: Vec<usize> = (0..count)
             .map(|i| if i % 3 == 0 { i } else { (i * 211) % count })
             .collect();
         let mut encoder = BinaryEncoder::new();
-        let (mut places, mut distances) = (Places::default(), Distances::new(count));
+        let (mut places, mut distances) = (FreeIndices::default(), Distances::new(count));
         places.reset(count);
         let mut taken = vec![places.take_first().unwrap()];
         for place in order {

@@ -1,29 +1,28 @@
-//! The mesh that a writer knows: the ranks of its corners, and which cells have a facet in common.
+//! The mesh that an encoder knows: the ranks of its corners, and which cells share a facet.
 
 use super::facets::{Facet, sort};
-use super::places::Places;
-use super::walk::{Extent, Mesh, NONE, Row};
+use super::free_indices::FreeIndices;
+use super::traversal::{Extent, Mesh, NONE, Row};
 
-/// The mesh of an array.
-pub(super) struct Known<'a, const F: usize> {
-    /// The ranks of the corners of all rows.
+/// The mesh of an array of cells.
+pub(super) struct EncoderMesh<'a, const F: usize> {
+    /// The ranks of the corners of all cells.
     ranks: &'a [u32],
-    /// The numbers of points, by their ranks; `NONE` before they are met.
+    /// The number of each point, by rank; `NONE` for points that have not been visited.
     numbers: Vec<u32>,
-    /// For each corner of each row, of all facets with the same corners as the one without it: the
-    /// first.
+    /// For each corner of each cell: the first corner whose opposite facet has the same corners as that of this one.
     first: Vec<u32>,
-    /// By the first ones: where the list of those begins whose cells may not have been met.
+    /// For each such first corner: the head of the list of equal facets whose cells may not have been visited.
     lists: Vec<u32>,
-    /// For each corner the next one of its list.
+    /// For each corner, the next one of its list.
     next: Vec<u32>,
 }
 
-impl<'a, const F: usize> Known<'a, F> {
+impl<'a, const F: usize> EncoderMesh<'a, F> {
     /// Corners of a cell.
     const WIDTH: usize = F + 1;
 
-    /// Finds out which cells touch; `ranks` are below `points`.
+    /// Finds the cells that share facets. `ranks` are below `points`.
     pub fn new(ranks: &'a [u32], points: usize) -> Self {
         let mut known = Self {
             ranks,
@@ -57,7 +56,7 @@ impl<'a, const F: usize> Known<'a, F> {
         known
     }
 
-    /// The ranks of the facet without a corner, ascending.
+    /// The sorted ranks of the facet opposite of a corner.
     #[inline(always)]
     fn facet(&self, corner: u32) -> [u32; F] {
         let (row, missing) = (corner as usize / Self::WIDTH, corner as usize % Self::WIDTH);
@@ -67,8 +66,8 @@ impl<'a, const F: usize> Known<'a, F> {
         facet
     }
 
-    /// How large the mesh is, and whether what touches lies apart: a sixth of all on average, where a
-    /// third is what chance does.
+    /// The size of the mesh, and whether neighbours are scattered: on average at least a sixth of all apart, where random
+    /// positions are a third apart.
     pub fn extent(&self) -> Extent {
         let (cells, points) = (self.ranks.len() / Self::WIDTH, self.numbers.len());
         let (mut touching, mut apart) = (0u64, 0u64);
@@ -86,17 +85,17 @@ impl<'a, const F: usize> Known<'a, F> {
         Extent {
             cells,
             points,
-            cells_scattered: apart / touching.max(1) > cells as u64 / 6,
-            points_scattered: steps / self.ranks.len().max(1) as u64 > points as u64 / 6,
+            has_scattered_cells: apart / touching.max(1) > cells as u64 / 6,
+            has_scattered_points: steps / self.ranks.len().max(1) as u64 > points as u64 / 6,
         }
     }
 }
 
-impl<const F: usize> Mesh<F> for Known<'_, F> {
-    fn behind(&mut self, facet: &Facet<F>, cells: &Places) -> Option<u32> {
+impl<const F: usize> Mesh<F> for EncoderMesh<'_, F> {
+    fn cell_behind(&mut self, facet: &Facet<F>, cells: &FreeIndices) -> Option<u32> {
         let corner = facet.cell as usize * Self::WIDTH + usize::from(facet.missing);
         let list = &mut self.lists[self.first[corner] as usize];
-        // Cells that were met are never met again.
+        // Visited cells are removed from the list for good.
         while *list != NONE && !cells.is_free(*list as usize / Self::WIDTH) {
             *list = self.next[*list as usize];
         }
@@ -114,9 +113,9 @@ impl<const F: usize> Mesh<F> for Known<'_, F> {
         found
     }
 
-    fn met_point(&mut self, rank: u32, number: u32) {
+    fn visit_point(&mut self, rank: u32, number: u32) {
         self.numbers[rank as usize] = number;
     }
 
-    fn met_cell(&mut self, _: usize, _: &[u32]) {}
+    fn visit_cell(&mut self, _: usize, _: &[u32]) {}
 }
