@@ -66,6 +66,53 @@ def test_arrays_keep_their_bounds(bound: str, dtype: str, tmp_path: Path) -> Non
     assert ambar.compare(path, path).held
 
 
+def rough(shape: tuple[int, ...]) -> np.ndarray:
+    """Return values that no prediction makes exact."""
+    return np.random.default_rng(3).normal(size=shape)
+
+
+def assert_chunks_keep_rms(
+    root: float, values: np.ndarray, found: np.ndarray, chunks: tuple[int, int]
+) -> None:
+    for i in range(0, values.shape[0], chunks[0]):
+        for j in range(0, values.shape[1], chunks[1]):
+            chunk = slice(i, i + chunks[0]), slice(j, j + chunks[1])
+            squares = (found[chunk] - values[chunk]) ** 2
+            finite = np.isfinite(values[chunk])
+            if finite.any():
+                assert 0 < squares[finite].mean() <= root**2, chunk
+
+
+CHUNKS = (32, 32)
+
+
+@pytest.mark.parametrize("profile", ["fast", "balanced", "small"])
+def test_padding_does_not_count_in_mean_squared_errors(profile: str, tmp_path: Path) -> None:
+    values = rough((34, 33))
+    holes = values.copy()
+    holes[33, :20] = np.nan
+    with ambar.create(tmp_path / "x", profile=profile) as writer:
+        for name, part in (("values", values), ("holes", holes)):
+            writer.array(name, part, chunks=CHUNKS, error_bound="0.1 rms")
+    store = ambar.open(tmp_path / "x")
+    assert_chunks_keep_rms(0.1, values, store["values"].read(), CHUNKS)
+    assert_chunks_keep_rms(0.1, holes, store["holes"].read(), CHUNKS)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_padding_of_zarr_does_not_count_in_mean_squared_errors(*, fast: bool) -> None:
+    zarr = pytest.importorskip("zarr")
+    from ambar.codecs.zarr_python import AmbarCodec
+
+    values = rough((34, 33))
+    array = zarr.create_array(
+        {}, shape=values.shape, chunks=CHUNKS, dtype="f8", compressors=None, filters=None,
+        serializer=AmbarCodec(error_bound="0.1 rms", fast=fast),
+    )  # fmt: skip
+    array[...] = values
+    assert_chunks_keep_rms(0.1, values, array[...], CHUNKS)
+
+
 def test_parsing_names_what_is_expected() -> None:
     for wrong in ("", "1e-3 of", "2 relative", "0 bits", "1e-3 relativ", "nan"):
         with pytest.raises(ValueError, match="invalid error bound"):

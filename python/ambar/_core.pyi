@@ -452,11 +452,13 @@ def codec_encode(
     bound: float | str,
     plan: CodecPlan | None = None,
     fast: bool = False,
+    is_padded: bool = False,
 ) -> bytes:
     """Encode an array of 1 to 4 dimensions, or unit blocks (n, z, y, x) with origins (n, 3).
 
     No value will differ by more than `bound`; 0 is lossless. Without a plan one is chosen, with
-    `fast` for speed. Origins are int64 (z, y, x), multiples of the blocks' sides, sorted along the
+    `fast` for speed. With `is_padded`, values equal to the last one may be padding, which a root
+    mean squared error does not count. Origins are int64 (z, y, x), multiples of the blocks' sides, sorted along the
     Morton curve.
     """
 

@@ -192,9 +192,10 @@ fn tune<T: Value>(
     told(plan).map(CodecPlan)
 }
 
-/// Encodes an array, or unit blocks with their origins, within an error bound.
+/// Encodes an array, or unit blocks with their origins, within an error bound. `is_padded`: values equal to the last
+/// one may be padding, whose errors do not count.
 #[pyfunction]
-#[pyo3(signature = (values, origins, bound, plan=None, fast=false))]
+#[pyo3(signature = (values, origins, bound, plan=None, fast=false, is_padded=false))]
 fn codec_encode<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyAny>,
@@ -202,23 +203,32 @@ fn codec_encode<'py>(
     bound: GivenBound,
     plan: Option<Bound<'py, CodecPlan>>,
     fast: bool,
+    is_padded: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let bound = bound.parse()?;
     let lent = Lent::new(values, false)?;
     let lie = Lie::new(&lent, origins)?;
     let plan = plan.map(|plan| plan.get().0);
-    by_format!(lent, encode(py, &lent, &lie, bound, (plan, fast)))
+    by_format!(
+        lent,
+        encode(py, &lent, &lie, (bound, is_padded), (plan, fast))
+    )
 }
 
 fn encode<'py, T: Value>(
     py: Python<'py>,
     lent: &Lent,
     lie: &Lie,
-    bound: ErrorBound,
+    (bound, is_padded): (ErrorBound, bool),
     (mut plan, fast): (Option<EncoderParams>, bool),
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (values, layout) = (values::<T>(lent)?, lie.layout()?);
     let stream = py.detach(|| {
+        let bound = if is_padded {
+            bound.of_padded(values)
+        } else {
+            bound
+        };
         if fast && plan.is_none() {
             plan = Some(ambar_codec::tune_fast(values, &layout, bound)?);
         }

@@ -65,16 +65,22 @@ def checked_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def encode(
-    values: np.ndarray[Any, np.dtype[Any]], error_bound: float | str, *, fast: bool = False
+    values: np.ndarray[Any, np.dtype[Any]],
+    error_bound: float | str,
+    *,
+    fast: bool = False,
+    is_padded: bool = False,
 ) -> bytes:
     """Return the stream of an array of any shape, float32 or float64, in C order.
 
-    `fast` prefers what is encoded and decoded near the speed of memory to what is smallest.
+    `fast` prefers what is encoded and decoded near the speed of memory to what is smallest. With
+    `is_padded`, values equal to the last one may be padding, which a root mean squared error does
+    not count.
     """
     name = checked_dtype(values.dtype)
     plain = np.ascontiguousarray(values, np.dtype(name))
     shaped = plain.reshape(_known_shape(values.shape))
-    return _core.codec_encode(shaped, None, error_bound, fast=fast)
+    return _core.codec_encode(shaped, None, error_bound, fast=fast, is_padded=is_padded)
 
 
 def decode(

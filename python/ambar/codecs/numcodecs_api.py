@@ -35,7 +35,7 @@ class AmbarCodec(Codec):  # type: ignore[misc] # numcodecs has no types
             raise _core.InvalidError(
                 f"the codec ambar needs values in this machine's byte order, not {values.dtype}"
             )
-        return encode(values, self.error_bound)
+        return encode(values, self.error_bound, is_padded=True)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """Return the values of a stream as a flat array, or put them into `out`."""

@@ -102,7 +102,7 @@ class AmbarCodec(_Streams):
         return self
 
     def _encode(self, values: np.ndarray[Any, np.dtype[Any]]) -> bytes:
-        return encode(values, self.error_bound, fast=self.fast)
+        return encode(values, self.error_bound, fast=self.fast, is_padded=True)
 
     def _decode(
         self, stream: Any, dtype: np.dtype[Any], shape: tuple[int, ...]

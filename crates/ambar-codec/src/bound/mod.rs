@@ -7,6 +7,7 @@ pub(crate) mod rounding;
 
 pub use parse::InvalidBound;
 
+use crate::element::Element;
 use crate::error::{Result, invalid};
 use std::fmt;
 
@@ -124,6 +125,46 @@ impl ErrorBound {
             _ => return Self::Lossless,
         }
         bound
+    }
+
+    /// The bound of a chunk of which `finite` finite values count, and `padding` further ones do not: a root mean
+    /// squared error of the former alone. All other bounds stay the same, as they hold for each value.
+    #[must_use]
+    pub fn with_padding(self, finite: usize, padding: usize) -> Self {
+        let Self::Rms(root) = self else {
+            return self;
+        };
+        match (finite, padding) {
+            (_, 0) => self,
+            // It is unknown how many count.
+            (0, _) => Self::Absolute(root),
+            (finite, padding) => {
+                let part = finite as f64 / (finite + padding) as f64;
+                match root * part.sqrt() {
+                    0.0 => Self::Lossless,
+                    root => Self::Rms(root),
+                }
+            }
+        }
+    }
+
+    /// The bound of a chunk that may be padded, by one value over and over at the end of each dimension: values
+    /// equal to the last one do not count.
+    #[must_use]
+    pub fn of_padded<T: Element>(self, values: &[T]) -> Self {
+        let Some(last) = values.last().map(|last| last.to_word()) else {
+            return self;
+        };
+        if !matches!(self, Self::Rms(_)) {
+            return self;
+        }
+        let finite = values.iter().filter(|x| x.to_f64().is_finite());
+        let (padding, others) =
+            finite.fold((0, 0), |(padding, others), x| match x.to_word() == last {
+                true => (padding + 1, others),
+                false => (padding, others + 1),
+            });
+        self.with_padding(others, padding)
     }
 
     /// Whether values differ from the originals.

@@ -360,6 +360,40 @@ fn the_mean_squared_error_is_close_to_its_bound() {
 }
 
 #[test]
+fn padding_does_not_count_in_mean_squared_errors() {
+    let random = &mut Random(7);
+    let layout = Layout::Array(&[64, 64]);
+    for held in [1, 5, 64, 1000, 4096] {
+        let mut values: Vec<f64> = (0..4096).map(|i| value(4, i, random, 1e-3)).collect();
+        values[held..].fill(0.25);
+        let root = 0.01;
+        let bounds = [
+            ErrorBound::Rms(root).of_padded(&values),
+            ErrorBound::Rms(root).with_padding(held, 4096 - held),
+        ];
+        for bound in bounds {
+            let mut workspace = Workspace::default();
+            let stream = encode(&values, &layout, bound, None, &mut workspace).unwrap();
+            let mut out = vec![0.0; values.len()];
+            decode(&stream, &mut out, &mut workspace).unwrap();
+            let pairs = values.iter().zip(&out).take(held);
+            let squares: f64 = pairs.map(|(a, b)| ((a - b) / root).powi(2)).sum();
+            assert!(squares <= held as f64, "{held}: {squares}");
+        }
+    }
+    let same = [1.0f32; 5];
+    assert_eq!(
+        ErrorBound::Rms(0.5).of_padded(&same),
+        ErrorBound::Absolute(0.5)
+    );
+    assert_eq!(
+        ErrorBound::Rms(0.5).of_padded::<f32>(&[]),
+        ErrorBound::Rms(0.5)
+    );
+    assert_eq!(ErrorBound::Bits(3).of_padded(&same), ErrorBound::Bits(3));
+}
+
+#[test]
 fn bounds_that_need_a_range_are_refused() {
     let layout = Layout::Array(&[3]);
     for bound in [ErrorBound::OfRange(0.1), ErrorBound::Psnr(50.0)] {

@@ -435,6 +435,7 @@ impl<'a> ChunkSource<'a> {
                 origins,
             }),
             plan: self.plan,
+            padding: 0,
         };
         let bytes = chunk_shape.iter().product::<u64>() as usize * size;
         with_scratch(|scratch| {
@@ -442,18 +443,26 @@ impl<'a> ChunkSource<'a> {
                 return f(raw, &geometry, &mut scratch.codecs);
             }
             let (raw, spans) = (scratch.decoded.bytes(bytes)?, self.spans(chunk));
+            // The value outside of the region, unless old values are there.
+            let mut padding: &[u8] = &[];
             if self.is_whole(chunk) {
                 // Padding outside of the array repeats a value of the chunk, which compresses best.
-                let padding = pieces.value(&spans, &self.region.shape, size);
+                padding = pieces.value(&spans, &self.region.shape, size);
                 repeat(raw, padding);
             } else if let Some(old) = old {
                 let chain = &self.metadata.chain;
                 let limits = &self.limits;
                 chain.decode(dtype, chunk_shape, old, raw, limits, &mut scratch.codecs)?;
             } else {
-                repeat(raw, &self.metadata.fill_value);
+                padding = &self.metadata.fill_value;
+                repeat(raw, padding);
             }
             pieces.copy(raw, &spans, chunk_shape, &self.region.shape, size)?;
+            let mut geometry = geometry;
+            if codec::is_finite(dtype, padding) {
+                let held: usize = spans.iter().map(|span| span.count).product();
+                geometry.padding = bytes / size - held;
+            }
             f(raw, &geometry, &mut scratch.codecs)
         })
     }

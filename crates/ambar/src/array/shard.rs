@@ -294,6 +294,7 @@ fn encode_index(sharding: &Sharding, records: &[Option<ChunkRecord>]) -> Result<
         origins: None,
         cells: None,
         plan: None,
+        padding: 0,
     };
     let raw = bytemuck::cast_slice(&words);
     chain.encode(&DataType::UInt64, raw, &place, &mut CodecScratch::default())

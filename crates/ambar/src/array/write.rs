@@ -269,6 +269,7 @@ pub(crate) fn empty_entry(metadata: &ArrayMetadata) -> Result<(Vec<u8>, u32)> {
         origins: None,
         cells: None,
         plan: None,
+        padding: 0,
     };
     crate::codec::with_scratch(|scratch| {
         metadata

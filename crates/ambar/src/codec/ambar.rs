@@ -93,6 +93,8 @@ pub(crate) struct ChunkGeometry<'a> {
     pub cells: Option<LeafCells<'a>>,
     /// Settings chosen for the array; if `None`, they are chosen for the chunk.
     pub plan: Option<EncoderParams>,
+    /// Number of finite padding values, which are not the array's.
+    pub padding: usize,
 }
 
 /// Leaf cells of a tree, along the Morton curve.
@@ -114,6 +116,7 @@ impl<'a> ChunkGeometry<'a> {
             origins: None,
             cells: None,
             plan: None,
+            padding: 0,
         }
     }
 
@@ -151,6 +154,17 @@ impl<'a> ChunkGeometry<'a> {
 pub(crate) struct Workspaces {
     single: Workspace<f32>,
     double: Workspace<f64>,
+}
+
+/// Whether a value in native byte order is a finite float32 or float64.
+pub(crate) fn is_finite(dtype: &DataType, value: &[u8]) -> bool {
+    match (dtype, value) {
+        (DataType::Float32, &[a, b, c, d]) => f32::from_ne_bytes([a, b, c, d]).is_finite(),
+        (DataType::Float64, value) => value
+            .try_into()
+            .is_ok_and(|bytes| f64::from_ne_bytes(bytes).is_finite()),
+        _ => false,
+    }
 }
 
 /// Whether the codec supports values of this type.
@@ -249,6 +263,12 @@ fn encode_values<T: Element + bytemuck::Pod>(
         Vec::new()
     };
     with_values::<T, _>(raw, |values| {
+        let bound = if geometry.padding > 0 && matches!(bound, ErrorBound::Rms(_)) {
+            let finite = values.iter().filter(|x| x.to_f64().is_finite()).count();
+            bound.with_padding(finite.saturating_sub(geometry.padding), geometry.padding)
+        } else {
+            bound
+        };
         geometry.with_layout(|layout| {
             if config.fast && plan.is_none() {
                 plan = Some(ambar_codec::tune_fast(values, layout, bound)?);

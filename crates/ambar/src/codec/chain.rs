@@ -340,7 +340,10 @@ impl CodecChain {
         }
         let steps = array_to_array::Steps::new(&self.arrays, geometry.shape, dtype, raw.len())?;
         let mut values = std::mem::take(&mut scratch.values);
-        let geometry = ChunkGeometry::array(&steps.shape);
+        let geometry = ChunkGeometry {
+            padding: geometry.padding,
+            ..ChunkGeometry::array(&steps.shape)
+        };
         let encoded = steps
             .apply(raw, &mut values)
             .and_then(|moved| self.encode_values(dtype, moved, &geometry, scratch));

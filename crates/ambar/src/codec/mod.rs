@@ -27,7 +27,7 @@ pub use ambar::{bound_from_json, bound_to_json};
 pub use bare_array::{BareArray, decode_bare_array, encode_bare_array, encode_bare_array_with};
 pub use chain::CodecChain;
 
-pub(crate) use ambar::{ChunkGeometry, LeafCells, tune};
+pub(crate) use ambar::{ChunkGeometry, LeafCells, is_finite, tune};
 pub(crate) use candidates::{LONG_CHUNK_BYTES, PLANE_VALUES, default_chain};
 pub(crate) use checksum::check_crc32c;
 pub(crate) use choice::{

@@ -204,7 +204,13 @@ fn array<T: Value>(
         let part = padding::cut(values, &shape, &unpadded);
         let layout = Layout::Array(&unpadded);
         let workspace = T::workspace(workspaces);
-        let stream = encode_stream(&part, &layout, chunk.bound, None, workspace)?;
+        // If padding was cut off, all remaining values are within the array.
+        let bound = if unpadded == shape {
+            chunk.bound.of_padded(&part)
+        } else {
+            chunk.bound
+        };
+        let stream = encode_stream(&part, &layout, bound, None, workspace)?;
         Ok(head.packet(&content, &stream))
     })
 }

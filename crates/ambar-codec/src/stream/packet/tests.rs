@@ -186,6 +186,29 @@ fn incompressible_chunks_are_stored() {
 }
 
 #[test]
+fn padding_does_not_count_in_mean_squared_errors() {
+    let (mut random, root) = (Random(5), 0.1);
+    for held in 17usize..64 {
+        let mut values: Vec<f64> = (0..held)
+            .map(|_| random.below(1000) as f64 / 500.0)
+            .collect();
+        values.resize(held.next_multiple_of(4) + 12, -0.5);
+        let bytes: &[u8] = bytemuck::cast_slice(&values);
+        let shape = [values.len() / 4, 4];
+        let about = Chunk {
+            bound: ErrorBound::Rms(root),
+            ..chunk(ValueType::Float64, &shape, 0.0)
+        };
+        let packet = encode(bytes, &about, &mut Workspaces::default()).unwrap();
+        let decoded = round_trip(&packet.unwrap());
+        let decoded: &[f64] = bytemuck::cast_slice(&decoded);
+        let pairs = values.iter().zip(decoded).take(held);
+        let squares: f64 = pairs.map(|(a, b)| ((a - b) / root).powi(2)).sum();
+        assert!(squares > 0.0 && squares <= held as f64, "{held}: {squares}");
+    }
+}
+
+#[test]
 fn invalid_bounds_and_shapes_are_refused() {
     let bytes = [0; 64];
     for (shape, bound) in [
