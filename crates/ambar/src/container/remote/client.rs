@@ -238,7 +238,7 @@ pub fn fetch(
                 async move {
                     piece(&*client, &path, range, version)
                         .await
-                        .map_err(|error| error.to_error(&service, &key))
+                        .map_err(|error| error.into_error(&service, &key))
                 }
             })
             .buffered(CONCURRENT_REQUESTS)
@@ -278,7 +278,7 @@ enum FetchError {
 }
 
 impl FetchError {
-    fn to_error(self, service: &Service, key: &str) -> Error {
+    fn into_error(self, service: &Service, key: &str) -> Error {
         let error = match self {
             Self::Request(error) => return to_error(&error, service, key),
             Self::Replaced => replaced(),
