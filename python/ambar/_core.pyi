@@ -458,8 +458,8 @@ def codec_encode(
 
     No value will differ by more than `bound`; 0 is lossless. Without a plan one is chosen, with
     `fast` for speed. With `is_padded`, values equal to the last one may be padding, which a root
-    mean squared error does not count. Origins are int64 (z, y, x), multiples of the blocks' sides, sorted along the
-    Morton curve.
+    mean squared error does not count. Origins are int64 (z, y, x), multiples of the blocks' sides,
+    sorted along the Morton curve.
     """
 
 def encode_bare_array(
