@@ -106,7 +106,12 @@ typedef struct {
   const char *name;
   /// Type of the values.
   ambar_type type;
-  /// The error bound, as in `ambar_spec`, such as `"1e-3 relative"`; null: lossless.
+  /// The error bound, as in `ambar_spec`, such as `"1e-3 relative"`; null: lossless. Fields of a hierarchy take bounds
+  /// of levels and boxes after it: `"1e-3 relative, @2:=1e-4 relative, @[0.2:0.4, :, :]=0"`. `@2` is a level, `@2:` and
+  /// `@2:4` are levels, `@[0.2:0.4, :, :]` are the cells that touch a box in the units of `lower` and `upper`, and
+  /// `@2:@[0.2:0.4, :, :]` are those on some levels. Where parts overlap, the strictest bound applies. A level that does
+  /// not exist is an error, except in a range without an end. `ambar_select_bounds` makes this text from keys such as
+  /// `density@2:`.
   const char *error_bound;
   /// Two numbers, in the unit of the values: the lowest and the highest finite value of the field, on all ranks. Only
   /// bounds such as `"1e-3 of range"` and `"80 dB"` need it; otherwise null.
@@ -390,10 +395,29 @@ int32_t ambar_amr_snapshot(ambar_writer *writer,
                            const ambar_amr *amr,
                            const ambar_run *run);
 
-/// Checks an error bound, and writes `AMBAR_LOSSLESS`, `AMBAR_BOUNDED` or `AMBAR_NEEDS_RANGE` to `kind`. For example,
-/// `"1e-3 of range"` needs a `value_range`.
+/// Checks the error bound of an `ambar_spec` or `ambar_field`, and writes `AMBAR_LOSSLESS`, `AMBAR_BOUNDED` or
+/// `AMBAR_NEEDS_RANGE` to `kind`. For example, `"1e-3 of range"` needs a `value_range`. Bounds of levels and boxes count
+/// too: the kind is `AMBAR_LOSSLESS` if no value of any part changes.
 int32_t ambar_bound_kind(const char *error_bound,
                          int32_t *kind);
+
+/// Selects the error bounds of `count` fields from `rules` pairs of keys and bounds. A key is the name of a field or a
+/// pattern (`density`, `velocity_*`, `*`), and may have levels and a box: `density@2:`, `*@[0.2:0.4, :, :]`. The most
+/// specific name applies, as docs/howto/error-bounds.md says. `bounds[i]` is one bound. Writes the bounds of `names[i]`
+/// to `selected[i]`, as text for `ambar_field.error_bound` that ends with a zero: `lossless` if no key matches. Release
+/// each with `ambar_bytes_free`. A key that matches no field is an error, except `*`.
+///
+///     const char *keys[] = {"*", "density@2:"}, *bounds[] = {"1e-3 relative", "1e-4 relative"};
+///     const char *names[] = {"density", "pressure"};
+///     ambar_bytes selected[2];
+///     ambar_select_bounds(2, keys, bounds, 2, names, selected);
+///     fields[0].error_bound = (const char *)selected[0].data; // "1e-3 relative, @2:=1e-4 relative"
+int32_t ambar_select_bounds(int32_t rules,
+                            const char *const *keys,
+                            const char *const *bounds,
+                            int32_t count,
+                            const char *const *names,
+                            ambar_bytes *selected);
 
 /// Chooses codecs for an array from a sample of its values with the shape `sample_shape`, which has as many dimensions as
 /// `spec`. Returns JSON text for `ambar_spec.codecs`. All ranks must define the array with the same codecs.

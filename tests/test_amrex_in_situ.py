@@ -199,7 +199,8 @@ def test_a_bound_of_a_variable_that_does_not_exist_is_an_error(
     path = tmp_path / "plt.ambar"
     plotfile_program(mpi, folder, "keep", path, 1.0)
     found = plotfile_program(mpi, folder, "unknown", path, 2.0)
-    why = 'rank 0: error_bounds has "phi2", but such a variable does not exist; available: phi'
+    why = 'rank 0: an error bound is given for "phi2", but such a field does not exist; '
+    why += "did you mean phi?; available: phi"
     assert found == [f"rank {rank}: {why}" for rank in range(2)]
     found = plotfile_program(mpi, folder, "unknown_particles", path, 2.0)
     why = 'error_bounds has "tracers/mass", but such a component of particles does not exist'
@@ -217,6 +218,56 @@ def test_a_bound_of_the_range_is_that_of_all_ranks(mpi: Mpi, folder: Path, tmp_p
     assert plotfile_program(mpi, folder, "bounded", path, 2.0) == []
     array = _core.Store(path).array("/amr/level_0/phi")
     assert array.error_bound == pytest.approx(1e-3 * 4.095)
+
+
+def errors_of_blocks(path: Path, level: int) -> list[float]:
+    """Return the largest error of each of the two blocks of plotfile.cpp's noise on a level."""
+    at = np.arange(4096.0).reshape(16, 16, 16)
+    expected = 1.0 + np.fmod(0.618 * at * at, 1.0)
+    array = _core.Store(path).array(f"/amr/level_{level}/phi")
+    blocks = [array.read([(i, i + 1, 1)] + [(0, 16, 1)] * 3, None, 1) for i in range(2)]
+    return [float(np.abs(block.reshape(16, 16, 16) - expected).max()) for block in blocks]
+
+
+@each_mpi
+def test_bounds_differ_by_level_and_box(mpi: Mpi, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "levels.ambar"
+    assert plotfile_program(mpi, folder, "*=0.1;phi@1:=1e-4;phi@7:=0", path, 1.0) == []
+    assert all(1e-4 < error <= 0.1 for error in errors_of_blocks(path, 0))
+    assert all(0 < error <= 1e-4 for error in errors_of_blocks(path, 1))
+    path = tmp_path / "range.ambar"
+    bounds = "p*=0.1 of range;p*@1=1e-4 of range"
+    assert plotfile_program(mpi, folder, bounds, path, 1.0) == []
+    assert all(1e-4 < error <= 0.1 for error in errors_of_blocks(path, 0))
+    assert all(0 < error <= 1e-4 for error in errors_of_blocks(path, 1))
+    path = tmp_path / "box.ambar"
+    box = "phi=0.1;phi@0@[0:0.4, :, :]=1e-4"
+    assert plotfile_program(mpi, folder, box, path, 1.0) == []
+    assert 0 < errors_of_blocks(path, 0)[0] <= 1e-4
+    assert all(1e-4 < error <= 0.1 for error in errors_of_blocks(path, 1))
+    told = json.loads(_core.Store(path).attributes("/amr"))["ambar"]["bounds_asked"]
+    assert told == {"phi": "1e-1", "phi@0@[0:0.4, :, :]": "1e-4"}
+
+
+@each_mpi
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        ("phi@7=1", 'amr: an error bound is given for "phi@7", but such a level does not exist'),
+        ("phi@x=1", 'invalid target of an error bound: "phi@x"; "x" is not a level'),
+        ("phi@[0:1]=1", 'invalid target of an error bound: "phi@[0:1]"; expected a box of 3'),
+        ("q*=1", 'an error bound is given for "q*", but such a field does not exist'),
+        ("phi=1;phi@1=1 rms", 'the error bounds of "phi", "1e0" and "1e0 rms", cannot be compared'),
+        ("tracers/mass@1=1", 'error_bounds["tracers/mass@1"]: particles take one bound for each'),
+    ],
+)
+def test_levels_and_boxes_that_do_not_exist_are_errors(
+    mpi: Mpi, folder: Path, tmp_path: Path, bounds: str, why: str
+) -> None:
+    found = plotfile_program(mpi, folder, bounds, tmp_path / "x.ambar", 1.0)
+    assert len(found) == 2
+    assert all(why in line for line in found), found
+    assert list(tmp_path.iterdir()) == []
 
 
 @each_mpi

@@ -7,6 +7,8 @@ use std::mem::zeroed;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
+use ambar::kinds::amr::patches::{PatchAmr, PatchSource};
+use ambar::store::Store;
 use ambar_capi::api::*;
 
 fn c(text: &str) -> CString {
@@ -283,6 +285,187 @@ fn a_refused_hierarchy_keeps_the_writer_from_committing() {
     };
     assert_eq!(status, AMBAR_INVALID);
     assert_eq!(commit(writer), AMBAR_INVALID);
+    close(writer);
+}
+
+/// The bounds that `ambar_select_bounds` returns.
+fn selected(rules: &[(&str, &str)], names: &[&str]) -> Result<Vec<CString>, String> {
+    let strings = |all: Vec<&str>| all.into_iter().map(c).collect::<Vec<_>>();
+    let keys = strings(rules.iter().map(|rule| rule.0).collect());
+    let bounds = strings(rules.iter().map(|rule| rule.1).collect());
+    let names = strings(names.to_vec());
+    let pointers = |all: &[CString]| all.iter().map(|one| one.as_ptr()).collect::<Vec<_>>();
+    let mut texts: Vec<ambar_bytes> = names.iter().map(|_| unsafe { zeroed() }).collect();
+    let status = unsafe {
+        ambar_select_bounds(
+            keys.len() as i32,
+            pointers(&keys).as_ptr(),
+            pointers(&bounds).as_ptr(),
+            names.len() as i32,
+            pointers(&names).as_ptr(),
+            texts.as_mut_ptr(),
+        )
+    };
+    if status != AMBAR_OK {
+        return Err(last_error());
+    }
+    let take = |bytes: ambar_bytes| {
+        let text = unsafe { CStr::from_ptr(bytes.data.cast()) }.to_owned();
+        unsafe { ambar_bytes_free(bytes) };
+        text
+    };
+    Ok(texts.into_iter().map(take).collect())
+}
+
+#[test]
+fn bounds_of_levels_and_boxes_are_selected_by_name() {
+    let rules = [
+        ("*", "1e-3 relative"),
+        ("density@2:", "1e-4 relative"),
+        ("vel*", "0.5"),
+        ("vel*@[0:0.5, :]", "1e-2 of range"),
+    ];
+    let found = selected(&rules, &["density", "vel_x", "p"]).unwrap();
+    let expected = [
+        "1e-3 relative, @2:=1e-4 relative",
+        "5e-1, @[0:0.5, :]=1e-2 of range",
+        "1e-3 relative",
+    ];
+    assert_eq!(found, expected.map(c));
+    let mut kind = -1;
+    for (text, expected) in [
+        (&found[0], AMBAR_BOUNDED),
+        (&found[1], AMBAR_NEEDS_RANGE),
+        (&c("0, @2=lossless"), AMBAR_LOSSLESS),
+    ] {
+        let status = unsafe { ambar_bound_kind(text.as_ptr(), &raw mut kind) };
+        assert_eq!((status, kind), (AMBAR_OK, expected));
+    }
+    assert_eq!(selected(&[], &["p"]).unwrap(), [c("lossless")]);
+    let why = selected(&[("densty@2", "1")], &["density"]).unwrap_err();
+    assert!(why.contains("did you mean density?"), "{why}");
+    let why = selected(&[("p", "1, @2=1")], &["p"]).unwrap_err();
+    assert!(why.contains("invalid error bound"), "{why}");
+    let status = unsafe { ambar_select_bounds(0, null(), null(), -1, null(), null_mut()) };
+    assert_eq!(status, AMBAR_INVALID);
+}
+
+/// Writes a field of two levels with these bounds; returns the largest error of each level.
+fn errors_of_levels(error_bound: &str, range: Option<[f64; 2]>) -> Result<[f64; 2], String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = path(&folder);
+    let writer = created(&path);
+    let domains = [[0, 0, 0, 32, 16, 16], [0, 0, 0, 64, 32, 32]];
+    let corners = [[0, 0, 0, 32, 16, 16], [16, 0, 0, 48, 16, 16]];
+    let sizes = [1.0 / 32.0, 1.0 / 64.0].map(|size| [size; 3]);
+    let hierarchy = ambar_hierarchy {
+        size: size_of::<ambar_hierarchy>(),
+        ndim: 3,
+        levels: 2,
+        lower: [0.0; 3],
+        upper: [1.0, 0.5, 0.5],
+        domains: domains.as_flattened().as_ptr(),
+        cell_sizes: sizes.as_flattened().as_ptr(),
+        ratios: [2, 2, 2, 1, 1, 1].as_ptr(),
+        boxes: [1, 1].as_ptr(),
+        corners: corners.as_flattened().as_ptr(),
+        ranks: [0, 0].as_ptr(),
+    };
+    let (name, bound) = (c("phi"), c(error_bound));
+    let field = ambar_field {
+        size: size_of::<ambar_field>(),
+        name: name.as_ptr(),
+        r#type: AMBAR_FLOAT64,
+        error_bound: bound.as_ptr(),
+        value_range: range.as_ref().map_or(null(), |range| range.as_ptr()),
+        codecs: null(),
+    };
+    let mut amr = null_mut();
+    let status = unsafe {
+        let group = c("amr");
+        let (group, hierarchy, field) = (group.as_ptr(), &raw const hierarchy, &raw const field);
+        let keep = AMBAR_COVERED_KEEP;
+        ambar_amr_define(writer, group, hierarchy, 1, field, 0, keep, &raw mut amr)
+    };
+    if status != AMBAR_OK {
+        let why = last_error();
+        close(writer);
+        return Err(why);
+    }
+    let values: Vec<f64> = (0..32 * 16 * 16)
+        .map(|i: u64| (i * i * 7919 % 1000) as f64 * 1e-3)
+        .collect();
+    for level in 0..2 {
+        let status = unsafe {
+            let (first, strides) = (values.as_ptr().cast(), [8, 8 * 32, 8 * 32 * 16]);
+            ambar_amr_write(amr, writer, level, 0, 0, first, strides.as_ptr())
+        };
+        assert_eq!(status, AMBAR_OK, "{}", last_error());
+    }
+    assert_eq!(unsafe { ambar_amr_end(amr, writer) }, AMBAR_OK);
+    assert_eq!(commit(writer), AMBAR_OK);
+    close(writer);
+    let store = Store::open(Path::new(path.to_str().unwrap())).unwrap();
+    let amr = PatchAmr::open(&store, "/amr").unwrap();
+    Ok([0, 1].map(|level| {
+        let mut bytes = vec![0; 8 * values.len()];
+        amr.read_box(level, 0, "phi", &mut bytes).unwrap();
+        let found = bytes.as_chunks().0.iter().zip(&values);
+        let errors = found.map(|(value, expected)| (f64::from_ne_bytes(*value) - expected).abs());
+        errors.fold(0.0, f64::max)
+    }))
+}
+
+#[test]
+fn fields_have_bounds_of_levels_and_boxes() {
+    let all = [0.0, 0.999];
+    for (text, range) in [
+        ("0.1, @1:=1e-4", None),
+        ("0.1, @1:=1e-4, @5:=1e-9", None),
+        ("@1=1e-4 of range, 0.1", Some(all)),
+    ] {
+        let [coarse, fine] = errors_of_levels(text, range).unwrap();
+        assert!(coarse > 1e-4 && coarse <= 0.1, "{text}: {coarse}");
+        assert!(fine > 0.0 && fine <= 1e-4, "{text}: {fine}");
+    }
+    let [coarse, fine] = errors_of_levels("0.1, @0@[0:1, :, :]=0", None).unwrap();
+    assert!(coarse == 0.0 && fine > 1e-4 && fine <= 0.1);
+    for (text, expected) in [
+        ("0.1, @2=1e-4", "levels: 0 to 1"),
+        ("0.1, @[0:1]=1e-4", "a box of 3 dimensions"),
+        ("0.1, @1=1e-4 of range", "set value_range"),
+        ("0.1, @1=1e-4 rms", "cannot be compared"),
+        ("0.1, @1", "has no bound"),
+    ] {
+        let why = errors_of_levels(text, None).unwrap_err();
+        assert!(why.contains(expected), "{text}: {why}");
+    }
+}
+
+#[test]
+fn particles_have_no_bounds_of_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = created(&path(&folder));
+    let (group, name, bound) = (c("p"), c("position_x"), c("0.1, @[0:0.5]=0.01"));
+    let column = ambar_field {
+        size: size_of::<ambar_field>(),
+        name: name.as_ptr(),
+        r#type: AMBAR_FLOAT64,
+        error_bound: bound.as_ptr(),
+        ..unsafe { zeroed() }
+    };
+    let mut particles = null_mut();
+    let status = unsafe {
+        let (counts, lower) = ([1], [0.0; 3]);
+        let (group, counts, lower) = (group.as_ptr(), counts.as_ptr(), lower.as_ptr());
+        let (column, none, out) = (&raw const column, null(), &raw mut particles);
+        ambar_particles_define(
+            writer, group, counts, 1, column, 0, 1, lower, 1.0, none, out,
+        )
+    };
+    assert_ne!(status, AMBAR_OK);
+    let why = last_error();
+    assert!(why.contains("one bound for the column"), "{why}");
     close(writer);
 }
 

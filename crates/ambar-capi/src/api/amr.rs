@@ -13,7 +13,7 @@ use ambar::metadata::Attributes;
 use ambar::{DataType, Error, Result};
 
 use super::arguments::{Extensible, ambar_bytes, check_null, from_c};
-use super::spec::{ambar_type, dtype, error_bound};
+use super::spec::{ambar_type, dtype, field_bounds};
 use super::status::{AMBAR_OK, guard, with_writer};
 use super::writer::ambar_writer;
 
@@ -63,7 +63,12 @@ pub struct ambar_field {
     pub name: *const c_char,
     /// Type of the values.
     pub r#type: ambar_type,
-    /// The error bound, as in `ambar_spec`, such as `"1e-3 relative"`; null: lossless.
+    /// The error bound, as in `ambar_spec`, such as `"1e-3 relative"`; null: lossless. Fields of a hierarchy take bounds
+    /// of levels and boxes after it: `"1e-3 relative, @2:=1e-4 relative, @[0.2:0.4, :, :]=0"`. `@2` is a level, `@2:` and
+    /// `@2:4` are levels, `@[0.2:0.4, :, :]` are the cells that touch a box in the units of `lower` and `upper`, and
+    /// `@2:@[0.2:0.4, :, :]` are those on some levels. Where parts overlap, the strictest bound applies. A level that does
+    /// not exist is an error, except in a range without an end. `ambar_select_bounds` makes this text from keys such as
+    /// `density@2:`.
     pub error_bound: *const c_char,
     /// Two numbers, in the unit of the values: the lowest and the highest finite value of the field, on all ranks. Only
     /// bounds such as `"1e-3 of range"` and `"80 dB"` need it; otherwise null.
@@ -404,9 +409,9 @@ pub(super) unsafe fn columns_of(
         from_c!(bound = optional_text(field.error_bound, "the error bound of a field"));
         from_c!(range = optional_list(field.value_range, 2, "the value range of a field"));
         if let Some(text) = bound {
-            let bound = error_bound(text, range).map_err(|error| error.at_node(&name[..]))?;
-            if !bound.is_lossless() {
-                compression.error_bounds.push((name.clone(), bound));
+            let bounds = field_bounds(text, range).map_err(|error| error.at_node(&name[..]))?;
+            if !bounds.loosest().is_lossless() {
+                compression.error_bounds.extend(bounds.named(&name));
             }
         }
         columns.push((name, dtype(field.r#type)?));

@@ -15,6 +15,7 @@ mod store;
 mod writer;
 
 pub use amr::*;
+pub use arguments::{ambar_bytes, ambar_bytes_free};
 pub use blocks::*;
 pub use particles::*;
 pub use ranks::*;

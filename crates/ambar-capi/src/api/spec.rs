@@ -8,7 +8,7 @@ use ambar::DataType;
 use ambar::array::{ArrayData, ArraySpec, choose_codecs};
 use ambar::codec::{CodecChain, Profile};
 use ambar::container::{CreateOptions, Durability};
-use ambar::kinds::bound::{self, ErrorBound};
+use ambar::kinds::bound::{self, Compression, ErrorBound, FieldBounds};
 use ambar::ranks::{Placement, RankOptions};
 use ambar::{Error, Result};
 
@@ -238,8 +238,9 @@ pub const AMBAR_BOUNDED: i32 = 1;
 /// `ambar_bound_kind`: the bound depends on the value range of the whole array.
 pub const AMBAR_NEEDS_RANGE: i32 = 2;
 
-/// Checks an error bound, and writes `AMBAR_LOSSLESS`, `AMBAR_BOUNDED` or `AMBAR_NEEDS_RANGE` to `kind`. For example,
-/// `"1e-3 of range"` needs a `value_range`.
+/// Checks the error bound of an `ambar_spec` or `ambar_field`, and writes `AMBAR_LOSSLESS`, `AMBAR_BOUNDED` or
+/// `AMBAR_NEEDS_RANGE` to `kind`. For example, `"1e-3 of range"` needs a `value_range`. Bounds of levels and boxes count
+/// too: the kind is `AMBAR_LOSSLESS` if no value of any part changes.
 ///
 /// # Safety
 /// Pointers follow the contract of the API.
@@ -248,30 +249,114 @@ pub unsafe extern "C" fn ambar_bound_kind(error_bound: *const c_char, kind: *mut
     guard(|| {
         from_c!(kind = out(kind, "the place of the kind"));
         from_c!(text = text(error_bound, "the error bound"));
-        let bound = bound::parse(text)?;
-        kind.set(match bound.needs_range() {
+        let bounds: FieldBounds = text.parse()?;
+        kind.set(match bounds.needs_range() {
             true => AMBAR_NEEDS_RANGE,
-            false if bound.is_lossless() => AMBAR_LOSSLESS,
+            false if bounds.loosest().is_lossless() => AMBAR_LOSSLESS,
             false => AMBAR_BOUNDED,
         });
         Ok(())
     })
 }
 
-/// Parses an error bound, and resolves it with the value range of the whole array, if that is given.
-pub(super) fn error_bound(text: &str, range: Option<&[f64]>) -> Result<ErrorBound> {
-    let bound = bound::parse(text)?;
+/// Selects the error bounds of `count` fields from `rules` pairs of keys and bounds. A key is the name of a field or a
+/// pattern (`density`, `velocity_*`, `*`), and may have levels and a box: `density@2:`, `*@[0.2:0.4, :, :]`. The most
+/// specific name applies, as docs/howto/error-bounds.md says. `bounds[i]` is one bound. Writes the bounds of `names[i]`
+/// to `selected[i]`, as text for `ambar_field.error_bound` that ends with a zero: `lossless` if no key matches. Release
+/// each with `ambar_bytes_free`. A key that matches no field is an error, except `*`.
+///
+///     const char *keys[] = {"*", "density@2:"}, *bounds[] = {"1e-3 relative", "1e-4 relative"};
+///     const char *names[] = {"density", "pressure"};
+///     ambar_bytes selected[2];
+///     ambar_select_bounds(2, keys, bounds, 2, names, selected);
+///     fields[0].error_bound = (const char *)selected[0].data; // "1e-3 relative, @2:=1e-4 relative"
+///
+/// # Safety
+/// Pointers follow the contract of the API.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ambar_select_bounds(
+    rules: i32,
+    keys: *const *const c_char,
+    bounds: *const *const c_char,
+    count: i32,
+    names: *const *const c_char,
+    selected: *mut ambar_bytes,
+) -> i32 {
+    guard(|| {
+        let number = |given: i32, what: &str| {
+            usize::try_from(given)
+                .map_err(|_| Error::invalid(format!("negative number of {what}: {given}")))
+        };
+        let (rules, count) = (number(rules, "rules")?, number(count, "fields")?);
+        from_c!(keys = list(keys, rules, "the keys"));
+        from_c!(bounds = list(bounds, rules, "the bounds"));
+        from_c!(names = list(names, count, "the names"));
+        let mut places = Vec::with_capacity(count);
+        for at in 0..if selected.is_null() {
+            count.min(1)
+        } else {
+            count
+        } {
+            let place = selected.wrapping_add(at);
+            from_c!(place = out(place, "the place of the selected bounds"));
+            places.push(place);
+        }
+        let mut compression = Compression::default();
+        for (key, bound) in keys.iter().zip(bounds) {
+            from_c!(key = text(*key, "a key"));
+            from_c!(bound = text(*bound, "an error bound"));
+            let bound = bound::parse(bound).map_err(|error| error.at_node(key))?;
+            compression.error_bounds.push((key.to_owned(), bound));
+        }
+        let mut fields = Vec::with_capacity(count);
+        for name in names {
+            from_c!(name = text(*name, "the name of a field"));
+            fields.push(name.to_owned());
+        }
+        compression.check_names(&fields)?;
+        let rules = compression.rules()?;
+        let found = fields.iter().map(|field| {
+            let selected = FieldBounds::select(&rules, &[field])?.bounds;
+            let bounds = selected.unwrap_or(ErrorBound::Lossless.into());
+            Ok(format!("{bounds}\0").into_bytes())
+        });
+        let found = found.collect::<Result<Vec<_>>>()?;
+        for (place, text) in places.into_iter().zip(found) {
+            place.set(text.into());
+        }
+        Ok(())
+    })
+}
+
+/// Checks that a value range is given if bounds depend on it.
+fn check_range(text: &str, needs_range: bool, range: Option<&[f64]>) -> Result<()> {
     match range {
         Some(&[low, high]) if low.is_nan() || high.is_nan() => Err(Error::invalid(format!(
             "invalid value range: {low} to {high}; expected the lowest and the highest finite value"
         ))),
-        Some(&[low, high]) => Ok(bound.resolve([low, high])),
-        _ if bound.needs_range() => Err(Error::invalid(format!(
+        None if needs_range => Err(Error::invalid(format!(
             "error bound {text:?} depends on the value range of the whole array, which is unknown here: set value_range \
              to the lowest and the highest value of all ranks, or give an absolute or relative bound"
         ))),
-        _ => Ok(bound),
+        _ => Ok(()),
     }
+}
+
+/// Parses an error bound, and resolves it with the value range of the whole array, if that is given.
+pub(super) fn error_bound(text: &str, range: Option<&[f64]>) -> Result<ErrorBound> {
+    let bound = bound::parse(text)?;
+    check_range(text, bound.needs_range(), range)?;
+    Ok(range.map_or(bound, |range| bound.resolve([range[0], range[1]])))
+}
+
+/// Parses the error bounds of a field, and resolves them with its value range, if that is given.
+pub(super) fn field_bounds(text: &str, range: Option<&[f64]>) -> Result<FieldBounds> {
+    let bounds: FieldBounds = text.parse()?;
+    check_range(text, bounds.needs_range(), range)?;
+    Ok(match range {
+        Some(range) => bounds.resolve([range[0], range[1]]),
+        None => bounds,
+    })
 }
 
 /// Reads the specification of an array.

@@ -1,5 +1,8 @@
 //! The error bounds of one field: a general bound, and bounds for levels and boxes.
 
+use std::fmt;
+use std::str::FromStr;
+
 use ambar_codec::ErrorBound;
 
 use super::of_values;
@@ -23,6 +26,58 @@ impl From<ErrorBound> for FieldBounds {
         let parts = Vec::new();
         Self { general, parts }
     }
+}
+
+/// Parses a list such as `1e-3 relative, @2:=1e-4 relative, @[0.2:0.4, :, :]=0`: the bound of the field, and bounds of
+/// levels and boxes. A field without a bound of its own is lossless elsewhere.
+impl FromStr for FieldBounds {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self> {
+        let (mut general, mut parts) = (None, Vec::new());
+        for item in split_outside_boxes(given) {
+            if !item.starts_with('@') {
+                if general.replace(super::parse(item)?).is_some() {
+                    return Err(Error::invalid(format!(
+                        "invalid error bounds of a field: {given:?}; expected one bound without @, found two. Write \
+                         \"BOUND, @2:=BOUND, @[0.2:0.4, :, :]=BOUND\""
+                    )));
+                }
+                continue;
+            }
+            let (part, bound) = item.split_once('=').ok_or_else(|| {
+                Error::invalid(format!(
+                    "invalid error bounds of a field: {given:?}; {item:?} has no bound. Write @2:=BOUND or \
+                     @[0.2:0.4, :, :]=BOUND"
+                ))
+            })?;
+            parts.push((part.trim().parse()?, super::parse(bound.trim())?));
+        }
+        let general = general.unwrap_or(ErrorBound::Lossless);
+        Ok(Self { general, parts })
+    }
+}
+
+impl fmt::Display for FieldBounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.general)?;
+        let mut parts = self.parts.iter();
+        parts.try_for_each(|(part, bound)| write!(f, ", {part}={bound}"))
+    }
+}
+
+/// The items of a list separated by commas, except those in boxes.
+fn split_outside_boxes(list: &str) -> impl Iterator<Item = &str> {
+    let mut is_inside = false;
+    let items = list.split(move |c: char| {
+        is_inside = match c {
+            '[' => true,
+            ']' => false,
+            _ => is_inside,
+        };
+        c == ',' && !is_inside
+    });
+    items.map(str::trim)
 }
 
 impl FieldBounds {
@@ -393,6 +448,33 @@ mod tests {
             panic!("{strictest:?}");
         };
         assert!(relative == 1e-3 && (9.99..=10.0).contains(&floor));
+    }
+
+    #[test]
+    fn bounds_of_one_field_are_a_list() {
+        let list = "1e-3 relative, @2:=1e-4 relative,@1 @[0.2:0.4, :, :0.5] = 0";
+        let bounds: FieldBounds = list.parse().unwrap();
+        let given = [
+            ("p", "1e-3 relative"),
+            ("p@2:", "1e-4 relative"),
+            ("p@1@[0.2:0.4, :, :0.5]", "0"),
+        ];
+        assert_eq!(bounds, selected(&given, "p"));
+        assert_eq!(bounds.to_string().parse::<FieldBounds>().unwrap(), bounds);
+        let part: FieldBounds = "@1=0.5".parse().unwrap();
+        assert_eq!(part.general, ErrorBound::Lossless);
+        for (wrong, reason) in [
+            ("", "invalid error bound"),
+            ("1, 2", "found two"),
+            ("1, @2", "has no bound"),
+            ("1, @x=2", "is not a level"),
+            ("1, @[0:1=2", "is not a box"),
+            ("1, @2=2 percent", "invalid error bound"),
+            ("1,", "invalid error bound"),
+        ] {
+            let error = wrong.parse::<FieldBounds>().unwrap_err().to_string();
+            assert!(error.contains(reason), "{wrong}: {error}");
+        }
     }
 
     #[test]

@@ -43,28 +43,52 @@ impl FromStr for BoundTarget {
         if name.is_empty() {
             return Err(invalid("the name is missing".into()));
         }
-        let mut part = BoundPart::default();
-        for piece in pieces {
-            let is_new = match piece.strip_prefix('[') {
-                Some(inside) => {
-                    let region = inside
-                        .strip_suffix(']')
-                        .and_then(parse_box)
-                        .ok_or_else(|| invalid(format!("{piece:?} is not a box")))?;
-                    part.region.replace(region).is_none()
-                }
-                None => {
-                    let levels = parse_levels(piece)
-                        .ok_or_else(|| invalid(format!("{piece:?} is not a level")))?;
-                    part.levels.replace(levels).is_none()
-                }
-            };
-            if !is_new {
-                return Err(invalid("levels or a box are given twice".into()));
-            }
-        }
+        let part = parse_part(pieces).map_err(invalid)?;
         Ok(Self { name, part })
     }
+}
+
+impl FromStr for BoundPart {
+    type Err = Error;
+
+    fn from_str(given: &str) -> Result<Self> {
+        let invalid = |reason: String| {
+            Error::invalid(format!(
+                "invalid part of a field: {given:?}; {reason}. Write @5 (a level), @5: or @5:8 (levels), or \
+                 @[0.2:0.4, 0.2:0.4, 0.2:0.4] (a box)"
+            ))
+        };
+        let mut pieces = given.split('@').map(str::trim);
+        if pieces.next() != Some("") {
+            return Err(invalid("expected @ first".into()));
+        }
+        parse_part(pieces).map_err(invalid)
+    }
+}
+
+/// Parses levels and a box; the error is the reason.
+fn parse_part<'a>(pieces: impl Iterator<Item = &'a str>) -> std::result::Result<BoundPart, String> {
+    let mut part = BoundPart::default();
+    for piece in pieces {
+        let is_new = match piece.strip_prefix('[') {
+            Some(inside) => {
+                let region = inside
+                    .strip_suffix(']')
+                    .and_then(parse_box)
+                    .ok_or_else(|| format!("{piece:?} is not a box"))?;
+                part.region.replace(region).is_none()
+            }
+            None => {
+                let levels =
+                    parse_levels(piece).ok_or_else(|| format!("{piece:?} is not a level"))?;
+                part.levels.replace(levels).is_none()
+            }
+        };
+        if !is_new {
+            return Err("levels or a box are given twice".into());
+        }
+    }
+    Ok(part)
 }
 
 fn parse_levels(text: &str) -> Option<[u64; 2]> {

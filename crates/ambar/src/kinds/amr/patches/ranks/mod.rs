@@ -95,7 +95,7 @@ impl RankPatches {
     /// # Errors
     /// `Invalid` if the hierarchy contradicts itself, a field's name is taken, or a box has no
     /// owner; `Unsupported` for what needs values of all ranks, as [`Covered::Auto`] does; `NotFound`
-    /// for an error bound of a field that does not exist; `Limit`.
+    /// for an error bound of a field or level that does not exist; `Limit`.
     pub fn declare(
         writer: &mut RankWriter,
         path: &str,
@@ -347,9 +347,9 @@ fn plan(
     options: &RankPatchOptions,
 ) -> Result<PatchWritePlan> {
     let nest = Arc::new(Nest::new(hierarchy.clone())?);
-    // Finer levels may come later.
+    let finest = nest.levels().saturating_sub(1) as u64;
     let compression = &options.compression;
-    compression.check_parts(nest.ndim(), Some([0, u64::MAX]))?;
+    compression.check_parts_of_run(nest.ndim(), finest)?;
     let (names, dtypes): (Vec<String>, Vec<DataType>) = fields.iter().cloned().unzip();
     let fields = named_fields(&nest, &names, &dtypes, &options.compression)?;
     let decided = fields

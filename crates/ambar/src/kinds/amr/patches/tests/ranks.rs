@@ -180,6 +180,84 @@ proptest! {
             prop_assert!(read(&many, b, "count") == read(&sample, b, "count"));
         }
     }
+
+    #[test]
+    fn bounds_of_levels_and_boxes_hold_for_many_ranks(
+        recipe in recipes(), chunk in 1usize..3000, ranks in 1u32..6, seed: u64,
+    ) {
+        let sample = Sample::new(&recipe);
+        let options = by_part(&sample, chunk);
+        let (many, _folder) = written(&sample, (ranks, Placement::Counter, seed), &options);
+        let [elsewhere, on_levels, in_box] = largest_errors(&sample, &many);
+        prop_assert!(elsewhere <= 1e5, "{elsewhere}");
+        prop_assert!(on_levels <= 1e3, "{on_levels}");
+        prop_assert!(in_box <= 1e2, "{in_box}");
+    }
+}
+
+/// The lower half of the domain in each dimension.
+fn half(sample: &Sample) -> Vec<[f64; 2]> {
+    let PatchHierarchy { lower, upper, .. } = &sample.hierarchy;
+    let sides = (0..sample.hierarchy.ndim).map(|d| [lower[d], 0.5 * (lower[d] + upper[d])]);
+    sides.collect()
+}
+
+/// Bounds of `smooth`, whose values are up to 1e7: 1e5, 1e3 on refined levels, and 1e2 in a box.
+fn by_part(sample: &Sample, chunk: usize) -> RankPatchOptions {
+    let sides = half(sample).into_iter();
+    let sides = sides.map(|[lower, upper]| format!("{lower}:{upper}"));
+    let region = format!("smooth@[{}]", sides.collect::<Vec<_>>().join(", "));
+    let bounds = [("smooth", 1e5), ("smooth@1:", 1e3), (&region[..], 1e2)];
+    let bounds = bounds.map(|(key, bound)| (key.to_owned(), ErrorBound::Absolute(bound)));
+    let mut options = options(Some(Covered::Keep), chunk, None);
+    options.compression.error_bounds = bounds.to_vec();
+    options
+}
+
+/// The largest error of `smooth` in cells outside of all parts, on refined levels, and in the box of [`by_part`].
+fn largest_errors(sample: &Sample, found: &PatchAmr) -> [f64; 3] {
+    let region = half(sample);
+    let mut largest = [0.0f64; 3];
+    for b in boxes(sample) {
+        let level = &sample.hierarchy.levels[b.0];
+        let values = read(found, b, "smooth");
+        for (cell, value) in cells_of(&b.2).zip(values.as_chunks().0) {
+            let error = (f64::from_ne_bytes(*value) - sample.value("smooth", (b.0, cell))).abs();
+            let is_inside = region.iter().enumerate().all(|(d, [_, upper])| {
+                let first = (cell[d] - level.domain.lo[d]) as f64 * level.cell_size[d];
+                sample.hierarchy.lower[d] + first <= *upper
+            });
+            if is_inside {
+                largest[2] = largest[2].max(error);
+            }
+            if b.0 > 0 {
+                largest[1] = largest[1].max(error);
+            }
+            if b.0 == 0 && !is_inside {
+                largest[0] = largest[0].max(error);
+            }
+        }
+    }
+    largest
+}
+
+#[test]
+fn cells_outside_of_all_parts_have_the_general_bound() {
+    let mut largest = [0.0f64; 3];
+    for seed in 0..12 {
+        let sample = Sample::new(&Recipe {
+            seed,
+            ndim: 2,
+            levels: 2,
+        });
+        let (many, _folder) = written(&sample, (3, Placement::Counter, 1), &by_part(&sample, 1));
+        let errors = largest_errors(&sample, &many);
+        largest = std::array::from_fn(|i| largest[i].max(errors[i]));
+    }
+    let [elsewhere, on_levels, in_box] = largest;
+    assert!(elsewhere > 1e3 && elsewhere <= 1e5, "{elsewhere}");
+    assert!(on_levels > 1e2 && on_levels <= 1e3, "{on_levels}");
+    assert!(in_box > 0.0 && in_box <= 1e2, "{in_box}");
 }
 
 fn small() -> Sample {
@@ -229,6 +307,16 @@ fn what_needs_all_values_is_refused() {
     let mut relative = options(None, 2000, Some(1.0));
     relative.compression.error_bounds[0].1 = ErrorBound::OfRange(1e-3);
     assert_eq!(refused(&boxes, &relative).kind(), ErrorKind::Unsupported);
+    let of_part = |target: &str| {
+        let mut options = options(None, 2000, Some(1.0));
+        options.compression.error_bounds[0].0 = target.to_owned();
+        refused(&boxes, &options)
+    };
+    let level = of_part("*@7");
+    assert_eq!(level.kind(), ErrorKind::NotFound);
+    assert!(level.to_string().contains("levels: 0 to 1"), "{level}");
+    assert_eq!(of_part("smoth@1").kind(), ErrorKind::NotFound);
+    assert_eq!(of_part("smooth@[0:1]").kind(), ErrorKind::Invalid);
     let nobody = vec![vec![2; sample.hierarchy.levels[0].boxes.len()], Vec::new()];
     let fitting = options(None, 2000, None);
     assert_eq!(refused(&nobody, &fitting).kind(), ErrorKind::Invalid);
