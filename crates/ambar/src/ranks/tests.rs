@@ -659,6 +659,23 @@ fn no_number_of_blocks_of_a_single_value_takes_memory() {
     assert!(Decomposition::gather(&[&bytes]).is_err());
 }
 
+/// One flipped bit in a number of blocks asked for 25 GB of memory before anything was checked.
+#[test]
+fn changed_bytes_of_blocks_are_refused_or_harmless() {
+    let blocks = [region(&[0, 0], &[4, 3]), region(&[4, 3], &[2, 5])];
+    let bytes = Decomposition::encode(&[9, 8], &blocks).unwrap();
+    for bit in 0..8 * bytes.len() {
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(read) = Decomposition::gather(&[&changed]) {
+            assert!(read.blocks().len() <= blocks.len(), "bit {bit}");
+        }
+    }
+    for len in 0..bytes.len() {
+        assert!(Decomposition::gather(&[&bytes[..len]]).is_err());
+    }
+}
+
 /// Each rank used to take 1 MiB of the file for its first values, however few.
 #[test]
 fn a_small_store_of_many_ranks_is_a_short_file() {
