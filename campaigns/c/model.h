@@ -46,7 +46,7 @@ static int ended(int status, int allowed, const char *call) {
     calls++;
     refusals += status != AMBAR_OK;
     if (status == AMBAR_PANIC) fail(call, "AMBAR_PANIC");
-    if (status < 0 || status > AMBAR_PANIC) fail(call, "not a status");
+    if (status < 0 || status > AMBAR_EXISTS) fail(call, "not a status");
     if (status != AMBAR_OK && strlen(ambar_last_error()) < 10) fail(call, "no message");
     if (!(allowed & (status == AMBAR_OK ? 1 : 2))) {
         snprintf(text, sizeof text, "status %d: %s", status, status ? ambar_last_error() : "not refused");
