@@ -240,6 +240,8 @@ def test_refusals(tmp_path: Path) -> None:
         with pytest.raises(ambar.CorruptError, match=r"bad\.vtu\.series: not a series"):
             ambar.convert(tmp_path / "bad.vtu.series", target)
     pvd = write_pvd(tmp_path / "lost.pvd", ['timestep="0" file="nowhere.vtu"'])
-    with pytest.raises(KeyError, match=r"lost\.pvd names .*nowhere\.vtu, which is not there"):
+    with pytest.raises(
+        FileNotFoundError, match=r"lost\.pvd lists .*nowhere\.vtu, which does not exist"
+    ):
         ambar.convert(pvd, target)
     assert not target.exists()

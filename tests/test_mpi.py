@@ -26,7 +26,7 @@ from mpi_programs import (
 from mpi_programs import run as run_ranks
 
 SHAPES = {1: (30_011,), 2: (211, 97), 3: (40, 33, 21), 4: (12, 9, 10, 11)}
-INVALID, NOT_FOUND, BUSY, IO = 13, 14, 15, 18  # exit statuses of blocks.c
+INVALID, NOT_FOUND, IO, EXISTS = 13, 14, 18, 20  # exit statuses of blocks.c
 
 
 @pytest.fixture(scope="session")
@@ -126,7 +126,7 @@ def test_what_fails_on_one_rank_fails_on_all(mpi: Mpi, folder: Path, tmp_path: P
     path = tmp_path / "x.ambar"
     run_ranks(mpi, 4, program, "write", path, "rows", "counter", "0", "30000")
     before = path.read_bytes()
-    refused("write", path, BUSY)
+    refused("write", path, EXISTS)
     assert path.read_bytes() == before
 
 

@@ -231,7 +231,7 @@ def test_refusals(stores_here: Path) -> None:
         options = {"endpoint": server.url, **KEYS}
         with pytest.raises(ambar.AmbarError, match="check the credentials"):
             ambar.open("s3://data/one.ambar", storage_options=options)
-        with pytest.raises(ambar.AmbarError, match="refuses"):
+        with pytest.raises(ambar.AmbarError, match="denies access"):
             ambar.open(f"{server.url}/one.ambar")
     with (
         RangeServer(stores_here, ranges=False) as server,
@@ -248,7 +248,7 @@ def test_passwords_are_in_no_message_and_no_repr(stores_here: Path) -> None:
         kept = place_of(f"{place}/one.ambar?signature=sig-nature", {"secret_access_key": "k-ey"})
         shown = [repr(store), store.location, str(kept), repr(kept)]
         for url in (f"{place}/none.ambar?signature=sig-nature", f"{place}/none.ambar"):
-            with pytest.raises(ambar.AmbarError) as raised:
+            with pytest.raises(FileNotFoundError) as raised:
                 ambar.open(url)
             shown += [str(raised.value), repr(raised.value)]
     with pytest.raises(ambar.AmbarError) as raised:
