@@ -265,11 +265,13 @@ pub unsafe extern "C" fn ambar_bound_kind(error_bound: *const c_char, kind: *mut
 /// to `selected[i]`, as text for `ambar_field.error_bound` that ends with a zero: `lossless` if no key matches. Release
 /// each with `ambar_bytes_free`. A key that matches no field is an error, except `*`.
 ///
-///     const char *keys[] = {"*", "density@2:"}, *bounds[] = {"1e-3 relative", "1e-4 relative"};
-///     const char *names[] = {"density", "pressure"};
-///     ambar_bytes selected[2];
-///     ambar_select_bounds(2, keys, bounds, 2, names, selected);
-///     fields[0].error_bound = (const char *)selected[0].data; // "1e-3 relative, @2:=1e-4 relative"
+/// ```c
+/// const char *keys[] = {"*", "density@2:"}, *bounds[] = {"1e-3 relative", "1e-4 relative"};
+/// const char *names[] = {"density", "pressure"};
+/// ambar_bytes selected[2];
+/// ambar_select_bounds(2, keys, bounds, 2, names, selected);
+/// fields[0].error_bound = (const char *)selected[0].data; // "1e-3 relative, @2:=1e-4 relative"
+/// ```
 ///
 /// # Safety
 /// Pointers follow the contract of the API.
