@@ -154,8 +154,8 @@ def test_libraries_that_are_missing_are_named(
     assert left_out["ambar, Python"] == "no module mpi4py"
     assert "HDF5, shuffle, zstd 1" in left_out
     assert "left out: ADIOS2 BP5: no adios2_c.h was found." in report.markdown(made)
-    monkeypatch.setenv("MPICC", "mpicc-of-nobody")
-    with pytest.raises(KeyError, match="mpicc-of-nobody: no such compiler"):
+    monkeypatch.setenv("MPICC", "mpicc-missing")
+    with pytest.raises(KeyError, match="mpicc-missing: no such compiler"):
         study.run_study(tmp_path)
 
 

@@ -314,7 +314,7 @@ def test_levels_and_boxes_of_plotfiles(tmp_path: Path) -> None:
 
 
 def averaged(*places: np.ndarray) -> np.ndarray:
-    """Return a linear field: coarse cells are the averages of finer ones, but for rounding."""
+    """Return a linear field: coarse cells are the averages of finer ones, except for rounding."""
     return np.asarray(sum(places) + 1.0)
 
 

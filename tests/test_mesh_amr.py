@@ -203,7 +203,7 @@ def test_refusals(gravpart: ambar.Snapshot, tmp_path: Path) -> None:
         ambar.open(DATA.parent / "ramses_cases" / "tube_1d_walls" / "output_00002").amr.to_vtk()
     with pytest.raises(KeyError, match="no field 'nothing'.*density"):
         gravpart.amr.to_vtk("nothing")
-    with pytest.raises(ValueError, match="levels 8 to 9 are none of 0 to 6"):
+    with pytest.raises(ValueError, match="levels 8 to 9 do not exist; available: 0 to 6"):
         gravpart.amr.to_vtk(levels=(8, 9))
     with pytest.raises(ValueError, match="Sphere"):
         gravpart.amr.to_vtk(region=ambar.Sphere("bc", 0.1))

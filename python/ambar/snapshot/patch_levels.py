@@ -69,7 +69,7 @@ def levels_of(
     chosen = [number for number in there if low <= number <= high]
     if not chosen:
         raise _core.InvalidError(
-            f"levels {low} to {high} are none of {there[0]} to {there[-1]}, which there are"
+            f"levels {low} to {high} do not exist; available: {there[0]} to {there[-1]}"
         )
     ends = _ends(amr, chosen[0], region)
     if amr.layout == "patches":

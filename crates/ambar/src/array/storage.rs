@@ -63,7 +63,7 @@ pub(super) struct ShardPosition {
 }
 
 impl Array {
-    /// Number of entries (shards, or chunks where there are none) in each dimension.
+    /// Number of entries (shards, or chunks of an array without shards) in each dimension.
     fn entry_grid(&self) -> Vec<u64> {
         let outer = self.shard_shape().unwrap_or(self.chunk_shape());
         let lengths = self.shape().iter().zip(outer);

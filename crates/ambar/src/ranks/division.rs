@@ -37,8 +37,8 @@ pub(super) fn divide(spec: &ArraySpec, held: &Decomposition) -> Result<ArraySpec
     Ok(divided)
 }
 
-/// The greatest common divisor of all starts and ends of blocks inside of dimension `d`; its length if there
-/// are none.
+/// The greatest common divisor of all starts and ends of blocks inside of dimension `d`; its length if no block
+/// starts or ends inside.
 fn step(held: &Decomposition, d: usize) -> u64 {
     let length = held.shape()[d];
     let ends = held.blocks().iter().flat_map(|(_, block)| {

@@ -130,9 +130,9 @@ def variable_of(
 ) -> Variable:
     """Return a copy of values as a variable; times as integers, texts as objects, in C order.
 
-    `owner` is named in errors: the dataset, and the variable. `text_type` is what objects are, of
-    which none says so: all are missing, or there are none. Raises ValueError for attributes that
-    cannot be stored, UnsupportedError for objects that are no texts.
+    `owner` is named in errors: the dataset, and the variable. `text_type` is the type of
+    objects that are all missing, or of an empty array. Raises ValueError for attributes that
+    cannot be stored, UnsupportedError for objects that are not strings.
     """
     times = None
     escaped = False

@@ -24,7 +24,7 @@ pub(crate) struct StoredLevel {
     /// By field.
     pub arrays: Vec<Array>,
     pub per_chunk: usize,
-    /// Ranges by field, then chunk, once they were read; `None` if there are none.
+    /// Ranges by field, then chunk, after they were read; `None` if the store has no ranges.
     pub ranges: SetOnce<Option<Vec<[f64; 2]>>>,
 }
 
