@@ -154,7 +154,7 @@ def _of_snapshot(found: ambar.Snapshot) -> Iterator[tuple[str, Callable[[], Any]
     box = ambar.Box((0.2,) * 3, (0.5,) * 3)
     yield "cells in a box", lambda: found.amr.cells(region=box)
     yield "where", lambda: found.amr.cells(where=f"{found.amr.fields[0]} > 1")
-    yield "chunks_touched", lambda: found.amr.chunks_touched(box)
+    yield "chunks_touched", lambda: found.amr.chunks_touched(region=box)
     yield "slice", lambda: found.amr.slice(found.amr.fields[0], level=min(found.amr.levels[0], 5))
     yield "project", lambda: found.amr.project(found.amr.fields[0], level=1)
     yield "particles", lambda: found.particles.read()

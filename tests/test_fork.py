@@ -42,7 +42,7 @@ ACTS = {
     """,
     "snapshot": """
     snapshot = ambar.open(path)
-    repr(snapshot.amr), snapshot.amr.chunks_touched(ambar.Box((0.2,) * 3, (0.6,) * 3))
+    repr(snapshot.amr), snapshot.amr.chunks_touched(region=ambar.Box((0.2,) * 3, (0.6,) * 3))
     snapshot.amr.cells(), snapshot.amr.cells(region=ambar.Box((0.2,) * 3, (0.6,) * 3))
     snapshot.amr.slice(snapshot.amr.fields[0]), snapshot.amr.project(snapshot.amr.fields[0])
     "particles" in snapshot.components and snapshot.particles.read()

@@ -15,8 +15,8 @@ def python(code: str) -> str:
     return done.stdout
 
 
-def test_import_takes_under_100_ms() -> None:
-    code = "import time; t = time.perf_counter(); import ambar; print(time.perf_counter() - t)"
+def test_import_takes_under_100_ms_of_cpu_time() -> None:
+    code = "import time; t = time.process_time(); import ambar; print(time.process_time() - t)"
     assert min(float(python(code)) for _ in range(3)) < 0.1
 
 

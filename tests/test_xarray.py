@@ -301,6 +301,6 @@ def test_images_carry_coordinates_and_units(gravpart: ambar.Snapshot) -> None:
     assert image.attrs["units"] == "g/cm2"
     assert image.attrs["level"] == 5
     with pytest.raises(ValueError, match="ambar.Box"):
-        gravpart.amr.grid("density", 4, ambar.Sphere("bc", 0.1))
+        gravpart.amr.grid("density", level=4, region=ambar.Sphere("bc", 0.1))
     with pytest.raises(ValueError, match="no part in common"):
-        gravpart.amr.grid("density", 4, ambar.Box((2, 2, 2), (3, 3, 3)))
+        gravpart.amr.grid("density", level=4, region=ambar.Box((2, 2, 2), (3, 3, 3)))

@@ -245,7 +245,7 @@ class Cells(Operand):
             for length, cell in zip(self._info.box_size, self._amr.cell_size(level), strict=False)
         ):
             level -= 1
-        grid = self._amr.grid(name, level, threads=self._threads).to_numpy()
+        grid = self._amr.grid(name, level=level, threads=self._threads).to_numpy()
         return level, grid, list(self._amr.cell_size(level)[: self.ndim])
 
 

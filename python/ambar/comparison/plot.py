@@ -95,7 +95,7 @@ class _Slices:
     def _slice(self, snapshot: Snapshot, field: str) -> Any:
         amr = snapshot.amr
         if amr.ndim == 2:
-            return amr.grid(field, amr.levels[1], threads=self._threads)
+            return amr.grid(field, level=amr.levels[1], threads=self._threads)
         return amr.slice(field, **self._cut)
 
     def paint(self, panels: list[Axes], one: FieldComparison) -> None:

@@ -137,6 +137,7 @@ class Amr:
     def cells(
         self,
         fields: Sequence[str] | str | None = None,
+        *,
         region: Region | None = None,
         levels: tuple[int, int] | None = None,
         where: str | None = None,
@@ -185,6 +186,7 @@ class Amr:
 
     def chunks_touched(
         self,
+        *,
         region: Region | None = None,
         levels: tuple[int, int] | None = None,
         where: str | None = None,
@@ -199,9 +201,9 @@ class Amr:
     def grid(
         self,
         field: str,
+        *,
         level: int | None = None,
         region: Box | None = None,
-        *,
         preview: bool = False,
         unit: str = "code",
         threads: int | None = None,
@@ -243,11 +245,11 @@ class Amr:
     def slice(
         self,
         field: str,
+        *,
         axis: str = "z",
         at: float = 0.5,
         level: int | None = None,
         region: Box | None = None,
-        *,
         at_unit: str = "box",
         unit: str = "code",
         threads: int | None = None,
@@ -290,11 +292,11 @@ class Amr:
     def project(
         self,
         field: str,
+        *,
         axis: str = "z",
         level: int | None = None,
         weight: str | None = None,
         region: Box | None = None,
-        *,
         unit: str = "code",
         threads: int | None = None,
     ) -> xr.DataArray:
@@ -341,9 +343,9 @@ class Amr:
     def to_vtk(
         self,
         fields: Sequence[str] | str | None = None,
+        *,
         levels: tuple[int, int] | None = None,
         region: Box | None = None,
-        *,
         threads: int | None = None,
     ) -> Any:
         """Return the cells as VTK's overlapping AMR data, which ParaView draws and PyVista takes.

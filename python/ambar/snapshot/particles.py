@@ -60,6 +60,7 @@ class Particles:
     def read(
         self,
         fields: Sequence[str] | str | None = None,
+        *,
         region: Region | None = None,
         where: str | None = None,
         threads: int | None = None,

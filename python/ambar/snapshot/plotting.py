@@ -70,9 +70,13 @@ def draw(
     unit = unit or _usual_unit(snapshot.info, field, summed=summed)
     region = _window(snapshot.info, center, width, AXES.find(axis))
     if slice_at is None:
-        image = amr.project(field, axis, level, weight, region, unit=unit, threads=threads)
+        image = amr.project(
+            field, axis=axis, level=level, weight=weight, region=region, unit=unit, threads=threads
+        )
     else:
-        image = amr.slice(field, axis, slice_at, level, region, unit=unit, threads=threads)
+        image = amr.slice(
+            field, axis=axis, at=slice_at, level=level, region=region, unit=unit, threads=threads
+        )
     return figure_of(image, snapshot.info, log=log, colors=colors)
 
 
