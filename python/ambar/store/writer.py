@@ -21,13 +21,21 @@ Durability: TypeAlias = Literal["full", "none"]
 
 
 class Writer(Closing):
-    """Writes groups and arrays. Leaving its ``with`` block commits; an exception there does not.
+    """Writes groups and arrays of a store.
 
-    What was put since the last commit is invisible to readers until the next one, and all of it
-    visible then, whenever the writer is killed.
+    `create` and `append` return one. Leaving its ``with`` block commits; an exception in the block
+    does not. Readers see the changes since the last commit all together at the next commit, or
+    not at all, even if the process is killed.
 
-    Threads may share a writer: each method is one step, which others wait for. A commit has what
-    the methods did that returned before it. Data must not change while a method has them.
+    Threads may share a writer: methods run one after the other. A commit contains the changes of
+    all methods that returned before it. Do not change data while a method writes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with ambar.create("fields.ambar") as writer:  # doctest: +SKIP
+    ...     writer.group("run", {"code": "solver"})
+    ...     writer.array("run/density", np.ones((64, 64)), dims=["y", "x"], error_bound=1e-3)
     """
 
     def __init__(self, core: _core.Writer) -> None:
@@ -39,7 +47,7 @@ class Writer(Closing):
         return self._core
 
     def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
-        """Make a group, and those it lies in, and set its attributes (anything JSON can hold)."""
+        """Create a group and its parents, and set its attributes (any JSON value)."""
         self._core.group(absolute(path), to_json(attributes))
 
     def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
@@ -62,48 +70,48 @@ class Writer(Closing):
         whole: bool = False,
         cells: bool = False,
     ) -> None:
-        """Write an array, in place of the one that was there.
+        """Write an array; an array of the same path is replaced.
 
         Parameters
         ----------
         path
-            Its path; groups on the way are made.
+            The path of the array; missing groups are created.
         data
-            Numbers, bools, complex numbers, datetimes, durations, strings or bytes of fixed or
-            any length, of any shape, 0-dimensional and empty ones too.
+            An array of any shape, also 0-dimensional or empty: numbers, bools, complex numbers,
+            datetimes, durations, strings or bytes.
         dims
-            A name per dimension.
+            A name, or None, for each dimension.
         attributes
-            Anything JSON can hold.
+            Attributes of the array: any JSON value.
         fill_value
-            What the array has where nothing was written; zero by default.
+            The value of elements that were never written; zero by default.
         chunks
-            Shape of a chunk, the unit of decoding; by default one of about 256 KiB.
+            The shape of a chunk, the unit of decoding; about 256 KiB by default.
         shards
-            Shape of a shard, the unit of writing, a multiple of a chunk's.
+            The shape of a shard, the unit of writing: a multiple of `chunks`.
         profile
-            "fast", "balanced" or "small", in place of the store's.
+            "fast", "balanced" or "small"; by default that of the writer.
         error_bound
-            How far values of float32 or float64 may be off: a number, or a part of the value range
-            such as ``"1e-3 of range"``; by default not at all. NaN and infinities stay.
+            How far values of float32 or float64 may differ from `data`: a number, or a string such
+            as ``"1e-3 of range"`` or ``"1e-3 relative"`` (docs/howto/error-bounds.md). Lossless by
+            default. NaN and infinities do not change.
         predict
-            Whether the dimensions are those of a grid along which values change smoothly: then the
-            codec ambar is tried without an error bound too, and readers may need ambar. Components
-            of vectors come last. Profile "fast" and types other than float32 and float64 take no
-            notice.
+            Whether values change smoothly along the dimensions of a grid. The codec ``ambar``,
+            which readers then need, is tried for lossless arrays too. Components of vectors are the
+            last dimension. Ignored by the profile "fast" and by types other than floats.
         whole
-            Whether it is mostly read as a whole: chunks may then be up to 4 MiB long, where its
-            values repeat themselves far away.
+            Whether readers usually read the whole array. Chunks may then have up to 4 MiB, if
+            values repeat at long distances.
         cells
-            Whether its rows (cells, 2 to 4), integers of 32 or 64 bits, are the corners of lines,
-            triangles or tetrahedra that touch. Then the codec ambar.simplices is tried, for which
-            readers need ambar, in chunks of 4 MiB, or 256 MiB where cells that touch lie far from
-            each other, whatever `chunks` says. Profile "fast" takes no notice.
+            Whether `data` is the connectivity of lines, triangles or tetrahedra: integers of 32 or
+            64 bits, shape (cells, 2 to 4). The codec ``ambar.simplices``, which readers then need,
+            is tried with chunks of 4 MiB, or of 256 MiB if neighbouring cells have distant rows;
+            `chunks` is ignored. Ignored by the profile "fast".
 
         Raises
         ------
         ValueError
-            If the arguments do not fit together.
+            If an argument is invalid, or arguments contradict each other.
         UnsupportedError
             If the dtype cannot be stored.
         """
@@ -137,17 +145,17 @@ class Writer(Closing):
         error_bound: float | str | None = None,
         value_range: Sequence[float] | None = None,
     ) -> None:
-        """Make an array that has its fill value everywhere, to be written in parts.
+        """Create an array filled with its fill value, for `write_region` and `append`.
 
-        Arguments are as for `array`; `dtype` may be ``str`` or ``bytes`` for strings of any length.
-        An `error_bound` that depends on the value range (``"1e-3 of range"``, ``"80 dB"``) needs
-        `value_range`: the lowest and the highest finite value of the whole array. The codecs are
-        chosen with the first part that is written before the next commit.
+        Arguments are those of `array`; `dtype` may be ``str`` or ``bytes`` for strings of any
+        length. An `error_bound` that depends on the value range (``"1e-3 of range"``, ``"80 dB"``)
+        needs `value_range`: the lowest and the highest finite value of the whole array. The codecs
+        are chosen for the first region that is written before the next commit.
 
         Raises
         ------
         ValueError
-            If the arguments do not fit together.
+            If an argument is invalid, or arguments contradict each other.
         UnsupportedError
             If the dtype cannot be stored.
         """
@@ -166,20 +174,46 @@ class Writer(Closing):
         self._core.declare(absolute(path), about, bound)
 
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
-        """Write `data` into an array of its dtype, from the index `start` on.
+        """Write `data` into a region of an array of the same dtype.
 
-        Chunks that it covers in part are read, merged and written again, and so are shards. Raises
-        KeyError if the array does not exist, ValueError if the region is not in it.
+        Chunks and shards that the region covers partly are read, merged and written again.
+
+        Parameters
+        ----------
+        path
+            The path of the array.
+        data
+            Values of the region.
+        start
+            The first index of the region in each dimension.
+
+        Raises
+        ------
+        KeyError
+            If the array does not exist.
+        ValueError
+            If the region is not inside the array, or the dtype differs.
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
         self._core.write_region(absolute(path), native, dtype, list(start), list(values.shape))
 
     def append(self, path: str, *data: npt.ArrayLike) -> None:
-        """Write rows behind the last of an array, along its first dimension.
+        """Append rows to an array, along its first dimension.
 
-        Each of `data` has the array's dtype, and its shape but for the number of rows. Raises
-        KeyError if the array does not exist, ValueError if data do not fit.
+        Parameters
+        ----------
+        path
+            The path of the array.
+        *data
+            Arrays of the array's dtype and shape, except for the first dimension.
+
+        Raises
+        ------
+        KeyError
+            If the array does not exist.
+        ValueError
+            If a dtype or a shape differs.
         """
         pieces = [np.asarray(piece) for piece in data]
         if not pieces:
@@ -196,15 +230,15 @@ class Writer(Closing):
         self._core.append(absolute(path), parts, dtype, rows)
 
     def remove(self, path: str) -> None:
-        """Remove a group with all in it, or an array; raises KeyError if it does not exist."""
+        """Remove an array, or a group with its members; KeyError if it does not exist."""
         self._core.remove(absolute(path))
 
     def commit(self) -> None:
-        """Make everything done so far visible to readers, all at once, and durable."""
+        """Make all changes since the last commit visible to readers, and durable."""
         self._core.commit()
 
     def close(self) -> None:
-        """Give up what was not committed, and let other writers in."""
+        """Discard changes that were not committed, and release the lock of the store."""
         self._core.close()
 
     def _succeeded(self) -> None:
@@ -220,22 +254,22 @@ def create(
     profile: Profile = "balanced",
     threads: int | None = None,
 ) -> Writer:
-    """Return a writer of a new store, which appears under its name with the first commit.
+    """Return a writer of a new store. The store appears at its path with the first commit.
 
     Parameters
     ----------
     path
-        Where to write it.
+        The path of the store; URLs are not supported.
     overwrite
-        Replace what is there, at the first commit; by default that is an error.
+        Replace an existing store at the first commit.
     directory
-        Write a folder of files in place of a single file.
+        Write a folder of files instead of a single file.
     durability
-        "full": commits survive a power cut. "none" leaves out the fsyncs, for scratch files.
+        "full": commits survive a power failure. "none" omits fsync, for temporary files.
     profile
-        How to choose codecs: "fast" to read, "balanced", or "small".
+        How codecs are chosen: "fast", "balanced" or "small".
     threads
-        Threads to encode with; all cores by default.
+        The number of threads that encode; all cores by default.
 
     Raises
     ------
@@ -246,7 +280,7 @@ def create(
     UnsupportedError
         If `path` is a URL.
     OSError
-        If the file system refuses.
+        If the file system reports an error.
     """
     refuse_url(path)
     mode: Literal["create", "overwrite"] = "overwrite" if overwrite else "create"
@@ -260,11 +294,17 @@ def append(
     profile: Profile = "balanced",
     threads: int | None = None,
 ) -> Writer:
-    """Return a writer that adds to the store at `path`, or replaces parts of it.
+    """Return a writer that changes the store at `path`.
 
-    Arguments are as for `create`. What is replaced or removed leaves dead bytes, which
-    `ambar.compact` takes out. Raises KeyError if the store does not exist, BusyError if another
-    writer is at it.
+    Arguments are those of `create`. Replaced and removed arrays leave dead bytes in the file, which
+    `ambar.compact` removes.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the store does not exist.
+    BusyError
+        If another writer has it open.
     """
     refuse_url(path)
     return Writer(_core.Writer(os.fspath(path), "append", False, durability, profile, threads))
