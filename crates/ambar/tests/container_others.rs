@@ -201,6 +201,18 @@ fn a_zip_of_another_program_survives_no_truncation() {
     }
 }
 
+#[test]
+fn files_that_are_not_zips_cannot_be_appended_to() {
+    for content in ["", "x", "import numpy"] {
+        let (_folder, path) = folder();
+        fs::write(&path, content).unwrap();
+        let error =
+            container::append(&path, container::Durability::None, &Limits::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{content:?}: {error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+    }
+}
+
 /// A store unpacked by unzip, or written by zarr's LocalStore: files, and nothing of ambar's.
 #[test]
 fn directories_of_other_programs_are_read_adopted_and_then_written() {

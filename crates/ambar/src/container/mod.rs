@@ -130,8 +130,8 @@ pub fn create(path: &Path, options: &CreateOptions) -> Result<Box<dyn ContainerW
 /// are cut off. Entries are read back within `limits`.
 ///
 /// # Errors
-/// `Busy` if another writer has it open; `Unsupported` if another program wrote the ZIP (compact
-/// it first); otherwise as [`open`].
+/// `Busy` if another writer has it open; `Unsupported` if another program wrote the container
+/// (compact it first); otherwise as [`open`].
 pub fn append(
     path: &Path,
     durability: Durability,

@@ -107,6 +107,7 @@ impl ZipWriter {
         let source = LocalFile::new(Arc::clone(&file), path);
         let header = last_commit::read_header(&source)?;
         if !slot::is_header(&header) {
+            last_commit::foreign_directory(&source)?;
             return Err(Error::unsupported(
                 "another program wrote this ZIP, so it cannot be appended to; rewrite it with `ambar compact`",
             ));
