@@ -36,7 +36,7 @@ test: build
 	cargo test --release --locked --workspace --exclude ambar-python --features ambar/object-store
 	$(BIN)/python -m pytest
 
-lint: NEEDS := --group dev
+lint: NEEDS := --group lint
 lint: build
 	$(BIN)/python .ci/imports.py
 	cargo fmt --all --check
