@@ -83,7 +83,8 @@ def references(
     """Return references to all chunks of a store, as kerchunk writes them.
 
     With these, fsspec's ``reference`` file system, and so zarr-python and xarray, read the store
-    where it is, also over HTTP or from an object store, without ambar (but for codecs of its own).
+    where it is, also over HTTP or from an object store. Only chunks with codecs of ambar need
+    ambar.
     They hold for this commit: write them again after the store has been written to.
 
     Parameters

@@ -35,7 +35,7 @@ def limits(*, memory: int | None) -> _Limits:
 
     The limit applies to each allocation whose size a file determines: the values that a read
     returns, including fill values, indices and metadata. A larger allocation raises LimitError
-    before any memory is taken for it. The default is the memory of the machine, or the limit of
+    before memory is allocated. The default is the memory of the machine, or the limit of
     the container (its control group) or of ``ulimit -v``, if that is lower.
 
     The limit applies from the call on. As a context manager, the previous limit is restored at the

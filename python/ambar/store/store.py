@@ -63,8 +63,8 @@ class Store(Mapping[str, Array]):
     def read_together(self, paths: Iterable[str]) -> dict[str, np.ndarray]:
         """Return the values of several whole arrays, by path.
 
-        What is stored of them is read at once where it takes up to 64 MiB: with one read where they
-        lie side by side, as arrays do that were written one after the other.
+        Up to 64 MiB of stored bytes are fetched before decoding. Arrays that were written
+        consecutively are adjacent in the file and take one read.
 
         Raises
         ------

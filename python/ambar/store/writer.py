@@ -47,7 +47,15 @@ class Writer(Closing):
         return self._core
 
     def group(self, path: str, attributes: Mapping[str, Any] | None = None) -> None:
-        """Create a group and its parents, and set its attributes (any JSON value)."""
+        """Create a group and its parents.
+
+        Parameters
+        ----------
+        path
+            The path of the group.
+        attributes
+            Attributes of the group: names and JSON values. They replace those of an existing group.
+        """
         self._core.group(absolute(path), to_json(attributes))
 
     def set_attributes(self, path: str, attributes: Mapping[str, Any]) -> None:
@@ -82,7 +90,7 @@ class Writer(Closing):
         dims
             A name, or None, for each dimension.
         attributes
-            Attributes of the array: any JSON value.
+            Attributes of the array: names and JSON values.
         fill_value
             The value of elements that were never written; zero by default.
         chunks
@@ -98,7 +106,8 @@ class Writer(Closing):
         predict
             Whether values change smoothly along the dimensions of a grid. The codec ``ambar``,
             which readers then need, is tried for lossless arrays too. Components of vectors are the
-            last dimension. Ignored by the profile "fast" and by types other than floats.
+            last dimension. Ignored by the profile "fast" and by types other than float32 and
+            float64.
         whole
             Whether readers usually read the whole array. Chunks may then have up to 4 MiB, if
             values repeat at long distances.
@@ -147,10 +156,19 @@ class Writer(Closing):
     ) -> None:
         """Create an array filled with its fill value, for `write_region` and `append`.
 
-        Arguments are those of `array`; `dtype` may be ``str`` or ``bytes`` for strings of any
-        length. An `error_bound` that depends on the value range (``"1e-3 of range"``, ``"80 dB"``)
-        needs `value_range`: the lowest and the highest finite value of the whole array. The codecs
-        are chosen for the first region that is written before the next commit.
+        The codecs are chosen for the first region that is written before the next commit.
+
+        Parameters
+        ----------
+        path, dims, attributes, fill_value, chunks, shards, profile, error_bound
+            As for `array`.
+        dtype
+            The dtype; ``str`` or ``bytes`` for strings of any length.
+        shape
+            The shape.
+        value_range
+            The lowest and the highest finite value of the whole array. Bounds that depend on it
+            (``"1e-3 of range"``, ``"80 dB"``) need it.
 
         Raises
         ------
@@ -234,7 +252,7 @@ class Writer(Closing):
         self._core.remove(absolute(path))
 
     def commit(self) -> None:
-        """Make all changes since the last commit visible to readers, and durable."""
+        """Make all changes since the last commit visible to readers; durable with "full"."""
         self._core.commit()
 
     def close(self) -> None:
@@ -271,6 +289,11 @@ def create(
     threads
         The number of threads that encode; all cores by default.
 
+    Returns
+    -------
+    Writer
+        A context manager that commits at the end of its block.
+
     Raises
     ------
     FileExistsError
@@ -296,8 +319,19 @@ def append(
 ) -> Writer:
     """Return a writer that changes the store at `path`.
 
-    Arguments are those of `create`. Replaced and removed arrays leave dead bytes in the file, which
-    `ambar.compact` removes.
+    Replaced and removed arrays leave dead bytes in the file, which `ambar.compact` removes.
+
+    Parameters
+    ----------
+    path
+        The path of the store; URLs are not supported.
+    durability, profile, threads
+        As for `create`.
+
+    Returns
+    -------
+    Writer
+        A context manager that commits at the end of its block.
 
     Raises
     ------
@@ -305,6 +339,10 @@ def append(
         If the store does not exist.
     BusyError
         If another writer has it open.
+    CorruptError
+        If the file is not a store, or is damaged.
+    UnsupportedError
+        If another program wrote the store, which `ambar.compact` adopts; if `path` is a URL.
     """
     refuse_url(path)
     return Writer(_core.Writer(os.fspath(path), "append", False, durability, profile, threads))
