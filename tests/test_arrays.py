@@ -302,3 +302,61 @@ def test_arrays_are_written_in_parts(tmp_path: Path) -> None:
             writer.append("t", new, np.arange(3))
         with pytest.raises(KeyError):
             writer.append("b", new)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a", np.array([7, 8])),
+        ("a", np.array([7, 8], "f4")),
+        ("a", np.array([7, 8], "M8[s]")),
+        ("t", np.array([7, 8], "M8[ns]")),
+        ("t", np.array([7, 8])),
+        ("name", np.array(["x", "y"])),
+    ],
+)
+def test_values_of_another_dtype_are_refused(tmp_path: Path, name: str, data: np.ndarray) -> None:
+    path = tmp_path / "x.ambar"
+    arrays = {
+        "a": np.zeros(4),
+        "t": np.array([1, 2, 3, 4], "M8[s]"),
+        "name": np.array(["a", "b", "c", "d"], object),
+    }
+    with ambar.create(path, durability="none") as writer:
+        for key, values in arrays.items():
+            writer.array(key, values)
+    with ambar.append(path, durability="none") as writer:
+        with pytest.raises(ValueError, match=f"{name}: .*values of"):
+            writer.write_region(name, data, (0,))
+        with pytest.raises(ValueError, match=f"{name}: .*values of"):
+            writer.append(name, data)
+    for key, values in arrays.items():
+        np.testing.assert_array_equal(ambar.open(path)[key][...], values)
+
+
+def test_rows_of_another_shape_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, durability="none") as writer:
+        writer.array("a", np.zeros((2, 3)))
+        writer.array("one", np.zeros(()))
+        for data in (np.zeros((1, 3, 1)), np.zeros(3), np.zeros((3, 1)), np.float64(1)):
+            with pytest.raises(ValueError, match="a: expected rows of"):
+                writer.append("a", data)
+        with pytest.raises(ValueError, match="a: expected rows of one shape"):
+            writer.append("a", np.zeros((1, 3)), np.zeros((1, 2)))
+        with pytest.raises(ValueError, match="one: "):
+            writer.append("one", np.zeros(1))
+    assert ambar.open(path)["a"].shape == (2, 3)
+
+
+@pytest.mark.parametrize("shape", [(0,), (4,)])
+def test_first_region_after_a_commit_keeps_stored_chunks_readable(
+    tmp_path: Path, shape: tuple[int]
+) -> None:
+    path = tmp_path / "x.ambar"
+    with ambar.create(path, durability="none") as writer:
+        writer.declare("a", "i4", shape)
+        writer.commit()
+        writer.append("a", np.arange(3, dtype="i4"))
+    expected = [*[0] * shape[0], 0, 1, 2]
+    assert ambar.open(path)["a"][...].tolist() == expected

@@ -181,8 +181,8 @@ class Writer:
     ) -> None:
         """Write a region of an array; `data` as for `array`."""
 
-    def append(self, path: str, data: Sequence[Any], dtype: str, rows: int) -> None:
-        """Write rows behind the last; `data`: buffers one behind the other, or bytes."""
+    def append(self, path: str, data: Sequence[Any], dtype: str, shape: Sequence[int]) -> None:
+        """Append rows; `data`: consecutive buffers, or bytes; `shape`: of all rows."""
 
     def remove(self, path: str) -> None: ...
     def commit(self) -> None: ...

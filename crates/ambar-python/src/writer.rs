@@ -142,6 +142,15 @@ impl Given {
     }
 }
 
+/// Checks that values have the data type of the array at `path`: bytes of another type would be read as other values.
+fn check_dtype(path: &str, expected: &DataType, found: &DataType) -> ambar::Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let message = format!("expected values of {expected}, found values of {found}; convert them");
+    Err(Error::invalid(message).at_node(path))
+}
+
 /// A store open for writing. `commit` makes writes visible.
 #[pyclass(frozen, module = "ambar._core")]
 pub struct Writer {
@@ -257,22 +266,24 @@ impl Writer {
         start: Vec<u64>,
         shape: Vec<u64>,
     ) -> PyResult<()> {
-        let values = Given::new(data, &data_type(dtype)?)?;
+        let dtype = data_type(dtype)?;
+        let values = Given::new(data, &dtype)?;
         let region = Region { start, shape };
         self.with(py, |writer| {
+            check_dtype(path, &writer.type_and_shape(path)?.0, &dtype)?;
             values.lend(|data| writer.write_region(path, &region, data))
         })
     }
 
-    /// Appends rows to an array. `data` is a list of consecutive C-contiguous buffers, or a list of `bytes` for text
-    /// and byte strings.
+    /// Appends rows to an array; `shape` is that of all rows. `data` is a list of consecutive C-contiguous buffers,
+    /// or a list of `bytes` for text and byte strings.
     fn append(
         &self,
         py: Python<'_>,
         path: &str,
         data: &Bound<'_, PyAny>,
         dtype: &str,
-        rows: u64,
+        shape: Vec<u64>,
     ) -> PyResult<()> {
         let dtype = data_type(dtype)?;
         let values = match dtype.size() {
@@ -284,6 +295,20 @@ impl Writer {
             }
         };
         self.with(py, |writer| {
+            let (expected, stored) = writer.type_and_shape(path)?;
+            check_dtype(path, &expected, &dtype)?;
+            let (Some((&rows, row)), Some((_, stored_row))) =
+                (shape.split_first(), stored.split_first())
+            else {
+                let message = format!("rows of shape {shape:?} for an array of shape {stored:?}; both need rows");
+                return Err(Error::invalid(message).at_node(path));
+            };
+            if row != stored_row {
+                let message = format!(
+                    "expected rows of shape {stored_row:?}, found rows of shape {row:?}; reshape them"
+                );
+                return Err(Error::invalid(message).at_node(path));
+            }
             values.lend_pieces(|data| writer.append_rows(path, rows, data))
         })
     }

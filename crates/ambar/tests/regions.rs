@@ -211,6 +211,22 @@ fn the_error_bound_holds_however_often_a_chunk_is_merged() {
 }
 
 #[test]
+fn chunks_that_a_commit_stored_keep_their_codecs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ambar");
+    let mut writer = StoreWriter::create(&path, &scratch_options()).unwrap();
+    let spec = ArraySpec::new(DataType::Float64, &[4]);
+    writer.declare("/x", &spec).unwrap();
+    writer.commit().unwrap();
+    let data = bytes(&[1.0, 2.0]);
+    writer
+        .append_rows("/x", 2, ArrayData::Fixed(&data))
+        .unwrap();
+    writer.commit().unwrap();
+    assert_eq!(read(&path, "/x"), [0.0, 0.0, 0.0, 0.0, 1.0, 2.0]);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ambar");

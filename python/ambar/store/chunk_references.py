@@ -83,9 +83,8 @@ def references(
     """Return references to all chunks of a store, as kerchunk writes them.
 
     With these, fsspec's ``reference`` file system, and so zarr-python and xarray, read the store
-    where it is, also over HTTP or from an object store. Only chunks with codecs of ambar need
-    ambar.
-    They hold for this commit: write them again after the store has been written to.
+    in place, also over HTTP or from an object store. Only ambar's own codecs need ambar. The
+    references are valid for this commit: write them again after the next one.
 
     Parameters
     ----------
@@ -104,8 +103,10 @@ def references(
 
     Raises
     ------
+    FileNotFoundError
+        If the store does not exist.
     KeyError
-        If the store or the group does not exist.
+        If the group does not exist.
     CorruptError
         If the index of a shard is damaged.
     """

@@ -34,9 +34,9 @@ def limits(*, memory: int | None) -> _Limits:
     """Set how many bytes one read may take, for all threads of the process.
 
     The limit applies to each allocation whose size a file determines: the values that a read
-    returns, including fill values, indices and metadata. A larger allocation raises LimitError
-    before memory is allocated. The default is the memory of the machine, or the limit of
-    the container (its control group) or of ``ulimit -v``, if that is lower.
+    returns, including fill values, indices and metadata. A read that needs a larger allocation
+    raises LimitError before it allocates. The default is the memory of the machine, or the limit
+    of the container (its control group) or of ``ulimit -v``, if that is lower.
 
     The limit applies from the call on. As a context manager, the previous limit is restored at the
     end of the block.

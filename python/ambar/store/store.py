@@ -63,13 +63,13 @@ class Store(Mapping[str, Array]):
     def read_together(self, paths: Iterable[str]) -> dict[str, np.ndarray]:
         """Return the values of several whole arrays, by path.
 
-        Up to 64 MiB of stored bytes are fetched before decoding. Arrays that were written
-        consecutively are adjacent in the file and take one read.
+        If the arrays have at most 64 MiB of stored bytes together, these are fetched before
+        decoding. Adjacent arrays, which were written consecutively, then share reads.
 
         Raises
         ------
         KeyError
-            If the array does not exist.
+            If an array does not exist.
         CorruptError
             If a checksum differs.
         """

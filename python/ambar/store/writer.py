@@ -23,15 +23,16 @@ Durability: TypeAlias = Literal["full", "none"]
 class Writer(Closing):
     """Writes groups and arrays of a store.
 
-    `create` and `append` return one. Leaving its ``with`` block commits; an exception in the block
-    does not. Readers see the changes since the last commit all together at the next commit, or
-    not at all, even if the process is killed.
+    `create` and `append` return one. The end of its ``with`` block commits; if the block raises,
+    changes since the last commit are discarded. A commit is atomic: readers see all of its changes
+    or none, even if the process is killed.
 
     Threads may share a writer: methods run one after the other. A commit contains the changes of
     all methods that returned before it. Do not change data while a method writes them.
 
     Examples
     --------
+    >>> import ambar
     >>> import numpy as np
     >>> with ambar.create("fields.ambar") as writer:  # doctest: +SKIP
     ...     writer.group("run", {"code": "solver"})
@@ -54,7 +55,13 @@ class Writer(Closing):
         path
             The path of the group.
         attributes
-            Attributes of the group: names and JSON values. They replace those of an existing group.
+            Attributes of the group: names and JSON values; none by default. Those of an existing
+            group are replaced.
+
+        Raises
+        ------
+        ValueError
+            If the path is invalid or an array, or JSON cannot represent the attributes.
         """
         self._core.group(absolute(path), to_json(attributes))
 
@@ -94,7 +101,8 @@ class Writer(Closing):
         fill_value
             The value of elements that were never written; zero by default.
         chunks
-            The shape of a chunk, the unit of decoding; about 256 KiB by default.
+            The shape of a chunk, the unit of decoding. By default a chunk has about 256 KiB in 1-D
+            arrays and short rows, 64 KiB in other arrays, and 512 KiB with an error bound.
         shards
             The shape of a shard, the unit of writing: a multiple of `chunks`.
         profile
@@ -104,18 +112,19 @@ class Writer(Closing):
             as ``"1e-3 of range"`` or ``"1e-3 relative"`` (docs/howto/error-bounds.md). Lossless by
             default. NaN and infinities do not change.
         predict
-            Whether values change smoothly along the dimensions of a grid. The codec ``ambar``,
-            which readers then need, is tried for lossless arrays too. Components of vectors are the
-            last dimension. Ignored by the profile "fast" and by types other than float32 and
-            float64.
+            Whether values change smoothly along the dimensions of a grid. The codec ``ambar`` is
+            then tried for lossless arrays too; if it is chosen, readers need ambar. The last
+            dimension may be the components of vectors. Ignored by the profile "fast" and by types
+            other than float32 and float64.
         whole
-            Whether readers usually read the whole array. Chunks may then have up to 4 MiB, if
-            values repeat at long distances.
+            Whether readers usually read the whole array. Default chunks are then longer: up to
+            4 MiB if values repeat at long distances. Ignored if `chunks` or `error_bound` is given.
         cells
             Whether `data` is the connectivity of lines, triangles or tetrahedra: integers of 32 or
-            64 bits, shape (cells, 2 to 4). The codec ``ambar.simplices``, which readers then need,
-            is tried with chunks of 4 MiB, or of 256 MiB if neighbouring cells have distant rows;
-            `chunks` is ignored. Ignored by the profile "fast".
+            64 bits, shape (cells, 2 to 4). The codec ``ambar.simplices`` is tried with chunks of
+            4 MiB, or of 256 MiB if neighbouring cells are in distant rows. If it is chosen,
+            `chunks` and `shards` are ignored, and readers need ambar. Ignored by the profile
+            "fast".
 
         Raises
         ------
@@ -156,7 +165,8 @@ class Writer(Closing):
     ) -> None:
         """Create an array filled with its fill value, for `write_region` and `append`.
 
-        The codecs are chosen for the first region that is written before the next commit.
+        The first region that is written determines the codecs. If a commit comes first, the array
+        keeps the default codecs of its profile.
 
         Parameters
         ----------
@@ -168,7 +178,8 @@ class Writer(Closing):
             The shape.
         value_range
             The lowest and the highest finite value of the whole array. Bounds that depend on it
-            (``"1e-3 of range"``, ``"80 dB"``) need it.
+            (``"1e-3 of range"``, ``"80 dB"``) are computed from it; values outside it are not
+            detected.
 
         Raises
         ------
@@ -194,7 +205,9 @@ class Writer(Closing):
     def write_region(self, path: str, data: npt.ArrayLike, start: Sequence[int]) -> None:
         """Write `data` into a region of an array of the same dtype.
 
-        Chunks and shards that the region covers partly are read, merged and written again.
+        Chunks and shards that the region covers partly are read, merged and written again. In an
+        array with an error bound, merged chunks are stored without loss, so that no value changes
+        twice: choose chunks that the regions cover completely.
 
         Parameters
         ----------
@@ -210,7 +223,7 @@ class Writer(Closing):
         KeyError
             If the array does not exist.
         ValueError
-            If the region is not inside the array, or the dtype differs.
+            If the region is not inside the array, or the dtype differs from that of the array.
         """
         values = np.asarray(data)
         dtype, native = to_zarr(values)
@@ -231,12 +244,16 @@ class Writer(Closing):
         KeyError
             If the array does not exist.
         ValueError
-            If a dtype or a shape differs.
+            If the dtype or the shape of a row differs from that of the array.
         """
         pieces = [np.asarray(piece) for piece in data]
         if not pieces:
             return
-        rows = sum(len(piece) for piece in pieces)
+        rows = {piece.shape[1:] if piece.ndim else None for piece in pieces}
+        if None in rows or len(rows) > 1:
+            found = ", ".join(sorted(str(piece.shape) for piece in pieces))
+            raise _core.InvalidError(f"{path}: expected rows of one shape, found arrays of {found}")
+        shape = [sum(len(piece) for piece in pieces), *pieces[0].shape[1:]]
         if pieces[0].dtype.kind in "OT":
             pieces = [np.concatenate(pieces)]
         native = [to_zarr(piece) for piece in pieces]
@@ -245,14 +262,17 @@ class Writer(Closing):
             raise _core.InvalidError(f"{path}: rows of one dtype are appended, not of {found}")
         dtype, values = native[0]
         parts = values if isinstance(values, list) else [part for _, part in native]
-        self._core.append(absolute(path), parts, dtype, rows)
+        self._core.append(absolute(path), parts, dtype, shape)
 
     def remove(self, path: str) -> None:
-        """Remove an array, or a group with its members; KeyError if it does not exist."""
+        """Remove an array, or a group with its members; raises KeyError if it does not exist."""
         self._core.remove(absolute(path))
 
     def commit(self) -> None:
-        """Make all changes since the last commit visible to readers; durable with "full"."""
+        """Make all changes since the last commit visible to readers.
+
+        With durability "full" they also survive a power failure.
+        """
         self._core.commit()
 
     def close(self) -> None:
@@ -279,7 +299,8 @@ def create(
     path
         The path of the store; URLs are not supported.
     overwrite
-        Replace an existing store at the first commit.
+        Replace an existing file at the first commit, or with `directory` an existing directory
+        store.
     directory
         Write a folder of files instead of a single file.
     durability
@@ -300,6 +321,8 @@ def create(
         If `path` exists, without `overwrite`.
     BusyError
         If another writer has it open.
+    ValueError
+        If `profile` or `durability` is invalid, or a directory would replace a file or the reverse.
     UnsupportedError
         If `path` is a URL.
     OSError
@@ -340,9 +363,13 @@ def append(
     BusyError
         If another writer has it open.
     CorruptError
-        If the file is not a store, or is damaged.
+        If the file is not a ZIP, or is damaged.
+    KeyError
+        If it contains no Zarr hierarchy.
     UnsupportedError
-        If another program wrote the store, which `ambar.compact` adopts; if `path` is a URL.
+        If another program wrote the store: copy its arrays into a new one. If `path` is a URL.
+    ValueError
+        If `profile` or `durability` is invalid.
     """
     refuse_url(path)
     return Writer(_core.Writer(os.fspath(path), "append", False, durability, profile, threads))

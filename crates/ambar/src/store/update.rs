@@ -10,15 +10,16 @@ use crate::array::{
     ArrayData, ArraySpec, Region, UNWRITTEN, WriteBatch, empty_entry, entries, metadata_of,
 };
 use crate::container::{SharedEntry, SharedFileInfo};
+use crate::dtype::DataType;
 use crate::error::{Error, Result};
-
 use crate::metadata::ArrayMetadata;
 
 impl StoreWriter {
     /// Creates an array of fill values, to be written with [`StoreWriter::write_region`]. An existing array
     /// is replaced.
     ///
-    /// The first region that is written before the next commit decides its codecs.
+    /// The first region that is written determines its codecs. A commit without one stores chunks of
+    /// fill values, with the default codecs of the profile.
     ///
     /// # Errors
     /// `Invalid` if the spec contradicts itself, or the path is a group or passes through an array.
@@ -52,6 +53,15 @@ impl StoreWriter {
             node.sparse = true;
         }
         Ok(())
+    }
+
+    /// The data type and the shape of an array.
+    ///
+    /// # Errors
+    /// `NotFound`; `Corrupt` if the metadata of the array are invalid.
+    pub fn type_and_shape(&self, path: &str) -> Result<(DataType, Vec<u64>)> {
+        let metadata = self.array_metadata(name_of(path))?;
+        Ok((metadata.dtype, metadata.shape))
     }
 
     /// The information that other processes need to write entries of declared arrays.
@@ -158,13 +168,17 @@ impl StoreWriter {
         for name in names {
             let metadata = self.array_metadata(&name)?;
             let (empty, seal) = empty_entry(&metadata).map_err(|error| error.at_node(&name))?;
+            let mut is_stored = false;
             for key in entries(&name, &metadata) {
+                is_stored = true;
                 if self.keys.insert(key.clone()) {
                     self.container.put_sealed(&key, &[&empty], Some(seal))?;
                 }
             }
             if let Some(node) = self.nodes.get_mut(&name) {
                 node.sparse = false;
+                // The codecs of stored chunks are final.
+                node.spec = node.spec.take().filter(|_| !is_stored);
             }
         }
         Ok(())

@@ -150,8 +150,8 @@ class Catalogue:
         if rows:
             names = [name.encode() for name in self._names[first:]]
             places = np.ascontiguousarray(self.places[first:])
-            writer.append(f"/{NAMES}", names, '"string"', rows)
-            writer.append(f"/{PLACES}", [places], '"uint32"', rows)
+            writer.append(f"/{NAMES}", names, '"string"', [rows])
+            writer.append(f"/{PLACES}", [places], '"uint32"', [rows, 2])
         self._stored, self._moved = len(self), False
 
 

@@ -234,9 +234,9 @@ class FamilyWriter:
         if first.dtype.kind == "O":
             self._writer.append(path, *pieces)
             return
-        rows = sum(len(piece) for piece in pieces)
+        shape = [sum(len(piece) for piece in pieces), *first.shape[1:]]
         dtype, _ = to_zarr(first[:0])
-        self._writer.core.append(f"/{path}", pieces, dtype, rows)
+        self._writer.core.append(f"/{path}", pieces, dtype, shape)
 
     def _count(self, records: list[Record]) -> None:
         for dim in self._family.ragged:

@@ -90,7 +90,7 @@ impl DirectoryWriter {
         if !root.has_folder(tree::OWN) {
             DirectoryReader::open(&path, limits)?;
             return Err(Error::unsupported(
-                "another program wrote this directory, so it cannot be appended to; adopt it with `ambar compact`",
+                "another program wrote this directory, so it cannot be appended to; copy its arrays into a new store",
             )
             .in_file(path.display()));
         }

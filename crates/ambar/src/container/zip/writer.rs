@@ -107,9 +107,10 @@ impl ZipWriter {
         let source = LocalFile::new(Arc::clone(&file), path);
         let header = last_commit::read_header(&source)?;
         if !slot::is_header(&header) {
+            // `Corrupt` if this is not a ZIP file at all.
             last_commit::foreign_directory(&source)?;
             return Err(Error::unsupported(
-                "another program wrote this ZIP, so it cannot be appended to; rewrite it with `ambar compact`",
+                "another program wrote this ZIP, so it cannot be appended to; copy its arrays into a new store",
             ));
         }
         let last = last_commit::find(&source, &header)?;
