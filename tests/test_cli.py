@@ -231,6 +231,18 @@ def test_plot(options: list[str], store: Path, tmp_path: Path, capsys) -> None:
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
+def test_plot_of_two_dimensions(tmp_path: Path, capsys) -> None:
+    pytest.importorskip("matplotlib")
+    source, target = DATA / "sedov2d_small" / "output_00002", tmp_path / "picture.png"
+    assert run(capsys, "plot", source, target)[0] == 0
+    assert target.read_bytes().startswith(b"\x89PNG")
+    assert run(capsys, "plot", source, target, "--width", "0.3")[0] == 0
+    for options in (["--axis", "x"], ["--slice", "0.5"], ["--weight", "density"]):
+        code, _, error = run(capsys, "plot", source, target, *options)
+        assert code == 2
+        assert "leave these options out" in " ".join(error.split())
+
+
 def test_help_has_examples(capsys) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0

@@ -219,7 +219,8 @@ class Amr:
             The field.
         level
             The grid's level: of a tree, it has ``2**level`` cells along a root cell; of patches, it
-            is one of theirs. By default the finest at which no side of the grid exceeds 256 cells.
+            is one of theirs. By default the finest at which no side of the grid exceeds 256 cells,
+            or 2048 cells in one and two dimensions.
         region
             A `Box`; the grid has all cells it touches. By default everything.
         preview
@@ -236,7 +237,8 @@ class Amr:
             float64, dimensions x, y, z (as many as there are), coordinates in code length.
         """
         lo, hi = self.extent(region)
-        level = self._fitting_level(level, lo, hi, _CUBE_SIDE)
+        side = _CUBE_SIDE if self.ndim == 3 else _IMAGE_SIDE
+        level = self._fitting_level(level, lo, hi, side)
         name = self._name(field)
         values, origin = self._core.grid(name, level, lo, hi, preview, threads)
         factor = self._factor(name, unit)
@@ -426,7 +428,8 @@ class Amr:
         axes = AXES[: self.ndim]
         if self.ndim == 1 or len(axis) != 1 or axis not in axes:
             raise _core.InvalidError(
-                f"axis {axis!r} cannot be taken out of data with the axes {', '.join(axes)}"
+                f"invalid axis {axis!r}: the data have the axes {', '.join(axes)}; `grid` returns "
+                "data of one and two dimensions"
             )
         number = axes.index(axis)
         return number, [other for other in range(self.ndim) if other != number]

@@ -48,6 +48,8 @@ def draw(
 ) -> Figure:
     """Return a matplotlib figure of a projection along `axis`, or of a slice.
 
+    Data of two dimensions are drawn unchanged.
+
     Parameters
     ----------
     snapshot
@@ -64,12 +66,28 @@ def draw(
         Colours by the logarithm, where there are positive values.
     colors
         A colour map of matplotlib.
+
+    Raises
+    ------
+    ValueError
+        If the data have one dimension, or have two and a projection or a slice is requested.
     """
     amr = snapshot.amr
-    summed = slice_at is None and weight is None
+    if amr.ndim == 1:
+        raise _core.InvalidError(
+            f"{snapshot.location}: expected data of 2 or 3 dimensions, found 1; read `amr.cells()`"
+        )
+    if amr.ndim == 2 and (axis != "z" or slice_at is not None or weight is not None):
+        raise _core.InvalidError(
+            f"{snapshot.location}: expected data of 3 dimensions for an axis, a slice or a weight, "
+            "found 2; leave these options out"
+        )
+    summed = amr.ndim == 3 and slice_at is None and weight is None
     unit = unit or _usual_unit(snapshot.info, field, summed=summed)
     region = _window(snapshot.info, center, width, AXES.find(axis))
-    if slice_at is None:
+    if amr.ndim == 2:
+        image = amr.grid(field, level=level, region=region, unit=unit, threads=threads)
+    elif slice_at is None:
         image = amr.project(
             field, axis=axis, level=level, weight=weight, region=region, unit=unit, threads=threads
         )
@@ -83,7 +101,7 @@ def draw(
 def figure_of(
     image: xr.DataArray, info: RunInfo, *, log: bool = True, colors: str = "inferno"
 ) -> Figure:
-    """Return a matplotlib figure of a slice or projection."""
+    """Return a matplotlib figure of a slice, a projection or a grid of two dimensions."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
@@ -150,10 +168,11 @@ def _extent(image: xr.DataArray) -> tuple[float, float, float, float]:
 
 
 def _title(image: xr.DataArray, info: RunInfo) -> str:
+    what = str(image.attrs["long_name"])
     if "weight" in image.attrs:
-        what = f"{image.attrs['long_name']} along {image.attrs['axis']}"
-    else:
-        what = f"{image.attrs['long_name']} at {image.attrs['axis']} = {image.attrs['at']:.4g}"
+        what += f" along {image.attrs['axis']}"
+    elif "at" in image.attrs:
+        what += f" at {image.attrs['axis']} = {image.attrs['at']:.4g}"
     unit_t = info.units.unit_t
     time = f"{info.time:.4g} code" if unit_t == 1.0 else readable_time(info.age("s"))
     return f"{what}, time {time}"
